@@ -7,7 +7,7 @@ import type { Cursor, LogEntry } from "../../agent/core/stores.ts";
 import { eventsExpired } from "./errors.ts";
 import type { LogWindow } from "./seen.ts";
 
-/** Maximum number of entries or characters in a batch, whichever is reached first. */
+/** Maximum number of entries or characters in a batch. The first limit reached ends it. */
 const BATCH = 64;
 const BATCH_LENGTH = 256 * 1024;
 /** Estimated overhead of an entry's objects, in bytes. */

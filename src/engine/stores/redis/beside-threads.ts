@@ -1,5 +1,5 @@
-// What the check of Redis reads beside threads: which documents have a time, whether they are there and a process finds them, and the
-// sums of what is stored.
+// Reads the data next to threads for the check of Redis: documents with a due time, if they exist and a process finds
+// them, and the sums of stored bytes.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster, Redis } from "ioredis";
@@ -8,22 +8,22 @@ import { type DueDocument, isInTurn, type Sum } from "../check/facts.ts";
 import { entryText, ofEntry } from "./document-schedule.ts";
 import { collectionKeys, documentTurns, tenantTag } from "./keys.ts";
 
-/** Members of a set or a hash. */
+/** Number of members of a set or a hash to read at a time. */
 const MEMBERS = 500;
-/** Pattern of the keys of all sets of documents that have times. */
+/** Key pattern of all sets of documents with due times. */
 export const DUE_SETS = "sk:{*}:due:*";
-/** The same of what tenants have stored. */
+/** Key pattern of the stored bytes of all tenants. */
 export const SUM_SETS = "sk:{*}:stored";
 const DUE_DOCUMENTS = /^(sk:\{.+\}):due:(.+)$/;
-/** A due set of a tenant's or a user's collection: in a place that has the tag of either, and named by its kind. */
+/** The due set of a tenant's or a user's collection. The key contains the tag of its owner and the kind. */
 const OWNED = /^sk:\{[\w-]{22}\}:due:(?:documents:)?(?!records$)(\w+)$/;
-/** Maximum time from one write of a document to the next, in ms. */
+/** Maximum milliseconds between two writes of a document. */
 const WRITING_MS = 1_000;
 
 /** The collections that have turns, by the keys of their due sets. */
 type Collections = ReadonlyMap<string, OwnedCollection>;
 
-/** The documents of all due sets that were due at `time`, that are not there or that no process finds, in pages. */
+/** Yields the documents of all due sets that were due at `time` but do not exist or are found by no process, in pages. */
 export async function* dueIn(
   redis: Redis | Cluster,
   sets: AsyncIterable<readonly string[]>,
@@ -79,7 +79,7 @@ async function read(
   return found.flatMap((each) => each ?? []);
 }
 
-/** Undefined when it is no longer due. Without `collections` it needs no turn. */
+/** Returns undefined if the document is no longer due. Without `collections`, it needs no turn. */
 async function dueDocument(
   redis: Redis | Cluster,
   set: string,
@@ -90,7 +90,7 @@ async function dueDocument(
   const exists = (await redis.hexists(`${place}:${name}`, key)) === 1;
   const collection = collections?.get(set);
   const turn = collection ? await turnOf(redis, collection, key) : null;
-  // Read last: it is taken away before its turn is.
+  // Read last, because it is removed before its turn is.
   const score = await redis.zscore(set, key);
   if (score === null) return undefined;
   const due = Number(score);
@@ -98,7 +98,7 @@ async function dueDocument(
   return { collection: `${place}:${name}`, key, due, exists, isFound };
 }
 
-/** The time at which a process looks for the document; null: never. */
+/** Returns the time at which a process looks for the document; null means never. */
 async function turnOf(
   redis: Redis | Cluster,
   collection: OwnedCollection,
@@ -109,7 +109,7 @@ async function turnOf(
   return time === null ? null : Number(time);
 }
 
-/** The sums of a tenant and its users, by their tags. */
+/** Returns the sums of a tenant and its users, by their tags. */
 export async function sumsIn(redis: Redis | Cluster, key: string): Promise<Sum[]> {
   const recorded = new Map<string, number>();
   const counted = new Map<string, number>();

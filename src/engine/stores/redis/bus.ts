@@ -1,5 +1,5 @@
-// The user's bus, the control channel between processes, and what runs say on their channels. Listeners in this process are called at once, those in others
-// by way of Redis, at most once.
+// The user's bus, the control channel between processes, and the channels of runs. Listeners in this process are called
+// at once. Listeners in other processes are reached through Redis, at most once.
 
 import type { EventBus } from "../../../agent/core/bus.ts";
 import type { ControlMessage, RunKey } from "../../../agent/core/stores.ts";
@@ -42,8 +42,8 @@ export function createBus(redis: Connection, hub: Subscriber, { channelOfUser }:
   }
 }
 
-// Notifications between the processes that execute runs, by way of Redis, at most once. The sender's own listener gets
-// them at once.
+// Notifications between the processes that execute runs, sent through Redis, at most once. The sender's own listener is
+// called at once.
 export interface RedisCalls {
   /** Publishes to all processes. Does not wait. */
   publish(call: ControlMessage): void;
@@ -66,7 +66,7 @@ export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls
     waiting: () => calls.publish(WAITING),
     subscribe(listener) {
       local.subscribe(listener);
-      // The missed message may have been this. A run that was to stop hears of it when its lease is renewed.
+      // The missed message may have been this one. A run that was asked to stop notices when its lease is renewed.
       void hub.join(channelOfCalls, { onMessage: hear, onGap: () => local.publish(WAITING) });
     },
     close: () => local.close(),
@@ -79,7 +79,7 @@ export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls
   }
 }
 
-/** The events of runs, from their channels. */
+/** Receives the events of runs from their channels. */
 export function createRunFeed(hub: Subscriber, delivery: Channels): RunFeed {
   const channelOf = ({ owner, thread_id, run_id }: RunKey) =>
     delivery.channelOf(threadTag(owner, thread_id), run_id);

@@ -1,6 +1,6 @@
-// How a decision about a thread reaches Redis: one script loads the thread, and another carries out the writes if the thread has
-// not changed since. Data outside of the thread's slot (its schedule, its place in the owner's list, a call's token) is written
-// before the thread refers to it, and removed after it no longer does.
+// Applies decisions about a thread to Redis: one script loads the thread, and another carries out the writes if the
+// thread has not changed since. Data outside the thread's slot is written before the thread refers to it, and removed
+// after the last reference. It includes the thread's schedule, its position in the owner's list, and call tokens.
 
 import { LRUCache } from "lru-cache";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -26,25 +26,28 @@ import type { ScheduleEntry } from "./schedule.ts";
 import { loadThread, type ThreadReply } from "./thread-scripts.ts";
 import { argsOfWrite } from "./writes.ts";
 
-/** Free threads that were recently read or changed: a run on one of them is decided without loading it. */
+/** Number of free threads to remember that were recently read or changed. A run on one of them is decided without loading it. */
 const LATELY_SEEN = 256;
-/** How long a change that met another one of its thread waits for it. */
+/** Milliseconds for which a change waits for another change of the same thread. */
 const TURN_MS = 1_000;
 
 export interface ThreadRef {
   readonly tag: string;
   /** Known unless the thread comes from a schedule or a token. */
   readonly owner?: Owner | undefined;
-  /** The entry of a thread that was claimed from the schedule. */
+  /** Schedule entry of a thread that was claimed. */
   readonly entry?: ScheduleEntry | undefined;
 }
 
 export interface Changes {
   readonly change: Kernel<ThreadRef>["change"];
   load(thread: ThreadRef, lookups: Lookups): Promise<RedisView>;
-  /** A thread was read: a run that is started on it soon is decided on this view. */
+  /** Records a thread that was read. A run started soon is decided on this view. */
   keep(tag: string, view: RedisView): void;
-  /** How much longer than their time leases last: none could be renewed while Redis was away. Leases that were over stay so. */
+  /**
+   * Returns the milliseconds by which leases last longer, because none could be renewed while Redis was unreachable.
+   * Expired leases stay expired.
+   */
   graceMs(): number;
 }
 
@@ -117,7 +120,7 @@ export function createChanges(context: StoreContext): Changes {
     }
   }
 
-  /** Changes of one thread that have met each other here go one by one: no commit is lost if they do not. */
+  /** Queues changes of one thread that collided in this process. No commit is lost if they do not take turns. */
   async function takeTurn(tag: string): Promise<() => void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const before = turns.get(tag);
@@ -144,7 +147,7 @@ export function createChanges(context: StoreContext): Changes {
     const change: Change = { owner, tag, id: threadIdOf(tag), writes, view };
     const hold = find(writes, "hold_run");
     const rest = writes.flatMap((write) => argsOfWrite(write, owner, tag));
-    // One connection to one Redis keeps the order in which commands are sent.
+    // A single connection to a single Redis keeps the order of commands.
     const keepsOrder = !delivery.isCluster && !isLarge(rest);
     const { noted } = await prepare(change, lookups, keepsOrder);
     const args = {
@@ -172,7 +175,7 @@ export function createChanges(context: StoreContext): Changes {
     return { at };
   }
 
-  /** Any process may take the thread's next run now. When that cannot be said, it is found later. */
+  /** Allows any process to take the thread's next run now. If that fails, the run is found later. */
   async function wakeNow(tenant: string, tag: string): Promise<void> {
     await runSchedule.add(tenant, tag, 0).then(calls.waiting, () => {});
   }
@@ -182,7 +185,7 @@ export function createChanges(context: StoreContext): Changes {
   }
 }
 
-/** Only commands on a thread that the caller names have to know its tenant before it is loaded. */
+/** Only commands on a thread that the caller names must know its tenant before the thread is loaded. */
 function tenantOf({ owner }: ThreadRef): string {
   if (!owner) throw new Error("The thread's owner must be known.");
   return tenantTag(owner);

@@ -1,5 +1,4 @@
-// The connections to Redis: one for commands, one for those with much data, one on which messages come. Redis, or a cluster of
-// them.
+// The connections to Redis or a Redis cluster: one for commands, one for large data, and one for messages.
 
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -9,20 +8,20 @@ const OLDEST_VERSION = 7;
 
 export interface Clients {
   readonly commands: Redis | Cluster;
-  /** For commands that ask for much data or bring it: others would wait behind it. */
+  /** For commands with large requests or replies. Other commands would wait behind them. */
   readonly bulk: Redis | Cluster;
-  /** Closed with `commands`, when it is the same. */
+  /** Closed with `commands` if it is the same connection. */
   readonly messages: Redis | Cluster;
   readonly isCluster: boolean;
-  /** The number of the database. */
+  /** Number of the database. */
   readonly database: number;
-  /** How long anything may take that Redis is asked for. */
+  /** Maximum milliseconds for any request to Redis. */
   readonly deadlineMs: number;
 }
 
 /**
- * A command fails when its connection breaks, and the caller, who knows the deadline, sends it again: nothing
- * waits in a hidden queue. A socket on which Redis stays silent is closed.
+ * A command fails when its connection breaks. The caller knows the deadline and retries, so nothing waits in a hidden
+ * queue. A socket on which Redis stays silent is closed.
  */
 const connection = (deadlineMs: number) =>
   ({
@@ -33,7 +32,7 @@ const connection = (deadlineMs: number) =>
     socketTimeout: deadlineMs,
   }) satisfies RedisOptions;
 
-/** Throws `unavailable` when there is no Redis within the deadline, `config_invalid` for one that would lose data. */
+/** Throws `unavailable` if Redis is unreachable within the deadline, and `config_invalid` for a Redis that would lose data. */
 export async function openClients(url: string, deadlineMs: number): Promise<Clients> {
   const commands = new Redis(url, {
     ...connection(deadlineMs),
@@ -60,7 +59,7 @@ export async function openClients(url: string, deadlineMs: number): Promise<Clie
   }
 }
 
-/** About 20 ms, 40 ms, 80 ms … up to a second; never twice the same, so that not all come back at once. */
+/** Returns about 20 ms, 40 ms, 80 ms … up to one second, with jitter, so that clients do not reconnect all at once. */
 function backoff(times: number): number {
   return Math.min(1000, 10 * 2 ** times) * (0.75 + Math.random() / 2);
 }
@@ -68,12 +67,12 @@ function backoff(times: number): number {
 async function openBeside(commands: Redis): Promise<Redis> {
   const another = commands.duplicate({ enableAutoPipelining: false, lazyConnect: true });
   another.on("error", ignore);
-  // If it fails, it keeps trying by itself.
+  // If it fails, the client keeps trying by itself.
   await another.connect().catch(ignore);
   return another;
 }
 
-/** One more connection to the same Redis, for what others must not wait for. It keeps trying by itself. */
+/** Opens one more connection to the same Redis, for requests that must not delay others. It keeps trying by itself. */
 export function openAnother(first: Redis): Redis {
   const another = first.duplicate({ enableAutoPipelining: false });
   another.on("error", ignore);
@@ -89,11 +88,11 @@ async function openCluster(first: Redis, deadlineMs: number): Promise<Cluster> {
   };
   const cluster = new Cluster([{ host, port }], {
     enableAutoPipelining: true,
-    // In a pipeline they would be sent on the connection for commands, which has no listener.
+    // A pipeline would send these on the connection for commands, which has no listener.
     autoPipeliningIgnoredCommands: ["ssubscribe", "sunsubscribe"],
     shardedSubscribers: true,
     clusterRetryStrategy: backoff,
-    // How long it is waited for what a node says of the cluster.
+    // Maximum milliseconds to wait for a node's description of the cluster.
     slotsRefreshTimeout: deadlineMs,
     redisOptions: { ...connection(deadlineMs), ...access },
   });
@@ -107,7 +106,7 @@ async function openCluster(first: Redis, deadlineMs: number): Promise<Cluster> {
   }
 }
 
-/** Redis's description of itself, once it can be asked. */
+/** Returns Redis's description of itself once it answers. */
 async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise<Record<string, string>> {
   let last: unknown;
   commands.on("error", (error) => {
@@ -115,7 +114,7 @@ async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise
   });
   try {
     await withTimeout(deadlineMs, new Promise<void>((resolve) => commands.once("ready", resolve)));
-    // It has refused something, such as the number of the database, but would be used anyway.
+    // It refused something, such as the database number, but would be used anyway.
     if (isReply(last)) throw last;
     return await withTimeout(deadlineMs, described(commands));
   } catch (error) {
@@ -125,13 +124,13 @@ async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise
   }
 }
 
-/** The greeting names the version and the mode for a user without `INFO`. */
+/** The greeting contains version and mode, even for a user without `INFO`. */
 async function described(commands: Redis): Promise<Record<string, string>> {
   try {
     return parse(await commands.info());
   } catch (error) {
     if (!isReply(error) || !error.message.startsWith("NOPERM")) throw error;
-    // Names and values in turn; the client's types leave it open.
+    // Alternating names and values. The client's types leave this open.
     const greeting = (await commands.call("HELLO")) as unknown[];
     const of = (name: string) => String(greeting[greeting.indexOf(name) + 1]);
     return { redis_version: of("version"), redis_mode: of("mode") };
@@ -155,10 +154,10 @@ function check({
     );
 }
 
-/** Warnings for operators about this Redis. One that does not tell its settings, as managed ones do, gives no reason to warn. */
+/** Returns warnings for operators about this Redis. A managed Redis may hide its settings; that causes no warning. */
 export async function warningsOf({ commands, deadlineMs }: Clients): Promise<string[]> {
   const read = async (name: string) => {
-    // To a pair of texts; the client's types leave it open.
+    // A name and a value. The client's types leave this open.
     const [, value] = (await withTimeout(deadlineMs, commands.config("GET", name))) as string[];
     return value;
   };
@@ -173,23 +172,23 @@ export async function warningsOf({ commands, deadlineMs }: Clients): Promise<str
   }
 }
 
-/** Without what is secret in it. */
+/** Removes the secrets from an address. */
 function placeOf(url: string): string {
   return url.replace(/^\w+:\/\/(.*@)?/, "").replace(/\?.*/, "");
 }
 
-/** Callers get the error of their command; the client reconnects by itself. */
+/** Callers get the error of their command. The client reconnects by itself. */
 function ignore(): void {}
 
-// Errors for refusals of Redis, and for missing answers.
-/** Redis will take the same a moment later: it loads its data, or another of its servers has just become the first. */
+// Errors for refusals of Redis, and for missing replies.
+/** Redis will accept the same command a moment later: it is loading its data, or another server has just become the primary. */
 const PASSES =
   /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNBLOCKED) |^ERR max number of clients/;
 
-/** The command itself is wrong. Every other code names a state of Redis, which may change. */
+/** The command itself is wrong. Every other code describes a state of Redis, which may change. */
 const MISTAKES = /^(ERR(?! The user executing the script)|WRONGTYPE|NOSCRIPT|CROSSSLOT|EXECABORT|NOPROTO) /;
 
-/** States that last until Redis or an operator ends them: the start of Redis's answer, and its meaning. */
+/** States that last until Redis or an operator ends them: prefix of Redis's reply, and meaning. */
 const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^OOM /, "Redis is full. Try again later."],
   [/^MISCONF /, "Redis cannot write to its disk. Try again later."],
@@ -199,17 +198,17 @@ const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^(?!ERR)[A-Z]+ /, "Redis does not accept commands now. Try again later."],
 ];
 
-/** Redis has answered, with a refusal. */
+/** True if Redis has replied with a refusal. */
 export const isReply = (error: unknown): error is Error =>
   error instanceof Error && error.name === "ReplyError";
 
-/** Redis does not know the script with this hash: it was restarted, or another server has taken over. */
+/** True if Redis does not know the script with this hash, because it was restarted or another server took over. */
 export const isUnknownScript = (error: unknown) => isReply(error) && error.message.startsWith("NOSCRIPT");
 
-/** The server on the other end is a replica now. */
+/** True if the server has become a replica. */
 export const isReplica = (error: unknown) => isReply(error) && error.message.startsWith("READONLY");
 
-/** When the same command may succeed. Any other error is trouble on the way to Redis. */
+/** Returns when the same command may succeed. Any other error is a problem on the way to Redis. */
 export function chanceOf(error: unknown): Chance {
   if (!isReply(error) || PASSES.test(error.message)) return "soon";
   return MISTAKES.test(error.message) ? "never" : "later";

@@ -1,4 +1,4 @@
-// The one place where a run's events are written to Redis, together with what they mean. A Redis that is away is waited
+// The only place where a run's events are written to Redis, together with their effects. Waits for an unreachable Redis
 // for as long as a lease lasts.
 
 import type { Lease } from "../../../agent/core/stores.ts";
@@ -21,7 +21,7 @@ import type { Channels } from "./subscriber.ts";
 import { inspectLease } from "./thread-scripts.ts";
 import { changesOf } from "./writes.ts";
 
-/** The entry is that of the thread, as it was when the run was claimed. */
+/** The entry is the thread's entry at the time when the run was claimed. */
 type Batch = LeaseBatch<ScheduleEntry>;
 
 interface Services {
@@ -94,7 +94,7 @@ export function createEventCommitter(services: Services): EventCommitter<Schedul
     }
   }
 
-  /** Any process may take the thread's next run now. Without one the thread need not be checked. */
+  /** Allows any process to take the thread's next run now. Without a next run, the thread need not be checked. */
   async function follow({ lease: { owner, thread_id }, note: entry }: Batch, waiting: number): Promise<void> {
     if (waiting > 0)
       await runSchedule.add(tenantTag(owner), threadTag(owner, thread_id), 0).then(calls.waiting, () => {});
@@ -113,20 +113,23 @@ export function createEventCommitter(services: Services): EventCommitter<Schedul
     return { ...fence, kept: limits.eventsPerRun, publish: delivery.publish, channel };
   }
 
-  /** `pending` are written, the last one as `last`; or nothing is, and that is lost. */
+  /**
+   * Handles the reply. `last` is the number of the last of the `pending` events. If `last` is null, nothing was written
+   * and the lease is lost.
+   */
   function written({ lease }: Batch, pending: readonly PendingEvent[], last: number | null): number {
     if (last === null) throw leaseLost(lease);
     feeds.hear(lease, pending, last);
     return last;
   }
 
-  /** The thread's place in its owner's list may be late, but not wrong for long: every change brings it up to date. */
+  /** Updates the thread's position in its owner's list. The position may be late, but every change corrects it. */
   function touch({ owner, thread_id }: Lease): void {
     ignoreErrors(lifetime.changed(owner, thread_id));
   }
 }
 
-/** The keys that hold a run. */
+/** Returns the keys that contain a run. */
 function keysOf({ owner, thread_id, run_id }: Lease) {
   const thread = threadTag(owner, thread_id);
   return { ...threadKeys(thread), events: eventsKey(thread, run_id) };

@@ -8,11 +8,12 @@ import { LOAD, LOOKUPS, type ThreadReply } from "./thread-scripts.ts";
 /**
  * Carries out the writes of a decision.
  *
- * Input: `id` names this commit. `expected` is `seen` of the thread that the decision was based on, empty if there was none;
- * `held_until` is the end of its lease, when the lease is to be taken over or renewed. `new_run` is the run to add: neither it nor `key`
- * may exist yet. The unnamed arguments are the writes, each as its name, the number of its arguments, and the arguments.
- * Output: 1, the time, the active run's last seq and `seen`; or 0 and the thread as it is now.
- * Atomicity: all writes or none. The ids of the last commits are kept, so a repeated commit gets the same answer.
+ * Input: `id` identifies this commit. `expected` is the `seen` of the thread that the decision was based on, or empty
+ * if there was none. `held_until` is the end of its lease, if the writes take over or renew the lease. `new_run` is the
+ * run to add: neither it nor `key` may exist yet. The unnamed arguments are the writes, each as its name, the number of
+ * its arguments, and the arguments. Output: 1, the time, the active run's last seq and `seen`; or 0 and the current
+ * thread. Atomicity: all writes or none. The ids of the last commits are stored, so that a repeated commit returns the
+ * same reply.
  */
 const commit = (kind: "adds" | "always") =>
   script<[done: 1, at: number, seq: string | number, seen: string] | [done: 0, now: ThreadReply]>()({
@@ -190,5 +191,5 @@ return { 1, now, seq, seen() }`,
 
 /** Refused while Redis is full. */
 export const commitAdding = commit("adds");
-/** Also carried out while Redis is full. */
+/** Carried out even while Redis is full. */
 export const commitAlways = commit("always");

@@ -1,7 +1,7 @@
-// Commands to Redis, as scripts whose keys and arguments have names. Every call is answered, or throws `unavailable`, within its
-// deadline: what fails on the way is repeated until then, which every script allows. Inside a run the deadline is as long as a
-// lease lasts, and a refusal that may pass is repeated as well; elsewhere it is short. Commands with much data have a connection of
-// their own, on which tenants take turns: other commands never wait behind them.
+// Sends commands to Redis as scripts with named keys and arguments. Every call returns, or throws `unavailable`, within
+// its deadline. Until then, failures on the way are retried, which every script allows. Inside a run the deadline is as
+// long as a lease, and transient refusals are retried as well; elsewhere it is short. Commands with large data have a
+// separate connection, on which tenants take turns, so that other commands never wait behind them.
 
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,20 +11,20 @@ import { Deadlines, Outages, withTimeout } from "../shared/outages.ts";
 import { limitReads } from "../shared/read-limit.ts";
 import { type Clients, chanceOf, isReplica, isReply, isUnknownScript, noAnswer, refusal } from "./client.ts";
 
-/** A readiness probe does not wait longer. */
+/** Maximum milliseconds that a readiness probe waits. */
 const PING_MS = 2_000;
-/** Scripts with much data that are on their way at once: about 0.5 MiB, unless single messages are larger. */
+/** Maximum number of concurrent scripts with large data: about 0.5 MiB, unless single messages are larger. */
 const BULK_AT_ONCE = 2;
-/** Bytes to read at most between other commands. More has the connection for much data. */
+/** Maximum bytes to read between other commands. Larger reads use the connection for large data. */
 export const LITTLE_BYTES = 32 * 1024;
-/** From so many characters of arguments on a script goes with those that have much data. */
+/** Characters of arguments from which a script uses the connection for large data. */
 const BULK_CHARS = 64 * 1024;
 const PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
 
 type Client = Redis | Cluster;
 
-/** Runs a script; `rest` are its arguments without a name. Throws `unavailable`. */
+/** Runs a script. `rest` are its unnamed arguments. Throws `unavailable`. */
 export type Ask = <Key extends string, Arg extends string, Reply>(
   script: Script<Key, Arg, Reply>,
   keys: Readonly<Record<Key, string>>,
@@ -34,11 +34,11 @@ export type Ask = <Key extends string, Arg extends string, Reply>(
 
 export class Connection {
   readonly run: Ask;
-  /** As `run`, for what may bring much data: if it does, it waits for the tenant's turn. */
+  /** Like `run`, for a request that may be large. If it is, it waits for the tenant's turn. */
   readonly runFor: (tenant: string) => Ask;
-  /** As `run`, for what may answer with much data: it waits for the tenant's turn. */
+  /** Like `run`, for a script whose reply may be large. It waits for the tenant's turn. */
   readonly runBulk: (tenant: string) => Ask;
-  /** As `run`, with a deadline long enough for a restart of Redis. */
+  /** Like `run`, with a deadline long enough for a restart of Redis. */
   readonly runUntilLeaseEnds: Ask;
   readonly deadlines: Deadlines;
   readonly outages = new Outages();
@@ -49,11 +49,11 @@ export class Connection {
   readonly #deadlineMs: number;
   /** Resolved while there is a connection. */
   #up = Promise.withResolvers<void>();
-  /** Why there is no connection, while there is none. */
+  /** Reason why there is no connection, if there is none. */
   #trouble: Error | undefined;
   #isClosed = false;
 
-  /** Insists, and waits inside a run, for `patienceMs`. `now` takes the place of Redis's own clock. */
+  /** Inside a run, waits and retries for `patienceMs`. `now` replaces Redis's own clock. */
   constructor({ commands, bulk, deadlineMs }: Clients, patienceMs: number, now: (() => number) | undefined) {
     this.#client = commands;
     this.#bulk = bulk;
@@ -82,12 +82,12 @@ export class Connection {
     if (this.#isClosed) throw storeClosed();
   }
 
-  /** A single command, where a script has nothing to add. It must allow to be repeated. Throws `unavailable`. */
+  /** Sends a single command if no script is needed. It must be safe to repeat. Throws `unavailable`. */
   ask<T>(command: (client: Redis | Cluster) => Promise<T>): Promise<T> {
     return this.#repeatedly(this.#until(), command);
   }
 
-  /** Says something on a channel, at most once. Waits for nothing, and fails silently. */
+  /** Publishes a message on a channel, at most once. Does not wait, and fails silently. */
   tell(channel: string, message: string): void {
     const client = this.#client;
     const told =
@@ -95,7 +95,7 @@ export class Connection {
     told.catch(() => {});
   }
 
-  /** Throws `unavailable`, at once when there is no connection. */
+  /** Throws `unavailable`, at once if there is no connection. */
   async ping(): Promise<void> {
     this.assertOpen();
     if (this.#client.status !== "ready") throw noAnswer(this.#trouble);
@@ -106,7 +106,7 @@ export class Connection {
     }
   }
 
-  /** Calls that wait for an answer get `unavailable`. */
+  /** Waiting calls get `unavailable`. */
   close(): void {
     this.#isClosed = true;
     this.#up.resolve();
@@ -124,7 +124,7 @@ export class Connection {
     this.#trouble ??= new Error("The connection was closed.");
     if (!this.outages.isOut) {
       this.#up = Promise.withResolvers();
-      // Behind the same name there may be another server by now.
+      // Another server may now have the same name.
       if (!this.#isClosed) this.#bulk.disconnect(true);
     }
     this.outages.begin();
@@ -147,7 +147,7 @@ export class Connection {
   }
 
   async #evaluate<Reply>(script: Script<string, string, Reply>, values: string[]): Promise<Reply> {
-    // The script's own file says what it returns.
+    // The script's own file determines its return value.
     return (await this.#repeatedly(this.#until(), evaluation(script, values))) as Reply;
   }
 
@@ -159,11 +159,12 @@ export class Connection {
     const { ms, isInRun } = this.deadlines;
     const until = this.#until();
     const ask = () => this.#repeatedly(until, evaluation(script, values), this.#bulk);
-    // A run waits longer than others, and so not for them. The script's own file says what it returns.
+    // A run waits longer than other callers, so it does not wait for their turns. The script's own file determines its
+    // return value.
     return (await (isInRun ? ask() : this.#inTurn(tenant, ms, ask))) as Reply;
   }
 
-  /** When what is asked now is given up. */
+  /** Returns the deadline of a request that starts now. */
   #until(): number {
     return performance.now() + this.deadlines.ms;
   }
@@ -183,14 +184,14 @@ export class Connection {
         this.assertOpen();
         const chance = chanceOf(error);
         if (!this.deadlines.isWorthwhile(chance)) throw refusal(error);
-        // The last one may only say that the time is over.
+        // The last error may only mean that time is up.
         first ??= error;
         if (performance.now() + pause >= until) {
-          // The next command must not wait for the rest of an answer that no caller takes.
+          // The next command must not wait for the rest of a reply that no caller reads.
           if (client === this.#bulk && !isReply(error)) this.#bulk.disconnect(true);
           throw chance === "later" ? refusal(error) : noAnswer(this.#trouble ?? first);
         }
-        // Behind the same name there may be another server by now.
+        // Another server may now have the same name.
         if (isReplica(error)) this.#reconnect();
         await sleep(pause);
       }
@@ -198,14 +199,14 @@ export class Connection {
   }
 }
 
-/** True if a script with these arguments goes to the connection for much data: commands that were sent before it may be answered later. */
+/** True if a script with these arguments uses the connection for large data. Commands sent before it may be answered after it. */
 export const isLarge = (rest: readonly string[] = []) =>
   rest.reduce((length, value) => length + value.length, 0) > BULK_CHARS;
 
-/** Sends the text of a script that Redis does not know, and again with every repetition: an answer may be lost on the way. */
+/** Sends the text of a script that Redis does not know, and again with every retry, because a reply may be lost. */
 function evaluation({ sha, text, keys }: Script<string, string, unknown>, values: string[]) {
   let isKnown = true;
-  // The values are one argument: there may be more of them than a call of a function can have.
+  // The values are one argument, because there may be more of them than a function call accepts.
   return async (client: Client): Promise<unknown> => {
     try {
       if (isKnown) return await client.evalsha(sha, keys.length, values);
@@ -217,20 +218,20 @@ function evaluation({ sha, text, keys }: Script<string, string, unknown>, values
   };
 }
 
-// Lua scripts whose keys and arguments have names: the text names them once, and a call cannot mix them up.
+// Lua scripts with named keys and arguments. The text defines the names once, and a call cannot mix them up.
 
-/** `Reply` is what the script's own last lines return, as the client shows it: strings, integers, null, and lists. */
+/** `Reply` is the return value of the script's last lines in the client's form: strings, integers, null, and lists. */
 export interface Script<Key extends string, Arg extends string, Reply> {
   readonly text: string;
   readonly sha: string;
   readonly keys: readonly Key[];
   readonly args: readonly Arg[];
-  /** Only ever a type. */
+  /** Exists only as a type. */
   readonly reply?: Reply;
 }
 
 interface Definition<Key extends string, Arg extends string> {
-  /** `reads` changes nothing. `adds` is refused while Redis is full, before anything is changed; `always` is not. */
+  /** `reads` changes nothing. `adds` is refused while Redis is full, before it changes anything; `always` is not. */
   readonly kind: "reads" | "adds" | "always";
   readonly keys: readonly Key[];
   readonly args: readonly Arg[];
@@ -240,8 +241,8 @@ interface Definition<Key extends string, Arg extends string> {
 const FLAGS = { reads: " flags=no-writes", adds: "", always: " flags=allow-oom" };
 
 /**
- * In `lua` every key and argument is a local of its name, arguments as text; `time()` is Redis's own clock, in
- * milliseconds; `REST` is the place in ARGV of the first argument without a name.
+ * In `lua`, every key and argument is a local with its name; arguments are text. `time()` is Redis's own clock in
+ * milliseconds. `REST` is the index in ARGV of the first unnamed argument.
  */
 export function script<Reply>() {
   return <const Key extends string, const Arg extends string>(
@@ -257,7 +258,7 @@ export function script<Reply>() {
 const locals = (names: readonly string[], list: string, before: number) =>
   names.map((name, index) => `local ${name} = ${list}[${index + 1 + before}]`);
 
-/** The first argument of all is the time in place of Redis's own, or nothing. */
+/** The first argument replaces Redis's own time, or is empty. */
 const TIME = `
 local function time()
   if ARGV[1] ~= '' then return tonumber(ARGV[1]) end

@@ -1,4 +1,4 @@
-// Parts that the stores on one Redis share.
+// The parts shared by the stores on one Redis.
 
 import type { Limits } from "../options.ts";
 import type { Pages } from "../shared/event-pages.ts";
@@ -13,13 +13,13 @@ import type { Schedule, ScheduleEntry } from "./schedule.ts";
 import type { Channels } from "./subscriber.ts";
 
 export interface StoreContext {
-  /** Its `now` is for the times that events show; Redis itself goes by its own. */
+  /** `now` provides the times shown in events. Redis itself uses its own clock. */
   readonly limits: Limits;
   readonly redis: Connection;
   readonly replicas: Replicas;
   readonly lifetime: Lifetime;
   readonly owners: RedisOwners;
-  /** Threads with runs, for when their leases are over. */
+  /** Threads with runs, scheduled for the end of their leases. */
   readonly runSchedule: Schedule;
   /** Threads with deferred calls. */
   readonly callSchedule: Schedule;
@@ -29,6 +29,6 @@ export interface StoreContext {
   readonly replays: Pick<Pages, "read">;
   readonly feeds: LiveTails;
   readonly writer: Writer<ScheduleEntry>;
-  /** Values that scripts need to deliver a run's events. */
+  /** The values that scripts need to deliver a run's events. */
   readonly delivery: Channels;
 }

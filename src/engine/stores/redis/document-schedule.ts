@@ -1,5 +1,6 @@
-// Which due documents are picked next, tenant by tenant. A schedule lies in another cluster slot than the documents, so an entry
-// is made before its document is written, and looked at when its time comes: it may be stale, but no due document is missing.
+// Decides which due documents are picked next, tenant by tenant. A schedule is in another cluster slot than its
+// documents. An entry is therefore added before its document is written, and checked when its time comes. It may be
+// stale, but no due document is missing.
 
 import {
   type Collection,
@@ -17,14 +18,15 @@ import { documentOf, readDocuments } from "./document-scripts.ts";
 import { collectionKeys, DEDUPE_TTL_MS, documentTurns, tenantTag } from "./keys.ts";
 import { createSchedule, type Schedule, type ScheduleEntry } from "./schedule.ts";
 
-/** Time within which a write that was noted is carried out or never, in ms. */
+/** Milliseconds within which an announced write is carried out, or never. */
 const WRITTEN_MS = DEDUPE_TTL_MS;
 
 export interface RedisSchedule {
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
   /**
-   * Adds an entry for each document that will be due, before they are written: if this process ends in between, the entries are stale.
-   * Call the returned function after the write. It adds them again, because a process that looked for them too early has removed them.
+   * Adds an entry for each document that will be due, before the documents are written. If this process ends in
+   * between, the entries are stale. Call the returned function after the write. It adds the entries again, because a
+   * process that checked them too early has removed them.
    */
   noted(collection: Collection, writes: readonly DocumentWrite[]): Promise<() => Promise<void>>;
 }
@@ -69,7 +71,7 @@ export function redisSchedule({ redis }: Pick<StoreContext, "redis">): RedisSche
     return Number(now);
   }
 
-  /** The document of an entry, if it is due. */
+  /** Returns the document of an entry if it is due. */
   async function dueAt(
     kind: string,
     entry: ScheduleEntry,
@@ -88,12 +90,12 @@ export function redisSchedule({ redis }: Pick<StoreContext, "redis">): RedisSche
   }
 }
 
-/** The text of the entry of a document. */
+/** Returns the entry text of a document. */
 export const entryText = ({ tenant, user }: OwnedCollection, key: string) =>
   JSON.stringify(user === undefined ? [tenant, key] : [tenant, key, user]);
 
 export function ofEntry(kind: string, text: string): { collection: OwnedCollection; key: string } {
-  // Only `entryText` makes these.
+  // Only `entryText` creates these.
   const [tenant, key, user] = JSON.parse(text) as [tenant: string, key: string, user?: string];
   return { collection: { kind, tenant, ...omitUndefined({ user }) }, key };
 }

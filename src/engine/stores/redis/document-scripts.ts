@@ -1,26 +1,26 @@
-// The scripts of documents. They compare versions and count within limits; document-rules.ts decides which
-// refusal comes first, and the maximum amounts before the writes.
+// The scripts of documents. They compare versions and count within limits. document-rules.ts decides the order of
+// refusals, and the maximum amounts before the writes.
 
 import type { Document } from "../../../agent/core/documents.ts";
 import type { Refusal } from "../document-rules.ts";
 import { script } from "./connection.ts";
 
-/** The document of a text that these scripts return. */
+/** Parses a document from the text that these scripts return. */
 export function documentOf(key: string, text: string | undefined): Document | undefined {
   if (text === undefined) return undefined;
-  // `write` makes no other texts.
+  // Only `write` creates these texts.
   const [, version = "", body = ""] = /^(v\w+) (.*)$/s.exec(text) ?? [];
   return { key, version, body };
 }
 
-/** `life()`: how long the collection's thread still stays, in ms (-1: no limit, -2: no thread), and its outcome. */
+/** `life()`: time in milliseconds until the collection's thread expires (-1: no limit, -2: no thread), and its outcome. */
 const LIFE = `
 local function life()
   if meta == items then return '-1' end
   return redis.call('PTTL', meta) .. ' ' .. (redis.call('HGET', meta, 'outcome') or '')
 end`;
 
-/** Nothing when the documents have more than `bytes`, if that is not empty. */
+/** Returns nothing if the documents exceed `bytes`, unless `bytes` is empty. */
 export const readDocuments = script<[found: (string | null)[], life: string, now: string] | null>()({
   kind: "reads",
   keys: ["items", "meta"],
@@ -36,7 +36,7 @@ for at = REST, #ARGV do found[#found + 1] = redis.call('HGET', items, ARGV[at]) 
 return { found, life(), string.format('%.0f', time()) }`,
 });
 
-/** Key, text, key, text …; nothing when there are more than `most` or they have more than `bytes`, if that is not empty. */
+/** Key, text, key, text …. Returns nothing if there are more than `most`, or if they exceed `bytes`, unless `bytes` is empty. */
 export const listDocuments = script<[found: string[], life: string] | null>()({
   kind: "reads",
   keys: ["items", "meta"],
@@ -69,7 +69,10 @@ if ahead ~= '' then add('(' .. string.format('%.0f', now + ahead), '+inf') end
 return found`,
 });
 
-/** `forget(name)`: a document is listed no longer. `list(name, now)`: it was written. Uses names, created, updated. */
+/**
+ * `forget(name)`: removes a document from the lists. `list(name, now)`: lists a written document. Uses names, created,
+ * updated.
+ */
 const ORDER = `
 local function forget(name)
   for _, set in ipairs({ names, created, updated }) do redis.call('ZREM', set, name) end
@@ -81,8 +84,9 @@ local function list(name, now)
 end`;
 
 /**
- * Output: key, text, when it was created, when written, key … of up to `limit` documents. By key from `from` to `to`, as ZRANGE takes
- * them; or newest first, behind the key `to` of the time `from`, or all when that is empty.
+ * Output: key, text, time of creation, time of the last write, key … of up to `limit` documents. Either by key from
+ * `from` to `to` in the form of ZRANGE, or newest first, after the key `to` with the time `from`. An empty `from`
+ * starts at the newest.
  */
 export const pageOfDocuments = script<string[]>()({
   kind: "reads",
@@ -110,7 +114,7 @@ until #page == 0 or #found == 4 * limit
 return found`,
 });
 
-/** `size(text)`: the bytes of the body. */
+/** `size(text)`: number of bytes in the body. */
 const SIZE = `
 local function size(text) return #text - #(string.match(text, '^v%w+ ') or '') end`;
 
@@ -124,7 +128,10 @@ for _, text in ipairs(redis.call('HVALS', items)) do sum = sum + size(text) end
 return { redis.call('HLEN', items), sum }`,
 });
 
-/** Deletes up to `most` documents that were created first: before the last `ms`, or beyond the newest `count`. Output: how many. A repeated call gets the same answer. */
+/**
+ * Deletes up to `most` of the earliest created documents: those before the last `ms`, or beyond the newest `count`.
+ * Output: their number. A repeated call returns the same reply.
+ */
 export const trimDocuments = script<number>()({
   kind: "always",
   keys: ["items", "due", "done", "names", "created", "updated"],
@@ -156,10 +163,10 @@ return #gone`,
 });
 
 /**
- * Writes nothing when one of the refusals in `order` applies, and returns the first that does. `documents` and `bytes` limit
- * what may be there already: how many documents, and how many bytes of those that are not written. The unnamed arguments are,
- * for each document, its key, the version seen, its new text and when it is due; no text deletes it. A repeated call gets the
- * same answer.
+ * Writes nothing if one of the refusals in `order` applies, and returns the first one that does. `documents` and
+ * `bytes` limit the existing amounts: the number of documents, and the bytes of those that are not written. The unnamed
+ * arguments are, for each document, its key, the version seen, its new text and its due time. An empty text deletes the
+ * document. A repeated call returns the same reply.
  */
 const definition = {
   keys: ["items", "due", "meta", "done", "names", "created", "updated"],

@@ -1,4 +1,4 @@
-// Documents in Redis: a hash for each collection, with version and body of each document, and a sorted set of when they are due.
+// Documents in Redis: one hash per collection with version and body of each document, and one sorted set of due times.
 // Documents of a thread are in its slot and expire with it.
 
 import {
@@ -27,7 +27,7 @@ import {
 } from "./document-scripts.ts";
 import { collectionKeys, DEDUPE_TTL_MS } from "./keys.ts";
 
-/** Behind all characters that the keys of lists are made of. */
+/** After all characters that list keys consist of. */
 const LAST_CHAR = "\x7f";
 
 /** Maximum number of documents in a list that is read between other commands. */
@@ -143,7 +143,7 @@ export function redisDocuments({
 const tenantOf = (collection: Collection) =>
   ("of" in collection ? collection.owner.tenant : collection.tenant) ?? "";
 
-/** JSON keeps apart keys that are not Unicode; other collections choose their keys themselves. */
+/** JSON distinguishes keys that are not valid Unicode. Other collections choose their own keys. */
 const nameOf = (collection: Collection, key: string) => ("of" in collection ? JSON.stringify(key) : key);
 
 function documentsOf(collection: Collection, found: readonly string[]): Document[] {

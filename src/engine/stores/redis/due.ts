@@ -1,4 +1,4 @@
-// Which threads are due: those with runs that no process holds, and those with deferred calls that can continue.
+// Finds due threads: those with runs that no process holds, and those with deferred calls that can continue.
 
 import type { DueCalls } from "../../../agent/core/deferred-calls.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
@@ -9,7 +9,7 @@ import type { StoreContext } from "./context.ts";
 import { tenantTag } from "./keys.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
 
-/** Threads that are checked at once. */
+/** Number of threads to check at once. */
 const BATCH_SIZE = 32;
 
 export function redisDue(
@@ -52,7 +52,7 @@ export function redisDue(
     },
   };
 
-  /** Checks entries that are due, in batches, until `limit` checks have returned true. `except`: tags of tenants. */
+  /** Checks due entries in batches, until `limit` checks have returned true. `except`: tags of tenants to skip. */
   async function eachEntry(
     schedule: Schedule,
     { limit, except }: Due,
@@ -66,14 +66,14 @@ export function redisDue(
         found > 0,
       );
       if (entries.length === 0) return;
-      // A thread that cannot be checked now is claimed again later. Runs that were found already must be returned.
+      // A thread that cannot be checked now is claimed again later. Runs found so far must be returned.
       const results = await Promise.allSettled(entries.map(check));
       found += results.filter((each) => each.status === "fulfilled" && each.value).length;
     }
   }
 }
 
-/** Throws `unavailable`, unless something was found already. */
+/** Throws `unavailable`, unless a run was already found. */
 async function claim(schedule: Schedule, which: Due, isAnyFound: boolean): Promise<ScheduleEntry[]> {
   try {
     return await schedule.claim(which);

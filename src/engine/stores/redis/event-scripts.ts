@@ -1,5 +1,5 @@
-// The Lua scripts of a run's events, on the streaming path: only the holder of the lease writes, fenced by its epoch, and
-// every batch of a holder is written once, in any order of repeated calls.
+// The Lua scripts of a run's events, on the streaming path. Only the lease's holder writes, fenced by its epoch. Every
+// batch of a holder is written once, in any order of repeated calls.
 
 import { script } from "./connection.ts";
 import { THREAD } from "./keys.ts";
@@ -9,9 +9,9 @@ import { APPEND, DELETE_PATCHES, END_RUN, LIFETIME, MESSAGE_BYTES, TTL } from ".
 const BATCH = ["run", "epoch", "batch", "confirmed", "kept", "publish", "channel"] as const;
 
 /**
- * The fence. `before`: the run's last seq. `held()`: whether the caller holds the lease, has not given it back, and Redis has
- * not lost what it had confirmed. `is_written()`: whether a call whose answer was lost has already written the batch.
- * `advance(seq)`: records the run's last seq and drops the entries that can no longer be read. Uses lease, events; run, epoch,
+ * The fence. `before`: the run's last seq. `held()`: true if the caller holds the lease and has not returned it, and
+ * Redis has not lost confirmed entries. `is_written()`: true if an earlier call with a lost reply has written the
+ * batch. `advance(seq)`: records the run's last seq and drops entries beyond the limit. Uses lease, events; run, epoch,
  * batch, confirmed, kept.
  */
 const FENCE = `
@@ -32,11 +32,13 @@ local function advance(seq)
 end`;
 
 /**
- * `change(from, added)`: carries out what events mean. ARGV has, from that place to its end, the messages (their number, then
- * an id and a text for each) and the changes of slots. A message is added to the thread once, and is then removed from the
- * inbox. A slot is set, deleted or patched. Each member of a patched slot is stored by itself, with a number for its order, so
- * that a patch costs as much as it changes, not as much as the slot holds. That a patch has deleted a member is remembered only
- * if the member was there before all patches. Uses meta, messages, ids, state, patches, inbox.
+ * `change(from, added)`: carries out the effects of events. From that index to its end, ARGV contains the messages
+ * (their number, then an id and a text for each) and the changes of slots. A message is added to the thread once, and
+ * is then removed from the inbox. A slot is set, deleted or patched.
+ *
+ * Each member of a patched slot is stored separately, with a number for its order, so that the cost of a patch depends
+ * only on its own size. A deletion by a patch is recorded only if the member existed before all patches. Uses meta,
+ * messages, ids, state, patches, inbox.
  */
 const CHANGES = `${DELETE_PATCHES}${MESSAGE_BYTES}
 local function add(id, message)
@@ -75,7 +77,7 @@ local function change(from, added)
   redis.call('HSET', meta, 'updated', time())
 end`;
 
-/** Appends events that change nothing but the log. Output: the run's last seq; nothing when the lease is lost. */
+/** Appends events that change only the log. Output: the run's last seq, or nothing if the lease is lost. */
 export const appendProgress = script<number | null>()({
   kind: "adds",
   keys: ["lease", "events"],
@@ -88,7 +90,7 @@ advance(seq)
 return seq`,
 });
 
-/** Appends events and changes the thread's messages and state with them. Output: as `appendProgress`. */
+/** Appends events and changes the thread's messages and state with them. Output: like `appendProgress`. */
 export const appendChanges = script<number | null>()({
   kind: "adds",
   keys: ["meta", "messages", "ids", "state", "patches", "lease", "inbox", "events"],
@@ -102,12 +104,12 @@ change(REST + 2 * rows, added)
 return seq`,
 });
 
-/** `ended`, with the last seq and how many runs wait; `left`, with the messages of the inbox; `lost`. */
+/** `ended` with the last seq and the number of waiting runs, `left` with the messages of the inbox, or `lost`. */
 export type EndReply = ["ended", seq: number, waiting: number] | ["left", string[]] | ["lost"];
 
 /**
- * Appends the last events of a run, changes the thread with them and frees it. Output: EndReply. Nothing is changed when
- * the inbox has messages that these events do not take in: they are returned, so that none is lost.
+ * Appends the last events of a run, changes the thread with them and frees it. Output: EndReply. Changes nothing if the
+ * inbox has messages that these events do not contain. The script returns them, so that none is lost.
  */
 export const appendEnd = script<EndReply>()({
   kind: "always",
@@ -146,9 +148,9 @@ return { 'ended', seq, waiting }`,
 });
 
 /**
- * `last` is the run's last seq. `state` says whether the run has ended, or is `gone` when its events have expired. Nothing when
- * there is no such run. Rows are id, text, id, text … `epochs` are those that wrote something, the oldest first, each followed by
- * the seq of its first entry; `epoch` is the epoch that may write.
+ * `last` is the run's last seq. `state` is the end of the run, or `gone` if its events have expired. Returns nothing if
+ * there is no such run. Rows are id, text, id, text …. `epochs` lists the epochs that wrote entries, oldest first, each
+ * with the seq of its first entry. `epoch` is the epoch that may write.
  */
 export type EventsReply = [
   last: number,

@@ -1,4 +1,5 @@
-// What a change of a thread writes outside of the thread's slot: schedules, the owner's list, tokens of calls.
+// Writes outside the thread's slot that follow from a change of the thread: schedules, the owner's list, and call
+// tokens.
 
 import type { DeferredCall } from "../../../agent/core/deferred-calls.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -24,7 +25,7 @@ export interface Change {
 }
 
 interface FollowUps {
-  /** Writes what must be there before the thread refers to it. */
+  /** Writes the data that must exist before the thread refers to it. */
   prepare(
     change: Change,
     lookups: Lookups,
@@ -49,7 +50,7 @@ export function followUps(context: StoreContext): FollowUps {
     if (find(writes, "add_run")) {
       ignoreErrors(lifetime.list(owner, id));
       if (!busyThreads) noted = runSchedule.add(tenant, tag, leaseMs);
-      // A failed one is made up for by the next `ensure`.
+      // The next `ensure` compensates for a failure.
       if (keepsOrder) ignoreErrors(noted);
       else await noted;
     } else if (find(writes, "create_thread")) await lifetime.list(owner, id);
@@ -65,7 +66,7 @@ export function followUps(context: StoreContext): FollowUps {
       await replicas.confirm();
     }
     if (find(writes, "describe_thread")) await lifetime.changed(owner, id);
-    // It is done, whether or not the owner's list can be updated.
+    // The change is done, even if the owner's list cannot be updated.
     if (find(writes, "clear_thread") ?? find(writes, "cancel_run"))
       await lifetime.changed(owner, id).catch(() => {});
     if (find(writes, "clear_thread") ?? put?.call.reply) lifetime.renew(owner, id);
@@ -73,7 +74,7 @@ export function followUps(context: StoreContext): FollowUps {
       if (write.write === "drop_call" && write.token_hash !== put?.call.token_hash)
         ignoreErrors(redis.ask((client) => client.unlink(tokenKey(write.token_hash))));
     if (put?.call.state === "sent") await keepToken(tag, put.call, at);
-    // Otherwise it is found a lease later.
+    // Otherwise it is found one lease later.
     if (put?.due_at !== undefined && put.due_at <= at)
       await callSchedule.add(tenantTag(owner), tag, 0).catch(() => {});
   }

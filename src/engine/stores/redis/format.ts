@@ -1,19 +1,22 @@
-// The format of what lies in Redis and comes on its channels, and the record of it there.
+// The format of the data in Redis and on its channels, and the record of that format.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { type Format, join } from "../format.ts";
 import { type Connection, script } from "./connection.ts";
 import { DEPLOYMENT, FORMAT_KEY } from "./keys.ts";
 
-/** `readableFrom` stays until something is no longer written that its version reads, or is relied on that it does not write: CONTRIBUTING.md. */
+/**
+ * `readableFrom` stays until this version stops writing data that the old version reads, or relies on data that the old
+ * version does not write: see CONTRIBUTING.md.
+ */
 const FORMAT: Format = { version: 1, readableFrom: 1 };
 
 const WITHOUT_FORMAT =
   "Redis contains keys of Skein without a record of their format (`sk:{format}`). Restore a whole backup, or use another database or an empty one.";
 
-/** Records that this process uses the Redis. Throws `unavailable` when this process cannot read its format. */
+/** Records that this process uses the Redis. Throws `unavailable` if this process cannot read its format. */
 export async function joinRedis(redis: Pick<Connection, "ask" | "run">): Promise<void> {
-  // Every process makes this key once it has recorded the format.
+  // Every process creates this key once it has recorded the format.
   const isUsed = (await redis.ask((client) => client.exists(DEPLOYMENT))) === 1;
   for (;;) {
     const seen = await redis.ask((client) => client.get(FORMAT_KEY));
@@ -24,12 +27,12 @@ export async function joinRedis(redis: Pick<Connection, "ask" | "run">): Promise
   }
 }
 
-/** The record after this process has joined. Throws `unavailable` when this process cannot read the format. */
+/** Returns the record after this process has joined. Throws `unavailable` if this process cannot read the format. */
 export function assertFormat(found: string | null): Format {
   return join("Redis", found === null ? undefined : formatIn(found), FORMAT);
 }
 
-/** As this process writes it; `join` throws for numbers of another format. */
+/** The form that this process writes. `join` throws for numbers of another format. */
 const RECORD = /^\{"version":(\d+),"readableFrom":(\d+)\}$/;
 
 function formatIn(text: string): Format {
@@ -42,7 +45,7 @@ function formatIn(text: string): Format {
   );
 }
 
-// The record, which is changed only if it is still as it was seen; empty: not there.
+// Changes the record only if it is still as it was seen. Empty means absent.
 const recordOnce = script<string>()({
   kind: "always",
   keys: ["key"],

@@ -1,5 +1,5 @@
-// Everything in one Redis, or a cluster, for any number of processes. When a method resolves, all processes see its changes.
-// Redis's own settings say how long these outlive it.
+// Keeps all data in one Redis or Redis cluster, for any number of processes. When a method resolves, all processes see
+// its changes. Redis's own settings decide how durable they are.
 
 import { Redis } from "ioredis";
 import type { Documents } from "../../../agent/core/documents.ts";
@@ -35,32 +35,33 @@ import { checkRights } from "./rights.ts";
 import { createSchedule } from "./schedule.ts";
 import { type Channels, createChannels, Subscriber } from "./subscriber.ts";
 
-/** Times are Redis's own, unless `now` is given: a clock of all processes' own. */
+/** Times are Redis's own, unless `now` provides a common clock for all processes. */
 export interface RedisStoreOptions extends StoreOptions {
   /** `redis://user:password@host:port/database`, or `rediss://` for TLS. For a cluster, the address of any of its servers. */
   readonly url: string;
   /**
-   * Time after which a call to a slow or unreachable Redis throws `unavailable`, in ms; default: 3 s. Every call made inside a run
-   * waits as long as a lease lasts: `leaseMs`.
+   * Milliseconds after which a call to a slow or unreachable Redis throws `unavailable`. Defaults to 3000. Calls made
+   * inside a run wait for `leaseMs`.
    */
   readonly deadlineMs?: number;
   /**
-   * Replicas that must have what was written before the start of a run, a message, a change of state or the end of a
-   * run counts as written; not for a cluster. Default: 0. When they are missing for a lease, that is `unavailable`.
+   * Number of replicas that must confirm a write before it counts. Applies to the start and the end of a run, to
+   * messages and to changes of state. Not supported for a cluster. Defaults to 0. If replicas are missing for a lease,
+   * throws `unavailable`.
    */
   readonly waitReplicas?: number;
 }
 
-/** How long unused threads stay unless `threadTtlMs` is given; events stay for a day. */
+/** Defaults for the time that unused threads stay. Events stay for a day. */
 const KEPT = { threadTtlMs: 30 * 86_400_000, eventRetentionMs: 86_400_000 };
 const DEADLINE_MS = 3_000;
 const PROBE_MS = 1_000;
-/** A readiness probe does not wait longer for replicas. */
+/** Maximum milliseconds that a readiness probe waits for replicas. */
 const READY_MS = 2_000;
 
 /**
- * Throws `unavailable` when Redis cannot be reached, or has a format that this version cannot use; `config_invalid` for
- * one that would lose data.
+ * Throws `unavailable` if Redis cannot be reached or has a format that this version cannot use, and `config_invalid`
+ * for a Redis that would lose data.
  */
 export async function createRedisStores({
   url,
@@ -87,7 +88,7 @@ export async function createRedisStores({
   }
 }
 
-/** The value of `key`; sets it to `own` if there is none. */
+/** Returns the value of `key`. Sets it to `own` if there is none. */
 function nameOf(redis: Connection, key: string, own: string): Promise<string> {
   return redis.run(nameOnce, { key }, { name: own });
 }
@@ -134,7 +135,7 @@ function assemble(
   });
   const writer = new Writer(committer);
   const bus = createBus(redis, hub, delivery);
-  // After Redis lost its data, write the format, the deployment name and the shared secret again.
+  // After Redis lost its data, writes the format, the deployment name and the shared secret again.
   clients.commands.on("ready", () => ignoreErrors(restore()));
   let closed: Promise<void> | undefined;
   const context: StoreContext = {
@@ -169,7 +170,7 @@ function assemble(
     inRun: (work) => redis.deadlines.inRun(work),
     async ping() {
       await redis.ping();
-      // A Redis that is full, or cannot write to its disk, refuses this as it does new things.
+      // A Redis that is full or cannot write to its disk refuses this like any new data.
       const { publish, channelOfProbe: channel } = delivery;
       await redis.run(writeProbe, { probe: PROBE }, { ms: PROBE_MS, publish, channel });
       await replicas.confirm(READY_MS);
@@ -180,7 +181,7 @@ function assemble(
     },
   };
 
-  /** The format first: keys without one are refused. */
+  /** Writes the format first, because keys without a format are refused. */
   async function restore(): Promise<void> {
     await joinRedis(redis);
     await nameOf(redis, DEPLOYMENT, shared.deployment);
@@ -199,7 +200,7 @@ function assemble(
   }
 }
 
-// A write and a message, as those of a run.
+// A write and a message, like those of a run.
 const writeProbe = script<number>()({
   kind: "adds",
   keys: ["probe"],
@@ -219,7 +220,10 @@ redis.call('SET', key, name, 'NX')
 return redis.call('GET', key)`,
 });
 
-/** The documents alone, for programs that only manage API keys, with a connection of their own. Throws as `createRedisStores` does. */
+/**
+ * Opens only the documents, with a separate connection, for programs that manage API keys. Throws the same errors as
+ * `createRedisStores`.
+ */
 export async function openRedisKeys(
   url: string,
   now?: () => number,

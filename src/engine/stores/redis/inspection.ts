@@ -1,4 +1,5 @@
-// Reads what lies in Redis with commands that change nothing. It is not of one moment: processes may write meanwhile.
+// Reads the data in Redis with read-only commands. The data is not from a single moment, because processes may write
+// meanwhile.
 
 import { type ChainableCommander, type Cluster, Redis } from "ioredis";
 import type { CallState } from "../../../agent/core/deferred-calls.ts";
@@ -26,14 +27,14 @@ import { ownerOf, patchName, runOf, stateOf } from "./records.ts";
 import { entriesOf } from "./row-format.ts";
 
 const DEADLINE_MS = 10_000;
-/** Keys that Redis looks at in one step. */
+/** Number of keys that Redis scans in one step. */
 const SCANNED = 1_000;
-/** Messages or rows of a log with their texts. */
+/** Number of messages or log rows to read with their text at a time. */
 const PAGE = 32;
-/** Members of a sorted set. */
+/** Number of members of a sorted set to read at a time. */
 const MEMBERS = 500;
 
-/** A key of a thread, other than its `meta`. Staged messages and marks of deletions are left out: they expire by themselves. */
+/** A key of a thread other than its `meta`. Excludes staged messages and deletion marks, which expire by themselves. */
 const PART = new RegExp(
   `^sk:\\{([\\w-]{22}:[\\w-]+)\\}:(?:(?:${THREAD.filter((each) => each !== "meta").join("|")})$|events:)`,
 );
@@ -92,17 +93,17 @@ function inspection(
       for await (const keys of pagesOfKeys(redis, SUM_SETS))
         for (const key of keys) {
           const wrong = await sumsIn(redis, key);
-          // Counted while it changed.
+          // The data changed while it was counted.
           if (wrong.some(({ recorded, counted }) => recorded !== counted)) yield await sumsIn(redis, key);
         }
     },
   };
 }
 
-/** Of a thread in use, how often it is read until nothing has changed it meanwhile. */
+/** Maximum number of reads of a thread in use, until nothing has changed it meanwhile. */
 const ATTEMPTS = 5;
 
-/** What `read` returns of the thread, of one moment unless the thread changes all the time. */
+/** Returns the result of `read` about the thread. It is from one moment, unless the thread keeps changing. */
 async function steadily<T>(redis: Redis | Cluster, tag: string, read: () => Promise<T>): Promise<T> {
   const { meta, lease, ids } = threadKeys(tag);
   const look = async () =>
@@ -170,7 +171,7 @@ async function threadOf(
       id: each,
       status,
       hasRequest: requests.includes(each),
-      // The end's attempt, time and last entry.
+      // Attempt, time and last entry of the end.
       last: isSettled(status) ? Number(end?.split(" ", 3)[2]) : undefined,
       keepsLog: ended_at === undefined || Date.parse(ended_at) > Date.now() - eventsMs,
       log: await logOf(redis, eventsKey(tag, each)),
@@ -187,7 +188,7 @@ async function threadOf(
     owner,
     id,
     status: isBusy ? "busy" : ((outcome || "idle") as ThreadStatus),
-    // Each message has its id in a hash of its own.
+    // Each message has its id in a separate hash.
     counted: { messages: lengths, bytes: bytes === null ? undefined : Number(bytes) },
     messages: await messagesOf(redis, keys.messages),
     active: run ? { run, last: Number(seq) } : undefined,
@@ -202,7 +203,7 @@ async function threadOf(
   };
 }
 
-/** A call: its state, three words and what it was opened with. */
+/** Parses a call: its state, three words, and the arguments that it was opened with. */
 function callsOf(deferred: Readonly<Record<string, string>>, replies: readonly string[]): CallFacts[] {
   return Object.entries(deferred).map(([id, text]) => {
     const [, state = "", about = "{}"] = /^(\S+) \S+ \S+ \S+ (.*)$/s.exec(text) ?? [];
@@ -229,7 +230,7 @@ async function messagesOf(redis: Redis | Cluster, key: string) {
 }
 
 function callsIn(text: string): string[] {
-  // Only messages are in this list.
+  // This list contains only messages.
   const { tool_calls = [] } = JSON.parse(text) as { tool_calls?: { id: string }[] };
   return tool_calls.map(({ id }) => id);
 }
@@ -285,7 +286,7 @@ async function questionsOf(
   });
 }
 
-/** Sends all commands at once; nearly always Redis answers them without others in between. */
+/** Sends all commands at once. Redis nearly always answers them without others in between. */
 async function together<Replies extends unknown[]>(
   redis: Redis | Cluster,
   add: (all: ChainableCommander) => ChainableCommander,
@@ -295,7 +296,7 @@ async function together<Replies extends unknown[]>(
   return replies.map(([, reply]) => reply) as Replies;
 }
 
-/** A key may come twice. */
+/** Yields pages of keys. A key may repeat. */
 async function* pagesOfKeys(redis: Redis | Cluster, pattern: string): AsyncGenerator<string[], void, void> {
   const nodes = redis instanceof Redis ? [redis] : redis.nodes("master");
   for (const node of nodes)

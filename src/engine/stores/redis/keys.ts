@@ -1,16 +1,16 @@
-// The name of every key in Redis, and of every channel. They are built here and nowhere else.
+// The names of all keys and channels in Redis. They are built only here.
 //
-// Keys of an owner contain the owner's tag: a hash, so that the names of two owners never collide and no key contains a
-// person's name. The part between braces decides where in a cluster a key lives: all keys of a thread are in one slot.
+// Keys of an owner contain the owner's tag: a hash, so that two owners' names never collide and no key contains a
+// person's name. The part between braces decides the cluster slot of a key. All keys of a thread are in one slot.
 
 import { hash } from "node:crypto";
 import type { Collection } from "../../../agent/core/documents.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 
-/** How long a call may ask again whether it was carried out, when its answer was lost, in ms. */
+/** Milliseconds for which a call can ask again if it was carried out, after its reply was lost. */
 export const DEDUPE_TTL_MS = 60_000;
 
-/** 128 bits and a little more. */
+/** Slightly more than 128 bits. */
 const TAG_LENGTH = 22;
 
 const tag = (value: unknown) => hash("sha256", JSON.stringify(value), "base64url").slice(0, TAG_LENGTH);
@@ -18,48 +18,48 @@ const tag = (value: unknown) => hash("sha256", JSON.stringify(value), "base64url
 export const ownerTag = ({ tenant, user }: Owner) => tag([tenant, user]);
 export const tenantTag = ({ tenant }: Pick<Owner, "tenant">) => tag([tenant]);
 
-/** Names a thread of all owners'. */
+/** Identifies a thread among those of all owners. */
 export const threadTag = (owner: Owner, threadId: string) => `${ownerTag(owner)}:${threadId}`;
 export const threadIdOf = (thread: string) => thread.slice(TAG_LENGTH + 1);
 
-/** All that lies in a thread's place, but the streams of its runs. */
+/** All keys of a thread, except the streams of its runs. */
 export const THREAD = [
-  /** Hash: whose it is, title, metadata, agent, outcome, times. There is a thread when there is this. */
+  /** Hash: owner, title, metadata, agent, outcome, times. The thread exists if this key does. */
   "meta",
   /** List: the messages, oldest first. */
   "messages",
-  /** Hash: a message's id → its place in `messages`. */
+  /** Hash: a message's id → its index in `messages`. */
   "ids",
-  /** Hash: slot → its value, as it was last set. */
+  /** Hash: slot → its value when it was last set. */
   "state",
-  /** Hash: what was merged into slots since, key by key. */
+  /** Hash: patches of slots since then, key by key. */
   "patches",
   /** List: the ids of all runs, oldest first. */
   "order",
-  /** List: the ids of the runs that were ever claimed, in the order of their first claims. */
+  /** List: the ids of all runs that were ever claimed, in the order of their first claims. */
   "begun",
-  /** Hash: run → what it was made as; `end:<run>` → how it ended. */
+  /** Hash: run → its creation record; `end:<run>` → how it ended. */
   "runs",
   /** Hash: idempotency key → run. */
   "known",
-  /** List: the runs that wait, in their order. */
+  /** List: the waiting runs, in order. */
   "queue",
-  /** Hash: of runs that have not ended, what they were asked to do, and which call made them. */
+  /** Hash: for unfinished runs, their requests and the calls that created them. */
   "requests",
-  /** Hash: the run that runs, who may write it, and how far it is. There is an active run when there is this. */
+  /** Hash: the active run, its holder, and its position. A run is active if this key exists. */
   "lease",
-  /** Hash: a message's id → its number and itself: what was left for that run. */
+  /** Hash: a message's id → its number and text, queued for the active run. */
   "inbox",
-  /** Hash: a call whose result comes later → its state and everything that is known of it, except its result. */
+  /** Hash: a deferred call → its state and everything known about it, except its result. */
   "deferred",
-  /** Hash: a call of those → its result. */
+  /** Hash: a deferred call → its result. */
   "replies",
-  /** Hashes, a shelf each: an item's key → its version, time and value. */
+  /** Hashes, one per shelf: an item's key → its version, time and value. */
   "notes",
   "tasks",
   "reflections",
   "settings",
-  /** Hash: a model call → what the model was sent. */
+  /** Hash: a model call → its request. */
   "sent",
 ] as const;
 
@@ -71,22 +71,23 @@ export function threadKeys(thread: string): ThreadKeys {
   return Object.fromEntries(keys) as ThreadKeys;
 }
 
-/** That a call has deleted the thread, for as long as it may ask again. */
+/** Marks that a call has deleted the thread, for as long as the call can be repeated. */
 export const deletedKey = (thread: string, call: string) => `sk:{${thread}}:deleted:${call}`;
 
-/** List and hash, as `messages` and `ids`: those of a thread that is being copied. */
+/** List and hash like `messages` and `ids`, for a thread that is being copied. */
 export function stagedKeys(thread: string, token: string) {
   const staged = `sk:{${thread}}:staged:${token}`;
   return { staged, staged_ids: `${staged}:ids` };
 }
 
-/** Stream: what a run said. */
+/** Stream: the events of a run. */
 export const eventsKey = (thread: string, runId: string) => `sk:{${thread}}:events:${runId}`;
 
 /**
- * `items`: the documents of a collection. `due`: which of them are due, and when. `meta`: what the collection goes with,
- * which is itself where that is nothing. `done`: that a call has changed it, for as long as it may be repeated. `names`, `created`,
- * `updated`: sorted sets of the keys, by bytes and by times, of a collection that is listed in order.
+ * `items`: the documents of a collection. `due`: due documents and their times. `meta`: the key that the collection
+ * expires with, or itself. `done`: marks that a call has changed the collection, for as long as the call can be
+ * repeated. `names`, `created`, `updated`: sorted sets of the keys, by bytes and by times, if the collection is listed
+ * in order.
  */
 export function collectionKeys(collection: Collection, call = "") {
   const { place, name, meta } = placeOf(collection);
@@ -102,7 +103,7 @@ export function collectionKeys(collection: Collection, call = "") {
   };
 }
 
-/** Names of other keys of a tenant: a collection of that kind gets another name. */
+/** Names of other keys of a tenant. A collection of such a kind gets another name. */
 const TAKEN = new Set(["rate", "spent", "reserved", "usage", "stored", "held", "settled", "threads"]);
 
 function placeOf(collection: Collection): { place: string; name: string; meta?: string } {
@@ -119,22 +120,22 @@ function placeOf(collection: Collection): { place: string; name: string; meta?: 
   return { place: `sk:{${thread}}`, name: kind, meta: threadKeys(thread).meta };
 }
 
-/** Sorted set: an owner's threads by their last change. */
+/** Sorted set: an owner's threads by their most recent change. */
 export const threadsKey = (owner: Owner) => `sk:{${ownerTag(owner)}}:threads`;
 
 /** Set: the items that an owner keeps with agents, each as kind and agent. */
 export const shelvesKey = (owner: Owner) => `sk:{${ownerTag(owner)}}:shelves`;
 
-/** Sorted set: all who have threads, in JSON, by name. */
+/** Sorted set: all owners of threads as JSON, by name. */
 export const OWNERS = "sk:{owners}";
 
-/** When threads must be checked. */
+/** The keys of a schedule of threads to check. */
 export interface SchedulePlace {
-  /** Sorted set: the tenants that have any. */
+  /** Sorted set: the tenants with entries. */
   readonly tenants: string;
-  /** With a tenant's tag behind it: its threads, a sorted set. */
+  /** Prefix of a tenant's tag. The key is a sorted set of the tenant's threads. */
   readonly threads: string;
-  /** The entries that one call took, while it may be repeated. */
+  /** The entries that one call claimed, for as long as it can be repeated. */
   taken(call: string): string;
 }
 
@@ -149,41 +150,42 @@ export const DUE = schedulePlace("due");
 /** Threads with calls that were accepted or delivered. */
 export const DEFERRED = schedulePlace("deferred");
 
-/** Documents of a kind that are due. An entry is the JSON of tenant and key, and of the user of a user's document. */
+/** Due documents of a kind. An entry is the JSON of tenant and key, plus the user of a user's document. */
 export const documentTurns = (kind: string) => schedulePlace(`turns:${kind}`);
 
-/** Text: where the call lies that a token is for, as long as the token is good for anything. */
+/** Text: location of the call that a token belongs to, for as long as the token is valid. */
 export const tokenKey = (tokenHash: string) => `sk:{token:${tokenHash}}`;
 
-/** Text: the name that all processes of the database know. */
+/** Text: the deployment's name, shared by all processes of the database. */
 export const DEPLOYMENT = "sk:{deployment}";
 
-/** Text, JSON: the format of the database's data. */
+/** Text: the format of the database's data as JSON. */
 export const FORMAT_KEY = "sk:{format}";
 
-/** Text: a secret that all of them know. */
+/** Text: a secret shared by all processes. */
 export const SECRET = "sk:{secret}";
 
-/** Written to see whether anything can be written; gone a second later. */
+/** Written to test if Redis accepts writes. Expires after a second. */
 export const PROBE = "sk:{probe}";
 
-/** A value that is written to wait for replicas. */
+/** A value written in order to wait for replicas. */
 export const REPLICATED = "sk:{replicated}";
 
-/** How the names of channels begin: they belong to the server, and not to one of its databases. */
+/** Prefix of channel names. Channels belong to the server, not to one of its databases. */
 export const channelsOf = (database: number) => `sk:${database}`;
 export const runChannel = (channels: string, thread: string, runId: string) =>
   `${channels}:{${thread}}:${runId}`;
 export const userChannel = (channels: string, owner: Owner) => `${channels}:{${ownerTag(owner)}}`;
 export const callChannel = (channels: string) => `${channels}:{calls}`;
-/** No process listens to it: a message proves that messages can be sent. */
+/** No process listens to it. A message proves that messages can be sent. */
 export const probeChannel = (channels: string) => `${channels}:{probe}`;
 
 /**
- * Usage of a tenant and one of its users. All keys of a tenant are in one slot, since they change together. `rate`: text, when all
- * requests so far are worked off. `spent`: hash, what was used in the newest day and month. `reserved`: hash, each reservation and
- * their sums; `due`: sorted set, when they expire. `usage`, `tenant_usage`: hashes, the days of the user and of all users by agent
- * and model. `users`: hash, the days of all users by their names.
+ * Usage of a tenant and one of its users. All keys of a tenant are in one slot, because they change together. `rate`:
+ * text, the time at which all requests so far are paid off. `spent`: hash, amounts used in the newest day and month.
+ * `reserved`: hash, each reservation and their sums. `due`: sorted set, when reservations expire. `usage`,
+ * `tenant_usage`: hashes, usage by day, agent and model, of the user and of all users. `users`: hash, usage of all
+ * users by day and name.
  */
 export function quotaKeys(owner: Owner) {
   const place = `sk:{${tenantTag(owner)}}`;
@@ -207,11 +209,11 @@ export function storedKeys(owner: Owner) {
   return { stored, due: `${stored}:due` };
 }
 
-/** Sorted sets: what a tenant and one of its users hold of a thing, by when that is over. */
+/** Sorted sets: the holds of a tenant and of one of its users on a resource, by their end. */
 export function heldKeys(owner: Owner, thing: string) {
   const held = `sk:{${tenantTag(owner)}}:held:${thing}`;
   return { held, own_held: `${held}:${ownerTag(owner)}` };
 }
 
-/** That a call has counted what was spent, for as long as it may ask again. */
+/** Marks that a call has counted its spending, for as long as it can be repeated. */
 export const settledKey = (owner: Owner, call: string) => `sk:{${tenantTag(owner)}}:settled:${call}`;

@@ -1,7 +1,7 @@
 // When threads expire, and the lists in which their owners find them.
 //
-// All keys of a thread expire together, by Redis's own clock. The owner's list lies in another cluster slot, so it may name
-// threads that have expired, but misses none: a thread is listed before it is created and unlisted after it has expired.
+// All keys of a thread expire together, by Redis's own clock. The owner's list is in another cluster slot. It may name
+// expired threads, but misses none: a thread is added before it is created, and removed after it has expired.
 
 import type { ThreadStatus } from "../../../agent/core/records.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -13,31 +13,34 @@ import { THREAD, threadKeys, threadsKey, threadTag } from "./keys.ts";
 import { LIFETIME } from "./lua-functions.ts";
 import type { RedisOwners } from "./owners.ts";
 
-/** Threads are kept for so much longer, so that not every use of one has to be written down. */
+/** Factor by which threads are kept longer, so that not every use must be written. */
 const RESERVE = 1.1;
-/** A list outlasts its entries. */
+/** Factor by which a list outlives its entries. */
 const LIST_RESERVE = 2;
-/** Creating a listed thread takes less time than this. */
+/** Milliseconds. Creating a listed thread takes less time. */
 const YOUNG_MS = 60_000;
-/** Redis's reply for the time to live of a key that does not exist. */
+/** Redis's reply for the time to live of a missing key. */
 const NO_THREAD = "-2";
-/** Threads of the list that are checked with each addition. */
+/** Number of listed threads to check with each addition. */
 const SAMPLE = 2;
 
 export interface Lifetime {
-  /** How long a thread stays that is left at `outcome`, as scripts take it. */
+  /** Returns how long a thread with this outcome stays, in the form that scripts take. */
   ttlOf(outcome: ThreadStatus): string;
-  /** How long the events of an ended run stay, in ms. Events of an expired thread expire as well. */
+  /** Milliseconds for which the events of an ended run stay. Events of an expired thread expire as well. */
   readonly eventsMs: number;
   /** Restarts the time to live of a thread whose `life` a script returned. Does not wait. */
   used(owner: Owner, id: string, life: string): void;
   /** Restarts the time to live of a changed thread. Does not wait. */
   renew(owner: Owner, id: string): void;
-  /** Before a thread may be created. Also checks some entries of the list whose threads may have expired. Throws `unavailable`. */
+  /**
+   * Call it before a thread may be created. Also checks some list entries whose threads may have expired. Throws
+   * `unavailable`.
+   */
   list(owner: Owner, id: string): Promise<void>;
-  /** After a thread was changed. Throws `unavailable`. */
+  /** Call it after a thread was changed. Throws `unavailable`. */
   changed(owner: Owner, id: string): Promise<void>;
-  /** A thread that was in the list, at `seen`, is not there. Waits for nothing. */
+  /** Removes a missing thread that was in the list at `seen`. Does not wait. */
   unlist(owner: Owner, id: string, seen: string): void;
 }
 
@@ -103,7 +106,7 @@ export function createLifetime(
   }
 }
 
-/** A time as scripts take it; empty: no limit. */
+/** Formats a time for scripts. Empty means unlimited. */
 export const timeText = (ms: number) => (Number.isFinite(ms) ? String(Math.ceil(ms)) : "");
 
 /** Ignores the errors of work that the next caller repeats. */
@@ -122,8 +125,8 @@ expire(redis.call('HGET', meta, 'outcome') == 'interrupted' and interrupted_ttl 
 return 1`,
 });
 
-// A thread stands in its owner's list, at the time of its newest change. The list outlasts the threads in it.
-/** `sample` of the list, at random, with their times: some of them may be deleted. */
+// Lists a thread in its owner's list at the time of its most recent change. The list outlives its threads.
+/** Returns `sample` random entries of the list with their times. Some of them may be deleted. */
 const listThread = script<string[]>()({
   kind: "adds",
   keys: ["threads"],
@@ -135,8 +138,8 @@ if sample == '0' then return {} end
 return redis.call('ZRANDMEMBER', threads, sample, 'WITHSCORES')`,
 });
 
-// Removes a deleted thread from its owner's list, unless it was changed since it was seen there, or so recently that it
-// may be about to be made.
+// Removes a deleted thread from its owner's list. Keeps a thread that was changed since it was seen there, or so
+// recently that it may be about to be created.
 const unlistThread = script<number>()({
   kind: "always",
   keys: ["threads"],
@@ -146,15 +149,15 @@ if redis.call('ZSCORE', threads, thread) ~= seen or time() - seen < tonumber(you
 return redis.call('ZREM', threads, thread)`,
 });
 
-// An owner's threads as they stand in the owner's list.
+// Reads an owner's threads from the owner's list.
 const CHUNK = 100;
 
 export interface TimedPosition extends Position {
-  /** Its time, as the list has it. */
+  /** The thread's time in the list. */
   readonly seen: string;
 }
 
-/** The entries after `start`, newest change first, in chunks. Threads may be listed that are not there any more. */
+/** Yields the entries after `start`, most recent change first, in chunks. Some threads may no longer exist. */
 export async function* listed(
   redis: Connection,
   owner: Owner,
@@ -170,7 +173,7 @@ export async function* listed(
     );
     yield found.filter((each) => !before || standsBehind(before, each));
     if (found.length < CHUNK) return;
-    // Only those that were changed at the same moment as the one before are passed over by number.
+    // Counts only the entries with the same time as the previous one, and skips them by number.
     const last = found.at(-1);
     skip = last?.updatedAt === before?.updatedAt ? skip + CHUNK : 0;
     before = last;

@@ -1,8 +1,8 @@
 // Lua functions that several scripts use.
 
 /**
- * `held` and `about`: the thread's lease, and of its `meta` owner, outcome, version and `more`. `seen()`: a text that every
- * commit on the thread changes, as does the end of its run; empty without a thread. Uses lease, meta.
+ * `held` and `about`: the thread's lease, and from its `meta` owner, outcome, version and `more`. `seen()`: a text that
+ * every commit on the thread changes, as does the end of its run. Empty without a thread. Uses lease, meta.
  */
 export const headOf = (...more: readonly string[]) => `
 local held = redis.call('HMGET', lease, 'run', 'attempt', 'epoch', 'released', 'stop', 'until', 'seq')
@@ -19,8 +19,8 @@ local function run_view(run)
 end`;
 
 /**
- * `expire(ms)`: all keys of a thread without work expire at one moment; never if `ms` is empty.
- * `persist()` undoes it. Every key of the script must be the thread's.
+ * `expire(ms)`: all keys of an idle thread expire at the same moment; never if `ms` is empty. `persist()` undoes it.
+ * Every key of the script must belong to the thread.
  */
 export const LIFETIME = `
 local function persist()
@@ -35,8 +35,8 @@ local function expire(ms)
 end`;
 
 /**
- * `message_bytes()`: the bytes of the thread's messages.
- * `texts_from(place)`: the bytes of the messages from a place on. `count_bytes(bytes)`: records them. Uses meta, messages.
+ * `message_bytes()`: bytes of the thread's messages. `texts_from(place)`: bytes of the messages from an index on.
+ * `count_bytes(bytes)`: records them. Uses meta, messages.
  */
 export const MESSAGE_BYTES = `
 local function texts_from(place)
@@ -53,15 +53,15 @@ local function count_bytes(bytes)
   redis.call('HSET', meta, 'bytes', string.format('%.0f', bytes))
 end`;
 
-/** `ttl_and_outcome()`: the thread's PTTL and outcome, as `Lifetime.used` takes them. Uses meta. */
+/** `ttl_and_outcome()`: the thread's PTTL and outcome, in the form that `Lifetime.used` takes. Uses meta. */
 export const TTL = `
 local function ttl_and_outcome()
   return redis.call('PTTL', meta) .. ' ' .. (redis.call('HGET', meta, 'outcome') or '')
 end`;
 
 /**
- * `append(epoch, seq, rows, from, to)`: adds rows (a number of entries, their text, …) to the run's stream and publishes
- * them; returns the new last seq. Redis refuses an id of an older epoch. Uses events; publish, channel.
+ * `append(epoch, seq, rows, from, to)`: adds rows (a number of entries, their text, …) to the run's stream and
+ * publishes them. Returns the new last seq. Redis refuses an id of an older epoch. Uses events; publish, channel.
  */
 export const APPEND = `
 local function append(epoch, seq, rows, from, to)
@@ -74,7 +74,7 @@ local function append(epoch, seq, rows, from, to)
   return seq
 end`;
 
-/** `end_run(run, attempt, seq, epoch, batch, how)`: notes that and how a run has ended. Uses runs, requests. */
+/** `end_run(run, attempt, seq, epoch, batch, how)`: records that a run has ended, and how. Uses runs, requests. */
 export const END_RUN = `
 local function end_run(run, attempt, seq, epoch, batch, how)
   redis.call('HDEL', requests, run, 'by:' .. run)
@@ -82,7 +82,7 @@ local function end_run(run, attempt, seq, epoch, batch, how)
     string.format('%s %.0f %.0f %s %s %s', attempt, time(), seq, epoch, batch, how))
 end`;
 
-/** `delete_patches(name)`: deletes what was merged into a slot. Uses patches. */
+/** `delete_patches(name)`: deletes the patches of a slot. Uses patches. */
 export const DELETE_PATCHES = `
 local function delete_patches(name)
   if redis.call('HDEL', patches, name .. '=') == 0 then return end
@@ -92,7 +92,7 @@ local function delete_patches(name)
   end
 end`;
 
-/** `shorten(key, latest)`: an entry that would end later was added before the clock was set back, and ends then. */
+/** `shorten(key, latest)`: shortens entries that end later. They were added before the clock was set back. */
 export const SHORTEN = `
 local function shorten(key, latest)
   local ends = string.format('%.0f', latest)

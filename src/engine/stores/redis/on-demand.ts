@@ -1,23 +1,23 @@
-// Stores in Redis, for programs that may do without: what they take to load is loaded with the first of them.
+// Loads the Redis stores on first use, for programs that may not need them.
 
 import type { Documents } from "../../../agent/core/documents.ts";
 import type { AllStores } from "../all-stores.ts";
 import type { Inspection } from "../check/facts.ts";
 import type { RedisStoreOptions } from "./index.ts";
 
-/** As that of `index.ts`. */
+/** Like the function in `index.ts`. */
 export async function createRedisStores(options: RedisStoreOptions): Promise<AllStores> {
   const redis = await import("./index.ts");
   return redis.createRedisStores(options);
 }
 
-/** As that of `index.ts`. */
+/** Like the function in `index.ts`. */
 export async function openRedisKeys(url: string): Promise<{ documents: Documents; close(): void }> {
   const redis = await import("./index.ts");
   return redis.openRedisKeys(url);
 }
 
-/** As that of `inspection.ts`. */
+/** Like the function in `inspection.ts`. */
 export async function inspectRedis(url: string, options: { eventsMs: number }): Promise<Inspection> {
   const redis = await import("./inspection.ts");
   return redis.inspectRedis(url, options);

@@ -1,5 +1,5 @@
-// Who has threads in Redis: one sorted set of all owners, by name. An owner is recorded before a thread is created, and again
-// at a later use. An owner without threads is removed when the list is read.
+// Lists the owners of threads in Redis: one sorted set of all owners, by name. An owner is added before a thread is
+// created, and again at a later use. An owner without threads is removed when the list is read.
 
 import { LRUCache } from "lru-cache";
 import type { Shelf } from "../../../agent/core/items.ts";
@@ -9,14 +9,14 @@ import type { Connection } from "./connection.ts";
 import { OWNERS, shelvesKey, threadsKey } from "./keys.ts";
 import { ownerOf, ownerText } from "./records.ts";
 
-/** Time for which a noted owner is not noted again, in ms, unless too many others were noted meanwhile. */
+/** Milliseconds for which a recorded owner is not recorded again, unless too many others were recorded meanwhile. */
 const NOTED_MS = 60_000;
 const MAX_NOTED = 10_000;
 
 export interface RedisOwners extends OwnerIndex {
-  /** The owner has a thread, or is about to. Throws `unavailable`. */
+  /** Records that the owner has a thread, or is about to. Throws `unavailable`. */
   note(owner: Owner): Promise<void>;
-  /** Something is about to be kept with one of the owner's agents. Throws `unavailable`. */
+  /** Records that an item is about to be stored with one of the owner's agents. Throws `unavailable`. */
   noteShelf(shelf: Pick<Shelf, "owner" | "kind">, agent: string): Promise<void>;
 }
 
@@ -71,7 +71,7 @@ export function redisOwners(redis: Connection): RedisOwners {
     }
   }
 
-  /** The others are noted no longer. */
+  /** Returns the owners with threads, and removes all others from the list. */
   async function havingThreads(texts: readonly string[]): Promise<string[]> {
     const exist = await Promise.all(
       texts.map((text) => redis.ask((client) => client.exists(threadsKey(ownerOf(text))))),

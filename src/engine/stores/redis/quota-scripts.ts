@@ -1,13 +1,14 @@
-// The scripts of quotas. Counters change under contention, so each call counts in one step. quotas/rules.ts decides what may be
-// counted. A script gets limits and amounts as numbers, adds within these limits, all or nothing, and returns the numbers for a
-// refusal. A call that is repeated after a lost answer counts once, unless its comment says otherwise.
+// The scripts of quotas. Counters change under contention, so each call counts in one step. quotas/rules.ts decides
+// what may be counted. A script receives limits and amounts as numbers, adds within these limits (all or nothing), and
+// returns the numbers for a refusal. A call that is repeated after a lost reply counts once, unless its comment
+// specifies otherwise.
 
 import { script } from "./connection.ts";
 import { SHORTEN } from "./lua-functions.ts";
 
 /**
- * `full(used, more, most)`: the first place at which what is used would exceed its limit with more of it; nothing more never
- * does, and an empty limit is none.
+ * `full(used, more, most)`: the first index at which `more` would exceed the limit. Zero never exceeds a limit. An
+ * empty limit means unlimited.
  */
 const FULL = `
 local function full(used, more, most)
@@ -17,10 +18,10 @@ local function full(used, more, most)
 end`;
 
 /**
- * Moves both times forward by a step, from now at the earliest; an empty step moves none. Moves neither when a time would be
- * further ahead than `window` plus `slack`. A repeated call moves them again.
+ * Moves both times forward by a step, starting from now at the earliest. An empty step moves nothing. Moves neither if
+ * a time would be further ahead than `window` plus `slack`. A repeated call moves them again.
  *
- * Returns how much too far ahead each would be, or nothing.
+ * Returns by how much each would be too far ahead, or nothing.
  */
 export const takeRequest = script<[] | [tenant: string, user: string]>()({
   kind: "adds",
@@ -49,11 +50,11 @@ return {}`,
 });
 
 /**
- * A thing counts for its tenant and its user until its time is over, if neither has more than its limit with it: for `ms`, or
- * if it is new for `making`, unless that is empty. It is still new when it would be over within `making`. Again: its time restarts.
- * Nothing counts for longer than `longest`, unless that is empty.
+ * Counts a resource for its tenant and its user, if neither would exceed its limit. It counts for `ms`, or for `making`
+ * if it is new and `making` is not empty. It is still new while its remaining time is at most `making`. A repeated call
+ * restarts its time. Nothing counts for longer than `longest`, unless that is empty.
  *
- * Returns: whether it is new; or the place of the limit that is exceeded, the tenant's first.
+ * Returns: `new` or `kept`, or the index of the exceeded limit, the tenant's first.
  */
 export const hold = script<"new" | "kept" | number>()({
   kind: "adds",
@@ -79,7 +80,10 @@ end
 return is_new and 'new' or 'kept'`,
 });
 
-/** A thing counts no longer; unless `making` is empty, only one that would be over within it. Again: nothing more. */
+/**
+ * Stops counting a resource. If `making` is not empty, only one that would expire within it. A repeated call does
+ * nothing more.
+ */
 export const releaseHeld = script<number>()({
   kind: "always",
   keys: ["held", "own_held"],
@@ -90,7 +94,7 @@ redis.call('ZREM', held, user .. ':' .. id)
 return redis.call('ZREM', own_held, id)`,
 });
 
-/** How many of a thing the tenant and the user hold. */
+/** Counts the holds of the tenant and the user on a resource. */
 export const countHeld = script<[tenant: number, user: number]>()({
   kind: "reads",
   keys: ["held", "own_held"],
@@ -101,9 +105,9 @@ return { redis.call('ZCOUNT', held, after, '+inf'), redis.call('ZCOUNT', own_hel
 });
 
 /**
- * `count(user, id, bytes)`: sets what is stored under an id, and updates the sums; `sum(name)`: the sum of all, or of a user.
- * `lapse()`: ends what has expired. The hash has each entry as `id:<user> <id>`, and the sums as `sum:` and `sum:<user>`. Uses
- * stored, due.
+ * `count(user, id, bytes)`: sets the bytes stored under an id, and updates the sums. `sum(name)`: the sum of all, or of
+ * a user. `lapse()`: removes expired entries. The hash contains each entry as `id:<user> <id>`, and the sums as `sum:`
+ * and `sum:<user>`. Uses stored, due.
  */
 const STORED = `
 local function sum(name) return tonumber(redis.call('HGET', stored, 'sum:' .. name) or 0) end
@@ -127,8 +131,8 @@ local function lapse()
 end`;
 
 /**
- * The bytes of a thread count in place of those that it had before, if neither sum exceeds its limit. Again: nothing more.
- * Returns: the place of the limit that they would exceed, the tenant's first, or nothing.
+ * Replaces the counted bytes of a thread if neither sum exceeds its limit. A repeated call does nothing more. Returns:
+ * the index of the limit that would be exceeded, the tenant's first, or nothing.
  */
 export const setStored = script<number | null>()({
   kind: "adds",
@@ -148,7 +152,7 @@ end
 return false`,
 });
 
-/** The bytes that the tenant and the user have stored. */
+/** Returns the bytes that the tenant and the user have stored. */
 export const readStored = script<[tenant: number, user: number]>()({
   kind: "always",
   keys: ["stored", "due"],

@@ -1,4 +1,5 @@
-// Quotas in Redis, for all processes that use it. Usage is kept for a hundred days; holds and reservations for their time.
+// Quotas in Redis, for all processes that share it. Usage is kept for a hundred days; holds and reservations for their
+// duration.
 
 import { RATE_SLACK_MS, RATE_WINDOW_MS, refusedFor, requestMs } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaScope, type QuotaStore, RESOURCES, SCOPES } from "../../quotas/store.ts";
@@ -60,7 +61,7 @@ const limitsOf = ({ tenant, user }: PerScope<number | undefined>) => ({
   own_most: user ?? "",
 });
 
-/** The item that a script names by its position, from 1. */
+/** Returns the scope that a script identifies by its index, starting at 1. */
 function scopeAt(place: number): QuotaScope {
   const scope = SCOPES[place - 1];
   if (!scope) throw new Error(`There is no scope ${place}.`);

@@ -1,4 +1,4 @@
-// Threads, runs and deferred calls as Redis has them.
+// Reads threads, runs and deferred calls from Redis.
 
 import { isSettled, type RunRecord } from "../../../agent/core/records.ts";
 import type { Lease } from "../../../agent/core/stores.ts";
@@ -102,7 +102,7 @@ export function redisReads(
     return view;
   }
 
-  /** A run that was read. Its thread is scheduled again if the schedule was lost. */
+  /** Handles a run that was read. Schedules its thread again if the schedule was lost. */
   function seen(owner: Owner, run: RunRecord | undefined): RunRecord | undefined {
     if (run && !isSettled(run.status)) runSchedule.ensure(owner, threadTag(owner, run.thread_id));
     return run;

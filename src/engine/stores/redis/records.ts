@@ -1,4 +1,5 @@
-// Threads, runs and their content, from the scripts' output. Its JSON was written by this folder, from values of the same types.
+// Parses threads, runs and their content from the scripts' replies. This folder wrote their JSON from values of the
+// same types.
 
 import type { DeferredCall, NewDeferredCall } from "../../../agent/core/deferred-calls.ts";
 import { NO_USAGE, type UserMessage } from "../../../agent/core/message.ts";
@@ -16,19 +17,19 @@ import type {
   ThreadReply,
 } from "./thread-scripts.ts";
 
-/** A thread as it was loaded, with what `commit` needs to know whether it is still so. */
+/** A thread as it was loaded, with the values that `commit` needs to detect a change. */
 export interface RedisView extends View {
   readonly seen: string;
-  /** The lease's own time, as Redis has it. */
+  /** The lease's own end, as stored in Redis. */
   readonly heldUntil: string;
   /** See `Lifetime.used`. */
   readonly life: string;
 }
 
-/** The guess to decide on before a load, when the thread is probably new. */
+/** The view to decide on before a load, if the thread is probably new. */
 export const NO_THREAD: RedisView = { now: 0, head: undefined, until: 0, seen: "", heldUntil: "", life: "" };
 
-/** `graceMs`: how much longer than its time the lease lasts. */
+/** `graceMs`: milliseconds by which the lease lasts longer. */
 export function viewOf(id: string, reply: ThreadReply, graceMs: number): RedisView {
   const [now, head, known, run, next, hasMessage, inbox, call, calls, isLast] = reply;
   if (!head) return { ...NO_THREAD, now };
@@ -46,7 +47,7 @@ export function viewOf(id: string, reply: ThreadReply, graceMs: number): RedisVi
   };
 }
 
-/** Without the time. */
+/** Like `viewOf`, without the time. */
 export function headViewOf(id: string, [seen, owner, life, lease, queue]: HeadReply, graceMs = 0): RedisView {
   const heldUntil = lease[5] ?? "";
   return {
@@ -127,7 +128,7 @@ export function ownerOf(text: string): Owner {
   return { tenant, user };
 }
 
-/** Messages that were left for a run, oldest first: each a number and a message. */
+/** Queued messages of a run, oldest first: each a number and a message. */
 export function inboxOf(left: readonly string[]): UserMessage[] {
   return left
     .map((entry) => split(entry, 1))
@@ -135,10 +136,10 @@ export function inboxOf(left: readonly string[]): UserMessage[] {
     .map(([, message = ""]) => JSON.parse(message) as UserMessage);
 }
 
-/** The names under which a slot's patches lie begin with this. No slot's is the beginning of another's. */
+/** Prefix of the names under which a slot's patches are stored. No slot's prefix begins another slot's. */
 export const patchName = (slot: string) => `${slot.length}:${slot}`;
 
-/** All slots: what they were set to, and what was merged into it since. */
+/** Returns all slots: their values when they were set, merged with their patches. */
 export function stateOf(set: readonly string[], patches: readonly string[]): Record<string, unknown> {
   const slots = new Map<string, unknown>();
   for (const [slot, value] of pairs(set)) slots.set(slot, JSON.parse(value));
@@ -155,7 +156,7 @@ interface Member {
   readonly value: unknown;
 }
 
-/** By slot. A field is a slot's name and `/` and the member's; or `=`, which counts. */
+/** Groups by slot. A field is a slot's name, `/` and the member's name, or `=`, which is a counter. */
 function membersOf(patches: readonly string[]): Map<string, Member[]> {
   const slots = new Map<string, Member[]>();
   for (const [field, text] of pairs(patches)) {
@@ -175,7 +176,7 @@ function* pairs(flat: readonly string[]): Generator<[field: string, value: strin
   for (let at = 0; at < flat.length; at += 2) yield [flat[at] ?? "", flat[at + 1] ?? ""];
 }
 
-/** The words before the first `count` spaces, and the rest. */
+/** Splits at the first `count` spaces. Returns the words and the rest. */
 function split(text: string, count: number): string[] {
   const words = [];
   let from = 0;

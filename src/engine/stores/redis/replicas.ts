@@ -1,5 +1,5 @@
-// Waits until replicas have what was written, so that a failover does not lose it. It uses a connection of its own, since
-// Redis holds back everything on a connection that waits. Concurrent waits share the next round.
+// Waits until replicas have all writes so far, so that a failover does not lose them. Uses a separate connection,
+// because Redis holds back everything on a waiting connection. Concurrent waits share the next round.
 
 import type { Redis } from "ioredis";
 import { withTimeout } from "../shared/outages.ts";
@@ -7,20 +7,20 @@ import { missingReplicas } from "./client.ts";
 import { script } from "./connection.ts";
 import { REPLICATED } from "./keys.ts";
 
-/** How long Redis is asked to wait in one go. */
+/** Maximum milliseconds that Redis waits per request. */
 const ROUND_MS = 1_000;
 const PAUSE_MS = 50;
 const MARK_TTL_MS = 60_000;
 
 export interface Replicas {
-  /** Resolves when all that was written before is on them. Throws `unavailable` when it is not in time. */
+  /** Resolves when the replicas have all earlier writes. Throws `unavailable` if they do not in time. */
   confirm(withinMs?: number): Promise<void>;
   close(): void;
 }
 
 export const NO_REPLICAS: Replicas = { confirm: async () => {}, close() {} };
 
-/** Waits for `count` of them, for `patienceMs` at most. */
+/** Waits for `count` replicas, at most `patienceMs` milliseconds. */
 export function createReplicas(client: Redis, count: number, patienceMs: number): Replicas {
   let round: Promise<boolean> | undefined;
   let next: Promise<boolean> | undefined;
@@ -37,7 +37,7 @@ export function createReplicas(client: Redis, count: number, patienceMs: number)
     },
   };
 
-  /** True if a later round has found enough replicas. */
+  /** Returns true if a later round has found enough replicas. */
   function joined(): Promise<boolean> {
     next ??= (round ?? Promise.resolve()).then(() => {
       next = undefined;

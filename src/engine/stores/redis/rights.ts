@@ -1,4 +1,4 @@
-// Rights that Redis's user needs. They are tried at the start, so that no run fails for a missing right.
+// The rights that Redis's user needs. They are checked at startup, so that no run fails for a missing right.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { docsPage } from "../../../lib/docs.ts";
@@ -6,7 +6,7 @@ import { isReply } from "./client.ts";
 import { type Connection, script } from "./connection.ts";
 import { channelsOf, PROBE, probeChannel } from "./keys.ts";
 
-/** Every command of the scripts, and those that are sent beside them, on keys. */
+/** All commands that scripts or the client send with keys. */
 export const COMMANDS = [
   ...[
     "EVAL",
@@ -67,7 +67,7 @@ export const COMMANDS = [
 /** Names the section that lists the rights. */
 const HELP = `${docsPage("guides/redis.md")} lists the rights that it needs.`;
 
-/** Throws `config_invalid` for a user without the rights, `unavailable`. */
+/** Throws `config_invalid` for a user without the rights, or `unavailable`. */
 export async function checkRights(
   redis: Pick<Connection, "run">,
   { isCluster, database, waits }: { isCluster: boolean; database: number; waits: boolean },
@@ -99,15 +99,15 @@ export async function checkRights(
 const listOf = (commands: readonly string[]) =>
   commands.map((name) => `\`${name.toLowerCase()}\``).join(", ");
 
-/** Redis says itself which right a user lacks who may not even ask. */
+/** Redis itself names the missing right of a user that may not even ask. */
 function lacking(error: unknown): unknown {
   const cause = error instanceof Error ? error.cause : undefined;
   if (!isReply(cause) || !cause.message.startsWith("NOPERM")) return error;
   return new AppError("config_invalid", `Redis's user lacks a right: ${cause.message}; ${HELP}`, { cause });
 }
 
-// The channel, unless the user may use it, and the commands of the rest that it may not. Servers without the check, which
-// Redis has since version 7, are believed to allow everything.
+// Returns the channel if the user may not use it, and the remaining commands that it may not use. Servers before
+// version 7 lack this check and are assumed to allow everything.
 const missingRights = script<string[]>()({
   kind: "reads",
   keys: ["probe"],

@@ -1,6 +1,7 @@
-// When threads must be checked, tenant by tenant: those with runs (`DUE`, once their lease would be over) and those with deferred
-// calls (`DEFERRED`). A schedule lies in another cluster slot than the threads. So an entry is made before its thread is changed,
-// and removed only if it is still as it was claimed. It may be stale, but no thread with work is missing.
+// Schedules when threads must be checked, tenant by tenant: those with runs (`DUE`, at the end of their lease) and
+// those with deferred calls (`DEFERRED`). A schedule is in another cluster slot than the threads. An entry is therefore
+// added before its thread is changed, and removed only if it is unchanged since its claim. It may be stale, but no
+// thread with work is missing.
 
 import { randomId } from "../../../lib/random-id.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -17,35 +18,38 @@ export interface ScheduleEntry {
   readonly time: string;
 }
 
-/** All that wait throw `unavailable`. */
+/** Methods that wait throw `unavailable`. */
 export interface Schedule {
-  /** The thread must be checked in `wait` ms at the latest. */
+  /** Schedules a check of the thread in at most `wait` milliseconds. */
   add(tenant: string, thread: string, wait: number): Promise<ScheduleEntry>;
   /**
-   * The same in `holdMs`, if the tenant has less than `limit` other threads in the schedule. Returns how many it has, and the
-   * entry if the thread had none.
+   * Like `add` with `holdMs`, if the tenant has less than `limit` other threads in the schedule. Returns their number,
+   * and the entry if the thread had none.
    */
   addWithin(
     limit: number,
     tenant: string,
     thread: string,
   ): Promise<{ others: number; added?: ScheduleEntry }>;
-  /** Adds an entry for in `holdMs` if there is none. Waits for nothing. */
+  /** Adds an entry in `holdMs` if there is none. Does not wait. */
   ensure(owner: Owner, thread: string): void;
   /**
-   * Up to `limit` threads to check now, for this caller alone; again for others unless rescheduled within `holdMs`. None of
-   * the tenants whose tags are in `except`.
+   * Claims up to `limit` threads to check now, exclusively for this caller. Others may claim them again unless
+   * rescheduled within `holdMs`. Skips the tenants whose tags are in `except`.
    */
   claim(which: Due): Promise<ScheduleEntry[]>;
-  /** How many must be checked now, and for how many ms the first of them had to be. Looks at 1,000 tenants. */
+  /**
+   * Returns the number of threads to check now, and by how many milliseconds the earliest is late. Examines at most
+   * 1,000 tenants.
+   */
   due(): Promise<{ readonly threads: number; readonly oldestMs: number }>;
-  /** When the thread must be checked again, undefined: never. An entry that was added meanwhile stays. */
+  /** Sets when the thread must be checked again; undefined means never. Keeps an entry that was added meanwhile. */
   reschedule(entry: ScheduleEntry, time: number | undefined): Promise<void>;
 }
 
 /**
- * Claimed threads are held for `holdMs`. An entry that is due later than `aheadMs` from now, if that is given, counts as due: it
- * was added before Redis's clock was set back.
+ * Claimed threads are held for `holdMs`. If `aheadMs` is given, an entry due later than `aheadMs` from now counts as
+ * due: it was added before Redis's clock was set back.
  */
 export function createSchedule(
   redis: Connection,
@@ -100,10 +104,10 @@ export function createSchedule(
 }
 
 /**
- * Input: `wait` in ms; `most`, how many threads the tenant may have including this one, or empty. Output: how many others it
- * has and, unless those are too many, the time of the entry and whether there was none before. An existing entry stays, and keeps its time if that is earlier.
- * The time always differs from the previous one, so that a concurrent `rescheduleEntry` does not remove the entry: a repeated
- * call makes it half a millisecond earlier.
+ * Input: `wait` in milliseconds; `most`, the maximum number of the tenant's threads including this one, or empty.
+ * Output: the number of its other threads and, unless there are too many, the time of the entry and whether it is new.
+ * An existing entry keeps its time if that is earlier. The time always differs from the previous one, so that a
+ * concurrent `rescheduleEntry` does not remove the entry. A repeated call moves it half a millisecond earlier.
  */
 const addEntry = script<[others: number, time?: string, isNew?: number]>()({
   kind: "always",
@@ -133,7 +137,7 @@ if redis.call('ZADD', threads, 'NX', due, thread) == 1 then redis.call('ZADD', t
 return 1`,
 });
 
-/** `far`: after this score nothing is added, or false. `first_due(set)`: the next of a tenant's threads to claim. */
+/** `far`: a score after which nothing is added, or false. `first_due(set)`: the next of a tenant's threads to claim. */
 const DUE_NOW = `
 local now = time()
 local far = ahead ~= '' and '(' .. string.format('%.0f', now + ahead)
@@ -150,10 +154,10 @@ local function due_tenants(most)
 end`;
 
 /**
- * Output: up to `limit` due entries, as tenant, thread, time …: one of each tenant in turn, beginning with the tenant that was
- * served longest ago, without the tenants in the list `except`. They are postponed by `hold`, so that no other process claims
- * them before; `taken` keeps what this call has claimed, so that it may be repeated. A tenant's set is found by its name: all
- * are in one slot.
+ * Output: up to `limit` due entries, as tenant, thread, time …. Takes one entry of each tenant in turn, starting with
+ * the least recently served tenant, and skips the tenants in `except`. Postpones the entries by `hold`, so that no
+ * other process claims them before. `taken` stores the claimed entries, so that the call can be repeated. Builds the
+ * key of a tenant's set itself: all sets are in one slot.
  */
 const claimEntries = script<string[]>()({
   kind: "always",
@@ -190,7 +194,7 @@ redis.call('PEXPIRE', taken, hold)
 return claimed`,
 });
 
-/** Output: how many entries are due, and for how long the first one is. A tenant's set is found by its name. */
+/** Output: the number of due entries, and by how long the first one is late. Builds the key of a tenant's set itself. */
 const countDue = script<number[]>()({
   kind: "always",
   keys: ["tenants", "threads"],
@@ -206,7 +210,7 @@ end
 return { count, math.floor(now - oldest) }`,
 });
 
-/** Moves an entry to `due`, or removes it when that is empty; not when it is no longer as it was claimed. */
+/** Moves an entry to `due`, or removes it if `due` is empty. Does nothing if the entry changed since its claim. */
 const rescheduleEntry = script<number>()({
   kind: "always",
   keys: ["tenants", "threads"],

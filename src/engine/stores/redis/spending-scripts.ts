@@ -1,4 +1,5 @@
-// The scripts of budgets and of usage, which count by days. As quota-scripts.ts says, rules decide, and a script counts in one step.
+// The scripts of budgets and of usage, which count by days. As in quota-scripts.ts, rules decide, and a script counts
+// in one step.
 
 import { script } from "./connection.ts";
 import { SHORTEN } from "./lua-functions.ts";
@@ -6,12 +7,13 @@ import { SHORTEN } from "./lua-functions.ts";
 /** Arguments of scripts that count by days. */
 export const DAY = ["day", "month", "next_day", "next_month", "from", "to"] as const;
 
-/** Their output, without a change, when the time is not within the given day. */
+/** The output if the time is not within the given day. Nothing is changed then. */
 export type OtherDay = [now: string];
 
 /**
- * Begins a script that counts by days: returns OtherDay, or continues with `now`. `counts(period, this, next)`: whether what was
- * counted in a day or month is of this one. Amounts of the next one count as well: the clock was set back a little.
+ * Begins a script that counts by days: returns OtherDay, or continues with `now`. `counts(period, this, next)`: true if
+ * an amount belongs to this day or month. Amounts of the next one count as well, because the clock was set back a
+ * little.
  */
 const ON_DAY = `
 local function counts(period, this, next) return period and period >= this and period <= next end
@@ -19,9 +21,9 @@ local now = time()
 if now < tonumber(from) or now >= tonumber(to) then return { string.format('%.0f', now) } end`;
 
 /**
- * `free(id)`: ends a reservation, and returns whether there was one. `lapse()`: ends expired ones. The hash has each
- * reservation as `id:<id>` with its user and amounts, and the sums: those of the tenant as `tokens` and `cost`, those of a user
- * with its tag appended. Uses reserved, due.
+ * `free(id)`: ends a reservation, and returns true if there was one. `lapse()`: ends expired ones. The hash contains
+ * each reservation as `id:<id>` with its user and amounts. It also contains the sums: `tokens` and `cost` for the
+ * tenant, and the same names with a tag appended for a user. Uses reserved, due.
  */
 const RESERVED = `
 local function add(user, unit, amount)
@@ -45,8 +47,8 @@ local function lapse()
 end`;
 
 /**
- * `accounts()`: the time, then of the tenant and of the user: tokens and cost of the day, of the month, and reserved. Expired
- * reservations must have lapsed. Uses spent, own_spent, reserved; user.
+ * `accounts()`: the time, then for the tenant and for the user: tokens and cost of the day, of the month, and reserved.
+ * Expired reservations must have been removed. Uses spent, own_spent, reserved; user.
  */
 const ACCOUNTS = `
 local function accounts()
@@ -64,15 +66,15 @@ local function accounts()
   return found
 end`;
 
-/** Its output: numbers, as text. */
+/** The output of `accounts()`: numbers as text. */
 export type AccountsReply = string[];
 
 /**
- * Reserves a call's amounts if no budget would be exceeded by what the call needs. A reservation counts until it is settled or
- * expires, never longer. A repeated call gets the same answer and reserves nothing more.
+ * Reserves a call's amounts if that exceeds no budget. A reservation counts until it is settled or expires. A repeated
+ * call returns the same reply and reserves nothing more.
  *
- * Returns whether it was granted, and the accounts after that. The unnamed arguments are the budgets: for each, the places of
- * the used and of the reserved amount in `accounts()`, the amount needed, and the limit.
+ * Returns 1 if it was granted, and the accounts after that. The unnamed arguments are the budgets: for each, the
+ * indexes of the used and of the reserved amount in `accounts()`, the amount needed, and the limit.
  */
 export const reserve = script<[granted: 0 | 1, accounts: AccountsReply] | OtherDay>()({
   kind: "adds",
@@ -97,7 +99,10 @@ end
 return { 1, accounts() }`,
 });
 
-/** The reservations with these ids, the unnamed arguments, that have not expired last for `ms` from now. Again: from then on. */
+/**
+ * Extends the unexpired reservations with these ids (the unnamed arguments) to `ms` from now. A repeated call extends
+ * from its own time.
+ */
 export const extendReserved = script<number>()({
   kind: "always",
   keys: ["reserved", "due"],
@@ -114,7 +119,7 @@ end
 return 1`,
 });
 
-/** Amounts that a tenant and a user have used and reserved. Expired reservations are removed first. */
+/** Returns the amounts that a tenant and a user have used and reserved. Removes expired reservations first. */
 export const readAccounts = script<AccountsReply | OtherDay>()({
   kind: "always",
   keys: ["spent", "own_spent", "reserved", "due"],
@@ -124,17 +129,18 @@ lapse()
 return accounts()`,
 });
 
-/** As long as the day that other fields begin with, and before all days. */
+/** As long as the day that other fields begin with, and sorted before all days. */
 export const MARK = "!estimated";
 
 /**
- * Ends a call's reservation and counts what the call used: in the current day and month of the tenant and of the user; in the rows
- * of both for the day, by agent and model, at most `most_rows` a day; and in the tenant's rows for the day by user, at most
- * `most_users`. Further usage is counted in one more row. A new day drops the rows from before `first`. A repeated call counts
- * nothing, for as long as `asking`. If it is `estimated`, its rows get a mark: one more field, `!estimated` and the JSON of day and
- * name.
+ * Ends a call's reservation and counts its usage: in the current day and month of the tenant and of the user, and in
+ * rows for the day. Both have rows by agent and model, at most `most_rows` a day. The tenant also has rows by user, at
+ * most `most_users` a day. Further usage is counted in one more row. A new day drops the rows from before `first`. A
+ * repeated call within `asking` counts nothing. If the usage is `estimated`, its rows get a mark: one more field,
+ * `!estimated` and the JSON of day and name.
  *
- * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. Without them nothing was used.
+ * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. Without them, nothing
+ * was used.
  */
 export const settleCall = script<number | OtherDay>()({
   kind: "always",
@@ -191,9 +197,10 @@ return 1`,
 });
 
 /**
- * The rows of a user, of a tenant or by users, and the time.
+ * Reads the rows of a user, of a tenant or by users, and the time.
  *
- * Returns: The time, then a day with agent and model or with a user, and its numbers, in turn; and the marks of `settleCall`.
+ * Returns: the time, then in turn a day with agent and model or with a user, and its numbers; and the marks of
+ * `settleCall`.
  */
 export const readUsage = script<string[]>()({
   kind: "reads",

@@ -40,7 +40,7 @@ import {
 const KEPT_MS = USAGE_DAYS * 86_400_000;
 
 export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds">): SpendingStore {
-  /** How far Redis's clock is ahead of this process's, as far as is known. */
+  /** Milliseconds by which Redis's clock is ahead of this process's clock, as far as known. */
   let ahead = 0;
 
   return {
@@ -104,7 +104,7 @@ export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds
     },
   };
 
-  /** Asks with the day of Redis's clock; once more when that is not the day that it was taken for. */
+  /** Runs `ask` with the current day of Redis's clock. Repeats it once if that was the wrong day. */
   async function onDay<Reply>(ask: (day: DayArgs) => Promise<Reply | OtherDay>): Promise<Reply> {
     let now = Date.now() + ahead;
     for (;;) {
@@ -115,7 +115,7 @@ export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds
     }
   }
 
-  /** The counters of a hash since the first of `days`. */
+  /** Returns the counters of a hash since the first of `days`. */
   async function usageIn(usage: string, days: number): Promise<DayCounter[]> {
     const [time, ...found] = await redis.run(readUsage, { usage }, {});
     const first = firstDay(Number(time), days);
@@ -133,7 +133,7 @@ export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds
   }
 }
 
-/** A counter of a day. */
+/** A counter for one day. */
 interface DayCounter {
   readonly day: string;
   readonly name: string;
@@ -154,10 +154,10 @@ const dayArgs = (now: number): DayArgs => ({
 
 const isOtherDay = (reply: unknown): reply is OtherDay => Array.isArray(reply) && reply.length === 1;
 
-/** The amounts of a scope as `accounts()` lists them; before those of the tenant is the time. */
+/** The amounts of a scope in the order of `accounts()`. The time precedes the tenant's amounts. */
 const AMOUNTS = ["day tokens", "day cost", "month tokens", "month cost", "reserved tokens", "reserved cost"];
 
-/** As `reserve` takes them. */
+/** Returns budgets in the form that `reserve` takes. */
 function budgetArgs(budgets: PerScope<Budget>, needed: Amounts): string[] {
   return SCOPES.flatMap((scope, at) => {
     const place = (amount: string) => 2 + at * AMOUNTS.length + AMOUNTS.indexOf(amount);
@@ -186,7 +186,7 @@ function rowOf({ day, name, used }: DayCounter): UsageRow {
   return { ...used, day, agent, model };
 }
 
-/** A row for each user, whose days are added up. */
+/** Returns one row per user, summed over days. */
 function usersOf(counted: readonly DayCounter[]): UserUsage[] {
   const days = Map.groupBy(counted, ({ name }) => name);
   return [...days].map(([user, all]) => {

@@ -1,5 +1,5 @@
-// Messages of a thread that is being copied lie under keys of their own, in the place of the thread, until `commit` renames
-// them. Nothing else reads them; they expire when the copy is abandoned.
+// Messages of a thread that is being copied are stored under separate keys in the thread's slot, until `commit` renames
+// them. Nothing else reads them. They expire if the copy is abandoned.
 
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Kernel } from "../kernel.ts";
@@ -7,10 +7,10 @@ import { script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { stagedKeys } from "./keys.ts";
 
-/** How long a copy may take for its next slice, and for its end. */
+/** Milliseconds for a copy to add its next slice or to end. */
 const STAGED_MS = 600_000;
 
-/** Adds messages to what is staged. The unnamed arguments are each an id and a text. Again: nothing more. */
+/** Adds messages to the staged ones. The unnamed arguments are each an id and a text. A repeated call does nothing more. */
 const stageMessages = script<number>()({
   kind: "adds",
   keys: ["staged", "staged_ids"],

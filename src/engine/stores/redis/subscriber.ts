@@ -1,4 +1,4 @@
-// The connection that receives messages for all subscribers of this process, and the channels. Messages may be missed while
+// The connection that receives messages for all subscribers and channels of this process. Messages may be missed while
 // it is broken: listeners are called when it is back.
 
 import type { Cluster, Redis } from "ioredis";
@@ -8,15 +8,15 @@ import { callChannel, channelsOf, probeChannel, runChannel, userChannel } from "
 
 export interface Listener {
   onMessage(message: string): void;
-  /** Messages may have been missed. */
+  /** Called when messages may have been missed. */
   onGap(): void;
 }
 
-/** Channels that are asked for in one go when the connection is there again. */
+/** Number of channels to join at a time after a reconnect. */
 const CHUNK = 500;
-/** How often Redis is asked on it whether it is still there: otherwise nothing would ever be sent. */
+/** Milliseconds between two probes of the connection, on which nothing is sent otherwise. */
 const PROBE_MS = 5_000;
-/** When a channel is asked for again that could not be joined. */
+/** Milliseconds after which a failed join of a channel is retried. */
 const RETRY_MS = 100;
 
 export class Subscriber {
@@ -36,7 +36,7 @@ export class Subscriber {
     this.#probe = setInterval(() => void messages.ping().catch(ignore), PROBE_MS).unref();
   }
 
-  /** Resolves once what comes on `channel` goes to `listener`, the only one; or, while Redis is away, at once. */
+  /** Resolves once messages on `channel` reach `listener`, the only one. Resolves at once while Redis is unreachable. */
   async join(channel: string, listener: Listener): Promise<void> {
     this.#listeners.set(channel, listener);
     await this.#subscribe([channel]);
@@ -54,7 +54,10 @@ export class Subscriber {
     this.#client.disconnect();
   }
 
-  /** Joins the channels that have listeners. A cluster's connections have joined their channels themselves, if they could. */
+  /**
+   * Joins the channels that have listeners. A cluster's connections have already joined their channels themselves, if
+   * possible.
+   */
   async #restore(channels: readonly string[]): Promise<void> {
     const wanted = channels.filter((channel) => this.#listeners.has(channel));
     const size = this.#isCluster ? 1 : CHUNK;
@@ -78,15 +81,15 @@ export class Subscriber {
 
 function ignore(): void {}
 
-// Where scripts deliver what they have written.
+// The channels to which scripts deliver their writes.
 
 export interface Channels {
   readonly isCluster: boolean;
-  /** The command. In a cluster a message stays with the server that has the channel's place. */
+  /** The publish command. In a cluster, a message stays on the server of the channel's slot. */
   readonly publish: "PUBLISH" | "SPUBLISH";
   channelOf(thread: string, runId: string): string;
   channelOfUser(owner: Owner): string;
-  /** Messages to all processes come here. */
+  /** Channel for messages to all processes. */
   readonly channelOfCalls: string;
   readonly channelOfProbe: string;
 }

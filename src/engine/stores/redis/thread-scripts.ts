@@ -1,18 +1,18 @@
-// The Lua scripts that read threads, runs and deferred calls, and those that the epoch of a lease alone fences. Each runs
-// atomically, and all keys of a thread are in one cluster slot.
+// The Lua scripts that read threads, runs and deferred calls, and the writes that only a lease's epoch fences. Each
+// runs atomically, and all keys of a thread are in one cluster slot.
 
 import type { StopMode } from "../../../agent/core/stores.ts";
 import { script } from "./connection.ts";
 import { headOf, MESSAGE_BYTES, RUN_VIEW, TTL } from "./lua-functions.ts";
 
-/** A run: what it was created with, how it ended, and its attempt while it is active. */
+/** A run: its creation record, how it ended, and its attempt while it is active. */
 export type RunReply = [run: string, made: string, end: string | null, attempt: string | null];
 type Text = string | null;
 export type StoredReply = [run: RunReply, request: Text];
-/** A call: its state, what it was opened with, and its result. */
+/** A call: its state, the arguments that it was opened with, and its result. */
 export type CallReply = [state: string, about: string, reply: Text];
 
-/** `seen` goes back to `commit`: as long as it is the same, the thread is as it was. */
+/** `seen` is returned to `commit`. While it is the same, the thread is unchanged. */
 export type HeadReply = [
   seen: string,
   owner: string,
@@ -29,7 +29,7 @@ export type HeadReply = [
   queue: string[],
 ];
 
-/** Without a thread there is the time alone. */
+/** Contains only the time if there is no thread. */
 export type ThreadReply = [
   now: number,
   head?: HeadReply,
@@ -43,7 +43,7 @@ export type ThreadReply = [
   isLast?: 0 | 1 | null,
 ];
 
-/** Keys and arguments of a thread's load. An empty argument is not looked up. */
+/** Keys and arguments for loading a thread. An empty argument is not looked up. */
 export const LOOKUPS = [
   ...["key", "run", "wants_next", "message"],
   ...["wants_inbox", "call", "wants_calls", "last"],
@@ -94,7 +94,7 @@ local function load_thread()
     last ~= '' and is_last() }
 end`;
 
-/** Output: the thread with what was looked up. Atomicity: all of it is of one moment. */
+/** Output: the thread with the values that were looked up, all from the same moment. */
 export const loadThread = script<ThreadReply>()({
   kind: "reads",
   keys: LOADED,
@@ -103,7 +103,7 @@ export const loadThread = script<ThreadReply>()({
 return load_thread()`,
 });
 
-/** Nothing when there is no thread. */
+/** Nothing if there is no thread. */
 export type DescribeReply = [
   messages: number,
   head: HeadReply,
@@ -117,7 +117,7 @@ export type DescribeReply = [
   bytes: Text,
 ];
 
-/** Output: what the API shows of a thread. Atomicity: all of it is of one moment. */
+/** Output: the thread as the API shows it, all from the same moment. */
 export const describeThread = script<DescribeReply | null>()({
   kind: "reads",
   keys: ["meta", "lease", "queue", "messages"],
@@ -128,9 +128,9 @@ return { redis.call('LLEN', messages), head(), unpack(about, 4, 11) }`,
 });
 
 /**
- * Output: the next messages after the message `after`, up to `limit` and `bytes`, but at least one, and whether they are the
- * last; nothing when there is no message `after`. At most as much is read beyond `bytes` as is returned. With `whole`: all of
- * them or none; nothing is read when the thread's messages are so long on average that they would not fit.
+ * Output: the next messages after the message `after`, up to `limit` and `bytes` but at least one, and 1 if they are
+ * the last. Nothing if there is no message `after`. Reads at most twice the returned bytes. With `whole`, returns all
+ * or none, and reads nothing if the thread's average message is too long for all to fit.
  */
 export const readMessages = script<[messages: string[], isLast: 0 | 1, life: string] | null>()({
   kind: "reads",
@@ -183,8 +183,8 @@ return { place and redis.call('LINDEX', messages, place), ttl_and_outcome() }`,
 });
 
 /**
- * Output: the slots as they were set, and what was merged into them since, each as field, value, field, value …; nothing
- * when these are more than `bytes`, if that is not empty.
+ * Output: the slots as they were set, and their patches since, each as field, value, field, value …. Nothing if these
+ * exceed `bytes`, unless `bytes` is empty.
  */
 export const readState = script<[set: string[], patches: string[], life: string] | null>()({
   kind: "reads",
@@ -202,7 +202,7 @@ end
 return { set, merged, ttl_and_outcome() }`,
 });
 
-/** Output: a page of runs, newest first, those before the run `cursor`; nothing when there is no such run. */
+/** Output: a page of runs before the run `cursor`, newest first. Nothing if there is no such run. */
 export const listRuns = script<[runs: RunReply[], life: string] | null>()({
   kind: "reads",
   keys: ["meta", "order", "runs", "lease"],
@@ -224,8 +224,8 @@ return { found, ttl_and_outcome() }`,
 });
 
 /**
- * Input: `place` in the order in which runs began, 0 the first and -1 the last; or empty, for the run that began next
- * after the run `after`. Output: the run, or nothing. Places are searched from the end, where followers usually are.
+ * Input: `place` in the order in which runs began (0 is the first, -1 the last), or empty for the run that began next
+ * after the run `after`. Output: the run, or nothing. The search starts at the end, where followers usually are.
  */
 export const findBegunRun = script<[run: RunReply, life: string] | null>()({
   kind: "reads",
@@ -243,7 +243,7 @@ if not run then return false end
 return { run_view(run), ttl_and_outcome() }`,
 });
 
-/** Output: the place of the run `sought` in the order in which runs began, 1 the first; nothing when it did not begin. */
+/** Output: the position of the run `sought` in the order in which runs began, starting at 1. Nothing if it did not begin. */
 export const findPlace = script<[place: number, life: string] | null>()({
   kind: "reads",
   keys: ["meta", "begun"],
@@ -254,7 +254,7 @@ if not found then return false end
 return { found + 1, ttl_and_outcome() }`,
 });
 
-/** Extends a lease, even one that has expired, unless it was given back. Output: the stop asked for, or `lost`. */
+/** Extends a lease, even an expired one, unless it was returned. Output: the requested stop, or `lost`. */
 export const renewLease = script<StopMode | "lost" | null>()({
   kind: "always",
   keys: ["lease"],
@@ -266,7 +266,7 @@ redis.call('HSET', lease, 'until', time() + lease_ms)
 return held[3]`,
 });
 
-/** Output: the last seq and batch of a lease and the run's inbox, of one moment; nothing when the lease is lost. */
+/** Output: the last seq and batch of a lease and the run's inbox, all from the same moment. Nothing if the lease is lost. */
 export const inspectLease = script<[seq: string, batch: string, inbox: string[]] | null>()({
   kind: "reads",
   keys: ["lease", "inbox"],

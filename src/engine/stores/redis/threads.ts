@@ -14,7 +14,7 @@ import { listed, type TimedPosition } from "./lifetime.ts";
 import { headViewOf, type RedisView, stateOf, threadOf } from "./records.ts";
 import { describeThread, readBytes, readMessage, readMessages, readState } from "./thread-scripts.ts";
 
-/** `onRead` gets every thread that `get` returns. */
+/** `onRead` receives every thread that `get` returns. */
 export function redisThreads(
   { redis, lifetime }: StoreContext,
   onRead: (owner: Owner, id: string, view: RedisView) => void,
@@ -76,7 +76,7 @@ export function redisThreads(
     async state(owner, id) {
       const keys = keysOf(owner, id);
       const short = await redis.run(readState, keys, { bytes: LITTLE_BYTES });
-      // Without a bound there is always an answer.
+      // Without a bound there is always a reply.
       const found = short ?? (await redis.runBulk(owner.tenant)(readState, keys, { bytes: "" }));
       const [set = [], patches = [], life = ""] = found ?? [];
       lifetime.used(owner, id, life);

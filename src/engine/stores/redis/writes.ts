@@ -1,4 +1,4 @@
-// The writes of a decision as `commit` takes them, and what events change as the event scripts take it.
+// Encodes the writes of a decision for `commit`, and the effects of events for the event scripts.
 
 import type { NewThread } from "../../../agent/core/stores.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -8,10 +8,10 @@ import { stagedKeys } from "./keys.ts";
 import { type FixedRunFields, ownerText, patchName } from "./records.ts";
 import { argsOfRows } from "./row-format.ts";
 
-/** Lua passes no more than some thousand arguments to a function. Even, so that pairs stay together. */
+/** Lua passes only a few thousand arguments to a function. Even, so that pairs stay together. */
 const CHUNK = 1000;
 
-/** A name, the number of its arguments, and these. One write may become several. */
+/** A name, the number of its arguments, and the arguments. One write may become several. */
 export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
   switch (write.write) {
     case "create_thread":
@@ -56,7 +56,7 @@ export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
   }
 }
 
-/** It fails without what was staged, so it comes first. */
+/** Comes first, because it fails if the staged messages are missing. */
 function argsOfStaged(staged: Staged | undefined, tag: string): string[] {
   if (!staged?.count) return [];
   const keys = stagedKeys(tag, staged.token);
@@ -83,7 +83,7 @@ function argsOfThread(thread: NewThread, owner: Owner): string[] {
   ];
 }
 
-/** As the scripts take it: empty for what is not given. */
+/** Encodes an absent value as empty. */
 const described = ({ title, metadata }: Described): [title: string, metadata: string] => [
   title === undefined ? "" : JSON.stringify(title),
   metadata ? JSON.stringify(metadata) : "",
@@ -108,11 +108,11 @@ function inChunks(name: string, args: readonly string[]): string[] {
 export interface Changes {
   /** The number of messages. */
   readonly added: number;
-  /** The messages, each an id and a text; then the slots: what is done, the slot, its patches' name, and with what. */
+  /** The messages, each an id and a text; then the slots: the operation, the slot, the name of its patches, and the operand. */
   readonly args: readonly string[];
 }
 
-/** The writes as the scripts of events take them. */
+/** Encodes writes for the event scripts. */
 export function changesOf(writes: readonly EventWrite[]): Changes {
   const messages = messagesIn(writes).flatMap(({ id, text }) => [id, text]);
   return { added: messages.length / 2, args: [...messages, ...writes.flatMap(argsOfSlot)] };
