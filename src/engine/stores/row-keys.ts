@@ -5,13 +5,13 @@ import type { RunKey } from "../../agent/core/stores.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { PerScope } from "../quotas/store.ts";
 
-/** JSON, so that no two owners collide. */
+/** Encoded as JSON, so that no two owners collide. */
 export const ownerText = ({ tenant, user }: Owner) => JSON.stringify([tenant, user]);
 
-/** A tenant alone: JSON as well, so that it collides with no owner. */
+/** Encodes a tenant alone as JSON, so that it collides with no owner. */
 export const tenantText = (tenant: string) => JSON.stringify([tenant]);
 
-/** Under what a tenant and a user are counted. */
+/** Returns the names under which a tenant and a user are counted. */
 export const namesOf = (owner: Owner): PerScope<string> => ({
   tenant: tenantText(owner.tenant),
   user: ownerText(owner),
@@ -23,22 +23,22 @@ export function ownerOf(text: string): Owner {
   return { tenant, user };
 }
 
-/** A thread's key as the tables have it. */
+/** A thread's key in the tables. */
 export type ThreadKey = readonly [owner: string, threadId: string];
 
 export const threadText = (key: ThreadKey) => JSON.stringify(key);
 
 export function threadOf(text: string): ThreadKey {
-  // Only `threadText` makes these.
+  // Only `threadText` creates these.
   return JSON.parse(text) as [string, string];
 }
 
-/** A run's key as the tables have it: owner, thread, run. */
+/** A run's key in the tables: owner, thread, run. */
 export type RowKey = readonly [owner: string, threadId: string, runId: string];
 
 export const rowKey = ({ owner, thread_id, run_id }: RunKey): RowKey => [ownerText(owner), thread_id, run_id];
 
-/** Where the tables have a collection: under a name and, of a thread's, with the thread. */
+/** A collection's key in the tables: its name and, if it belongs to a thread, the thread. */
 export interface CollectionKey {
   readonly name: string;
   readonly thread?: ThreadKey;

@@ -8,7 +8,7 @@ import { ownerOf } from "./row-keys.ts";
 import type { CallHead } from "./thread-head.ts";
 
 export interface EventRow extends LogRow {
-  /** The number of the row's last entry. */
+  /** Number of the row's last entry. */
   readonly last_seq: number;
   readonly epoch: number;
 }
@@ -22,7 +22,7 @@ export interface RunRow {
   readonly agent: string;
   readonly status: RunStatus;
   readonly attempt: number;
-  /** Attempts that ended because the run was given back. */
+  /** Number of attempts that ended because the run was returned. */
   readonly released: number;
   readonly resumes: string | null;
   readonly stop_reason: string | null;
@@ -35,7 +35,8 @@ export interface RunRow {
 }
 
 /**
- * SQL: a thread works for no other one whose run waits with it. A quote in a name is escaped in `parent`, which is JSON.
+ * SQL condition: the thread works for no parent whose run waits for it. A quote in a name is escaped in `parent`, which
+ * is JSON.
  */
 export const ASKS_ITSELF = `(parent IS NULL OR parent LIKE '%"background":true%')`;
 
@@ -44,9 +45,7 @@ export type RecordRow = Omit<RunRow, "owner" | "released" | "stop">;
 export const RECORD_COLUMNS =
   "thread_id, id, agent, status, attempt, resumes, stop_reason, error, usage, metadata, created_at, ended_at";
 
-/**
- * A run's error as its row has it. The limit at which a run ended is there as well, beside the `stop_reason`.
- */
+/** Encodes a run's error for its row. Includes the limit that ended a run, next to the `stop_reason`. */
 export function problemOf({ error, details }: Pick<RunRecord, "error" | "details">): string | null {
   if (error) return JSON.stringify(error);
   if (!details) return null;
@@ -134,7 +133,7 @@ export function repliedOf(row: RepliedRow): DeferredCall {
   return row.reply === null ? call : { ...call, reply: JSON.parse(row.reply) };
 }
 
-/** SQL: the states, for `IN`. */
+/** SQL list of states, for `IN`. */
 export function statesThat(fits: (state: CallState) => boolean): string {
   return CallState.options
     .filter(fits)
@@ -142,7 +141,7 @@ export function statesThat(fits: (state: CallState) => boolean): string {
     .join(", ");
 }
 
-/** The columns of a call besides its key, in their order. */
+/** Returns the columns of a call except its key, in order. */
 export const callValues = ({ run_id, tool, token_hash, state, reply, expires_at }: DeferredCall) => [
   run_id,
   tool,

@@ -1,5 +1,5 @@
-// The rules of threads, runs and deferred calls. Each is a pure function: from a thread and a command to the effects and the
-// answer. It throws the error that refuses the command. All stores carry out the same decisions.
+// The rules of threads, runs and deferred calls. Each is a pure function from a thread and a command to the effects and
+// the result. It throws the error that refuses the command. All stores carry out the same decisions.
 
 import {
   type CallChange,
@@ -52,7 +52,10 @@ import {
 
 const nothing = <R>(result: R): Decision<R> => ({ writes: [], result: () => result });
 
-/** Accepts a run and claims it if its thread is free. Looks up `key`, `run`, and `message`, `last` and `calls` for a rewind. */
+/**
+ * Accepts a run and claims it if its thread is free. Looks up `key` and `run`, and `message`, `last` and `calls` for a
+ * rewind.
+ */
 export function start(view: View, { owner, run, whenBusy, limits }: StartCommand): Decision<StartResult> {
   const { known, writes, ahead } = accept(view, { owner, run, whenBusy, limits });
   if (known) return nothing({ outcome: "known", run: known });
@@ -76,7 +79,7 @@ export interface StartCommand {
 
 type UnclaimedStart = Exclude<StartResult, { outcome: "claimed" }>;
 
-/** Accepts a run that waits until a process takes it. Looks up `busyThreads` as well. */
+/** Accepts a run that waits until a process takes it. Also looks up `busyThreads`. */
 export function enqueue(view: View, command: StartCommand): Decision<UnclaimedStart> {
   const { run, whenBusy, limits } = command;
   const { known, writes, ahead } = accept(view, command);
@@ -87,7 +90,7 @@ export function enqueue(view: View, command: StartCommand): Decision<UnclaimedSt
   return { ...queued(run, whenBusy, writes), tell: { call: "waiting" } };
 }
 
-/** The checks that every new run passes, in this order. */
+/** Makes the checks that every new run must pass, in order. */
 function accept(view: View, { run, whenBusy, limits }: StartCommand) {
   const { head, known } = view;
   if (known) return { known, writes: [], ahead: undefined };
@@ -115,7 +118,7 @@ function assertMayWait(
   if (queue.length >= queueRoom(queueLength, whenBusy)) throw queueFull(id, queueLength);
 }
 
-/** A thread that begins again before a message waits for none of its calls, but for those that it has left. */
+/** A thread that starts again from an earlier message waits only for the calls that it then still contains. */
 function rewound({ calls = [] }: View, message: string): Write[] {
   const gone = calls.filter(({ state }) => stateAfter("rewind", state) === "gone");
   return [{ write: "rewind", message }, ...gone.map(dropOf)];
@@ -148,15 +151,15 @@ function newRecord({ id, thread_id, agent, resumes, metadata }: NewRun, now: num
   };
 }
 
-/** `spent`: number of attempts in which the run's process died; its holder writes the end. `until`: when to look again. */
+/** `spent`: number of attempts in which the run's process died; its holder writes the end. `until`: when to check again. */
 export type TakeOver =
   | { readonly claim: Claim; readonly spent?: number }
   | { readonly claim?: undefined; readonly until: number | undefined };
 
 /**
- * Takes the active run if no process holds it, or else the first that waits if none is active. Looks up `next`. A run
- * whose processes died `maxAttempts` times is not executed again: it is held under a new epoch so that its end is written.
- * One that died more often than `mostDeaths` keeps waiting.
+ * Takes the active run if no process holds it, or the first waiting run if none is active. Looks up `next`. A run whose
+ * processes died `maxAttempts` times is not executed again: it is held under a new epoch so that its end is written. A
+ * run that died more often than `mostDeaths` keeps waiting.
  */
 export function takeOver(
   { head, next, until, now }: View,
@@ -166,7 +169,7 @@ export function takeOver(
   if (!head || !next) return nothing({ until: undefined });
   const { active } = head;
   if (!active) return holding(head, next, { epoch: 1, attempt: next.record.attempt, begins: true });
-  // The holder may be alive: it has a lease's time to renew.
+  // The holder may be alive. It gets the duration of a lease to renew.
   if (until > latestLeaseEnd(now, leaseMs))
     return { writes: [{ write: "renew_run" }], result: (at) => ({ until: at + leaseMs }) };
   if (until > now) return nothing({ until });
@@ -197,26 +200,26 @@ function holding(
   };
 }
 
-/** Gives the active run back. */
+/** Returns the active run, so that another process may take it. */
 export function release({ head, until }: View, lease: Lease): Decision<void> {
   const { active } = head ?? {};
   if (active?.run !== lease.run_id || active.epoch !== lease.epoch || until === 0) throw leaseLost(lease);
   return { writes: [{ write: "release_run" }], result: () => undefined, tell: { call: "waiting" } };
 }
 
-/** Counts an earlier attempt of the active run as one that did not die: its process lives, though it lost the lease. */
+/** Marks an earlier attempt of the active run as no crash: its process is alive, although it lost the lease. */
 export function excuse({ head }: View, lease: Lease): Decision<void> {
   const { active } = head ?? {};
   const wasTaken = active?.run === lease.run_id && active.epoch > lease.epoch;
-  // Every attempt before this one is excused already.
+  // All earlier attempts are already excused.
   if (!wasTaken || active.released >= active.attempt - 1) return nothing(undefined);
   return { writes: [{ write: "excuse_run" }], result: () => undefined };
 }
 
-/** Later attempts are not acquitted, so that a run that kills its processes slowly is given up as well. */
+/** Maximum number of attempts that are acquitted, so that a run that kills its processes slowly fails in the end. */
 const ACQUITTED_ATTEMPTS = 10;
 
-/** Counts the present attempt of the active run as one that does not die: it has lived for long. */
+/** Marks the current attempt of the active run as no crash, because it has run for long. */
 export function acquit({ head }: View, lease: Lease): Decision<void> {
   const { active } = head ?? {};
   const isHeld = active?.run === lease.run_id && active.epoch === lease.epoch;
@@ -225,7 +228,7 @@ export function acquit({ head }: View, lease: Lease): Decision<void> {
   return { writes: [{ write: "excuse_run" }], result: () => undefined };
 }
 
-/** Asks the active run to stop, where `cancel` beats `interrupt`, or ends one that waits. Looks up `run`. */
+/** Asks the active run to stop, with `cancel` taking precedence over `interrupt`, or ends a waiting run. Looks up `run`. */
 export function stop({ head, run, now }: View, mode: StopMode): Decision<RunRecord | undefined> {
   if (!head || !run) return nothing(undefined);
   const { record, request } = run;
@@ -245,7 +248,7 @@ export function stop({ head, run, now }: View, mode: StopMode): Decision<RunReco
   };
 }
 
-/** Leaves a message for the active run; false when the run is not active. Looks up `message` and `inbox`. */
+/** Queues a message for the active run. Returns false if the run is not active. Looks up `message` and `inbox`. */
 export function steer(
   { head, hasMessage, inbox = [] }: View,
   runId: string,
@@ -279,7 +282,7 @@ export function createThread({ head }: View, thread: NewThread, staged?: Staged)
   };
 }
 
-/** True if there is such a thread. Values of its state are forgotten only while it is free. */
+/** Returns true if the thread exists. Values of its state are deleted only while it is free. */
 export function updateThread(
   { head }: View,
   { title, metadata, forget }: { title?: string; metadata?: Thread["metadata"]; forget?: readonly string[] },
@@ -289,7 +292,7 @@ export function updateThread(
   return { writes: [{ write: "describe_thread", title, metadata, forget }], result: () => true };
 }
 
-/** Clears or deletes a thread that is free; false when there is none. */
+/** Clears or deletes a free thread. Returns false if there is none. */
 export function emptyThread({ head }: View, write: "clear_thread" | "delete_thread"): Decision<boolean> {
   if (!head) return nothing(false);
   assertFree(head);
@@ -305,7 +308,7 @@ function assertFree(head: ThreadHead): void {
 export function openCall({ head, now, calls = [] }: View, call: NewDeferredCall): Decision<void> {
   if (!head) throw noSuchThread(call.thread_id);
   const others = calls.filter(({ call_id }) => call_id !== call.call_id);
-  // Calls that were never accepted are deleted first.
+  // Deletes calls that were never accepted first.
   const gone = others.filter((each) => each.state === "sent" && isOver(each, now));
   if (others.length - gone.length >= MAX_DEFERRED_CALLS) throw tooManyDeferredCalls(call.thread_id);
   const put: Write = { write: "put_call", call: { ...call, state: "sent" }, due_at: undefined };
@@ -313,7 +316,7 @@ export function openCall({ head, now, calls = [] }: View, call: NewDeferredCall)
   return { writes: [...[...gone, ...replaced].map(dropOf), put], result: () => undefined };
 }
 
-/** Returns the call as it is after the change; undefined when it is forgotten. Looks up `call`. */
+/** Returns the call after the change. Undefined if it was removed. Looks up `call`. */
 export function changeCall({ call }: View, change: CallChange): Decision<DeferredCall | undefined> {
   const state = call && stateAfter(change, call.state);
   if (!state) return nothing(call);
@@ -325,7 +328,7 @@ export function changeCall({ call }: View, change: CallChange): Decision<Deferre
   };
 }
 
-/** Keeps the result of a call, once; undefined when the token is not good for one. Looks up `call`. */
+/** Stores the result of a call, once. Returns undefined if the token accepts none. Looks up `call`. */
 export function deliverCall(
   { call, now }: View,
   token_hash: string,
@@ -345,6 +348,6 @@ export function forgetCall({ call }: View): Decision<void> {
 const isOver = ({ expires_at }: Pick<DeferredCall, "expires_at">, now: number) =>
   Date.parse(expires_at) <= now;
 
-/** True if the thread can continue with a call: its result is there, or it was awaited and has expired. */
+/** True if the thread can continue with a call: the result has arrived, or the call was awaited and has expired. */
 export const canContinue = (call: Pick<DeferredCall, "state" | "expires_at">, now: number): boolean =>
   hasResult(call.state) || (isAwaited(call.state) && isOver(call, now));

@@ -1,4 +1,4 @@
-// The run port over a kernel: every command is one decision of rules.ts.
+// The port for runs on top of a kernel: every command is one decision of rules.ts.
 
 import { areLong } from "../../agent/core/message.ts";
 import { isSettled } from "../../agent/core/records.ts";
@@ -53,7 +53,7 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     },
 
     async claimAbandoned(limit, except = [], mostDeaths = Number.POSITIVE_INFINITY) {
-      // Several threads may be looked at at once: an earlier decision counts for later ones.
+      // Several threads may be checked at once: an earlier decision counts for later ones.
       const deaths = new Map<Thread, number>();
       return kernel.eachDue({ limit, except }, (thread) =>
         take(thread, (view) => {
@@ -85,7 +85,7 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     async requestStop(owner, threadId, run, mode) {
       const thread = kernel.ref(owner, threadId);
       const record = await kernel.change(thread, { run }, (view) => rules.stop(view, mode));
-      // The store alone knows when it ended.
+      // Only the store knows when the run ended.
       return record && isSettled(record.status) ? kernel.runs.get(owner, threadId, run) : record;
     },
 
@@ -97,13 +97,13 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     },
   };
 
-  /** The messages of a run's request that are not in its thread yet. */
+  /** Returns the messages of a run's request that are not in its thread yet. */
   async function unreadOf({ lease: { owner, thread_id }, request: { input } }: Claim) {
     const found = await Promise.all(input.map(({ id }) => kernel.threads.message(owner, thread_id, id)));
     return input.filter((_, at) => !found[at]);
   }
 
-  /** A run that died too often is ended, and the thread's next one taken. */
+  /** Ends a run that died too often, and takes the thread's next one. */
   async function take(
     thread: Thread,
     decide: (view: View) => Decision<rules.TakeOver> = (view) => rules.takeOver(view, limits),

@@ -1,11 +1,11 @@
-// The messages that processes send each other by way of a store. They may come from another version of this program, or from
-// another program.
+// The messages that processes send each other through a store. They may come from another version of this program, or
+// from another program.
 
 import { z } from "zod";
 import type { UserEvent } from "../../../agent/core/bus.ts";
 import type { ControlMessage } from "../../../agent/core/stores.ts";
 
-/** Also an event, or a field, of a newer version: users get it as it is. */
+/** Also accepts an event, or a field, of a newer version. Users get it unchanged. */
 export const ToldEvent = z.looseObject({
   event: z.string().regex(/^[a-z_]+$/),
   data: z.looseObject({}),
@@ -18,7 +18,7 @@ export const Call: z.ZodType<ControlMessage> = z.discriminatedUnion("call", [
 
 export const WAITING: ControlMessage = { call: "waiting" };
 
-/** The value, or undefined when the text is no JSON or does not fit the schema. */
+/** Returns the value, or undefined if the text is not JSON or does not fit the schema. */
 export function parsed<T>(schema: z.ZodType<T>, text: string): T | undefined {
   try {
     return schema.safeParse(JSON.parse(text)).data;

@@ -16,37 +16,37 @@ export interface LogState {
 }
 
 export interface EventPage extends LogState {
-  /** The entries after the cursor, as many as a batch holds. */
+  /** The entries after the cursor, up to one batch. */
   readonly entries: readonly LogEntry[];
 }
 
-/** All throw `unavailable`. Undefined: no such run. */
+/** All methods throw `unavailable`, and return undefined if there is no such run. */
 export interface Pages {
   /**
-   * Where a run stands, and what comes after `after`, at one moment. Throws `events_expired` when the log is not what a
-   * reader at `after` has seen.
+   * Returns the state of a run and the entries after `after`, from the same moment. Throws `events_expired` if the log
+   * differs from what a reader at `after` has seen.
    */
   read(run: RunKey, after: Cursor): Promise<EventPage | undefined>;
-  /** Where it stands. */
+  /** Returns the state of a run's log. */
   look(run: RunKey): Promise<LogState | undefined>;
 }
 
-/** Maximum number of entries or rows that a page is made of. */
+/** Maximum number of entries or rows in a page. */
 const PAGE_ENTRIES = 64;
 /** Bytes of entries or rows after which a page ends. */
 export const PAGE_BYTES = 256 * 1024;
 
 /** The part of a log that a store reads for one page. */
 export interface StoredPage extends Omit<LogState, "held"> {
-  /** The epochs that wrote something, oldest first, each followed by the seq of its first entry. */
+  /** The epochs that wrote entries, oldest first, each with the seq of its first entry. */
   readonly epochs: readonly number[];
-  /** They may begin before the position that was asked for. */
+  /** May begin before the requested position. */
   readonly entries: readonly LogEntry[];
 }
 
 /**
- * `readStored` reads up to `count` entries or rows after `after`; undefined: no such run. `kept` is the number of a log's entries
- * that can be read.
+ * `readStored` reads up to `count` entries or rows after `after`, or returns undefined if there is no such run. `kept`
+ * is the number of readable entries per log.
  */
 export function createPages(
   kept: number,
@@ -77,10 +77,10 @@ function epochAt(epochs: readonly number[], seq: number): number | undefined {
   return epochs[at - 1];
 }
 
-// Pages of logs for the viewers of this process. Only `AT_ONCE` pages are read from the store at once, for any number of viewers,
-// so that runs wait behind few reads. Viewers that need the same page share one read. A viewer asks for the next page when it has
-// taken the one before.
-/** Pages on their way at once: about 1 MiB, unless single events are larger. */
+// Pages of logs for the viewers of this process. At most `AT_ONCE` pages are read from the store at a time, for any
+// number of viewers, so that runs wait behind few reads. Viewers that need the same page share one read. A viewer
+// requests the next page after it has consumed the previous one.
+/** Maximum number of concurrent page reads: about 1 MiB, unless single events are larger. */
 const AT_ONCE = 4;
 
 export function createReplays(

@@ -1,5 +1,5 @@
-// The event log in a store that several processes share: a read is a cursor. Readers at the end of an active run are served
-// from this process's memory.
+// The event log in a store that several processes share: a read is a cursor. Readers at the end of an active run are
+// served from this process's memory.
 
 import type { Cursor, EventLog, LogEntry, RunKey } from "../../../agent/core/stores.ts";
 import { eventsExpired, noSuchRun } from "../errors.ts";
@@ -54,7 +54,7 @@ export function sharedEvents({ pages, replays, feeds, writer }: Parts): EventLog
           }
           return;
         } catch (error) {
-          // Compares what each reader has seen with the current log.
+          // Compares the entries that each reader has seen with the current log.
           if (!feed.isStale) throw error;
         } finally {
           feeds.leave(feed);
@@ -66,7 +66,7 @@ export function sharedEvents({ pages, replays, feeds, writer }: Parts): EventLog
   function olderOf(run: RunKey) {
     return async (after: Cursor) => {
       let page = await replays.read(run, after);
-      // One that another viewer had asked for may be from before the entries that are wanted here.
+      // A page that another viewer requested may be older than the entries needed here.
       if (page && page.last <= after.seq) page = await replays.read(run, after);
       const entries = page?.entries ?? [];
       if (entries[0]?.seq !== after.seq + 1) throw eventsExpired(after.seq);
@@ -75,7 +75,7 @@ export function sharedEvents({ pages, replays, feeds, writer }: Parts): EventLog
   }
 }
 
-/** The page may have been ahead of what has come so far. */
+/** The page may have been ahead of the live entries received so far. */
 async function* live(at: ReadStart, signal: AbortSignal): Batches {
   const { log, after: cursor } = at;
   const after = cursor.seq > log.last ? { seq: log.last } : cursor;

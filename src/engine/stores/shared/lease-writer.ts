@@ -1,9 +1,9 @@
-// Batches the appends of runs to a store that several processes share. A run has one batch in flight at a time, which keeps the
-// order. Events that it emits in the meantime go into the next batch.
+// Batches the appends of runs to a store that several processes share. A run has one batch in flight at a time, which
+// keeps the order. Events that it emits meanwhile go into the next batch.
 //
-// Progress events wait for more, up to WINDOW_MS after the last of them was sent, so that the store sees a bounded rate of each
-// run. Every other event is sent in the same tick of the event loop, with all that waits before it. When a batch fails, so does
-// everything that waits behind it: nothing is left out in the middle.
+// Progress events wait for more, up to WINDOW_MS after the last batch was sent, so that each run writes at a bounded
+// rate. Every other event is sent in the same tick of the event loop, together with all waiting events before it. If a
+// batch fails, all events behind it fail as well, so that the log has no gaps.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import type { Lease } from "../../../agent/core/stores.ts";
@@ -13,32 +13,32 @@ import { hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
 import { OwnerMap } from "../owner-map.ts";
 
 const WINDOW_MS = 15;
-/** As many do not wait for more. */
+/** Number of waiting events at which they are sent without further delay. */
 const MAX_WAITING = 64;
 
-/** Events that are written together and exactly once, even when the call is repeated. */
+/** Events that are written together and exactly once, even if the call is repeated. */
 export interface Batch<Note> {
   readonly lease: Lease;
-  /** Grows with every batch of a lease. */
+  /** Increases with every batch of a lease. */
   readonly number: number;
   /** The last seq that the store has confirmed. */
   readonly confirmed: number;
   readonly pending: readonly PendingEvent[];
-  /** The position that the store keeps with a lease. */
+  /** A value that the store attaches to a lease. */
   readonly note: Note | undefined;
 }
 
-/** How far a lease has written. */
+/** The position up to which a lease has written. */
 export type LeasePosition = Pick<Batch<unknown>, "confirmed"> & { readonly batch: number };
 
 export interface EventCommitter<Note> {
   /** Throws once the store is closed. */
   assertOpen(): void;
-  /** Resolves with the run's last seq. Throws `lease_lost`, `unavailable`. */
+  /** Resolves with the run's last seq. Throws `lease_lost` or `unavailable`. */
   commit(batch: Batch<Note>): Promise<number>;
   /**
-   * Reads the confirmed position of a lease that this process acquired before a restart, or that another process acquired. Throws
-   * `lease_lost`, `unavailable`.
+   * Reads the confirmed position of a lease acquired before a restart or by another process. Throws `lease_lost` or
+   * `unavailable`.
    */
   positionOf(lease: Lease): Promise<LeasePosition>;
 }
@@ -49,14 +49,14 @@ interface QueuedBatch {
   isUrgent: boolean;
 }
 
-/** Who writes one run under one lease. */
+/** The writer of one run under one lease. */
 interface LeaseWriter<Note> {
   readonly lease: Lease;
   readonly note: Note | undefined;
-  /** The store's position in the log; undefined until the store was asked. */
+  /** The store's position in the log. Undefined until the store was asked. */
   position: { readonly batch: number; confirmed: number } | undefined;
   waiting: QueuedBatch | undefined;
-  /** Settles when the batch does that is on its way. */
+  /** Settles when the batch in flight does. */
   sending: Promise<void> | undefined;
   isEnding: boolean;
   sentAt: number;
@@ -72,17 +72,17 @@ export class Writer<Note = undefined> {
     this.#committer = committer;
   }
 
-  /** A run was claimed, whose last seq is `seq`. */
+  /** Call it when a run was claimed. `seq` is the run's last seq. */
   begin(lease: Lease, seq: number, note?: Note): void {
     this.#add(lease, { batch: 0, confirmed: seq }, note);
   }
 
-  /** The lease is lost: what waits fails when it is sent. */
+  /** Call it when the lease is lost. Waiting events fail when they are sent. */
   forget(lease: Lease): void {
     this.#writers.delete(lease.owner, nameOf(lease));
   }
 
-  /** Resolves when `events` are written. Throws `lease_lost`, `unavailable`, or what is wrong with them. */
+  /** Resolves when `events` are written. Throws `lease_lost`, `unavailable`, or an error about the events. */
   async append(lease: Lease, events: readonly StreamEvent[]): Promise<void> {
     this.#committer.assertOpen();
     const pending = events.map(pendingEvent);
@@ -98,12 +98,12 @@ export class Writer<Note = undefined> {
     return waiting.written.promise;
   }
 
-  /** Resolves once nothing waits, written or failed. */
+  /** Resolves once no event waits, written or failed. */
   async flush(): Promise<void> {
     await this.#flush([...this.#writers.values()]);
   }
 
-  /** The same of one lease. */
+  /** Like `flush`, for one lease. */
   async finish(lease: Lease): Promise<void> {
     const writer = this.#writers.get(lease.owner, nameOf(lease));
     if (writer) await this.#flush([writer]);
@@ -161,7 +161,7 @@ export class Writer<Note = undefined> {
     const { lease, note } = writer;
     const { batch, confirmed } = writer.position ?? (await this.#committer.positionOf(lease));
     const number = batch + 1;
-    // Also when it fails: it may arrive yet, and must not be taken for the next one.
+    // Also set after a failure: the batch may still arrive, and must not be confused with the next one.
     writer.position = { batch: number, confirmed };
     writer.position.confirmed = await this.#committer.commit({ lease, number, confirmed, pending, note });
   }
@@ -174,7 +174,7 @@ export class Writer<Note = undefined> {
 }
 
 const MANY: ReadonlySet<EventName> = new Set(["on_chat_model_stream", "on_tool_progress"]);
-/** The first word after a start is not kept waiting for having come so soon. */
+/** The first event after a start is not delayed, even though little time has passed. */
 const isOneOfMany = ({ event }: PendingEvent) => MANY.has(event.event);
 
 const nameOf = ({ thread_id, run_id, epoch }: Lease) => `${thread_id}/${run_id}/${epoch}`;

@@ -1,5 +1,5 @@
-// The newest events of the runs that are followed in this process: one subscription and one short log for each run, for any
-// number of followers. The store is the truth: what was missed, or is no longer here, is read from there.
+// The newest events of the runs that are followed in this process: one subscription and one short log per run, for any
+// number of followers. The store is authoritative: entries that were missed or dropped are read from there.
 
 import type { AppError } from "../../../agent/core/errors.ts";
 import { storedEvent } from "../../../agent/core/stored-json.ts";
@@ -12,26 +12,26 @@ import type { PendingEvent } from "../outcomes.ts";
 import { OwnerMap } from "../owner-map.ts";
 import type { LogState, Pages } from "./event-pages.ts";
 
-/** Maximum number of a run's entries to keep for viewers who follow closely, and of their bytes. */
+/** Maximum number and bytes of a run's entries to keep for viewers who follow closely. */
 const TAIL = 64;
 const TAIL_BYTES = 256 * 1024;
-/** Time of silence after which a run is looked at: a message may have been lost. */
+/** Milliseconds of silence after which a run is checked, because a message may have been lost. */
 const SILENCE_MS = 5_000;
 
-/** How what other processes write of a run comes to this one. It may be missed. */
+/** Delivers entries of a run that other processes write. It may miss some. */
 export interface RunFeed {
-  /** Resolves once the events of `run` reach `listener`, the only one; while the store is unreachable, at once. */
+  /** Resolves once the events of `run` reach `listener`, the only one. Resolves at once while the store is unreachable. */
   join(run: RunKey, listener: RunListener): Promise<void>;
   leave(run: RunKey): void;
 }
 
 export interface RunListener {
-  /** True if entries up to `last`, the newest of them by `epoch`, are news. */
+  /** True if entries up to `last`, the newest of which `epoch` wrote, are new. */
   wants(last: number, epoch: number): boolean;
   onEntries(entries: readonly LogEntry[]): void;
-  /** Entries up to `last` are written, the newest of them by `epoch`; `ends`: it is the run's last one. */
+  /** Called when entries up to `last` are written, the newest of them by `epoch`. `ends`: it is the run's last one. */
   onNews(news: { readonly last: number; readonly epoch: number; readonly ends: boolean }): void;
-  /** Something may have been missed. */
+  /** Called when entries may have been missed. */
   onGap(): void;
 }
 
@@ -40,7 +40,7 @@ export interface LiveTail {
   /** The epoch that may write. */
   readonly epoch: number;
   readonly log: Log;
-  /** True if the run continues under another epoch, or the store was set back: readers must read the stream again. */
+  /** True if the run continues under another epoch, or the store was set back. Readers must read the stream again. */
   isStale: boolean;
   readers: number;
   heardAt: number;
@@ -60,8 +60,8 @@ export class LiveTails {
   }
 
   /**
-   * The log of a run that had not ended, from where it stood, until it is left. It may be behind the run when this
-   * returns, and comes up to it by itself. Its readers get an error once it is stale.
+   * Returns the log of an unfinished run from the given position, until it is left. The log may be behind the run at
+   * first, and catches up by itself. Its readers get an error once it is stale.
    */
   open(run: RunKey, state: Pick<LogState, "last" | "epoch">): LiveTail {
     const known = this.#feeds.get(run.owner, place(run));
@@ -71,7 +71,10 @@ export class LiveTails {
     return feed;
   }
 
-  /** Entries that this process has just written, up to `last`. Readers in this process get them without waiting for the message. */
+  /**
+   * Delivers entries up to `last` that this process has just written. Readers in this process get them without waiting
+   * for the message.
+   */
   hear(lease: Lease, pending: readonly PendingEvent[], last: number): void {
     const feed = this.#feeds.get(lease.owner, place(lease));
     if (feed) this.#take(feed, entriesOfPending(pending, lease.epoch, last));
@@ -82,7 +85,7 @@ export class LiveTails {
     this.#close(feed);
   }
 
-  /** Readers of the run who wait get `why`; those who come later read the store. */
+  /** Ends waiting readers of the run with `why`. Later readers read the store. */
   fail(run: RunKey, why: AppError): void {
     const feed = this.#feeds.get(run.owner, place(run));
     if (!feed) return;
@@ -90,7 +93,7 @@ export class LiveTails {
     feed.log.close(why);
   }
 
-  /** Readers who wait get `unavailable`. */
+  /** Waiting readers get `unavailable`. */
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#timer);
@@ -119,7 +122,7 @@ export class LiveTails {
     };
     const heardAt = performance.now();
     const feed: LiveTail = { run, epoch, log, isStale: false, readers: 0, heardAt };
-    // A look finds entries that were written before the channel was joined; later entries are sent on it.
+    // A check finds entries that were written before the channel was joined. Later entries are sent on the channel.
     void this.#source.join(run, listener).then(() => this.#check(feed));
     if (this.#isClosed) log.close(storeClosed());
     this.#feeds.set(run.owner, place(run), feed);
@@ -153,20 +156,20 @@ export class LiveTails {
     else log.ringSoon();
   }
 
-  /** Looks at the stored log for what was missed. A run that cannot be looked at now is looked at later. */
+  /** Checks the stored log for missed entries. A run that cannot be checked now is checked later. */
   async #check(feed: LiveTail): Promise<void> {
     const { run, log } = feed;
     feed.heardAt = performance.now();
     const before = log.last;
     try {
       const state = await this.#pages.look(run);
-      // The store may have lost what it had confirmed, and readers have seen.
+      // The store may have lost confirmed entries that readers have seen.
       if (!state || state.last < before || state.epoch !== feed.epoch) return this.#expire(feed);
       log.advance(state.last);
       if (state.state === "live") log.ringSoon();
       else log.end();
     } catch {
-      // Silence will be noticed, and so will the connection when it is back.
+      // The silence check, or the restored connection, will detect it.
     }
   }
 
@@ -178,7 +181,7 @@ export class LiveTails {
 
 const place = ({ thread_id, run_id }: RunKey) => `${thread_id}/${run_id}`;
 
-/** True if it is the run's own last event, and not that of a thread further down. */
+/** True if this is the run's own last event, and not that of a thread further down. */
 function isEnd({ event, json }: LogEntry): boolean {
   if (!isTerminal(event)) return false;
   const { path } = storedEvent({ json });

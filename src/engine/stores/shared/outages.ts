@@ -1,11 +1,11 @@
-// For a store on another machine: if it answers now, and how long calls wait for it. Calls inside a run wait as long as a lease
-// lasts, all others a short time.
+// Tracks if a store on another machine answers, and how long calls wait for it. Calls inside a run wait as long as a
+// lease; all others wait for a short time.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
 /**
- * When a call that failed may succeed: `soon`, so everyone tries it again; `later`, when something outside has been cured, such as
- * a full disk: only runs wait for that; or `never`.
+ * When a failed call may succeed. `soon`: every caller retries. `later`: an external cause such as a full disk must be
+ * resolved first, so only runs retry. `never`: no caller retries.
  */
 export type Chance = "soon" | "later" | "never";
 
@@ -20,7 +20,7 @@ export class Deadlines {
     this.#inRunMs = Math.max(inRunMs, shortMs);
   }
 
-  /** For what the caller asks now. */
+  /** Milliseconds that a request of the caller may take. */
   get ms(): number {
     return this.isInRun ? this.#inRunMs : this.#shortMs;
   }
@@ -30,12 +30,12 @@ export class Deadlines {
     return this.#run.getStore() === true;
   }
 
-  /** True if a failure with this chance is worth a retry by the caller. */
+  /** True if the caller should retry a failure with this chance. */
   isWorthwhile(chance: Chance): boolean {
     return chance === "soon" || (chance === "later" && this.isInRun);
   }
 
-  /** Every call that `work` makes, directly or not, has the deadline of a run. */
+  /** All direct and indirect calls of `work` get the deadline of a run. */
   inRun<T>(work: () => Promise<T>): Promise<T> {
     return this.#run.run(true, work);
   }
@@ -61,19 +61,19 @@ export class Outages {
     this.#since = undefined;
   }
 
-  /** How much longer than their time leases last, in ms: in a long outage none could be renewed. */
+  /** Returns the milliseconds by which leases last longer, because they could not be renewed in a long outage. */
   graceMs(leaseMs: number): number {
     const ago = performance.now() - this.#last.end;
     return this.#last.ms > leaseMs / 2 && ago < leaseMs / 2 ? this.#last.ms + ago : 0;
   }
 }
 
-/** In which this process looks whether there is an answer, at least once. */
+/** Milliseconds between two checks for an answer. This process checks at least once. */
 const SLICE_MS = 250;
 
 /**
- * Resolves as `work` does. Throws when it takes longer, while `work` continues. Time in which this process is blocked counts as one
- * slice at most: the answer may have come meanwhile.
+ * Resolves like `work`. Throws if it takes longer, while `work` continues. Time during which this process is blocked
+ * counts as at most one slice, because the answer may have arrived meanwhile.
  */
 export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -83,7 +83,7 @@ export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout;
   const wait = (left: number) => {
     const slice = Math.min(left, SLICE_MS);
-    // An answer that has arrived comes before the timeout: sockets are read after the timers.
+    // An answer that has arrived precedes the timeout: sockets are read after timers.
     timer = setTimeout(() => (left > slice ? wait(left - slice) : setImmediate(late)), slice);
   };
   // The moment may have passed already.

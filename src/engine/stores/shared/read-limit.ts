@@ -1,15 +1,14 @@
-// Large reads, in stores that several processes share: only a bounded number is on its way at once, so that nothing else waits
-// behind more than these. Tenants take turns. Each read waits for its turn within its own deadline: one that fails or takes
-// long ends no other.
+// Limits large reads in stores that several processes share, so that other requests wait behind only a few of them.
+// Tenants take turns. Each read waits for its turn within its own deadline. A slow or failing read affects no other.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { withTimeout } from "./outages.ts";
 
-/** Throws `unavailable` when the turn has not come within `ms`, and what `read` throws. */
+/** Throws `unavailable` if the turn has not come within `ms`, and the errors of `read`. */
 export type ReadLimit = <T>(tenant: string, ms: number, read: () => Promise<T>) => Promise<T>;
 
 export function limitReads(atOnce: number): ReadLimit {
-  /** By tenant; the one whose turn is next comes first. */
+  /** Waiting reads by tenant. The tenant whose turn is next comes first. */
   const waiting = new Map<string, PromiseWithResolvers<void>[]>();
   let reading = 0;
 

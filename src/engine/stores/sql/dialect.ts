@@ -1,24 +1,30 @@
-// Where the SQL of SQLite and of PostgreSQL differs. Every statement of `sql/` is one text for both, with these parts in it.
-// Parameters are `$1`, `$2` … in both: SQLite's executor prepares them as `?1`, `?2` …
+// The differences between the SQL of SQLite and of PostgreSQL. Every statement of `sql/` is one text for both and uses
+// these parts. Parameters are `$1`, `$2` … in both: SQLite's executor prepares them as `?1`, `?2` …
 
 export interface Dialect {
-  /** `column` has one of the values of parameter `n`, which is an array of texts. */
+  /** Condition: `column` has one of the values of parameter `n`, an array of texts. */
   among(column: string, n: number): string;
-  /** The time in ms. Parameter `n` is the executor's `clock()`. It is read once, so that an index can be searched for it. */
+  /**
+   * The time in milliseconds. Parameter `n` is the executor's `clock()`. It is read once, so that an index can be
+   * searched for it.
+   */
   time(n: number): string;
-  /** Condition: no messages are being copied into the thread. PostgreSQL keeps those in a table of their own. */
+  /** Condition: no messages are being copied into the thread. PostgreSQL stores those in a separate table. */
   readonly isWhole: string;
-  /** The status of a thread: `busy`, or else its last run's outcome. */
+  /** The status of a thread: `busy`, or its last run's outcome. */
   readonly status: string;
-  /** A text that a user chose, as its column has it. PostgreSQL's have JSON, because they take no NUL characters. */
+  /**
+   * Encodes a text that a user chose for its column. PostgreSQL's columns contain JSON, because they accept no NUL
+   * characters.
+   */
   chosen(text: string): string;
-  /** The text that a user chose, from its column's text. */
+  /** Decodes a text that a user chose from its column. */
   plain(stored: string): string;
-  /** A title, or a part of one, in the form in which titles are searched. Neither database folds more than ASCII in every locale. */
+  /** Folds a title, or part of one, for searching. Neither database folds more than ASCII in every locale. */
   folded(text: string | undefined): string | null;
-  /** The end of a SELECT. No other transaction deletes its row before this one ends; on SQLite there is no other one. */
+  /** The end of a SELECT. No other transaction deletes its row before this one ends. SQLite has no other transactions. */
   readonly keepsRow: string;
-  /** The end of a SELECT: no other transaction changes its rows of `document_turns` before this one ends. */
+  /** The end of a SELECT. No other transaction changes its rows of `document_turns` before this one ends. */
   readonly locksSchedule: string;
 }
 
@@ -42,7 +48,7 @@ export const POSTGRES: Dialect = {
   status: `CASE WHEN EXISTS (
     SELECT 1 FROM turns WHERE turns.owner = threads.owner AND turns.thread_id = threads.id) THEN 'busy' ELSE outcome END`,
   chosen: (text) => JSON.stringify(text),
-  // Only `chosen` makes these.
+  // Only `chosen` creates these.
   plain: (stored) => JSON.parse(stored) as string,
   folded: (text) => text?.toLowerCase().replaceAll("\0", "\ufffd").toWellFormed() ?? null,
   keepsRow: "FOR KEY SHARE",

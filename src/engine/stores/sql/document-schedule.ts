@@ -1,5 +1,6 @@
-// Which due documents are picked next: tenants take turns, and a tenant's turn begins when its first document is due. A user's due
-// documents have an entry each in a collection beside the tenant's, so that one index finds what is due in all of them.
+// Decides which due documents are picked next. Tenants take turns, and a tenant's turn begins when its first document
+// is due. Each due document of a user has an entry in a collection next to the tenant's, so that one index finds all
+// due documents.
 
 import {
   type Collection,
@@ -16,7 +17,7 @@ import type { Dialect } from "./dialect.ts";
 import { documentTexts, scheduleTexts } from "./document-texts.ts";
 import type { Executor, Statement } from "./executor.ts";
 
-/** A document that is due, of a tenant whose turn it is; without a key nothing of this turn is due. */
+/** A due document of the tenant whose turn it is. Without a key, no document of this turn is due. */
 interface TurnRow {
   readonly collection: string;
   readonly key: string | null;
@@ -30,13 +31,13 @@ interface WrittenVersion {
 
 export interface DocumentSchedule {
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
-  /** The writes that follow from writes of a collection's documents; they come before those. */
+  /** Returns the writes that follow from writes of a collection's documents. They precede those writes. */
   writesOf(collection: Collection, writes: readonly DocumentWrite[], written: WrittenVersion): Statement[];
-  /** The writes that follow from the deletion of these documents. */
+  /** Returns the writes that follow from the deletion of these documents. */
   deletionsOf(collection: Collection, keys: readonly string[]): Statement[];
 }
 
-/** `of` changes the turns of a kind. */
+/** `of` returns the executor that changes the turns of a kind. */
 export function sqlSchedule(
   dialect: Dialect,
   of: (kind: string) => Pick<Executor, "clock" | "change">,
@@ -103,7 +104,10 @@ export function sqlSchedule(
   }
 }
 
-/** Where a turn's due documents are: in the tenant's collection itself, or in that of its users' entries, which is no one's own. */
+/**
+ * Returns the collection of a turn's due documents: the tenant's collection itself, or the shared collection of its
+ * users' entries.
+ */
 function turnName(collection: OwnedCollection): string {
   const { kind, tenant, user } = collection;
   return user === undefined ? collectionKey(collection).name : JSON.stringify([kind, tenant, null]);

@@ -10,7 +10,7 @@ export function documentTexts({ among, time, isWhole, keepsRow }: Dialect) {
     `SELECT 1 FROM threads WHERE owner = $${owner} AND id = $${owner + 1} AND ${isWhole}`;
   const newestBy = (column: string) =>
     `SELECT ${LISTED} ${IN_COLLECTION} AND (${column}, key) < ($2, $3) ORDER BY ${column} DESC, key DESC LIMIT $4`;
-  /** One row at least. */
+  /** Returns at least one row. */
   const find = (exists: string) => `
     SELECT now, is_there, ${DOCUMENT} FROM (SELECT ${time(3)} AS now, ${exists} AS is_there) AS seen
     LEFT JOIN documents ON collection = $1 AND ${among("key", 2)}`;

@@ -1,4 +1,4 @@
-// Documents in a table. The database deletes documents of a thread with it.
+// Documents in a table. The database deletes a thread's documents together with the thread.
 
 import {
   type Document,
@@ -32,12 +32,12 @@ interface Count {
 type Key = Pick<Row, "key">;
 type ListedRow = Row & Pick<ListedDocument, "created_at" | "updated_at">;
 
-/** Before every position there is: no date is later. */
+/** Before every possible position: no date is later. */
 const NEWEST: ListPosition = { time: 8.64e15, key: "" };
-/** Behind all characters that the keys of lists are made of. */
+/** After all characters that list keys consist of. */
 const LAST_CHAR = "\x7f";
 
-/** `at` reads and changes a collection, whose thread, if it has one, is used with that. */
+/** `at` reads and changes a collection. If it belongs to a thread, that counts as a use of the thread. */
 export function sqlDocuments(
   dialect: Dialect,
   at: (key: CollectionKey) => Omit<Executor, "write">,
@@ -161,7 +161,7 @@ export function sqlDocuments(
   };
 }
 
-/** Infinity bounds nothing, and no database takes it. */
+/** Infinity limits nothing, and no database accepts it. */
 const isBound = (most: number | undefined): most is number =>
   most !== undefined && most !== Number.POSITIVE_INFINITY;
 

@@ -1,5 +1,5 @@
-// How statements are carried out. Reads and writes are data. SQLite carries out all of them in one tick of the event loop.
-// PostgreSQL does in two round trips: all reads are sent at once, then all writes.
+// Defines how statements are executed. Reads and writes are data. SQLite executes all of them in one tick of the event
+// loop. PostgreSQL takes two round trips: one for all reads, and one for all writes.
 
 /** A value for one parameter. An array is for `Dialect.among`. */
 export type Value = string | number | null | readonly string[];
@@ -8,16 +8,16 @@ export type Value = string | number | null | readonly string[];
 export interface Statement<Row = unknown> {
   readonly sql: string;
   readonly values: readonly Value[];
-  /** Never set. */
+  /** Never set. Exists only as a type. */
   readonly row?: Row;
 }
 
-/** The rows of each statement; none for an undefined one. */
+/** The rows of each statement. Empty for an undefined one. */
 export type RowsOf<A extends StatementBatch> = {
   [At in keyof A]: A[At] extends Statement<infer Row> | undefined ? Row[] : never;
 };
 
-/** Statements that are asked at once. */
+/** Statements that are sent together. */
 export type StatementBatch = readonly (Statement | undefined)[];
 
 export interface Decision<T> {
@@ -29,11 +29,11 @@ export interface Decision<T> {
 export type Decide<A extends StatementBatch, T> = (rows: RowsOf<A>) => Decision<T>;
 
 export interface Executor {
-  /** The parameter of `Dialect.time`: null for the database's own clock. */
+  /** The parameter of `Dialect.time`. Null means the database's own clock. */
   clock(): number | null;
-  /** The rows of one statement, which only reads. Throws `unavailable`. */
+  /** Returns the rows of one read-only statement. Throws `unavailable`. */
   read<Row>(statement: Statement<Row>): Promise<Row[]>;
-  /** One statement that may be repeated. Throws `unavailable`. */
+  /** Executes one statement that is safe to repeat. Throws `unavailable`. */
   write(statement: Statement): Promise<void>;
   /** Writes what `decide` returns for the rows of `asked`, or nothing if it throws. Throws `unavailable`. */
   change<const A extends StatementBatch, T>(asked: A, decide: Decide<A, T>): Promise<T>;

@@ -1,4 +1,4 @@
-// Who has threads. Each owner is found by a step in the index of threads, so that no thread is read.
+// Lists the owners of threads. One index step finds each owner, so that no thread is read.
 
 import type { Shelf } from "../../../agent/core/items.ts";
 import type { OwnerIndex } from "../owners.ts";
@@ -19,7 +19,7 @@ export function sqlOwners(dialect: Dialect, executor: Pick<Executor, "read">): O
     },
 
     async shelves(owner) {
-      // As documents.ts names them: what comes next is the quote before the agent's name.
+      // The names that documents.ts creates. The next character is the quote before the agent's name.
       const starts = KINDS.map((kind) =>
         JSON.stringify([kind, ownerText(owner), "agent"]).replace(/\]$/, ","),
       );

@@ -1,4 +1,4 @@
-// The holds and the stored bytes of tenants and users, in tables. Changes of one tenant come one after the other.
+// Tables for the holds and the stored bytes of tenants and users. Changes of one tenant run one after the other.
 
 import { exceeded, heldUntil } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES, type Resource } from "../../quotas/store.ts";
@@ -24,7 +24,7 @@ interface SumRow {
   readonly bytes: number;
 }
 
-/** `of` changes what concerns a tenant. */
+/** `of` returns the executor for changes of a tenant. */
 export function sqlHoldings(dialect: Dialect, of: (tenant: string) => Executor): HoldingStore {
   const sql = textsOf(dialect);
 
@@ -108,7 +108,7 @@ export function sqlHoldings(dialect: Dialect, of: (tenant: string) => Executor):
     },
   };
 
-  /** Stored bytes whose time is over are no longer counted. */
+  /** Stops counting expired stored bytes. */
   function ended(tenant: string, gone: readonly ExpiredRow[]): Statement[] {
     const rows = gone.flatMap(({ owner, bytes }) =>
       owner === null || bytes === null ? [] : { owner, bytes },
@@ -126,7 +126,7 @@ export function sqlHoldings(dialect: Dialect, of: (tenant: string) => Executor):
 
 const NONE: PerScope<number> = { tenant: 0, user: 0 };
 
-/** The sums of a tenant and a user without what has expired. */
+/** Returns the sums of a tenant and a user without expired entries. */
 function without(
   gone: readonly ExpiredRow[],
   sums: readonly SumRow[],
@@ -142,9 +142,9 @@ function textsOf({ among, time }: Dialect) {
   const now = (n: number) => `(SELECT ${time(n)} AS now) AS moment`;
 
   return {
-    /** One row. */
+    /** Returns one row. */
     known: `SELECT now, ends FROM ${now(4)} LEFT JOIN held ON thing = $1 AND owner = $2 AND id = $3`,
-    // Two, because each is served by an index of its own.
+    // Two statements, because each uses a different index.
     count: `SELECT
       (SELECT count(*) FROM held WHERE tenant = $2 AND thing = $1 AND ends > ${time(4)}) AS tenant,
       (SELECT count(*) FROM held WHERE thing = $1 AND owner = $3 AND ends > ${time(4)}) AS "user"`,
@@ -159,7 +159,7 @@ function textsOf({ among, time }: Dialect) {
     release: `
       DELETE FROM held WHERE thing = $1 AND owner = $2 AND id = $3
         AND (CAST($5 AS bigint) IS NULL OR ends <= ${time(4)} + CAST($5 AS bigint))`,
-    /** One row at least. */
+    /** Returns at least one row. */
     expired: `
       SELECT now, owner, CAST(sum(bytes) AS bigint) AS bytes FROM ${now(2)}
       LEFT JOIN stored ON tenant = $1 AND ends <= now GROUP BY now, owner`,

@@ -1,4 +1,5 @@
-// Reads of one thread, its runs and its deferred calls. Its lists of threads and pages of messages are each store's own.
+// Reads one thread, its runs and its deferred calls. Each store implements its own lists of threads and pages of
+// messages.
 
 import type { RunRecord, Thread } from "../../../agent/core/records.ts";
 import { storedMessage } from "../../../agent/core/stored-json.ts";
@@ -27,7 +28,7 @@ interface SqlReads {
 
 type MeasuredRow = ThreadRow & { readonly bytes: number };
 
-/** `at` reads a thread, which is used with that. */
+/** `at` reads a thread, which counts as a use of the thread. */
 export function sqlReads(dialect: Dialect, at: (thread: ThreadKey) => Pick<Executor, "read">): SqlReads {
   const sql = readingTexts(dialect);
   const { chosen, plain } = dialect;
@@ -68,7 +69,7 @@ export function sqlReads(dialect: Dialect, at: (thread: ThreadKey) => Pick<Execu
         const [row] = await (id === undefined
           ? rowsOf<{ body: string }>(sql.lastMessage, owner, thread)
           : rowsOf<{ body: string }>(sql.message, owner, thread, chosen(id)));
-        // Only messages are put into this column.
+        // This column contains only messages.
         return row && storedMessage(row.body);
       },
 

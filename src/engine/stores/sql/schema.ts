@@ -1,28 +1,28 @@
-// The tables that SQLite and PostgreSQL have in common: format 1. Tables of only one database are in its own schema.ts.
+// The tables that SQLite and PostgreSQL share: format 1. Tables of only one database are in its own schema.ts.
 //
-// `owner` is the JSON of [tenant, user], so no two owners share one. It is the first column of every key that a user can ask for,
-// so nothing can be found, joined or deleted across owners. Times are milliseconds since 1970.
+// `owner` is the JSON of [tenant, user], so no two owners share one. It is the first column of every key that a user
+// can request, so nothing can be found, joined or deleted across owners. Times are milliseconds since 1970.
 
-/** Types of columns, and the columns of shared tables that only this database has. */
+/** Column types, and the columns of shared tables that only this database has. */
 export interface Types {
-  /** A text that keys and comparisons are made of, ordered by its bytes. */
+  /** A text used in keys and comparisons, ordered by its bytes. */
   readonly id: string;
   readonly text: string;
-  /** A whole number beyond 32 bits. */
+  /** A whole number of more than 32 bits. */
   readonly whole: string;
   readonly real: string;
-  /** The rest of the definition of a column that is true or false. */
+  /** The rest of the definition of a boolean column. */
   flag(isSet: boolean): string;
-  /** Behind the columns of a table; `key`: its rows are found by their key alone. */
+  /** Follows the columns of a table. `key`: rows are found only by their key. */
   readonly rows: string;
   readonly key: string;
-  /** Definitions of columns, each with a comma. */
+  /** Column definitions, each with a comma. */
   readonly columns: Readonly<Record<"threads" | "runs" | "calls", string>>;
 }
 
 /**
- * Tables of threads, and of data that is deleted with them. `parent` and `forked_from` are JSON; `parent_thread` is the thread that
- * `parent` names.
+ * Tables of threads, and of data that is deleted with them. `parent` and `forked_from` are JSON. `parent_thread` is the
+ * thread that `parent` names.
  */
 export const threadTables = (types: Types): string => {
   const { id, text, whole, flag, rows, key, columns } = types;
@@ -147,7 +147,10 @@ CREATE INDEX documents_of_thread ON documents (owner, thread_id) WHERE thread_id
 `;
 };
 
-/** collection and key are JSON, so that no two collide. A document of a thread names it. The body of an item is its version, time and value. */
+/**
+ * `collection` and `key` are JSON, so that no two collide. A document of a thread names the thread. The body of an item
+ * is its version, time and value.
+ */
 export const documentTable = ({ id, text, whole, real, rows, key }: Types, ofThread?: string): string => `
 CREATE TABLE documents (
   collection ${id} NOT NULL,
@@ -174,9 +177,9 @@ CREATE INDEX document_turns_by_time ON document_turns (kind, at);
 `;
 
 /**
- * Tables of what tenants and users use. `tenant` and `owner` are the JSON of [tenant] and [tenant, user], `name` is either;
- * `period` is a day or a month. Cost is in millionths. In `usage_of_users`, `user` is JSON, or empty for the users without a row.
- * `stored_sums` adds up `stored`, by tenant and by owner.
+ * Tables of the usage of tenants and users. `tenant` and `owner` are the JSON of [tenant] and [tenant, user]; `name` is
+ * either. `period` is a day or a month. Costs are in millionths. In `usage_of_users`, `user` is JSON, or empty for all
+ * users without a row. `stored_sums` contains the sums of `stored`, by tenant and by owner.
  */
 export const quotaTables = ({ id, whole, flag, key }: Types): string => {
   const counted = [

@@ -1,4 +1,4 @@
-// Reserved and used amounts, in tables: the accounts that budgets are compared with, and the reports of them.
+// Tables for reserved and used amounts: the accounts that budgets are compared with, and the reports about them.
 
 import type { Owner } from "../../../protocol/ids.ts";
 import { dayOf, firstDay, hasRoom, monthOf, withReserved } from "../../quotas/rules.ts";
@@ -20,7 +20,7 @@ type AccountingStore = Omit<SpendingStore, "settle">;
 
 type Reserved = Awaited<ReturnType<SpendingStore["reserve"]>>;
 
-/** Under it the table of users has those without a row. No user is called that. */
+/** Name of the row for all users without a row of their own. No user has this name. */
 export const REST = "";
 
 /** Reserved amounts have no period. */
@@ -32,7 +32,7 @@ interface AmountsRow {
   readonly cost: number;
 }
 
-/** `of` changes what concerns a tenant. */
+/** `of` returns the executor for changes of a tenant. */
 export function sqlAccounting(dialect: Dialect, of: (tenant: string) => Executor): AccountingStore {
   const sql = textsOf(dialect);
 
@@ -110,7 +110,10 @@ export function sqlAccounting(dialect: Dialect, of: (tenant: string) => Executor
   }
 }
 
-/** Asks with the day of this process's clock; once more when `ask` returns the time of the database, which has another day. */
+/**
+ * Calls `ask` with the day of this process's clock. Repeats it once if `ask` returns the database's time because that
+ * has another day.
+ */
 export async function onTheDay<T extends object>(
   executor: Executor,
   ask: (day: string) => Promise<T | number>,
@@ -124,7 +127,7 @@ export async function onTheDay<T extends object>(
 
 const monthIn = (day: string) => monthOf(Date.parse(day));
 
-/** The database's time if it has another day. */
+/** Returns the database's time if it has another day. */
 function accountsIn(rows: readonly AmountsRow[], owner: Owner, day: string): Accounts | number {
   const now = rows[0]?.now ?? 0;
   if (dayOf(now) !== day) return now;
@@ -149,7 +152,10 @@ function textsOf({ among, time }: Dialect) {
 
   return {
     now: `SELECT ${time(1)} AS now`,
-    /** All at one moment: what a call had reserved is not missed, nor counted twice, while it is settled. One row at least. */
+    /**
+     * Reads everything at the same moment, so that a call's reservation is neither missed nor counted twice while it is
+     * settled. Returns at least one row.
+     */
     accounts: `
       SELECT now, name, period, tokens, cost FROM (SELECT ${time(5)} AS now) AS moment LEFT JOIN (
         SELECT name, period, tokens, cost FROM spent WHERE name IN ($1, $2) AND period IN ($3, $4)
@@ -171,7 +177,7 @@ function textsOf({ among, time }: Dialect) {
 /** Statements that count the spending of calls. Values: the columns in the order of the table. */
 export const COUNTING = {
   unreserve: "DELETE FROM reserved WHERE id = $1",
-  /** In a name's day or month. */
+  /** Adds to a name's day or month. */
   spend: `
     INSERT INTO spent (name, period, tokens, cost) VALUES ($1, $2, $3, $4)
     ON CONFLICT (name, period) DO UPDATE SET tokens = spent.tokens + excluded.tokens, cost = spent.cost + excluded.cost`,
@@ -180,7 +186,7 @@ export const COUNTING = {
   /** Deletes days before $1. */
   forgetUsage: "DELETE FROM usage WHERE day < $1",
   forgetUsers: "DELETE FROM usage_of_users WHERE day < $1",
-  // A month comes before all of its days.
+  // A month sorts before all of its days.
   forgetSpent: "DELETE FROM spent WHERE period < $1",
   forgetHeld: "DELETE FROM held WHERE ends <= $1",
 };
