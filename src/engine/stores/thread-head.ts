@@ -12,7 +12,7 @@ export interface ThreadHead {
   readonly id: string;
   /** At most one run of a thread is active. */
   readonly active: ActiveRun | undefined;
-  /** The ids of the runs that wait, the next one first. */
+  /** Ids of the waiting runs, the next one first. */
   readonly queue: readonly string[];
 }
 
@@ -21,53 +21,53 @@ export interface ActiveRun {
   /** Fences writes: only the holder of the newest epoch may append. */
   readonly epoch: number;
   readonly attempt: number;
-  /** Attempts that ended although their process lived: it gave the run back, or lost it and said so. */
+  /** Number of attempts that ended although their process was alive: it returned the run, or lost it and reported that. */
   readonly released: number;
   readonly stop: StopMode | undefined;
 }
 
 export interface StoredRun {
   readonly record: RunRecord;
-  /** Undefined when the run has ended. */
+  /** Undefined if the run has ended. */
   readonly request: RunRequest | undefined;
 }
 
 export type CallHead = Omit<DeferredCall, "reply">;
 
-/** Values that a decision needs beside the head. */
+/** Values that a decision needs in addition to the head. */
 export interface Lookups {
   /** An idempotency key: `View.known`. */
   readonly key?: string | undefined;
   /** A run's id: `View.run`. */
   readonly run?: string | undefined;
-  /** The run to take next, which is the active one or else the first that waits: `View.next`. */
+  /** The next run to take, that is the active one or else the first waiting one: `View.next`. */
   readonly next?: true | undefined;
   /** A message's id: `View.hasMessage`. */
   readonly message?: string | undefined;
   /** A message's id: `View.isLast`. */
   readonly last?: string | undefined;
-  /** The messages left for the active run: `View.inbox`. */
+  /** The queued messages of the active run: `View.inbox`. */
   readonly inbox?: true | undefined;
   /** A deferred call's id: `View.call`. */
   readonly call?: string | undefined;
   /** All deferred calls of the thread: `View.calls`. */
   readonly calls?: true | undefined;
-  /** How many other threads of the tenant are busy: `View.busyThreads`. */
+  /** Number of other busy threads of the tenant: `View.busyThreads`. */
   readonly busyThreads?: true | undefined;
-  /** Everything that the holder of this lease has appended is written before the thread is loaded. */
+  /** Everything that this lease's holder has appended is written before the thread is loaded. */
   readonly after?: Lease | undefined;
-  /** The thread is probably new: a store may decide on an absent thread before it has looked. */
+  /** The thread is probably new: a store may decide on an absent thread before it checks. */
   readonly isLikelyNew?: boolean | undefined;
 }
 
-/** A thread at one moment, with what was looked up. Without a head there is no such thread. */
+/** A thread at one moment, with the values that were looked up. Without a head, there is no such thread. */
 export interface View {
   /** The store's clock. */
   readonly now: number;
   readonly head: ThreadHead | undefined;
   /**
-   * When the active run may be taken over; 0 when no process holds it. A lease that is over is not 0: its holder may write and renew
-   * until another process takes the run.
+   * When the active run may be taken over; 0 if no process holds it. An expired lease is not 0: its holder may write
+   * and renew until another process takes the run.
    */
   readonly until: number;
   readonly known?: RunRecord | undefined;
@@ -91,21 +91,21 @@ export interface Staged {
 }
 
 /**
- * One effect. The effects of a decision are carried out in order and all at once. `headAfter` says what becomes of the head.
- * The thread's `updated_at` moves with `add_run`, `cancel_run`, `describe_thread` and `clear_thread`, and with events that change
- * more than the log (see `EventWrite`).
+ * One effect. The effects of a decision are carried out atomically and in order. `headAfter` computes the resulting
+ * head. The thread's `updated_at` changes with `add_run`, `cancel_run`, `describe_thread` and `clear_thread`, and with
+ * events that change more than the log (see `EventWrite`).
  */
 export type Write =
   /**
-   * Only when there is no such thread. Messages with the same id count once. `staged`: it begins with what was staged, not
-   * with messages of its own.
+   * Only valid if there is no such thread. Messages with the same id count once. `staged`: the thread begins with the
+   * staged messages instead of its own.
    */
   | { readonly write: "create_thread"; readonly thread: NewThread; readonly staged?: Staged | undefined }
-  /** A new run, `pending`, newest of its thread; the thread's agent is the run's from then on. */
-  /** `title`: that of the thread, unless it has one. */
+  /** Adds a new run, `pending`, newest of its thread. The thread then has the run's agent. */
+  /** `title`: title for a thread without one. */
   | { readonly write: "add_run"; readonly run: NewRun; readonly title: string | undefined }
   | { readonly write: "queue_run"; readonly run: string; readonly front: boolean }
-  /** The run leaves the queue, is active and held for a lease; `begins`: it was never begun before. */
+  /** The run leaves the queue, becomes active and is held for a lease. `begins`: true if it never began before. */
   | {
       readonly write: "hold_run";
       readonly run: string;
@@ -113,14 +113,14 @@ export type Write =
       readonly attempt: number;
       readonly begins: boolean;
     }
-  /** The lease of the active run begins again now, under its epoch. */
+  /** Restarts the lease of the active run now, under its epoch. */
   | { readonly write: "renew_run" }
-  /** No process holds the active run; that counts as one `released` more. */
+  /** No process holds the active run any more. Increments `released`. */
   | { readonly write: "release_run" }
-  /** One `released` more: an earlier attempt of the active run was no crash. */
+  /** Increments `released`: an earlier attempt of the active run was no crash. */
   | { readonly write: "excuse_run" }
   | { readonly write: "stop_run"; readonly mode: StopMode }
-  /** A waiting run leaves the queue and ends: `pending` are all of its log, under epoch 1. The thread's settled status stays. */
+  /** A waiting run leaves the queue and ends. `pending` is its complete log, under epoch 1. The thread's settled status stays. */
   | {
       readonly write: "cancel_run";
       readonly run: string;
@@ -129,9 +129,9 @@ export type Write =
     }
   /** Adds to the inbox of the active run. */
   | { readonly write: "leave_message"; readonly message: UserMessage }
-  /** Forgets this message and all after it. */
+  /** Removes this message and all later ones. */
   | { readonly write: "rewind"; readonly message: string }
-  /** Values that are not given stay as they are. */
+  /** Omitted values stay unchanged. */
   | {
       readonly write: "describe_thread";
       readonly title?: string | undefined;
@@ -139,7 +139,7 @@ export type Write =
       /** Values of the state to delete. */
       readonly forget?: readonly string[] | undefined;
     }
-  /** Forgets messages, state, deferred calls, and the documents of the thread; it is `idle`. */
+  /** Removes messages, state, deferred calls, and the documents of the thread, which becomes `idle`. */
   | { readonly write: "clear_thread" }
   | { readonly write: "delete_thread" }
   /** Replaces the stored call. `due_at`: when the thread must be checked for it. */
@@ -147,15 +147,15 @@ export type Write =
   | { readonly write: "drop_call"; readonly call_id: string; readonly token_hash: string };
 
 export interface Decision<R> {
-  /** Without writes nothing is committed. */
+  /** Without writes, nothing is committed. */
   readonly writes: readonly Write[];
-  /** `now` is the moment of the commit. */
+  /** `now` is the time of the commit. */
   readonly result: (now: number) => R;
-  /** Published to the processes that execute runs after the commit. */
+  /** Published after the commit to the processes that execute runs. */
   readonly tell?: ControlMessage | undefined;
 }
 
-/** The head after one effect; undefined when the thread is deleted. */
+/** Returns the head after one effect. Undefined if the thread is deleted. */
 export function headAfter(head: ThreadHead | undefined, write: Write, owner: Owner): ThreadHead | undefined {
   if (write.write === "create_thread") return { owner, id: write.thread.id, active: undefined, queue: [] };
   if (!head) return undefined;
@@ -182,15 +182,15 @@ export function headAfter(head: ThreadHead | undefined, write: Write, owner: Own
   }
 }
 
-/** The head once its active run has ended. */
+/** Returns the head after its active run has ended. */
 export const headAfterEnd = (head: ThreadHead): ThreadHead => ({ ...head, active: undefined });
 
 const without = (queue: readonly string[], run: string) => queue.filter((id) => id !== run);
 
-/** The run that a new one would have to wait for. */
+/** Returns the run that a new one would have to wait for. */
 export const runAhead = ({ active, queue }: ThreadHead): string | undefined => active?.run ?? queue[0];
 
-/** True if an effect takes room: a full store refuses it. */
+/** True if an effect needs room: a full store refuses it. */
 export function needsRoom(write: Write): boolean {
   switch (write.write) {
     case "create_thread":

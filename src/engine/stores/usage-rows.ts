@@ -2,7 +2,7 @@
 
 import type { Used } from "../quotas/store.ts";
 
-/** `estimated`: whether some of the numbers are estimates. */
+/** `estimated`: more than 0 if some of the numbers are estimates. */
 export type Marked<U extends Used> = Omit<U, "estimated"> & { readonly estimated: number | boolean };
 
 export const usedIn = <Row extends { readonly estimated: number | boolean }>({

@@ -1,5 +1,4 @@
-// Reads the data next to threads for the check of Redis: documents with a due time, if they exist and a process finds
-// them, and the sums of stored bytes.
+// Reads the data next to threads for the check of Redis: documents with a due time, and the sums of stored bytes.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster, Redis } from "ioredis";

@@ -164,9 +164,9 @@ return #gone`,
 
 /**
  * Writes nothing if one of the refusals in `order` applies, and returns the first one that does. `documents` and
- * `bytes` limit the existing amounts: the number of documents, and the bytes of those that are not written. The unnamed
- * arguments are, for each document, its key, the version seen, its new text and its due time. An empty text deletes the
- * document. A repeated call returns the same reply.
+ * `bytes` limit the existing amounts: the number of documents, and the bytes of the documents that are not written. The
+ * unnamed arguments are, for each document, its key, the version seen, its new text and its due time. An empty text
+ * deletes the document. A repeated call returns the same reply.
  */
 const definition = {
   keys: ["items", "due", "meta", "done", "names", "created", "updated"],

@@ -9,7 +9,7 @@ import { APPEND, DELETE_PATCHES, END_RUN, LIFETIME, MESSAGE_BYTES, TTL } from ".
 const BATCH = ["run", "epoch", "batch", "confirmed", "kept", "publish", "channel"] as const;
 
 /**
- * The fence. `before`: the run's last seq. `held()`: true if the caller holds the lease and has not returned it, and
+ * The fence. `before`: the run's last seq. `held()`: true if the caller has the lease and has not returned it, and
  * Redis has not lost confirmed entries. `is_written()`: true if an earlier call with a lost reply has written the
  * batch. `advance(seq)`: records the run's last seq and drops entries beyond the limit. Uses lease, events; run, epoch,
  * batch, confirmed, kept.

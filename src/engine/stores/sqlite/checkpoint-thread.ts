@@ -1,23 +1,23 @@
-// The code of the thread that copies the write-ahead log into the file.
+// The code of the thread that copies the write-ahead log into the database file.
 
 /** Input of the thread. */
 export interface CheckpointData {
-  /** Where it finds the file. */
+  /** URL of the file. */
   readonly href: string;
-  /** The file, opened by the event loop, which closes it: to close any descriptor of a file gives up the locks that SQLite has on it. */
+  /** The file, opened by the event loop, which closes it. Closing any descriptor of a file releases SQLite's locks on it. */
   readonly descriptor: number;
-  /** Two numbers that are 1 for a time: while it does what it was asked for, and while nothing should be committed. */
+  /** Two flags: one is 1 while the thread works, the other while nothing should be committed. */
   readonly state: Int32Array;
 }
 
-/** Its reply to each message. */
+/** The thread's reply to each message. */
 export interface CheckpointOutcome {
   readonly error?: string;
-  /** The disk has refused to keep what was written. */
+  /** True if the disk refused to store data. */
   readonly isLost?: boolean;
 }
 
-/** The thread gets the text of this function, which therefore uses nothing that is around it. */
+/** The thread receives the source text of this function, which therefore cannot use anything outside itself. */
 export function copyLog(): void {
   const { fdatasyncSync } = process.getBuiltinModule("node:fs");
   const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
@@ -25,7 +25,7 @@ export function copyLog(): void {
   const { href, descriptor, state } = workerData as CheckpointData;
   const [WORKING, QUIET] = [0, 1];
   const SQLITE_IOERR_FSYNC = 1034;
-  /** Each copies what was committed during the one before. */
+  /** Number of passes. Each copies what was committed during the previous one. */
   const PASSES = 3;
   let file: InstanceType<typeof DatabaseSync> | undefined;
 
@@ -33,7 +33,7 @@ export function copyLog(): void {
     try {
       file ??= open();
       if (copyWith(file)) return {};
-      // SQLite flushes the file only when it has copied everything. The quiet that follows has less to wait for.
+      // SQLite flushes the file only after it has copied everything. This flush shortens the quiet period that follows.
       fdatasyncSync(descriptor);
       Atomics.store(state, QUIET, 1);
       copyWith(file);
@@ -51,7 +51,7 @@ export function copyLog(): void {
     return opened;
   }
 
-  /** True if nothing was committed meanwhile. Then all is copied and flushed. */
+  /** Returns true if nothing was committed meanwhile. All data is then copied and flushed. */
   function copyWith(connection: InstanceType<typeof DatabaseSync>): boolean {
     const checkpoint = connection.prepare("PRAGMA wal_checkpoint(PASSIVE)");
     let before: unknown;
@@ -66,8 +66,8 @@ export function copyLog(): void {
   function outcomeOf(error: unknown): CheckpointOutcome {
     const { message, code, errcode } = Object(error);
     const isLost = code !== "ERR_SQLITE_ERROR" || errcode === SQLITE_IOERR_FSYNC;
-    // The last connection that closes deletes the log if it can flush it. It must not be this one: a failure of the disk is reported
-    // once to each who has the file open.
+    // The last connection to close deletes the log if it can flush it. It must not be this one, because the system
+    // reports a disk failure only once per open file.
     if (isLost) file?.close();
     return { error: String(message), isLost };
   }

@@ -1,12 +1,12 @@
-// Moves the write-ahead log into the file without keeping the event loop: a thread copies the pages over a connection of its own,
-// and flushes both files.
+// Moves the write-ahead log into the database file without blocking the event loop: a thread copies the pages over its
+// own connection and flushes both files.
 //
-// SQLite flushes the log before it copies a page, and the file before the log may begin again; until then it appends. So when the
-// power fails at any moment, the log has every page that the file lacks. The log begins again if nothing was committed while the
-// last of it was copied, for which the thread asks for a moment of quiet. Where that does not come, the event loop copies what the
-// thread has left of REST_BYTES, which is little. At MOST_BYTES the event loop waits for the thread first.
+// SQLite flushes the log before it copies a page, and the file before it restarts the log; until then it appends. If
+// the power fails at any moment, the log therefore contains every page that the file lacks. SQLite restarts the log if
+// nothing was committed while its last part was copied, so the thread asks for a moment of quiet. If it gets none, the
+// event loop copies the remaining pages (about REST_BYTES). At MOST_BYTES the event loop waits for the thread first.
 //
-// One flush stays on the event loop, of one page: the head of a log that begins again.
+// One flush of one page stays on the event loop: the header of a restarted log.
 
 import { closeSync, openSync, statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
@@ -21,31 +21,31 @@ const MIB = 1024 * 1024;
 const ASIDE_BYTES = 8 * MIB;
 const REST_BYTES = 32 * MIB;
 const MOST_BYTES = 64 * MIB;
-/** Commits between two looks at the log. */
+/** Number of commits between two checks of the log. */
 const LOOK_EVERY = 16;
-/** The longest that commits are put off for a moment of quiet. */
+/** Maximum milliseconds that commits are delayed for a moment of quiet. */
 const QUIET_MS = 250;
-/** The longest that anything waits for the thread. */
+/** Maximum milliseconds to wait for the thread. */
 const WAIT_MS = 10_000;
-/** How long a commit waits at most for the thread, which may have the lock for a moment. */
+/** Maximum milliseconds that a commit waits for the thread, which may hold the lock briefly. */
 const BUSY_MS = 5_000;
 /** Milliseconds between two log lines about a checkpoint that failed. */
 const TELL_MS = 10_000;
-/** Size of the log after which SQLite copies it within a commit, where the thread has ended. */
+/** Number of pages in the log at which SQLite copies it within a commit, if the thread has ended. */
 const PAGES = 1_000;
-/** Numbers that the thread has in common with the event loop. */
+/** Indexes of the flags that the thread shares with the event loop. */
 const [WORKING, QUIET] = [0, 1];
 
 interface Parts {
   /** The connection of the event loop. */
   readonly file: DatabaseSync;
-  /** Where the thread finds the file. */
+  /** URL under which the thread opens the file. */
   readonly url: URL;
   readonly path: string;
-  /** The path of the log. */
+  /** Path of the log. */
   readonly log: string;
   readonly logger: Logger;
-  /** The disk has refused to keep what was written. */
+  /** Called if the disk refused to store data. */
   readonly onLost: (error: unknown) => void;
 }
 
@@ -59,7 +59,7 @@ export class Checkpoints {
   #isWorking = false;
   #isOver = false;
   #commits = 0;
-  /** The length of the log at which something is to be done. */
+  /** Length of the log in bytes at which the next action is due. */
   #bound = ASIDE_BYTES;
   #quietUntil: number | undefined;
 
@@ -68,18 +68,18 @@ export class Checkpoints {
     this.#tell = atMostEvery(TELL_MS, (reason) =>
       parts.logger.warn({ reason }, "the log of the database could not be copied into it; it is tried again"),
     );
-    // A log that begins again is cut to the bound. So it is longer only if it has more in it.
+    // SQLite truncates a restarted log to this limit. A longer log therefore really contains more.
     parts.file.exec(
       `PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${ASIDE_BYTES}; PRAGMA busy_timeout = ${BUSY_MS}`,
     );
   }
 
-  /** True if the thread writes to the disk now. */
+  /** True while the thread writes to the disk. */
   get isWorking(): boolean {
     return this.#isWorking;
   }
 
-  /** True if a commit that can wait should wait: the log is about to begin again. */
+  /** True if a commit that can wait should wait, because the log is about to restart. */
   get wantsQuiet(): boolean {
     if (Atomics.load(this.#state, QUIET) === 0) {
       this.#quietUntil = undefined;
@@ -90,7 +90,7 @@ export class Checkpoints {
     return now < this.#quietUntil;
   }
 
-  /** To be called after each commit. */
+  /** Call it after each commit. */
   look(): void {
     if (this.#isOver || ++this.#commits < LOOK_EVERY) return;
     this.#commits = 0;
@@ -102,11 +102,11 @@ export class Checkpoints {
       Atomics.wait(this.#state, WORKING, 1, WAIT_MS);
       this.#copyRest();
     } else return;
-    // A failed copy or restart of the log is tried again when the log has grown as much.
+    // Retries a failed copy or restart of the log after it has grown by the same amount.
     this.#bound = length + ASIDE_BYTES;
   }
 
-  /** Resolves when the thread has given up the file. */
+  /** Resolves when the thread has closed the file. */
   async end(): Promise<void> {
     this.#isOver = true;
     this.#worker?.ref();
@@ -114,7 +114,7 @@ export class Checkpoints {
     await Promise.race([this.#exited, sleep(WAIT_MS, undefined, { ref: false })]);
   }
 
-  /** To be called when the connection of the event loop is closed. */
+  /** Call it when the connection of the event loop is closed. */
   closed(): void {
     if (this.#worker || this.#descriptor === undefined) return;
     closeSync(this.#descriptor);
@@ -186,7 +186,7 @@ export class Checkpoints {
     }
   }
 
-  /** SQLite copies the log within commits, on the event loop. */
+  /** From now on, SQLite copies the log within commits, on the event loop. */
   #goOnAlone(err: unknown): void {
     this.#isOver = true;
     this.#isWorking = false;

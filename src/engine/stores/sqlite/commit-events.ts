@@ -1,4 +1,4 @@
-// Writes events of a run and what they mean: messages, state, and the end of the run.
+// Writes events of a run and their effects: messages, state, and the end of the run.
 
 import type { UserMessage } from "../../../agent/core/message.ts";
 import type { NewThread } from "../../../agent/core/stores.ts";
@@ -17,32 +17,32 @@ import type { Tail } from "./tail.ts";
 const RUN = "owner = ? AND thread_id = ? AND run_id = ?";
 const THREAD = "owner = ? AND thread_id = ?";
 
-/** The writes that a run makes to its thread. */
+/** The changes that a run makes to its thread. */
 interface Growth {
   messages: number;
   bytes: number;
 }
 
-/** Busy while a run is active or waits, else what the last one left behind. */
+/** `busy` while a run is active or waiting, otherwise the outcome of the last one. */
 const STATUS = `CASE WHEN
     EXISTS (SELECT 1 FROM runs WHERE owner = threads.owner AND thread_id = threads.id AND status = 'running') OR
     EXISTS (SELECT 1 FROM runs WHERE owner = threads.owner AND thread_id = threads.id AND status = 'pending')
   THEN 'busy' ELSE outcome END`;
 
 export interface Changes {
-  /** Carries out what a run's events change; `last` is the number of the last of them. Inside a transaction. */
+  /** Carries out the effects of a run's events. `last` is the number of the last event. Call it inside a transaction. */
   apply(run: LiveRun, writes: readonly EventWrite[], last: number): void;
-  /** Gives a thread what it begins with. Inside a transaction. */
+  /** Writes a thread's initial content. Call it inside a transaction. */
   fill(thread: ThreadKey, begin: Pick<NewThread, "messages" | "state">): void;
-  /** Adds messages whose texts are written already. Inside a transaction. */
+  /** Adds messages that are already serialized. Call it inside a transaction. */
   addTexts(thread: ThreadKey, messages: readonly MessageText[]): void;
-  /** Forgets a message and all after it. Inside a transaction. */
+  /** Removes a message and all later ones. Call it inside a transaction. */
   rewind(thread: ThreadKey, messageId: string, afterCommit: AfterCommit): void;
-  /** Brings a thread's status and times up to date. Inside a transaction. */
+  /** Updates a thread's status and times. Call it inside a transaction. */
   touchThread(owner: string, threadId: string): void;
-  /** `active` if a run is active on the thread, else `waiting` if one waits for it. */
+  /** Returns `active` if a run is active on the thread, or `waiting` if one waits. */
   busyWith(owner: string, threadId: string): "active" | "waiting" | undefined;
-  /** Messages that were left for a run and are not in the thread yet, oldest first. */
+  /** Returns a run's queued messages that are not in the thread yet, oldest first. */
   inbox(key: RowKey): UserMessage[];
 }
 
@@ -59,7 +59,7 @@ export function createChanges(database: Database, removals: Removals, { now }: L
   const end = database.query(`
     UPDATE threads SET ${GROWN}, updated_at = ?5, used_at = ?5, outcome = coalesce(?6, outcome),
       status = CASE WHEN ?7 THEN 'busy' ELSE coalesce(?6, outcome) END WHERE owner = ?3 AND id = ?4`);
-  // No long text is read for the sum: the sizes lie in the rows' headers.
+  // The sum reads no long text: row headers contain the sizes.
   const selectFrom = database.query<{ first: number | null; rows: number; bytes: number }>(`
     SELECT min(position) AS first, count(*) AS rows, sum(octet_length(body)) AS bytes
     FROM messages WHERE owner = ?1 AND thread_id = ?2 AND position >= (
@@ -118,7 +118,7 @@ export function createChanges(database: Database, removals: Removals, { now }: L
     },
     busyWith,
     inbox(key) {
-      // `steer` is the only one who fills this column.
+      // Only `steer` fills this column.
       return selectLeft.all(...key).map(({ body }) => JSON.parse(body) as UserMessage);
     },
   };
@@ -128,7 +128,7 @@ export function createChanges(database: Database, removals: Removals, { now }: L
     return selectWaiting.get(owner, threadId) && "waiting";
   }
 
-  /** Out of the inbox, if it waited there, and into the thread. */
+  /** Moves the message from the inbox, if it was there, to the thread. */
   function takeIn(run: LiveRun, key: RowKey, message: MessageText, growth: Growth): void {
     addText([key[0], key[1]], message, growth);
     if (run.mayHaveLeft) takeLeft.run(...key, message.id);
@@ -164,7 +164,7 @@ export function createChanges(database: Database, removals: Removals, { now }: L
     const problem = problemOf(outcome);
     endRun.run(status, stop_reason, problem, JSON.stringify(usage), now(), seq, ...key);
     if (run.mayHaveLeft) clearLeft.run(...key);
-    // One that has waited leaves the thread as the run before it did.
+    // A run that has waited keeps the status that the previous run left.
     const left = run.hold ? thread : null;
     const isBusy = busyWith(key[0], key[1]) !== undefined;
     end.run(messages, bytes, key[0], key[1], now(), left, Number(isBusy));
@@ -174,17 +174,17 @@ export function createChanges(database: Database, removals: Removals, { now }: L
 /** Number of added entries after which old rows are deleted. */
 const DROP_EVERY = 1024;
 
-/** Work that follows a transaction; none does if it fails. */
+/** Work that follows a transaction, unless the transaction fails. */
 export interface After {
-  /** Keeps `effect` for the moment when it is committed: this process continues from it. */
+  /** Runs `effect` once the transaction is committed. This process continues from there. */
   readonly afterCommit: AfterCommit;
-  /** Keeps `effect` for the moment when others may rely on it: it is on disk then, if it has to be. */
+  /** Runs `effect` once others may rely on it. If necessary, that is when the data is on disk. */
   readonly afterFlush: (effect: () => void) => void;
 }
 
 /**
- * Writes events and what they mean, after what the tail has of their run, as a part of the transaction that `after` belongs to; at
- * most once for a run in each. Readers get the events after the flush.
+ * Writes events and their effects, after the events of the same run in the tail, as part of the transaction that
+ * `after` belongs to. Call it at most once per run and transaction. Readers get the events after the flush.
  */
 export type EventCommitter = (
   run: LiveRun,
@@ -242,7 +242,7 @@ export function createEventCommitter(
     }
   }
 
-  /** A run of the thread has ended. */
+  /** Handles the end of a run of the thread. */
   function moveOn(thread: ThreadKey, afterCommit: AfterCommit): void {
     const left = changes.busyWith(...thread);
     if (left === "waiting")

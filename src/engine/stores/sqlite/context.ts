@@ -1,4 +1,4 @@
-// Parts that the stores of one file share.
+// The parts shared by the stores of one file.
 
 import type { Limits } from "../options.ts";
 import { type Changes, createChanges, createEventCommitter, type EventCommitter } from "./commit-events.ts";

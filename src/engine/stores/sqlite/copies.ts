@@ -1,4 +1,4 @@
-// Copies of the database files while they are in use, and whether anything uses them.
+// Copies the database files while they are in use, and checks if a process uses them.
 
 import { existsSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
@@ -6,13 +6,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, messageOf } from "../../../agent/core/errors.ts";
 import { isBusy, isSqlite, loadSqlite } from "./node-sqlite.ts";
 
-/** Attempts to begin a copy, and the pause between two, in ms. */
+/** Maximum number of attempts to begin a copy, and milliseconds between two. */
 const COPY_ATTEMPTS = 400;
 const COPY_PAUSE_MS = 5;
 
 /**
- * Copies a file over a connection that has it open. A thread of its own does so, and SQLite begins no copy while the connection
- * is within a transaction: Node then reports the code 0 (`not an error`). Each transaction ends soon, so the copy is tried again.
+ * Copies a file over a connection that has it open. A separate thread does the copy. SQLite begins no copy while the
+ * connection is within a transaction: Node then reports the code 0 (`not an error`). Transactions are short, so the
+ * copy is retried.
  */
 export async function copyOpened(file: DatabaseSync, path: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -28,10 +29,10 @@ export async function copyOpened(file: DatabaseSync, path: string): Promise<void
   }
 }
 
-/** How long another process may hold a small file, in ms. */
+/** Maximum milliseconds that another process may hold a small file. */
 const BUSY_MS = 5_000;
 
-/** Copies a file that other processes may use: `usage.db` and `keys.db`. False when there is none. */
+/** Copies `usage.db` or `keys.db`, which other processes may use. Returns false if there is no such file. */
 export async function copySmallFile(from: string, to: string): Promise<boolean> {
   if (!existsSync(from)) return false;
   const file = new (loadSqlite().DatabaseSync)(from, { readOnly: true, timeout: BUSY_MS });
@@ -43,7 +44,7 @@ export async function copySmallFile(from: string, to: string): Promise<boolean> 
   }
 }
 
-/** True if a server has the file. A broken file is not in use. */
+/** Returns true if a server has the file open. A broken file is not in use. */
 export function isInUse(path: string): boolean {
   if (!existsSync(path)) return false;
   const file = new (loadSqlite().DatabaseSync)(path);
@@ -57,7 +58,7 @@ export function isInUse(path: string): boolean {
   }
 }
 
-/** Held until it is closed, or the process dies. Throws `unavailable` when another process has it, or uses the file. */
+/** Locks the file until it is closed or the process dies. Throws `unavailable` if another process holds or uses the file. */
 export function holdFile(path: string): { close(): void } {
   const file = new (loadSqlite().DatabaseSync)(path);
   try {

@@ -8,7 +8,7 @@ import type { Value } from "../sql/executor.ts";
 import { COUNTING, REST } from "../sql/spending.ts";
 import type { TickExecutor } from "./executor.ts";
 
-/** The spending of several calls that are counted in the same rows. */
+/** The total spending of several calls that are counted in the same rows. */
 export interface SumOfCalls extends Spending {
   readonly calls: number;
 }
@@ -19,7 +19,7 @@ export interface Uncounted {
   readonly sum: SumOfCalls;
 }
 
-/** Returns a function that counts sums, within a change. Of tenants and users, at most `maxNames` are kept. */
+/** Returns a function that counts sums within a change. At most `maxNames` tenants and users are kept. */
 export function createCounting(
   executor: Pick<TickExecutor, "ask" | "run">,
   { now, maxNames }: { readonly now: () => number; readonly maxNames: number },
@@ -27,9 +27,9 @@ export function createCounting(
   const run = (sql: string, ...values: Value[]) => executor.run({ sql, values });
   const has = (sql: string, ...values: Value[]) => executor.ask({ sql, values }).length > 0;
   const count = (sql: string, ...values: Value[]) => executor.ask<{ n: number }>({ sql, values })[0]?.n ?? 0;
-  /** The day on which old rows were last deleted. */
+  /** Day on which old rows were last deleted. */
   let cleared = "";
-  /** Tenants and users with the month in which they were last counted, oldest first. Empty when all of them are kept. */
+  /** Tenants and users with the month in which they were last counted, oldest first. Empty if all of them are kept. */
   const names = new Map<string, string>();
 
   return (sums) => {
@@ -70,7 +70,7 @@ export function createCounting(
       forget(oldest);
       return;
     }
-    // Several at once: finding them reads what every name has spent.
+    // Removes several at once, because finding them reads the spending of all names.
     const values = [month, name, Math.ceil(maxNames / FORGOTTEN_PART)];
     const least = executor.ask<{ name: string }>({ sql: SQL.leastSpent, values });
     for (const each of least) forget(each.name);
@@ -81,7 +81,7 @@ export function createCounting(
     for (const sql of [SQL.forgetSpent, SQL.forgetUsage, SQL.forgetUsers]) run(sql, name);
   }
 
-  /** Once a day. */
+  /** Runs once a day. */
   function clear(): void {
     const today = dayOf(now());
     if (cleared === today) return;
@@ -94,10 +94,10 @@ export function createCounting(
   }
 }
 
-/** A hundredth of the names is forgotten at once. */
+/** Fraction of the names to remove at once: one in this number. */
 const FORGOTTEN_PART = 100;
 
-/** Statements of this store alone: it looks before it counts rows, and forgets names. */
+/** Statements of this store only: it checks before it counts rows, and removes names. */
 const SQL = {
   isCounted: "SELECT 1 FROM usage WHERE name = $1 AND day = $2 AND agent = $3 AND model = $4",
   rows: "SELECT count(*) AS n FROM usage WHERE name = $1 AND day = $2",

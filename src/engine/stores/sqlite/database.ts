@@ -1,4 +1,4 @@
-// The one file: reads, writes, and when these are on disk.
+// The database file: reads, writes, and when they are on disk.
 
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { AppError, messageOf } from "../../../agent/core/errors.ts";
@@ -11,17 +11,17 @@ import { isSqlite } from "./node-sqlite.ts";
 import { type OpenFile, openFile } from "./opening.ts";
 import { VERSION } from "./schema.ts";
 
-/** A prepared statement. Its `?` are given in order. */
+/** A prepared statement. Its `?` are bound in order. */
 export interface Query<Row> {
   get(...values: SQLInputValue[]): Row | undefined;
   all(...values: SQLInputValue[]): Row[];
-  /** Row by row, as they are asked for. */
+  /** Returns rows one by one, as the caller requests them. */
   each(...values: SQLInputValue[]): IterableIterator<Row>;
-  /** Returns how many rows were changed. */
+  /** Returns the number of changed rows. */
   run(...values: SQLInputValue[]): number;
 }
 
-/** The tables are STRICT: what a column was declared to hold is what comes back, so `Row` is what `sql` selects. */
+/** The tables are STRICT: columns return values of their declared types, so `Row` is what `sql` selects. */
 export function queryOf<Row>(file: DatabaseSync, sql: string): Query<Row> {
   const statement = file.prepare(sql);
   return {
@@ -32,7 +32,7 @@ export function queryOf<Row>(file: DatabaseSync, sql: string): Query<Row> {
   };
 }
 
-/** Keeps `effect` for the moment when everything is committed; never called if it is not. */
+/** Runs `effect` after everything is committed. Never called otherwise. */
 export type AfterCommit = (effect: () => void) => void;
 
 export class Database {
@@ -43,12 +43,12 @@ export class Database {
   readonly #stamp: Query<unknown>;
   /** Flushes the write-ahead log, to which SQLite writes each commit. */
   readonly #disk: Disk;
-  /** Moves the log into the file; undefined where SQLite does so within a commit. */
+  /** Moves the log into the file. Undefined if SQLite does so within a commit. */
   readonly #checkpoints: Checkpoints | undefined;
   /** Why the file was closed. */
   #failure: AppError | undefined;
 
-  /** Throws `unavailable` when the file is in use, cannot be opened, or belongs to another program. */
+  /** Throws `unavailable` if the file is in use, cannot be opened, or belongs to another program. */
   constructor(path: string, logger: Logger = SILENT) {
     this.#opened = openFile(path);
     const { file, url, log } = this.#opened;
@@ -56,7 +56,7 @@ export class Database {
     this.#checkpoints =
       url && new Checkpoints({ file, url, path, log, logger, onLost: (error) => this.#fail(error) });
     this.#disk = new Disk(log, () => this.#checkpoints?.isWorking === true);
-    // A thread that moves the log may have the lock for a moment.
+    // A thread that moves the log may hold the lock briefly.
     this.#begin = this.query("BEGIN IMMEDIATE");
     this.#commit = this.query("COMMIT");
     this.#stamp = this.query(`PRAGMA user_version = ${VERSION}`);
@@ -70,7 +70,7 @@ export class Database {
     if (!this.#file.isOpen) throw this.#closed();
   }
 
-  /** Throws what `work` throws; what the database itself throws becomes `unavailable`. */
+  /** Throws the errors of `work`. Errors of the database become `unavailable`. */
   read<T>(work: () => T): T {
     try {
       return work();
@@ -80,8 +80,8 @@ export class Database {
   }
 
   /**
-   * Commits all that `work` changes, or nothing if it throws. Commits survive the process at once, and the machine when `flushed`
-   * has resolved. `work` cannot be nested and must not wait.
+   * Commits everything that `work` changes, or nothing if it throws. Commits survive a crash of the process at once,
+   * and a crash of the machine after `flushed` has resolved. `work` cannot be nested and must not wait.
    */
   write<T>(work: (afterCommit: AfterCommit) => T): T {
     const effects: (() => void)[] = [];
@@ -92,8 +92,8 @@ export class Database {
   }
 
   /**
-   * Resolves when everything that is committed now is on disk. Throws `unavailable` when the disk refuses it, and closes the file:
-   * what was committed may be lost, so nothing may be built upon it.
+   * Resolves when everything committed so far is on disk. If the disk refuses, throws `unavailable` and closes the
+   * file: commits may be lost, so nothing may rely on them.
    */
   async flushed(): Promise<void> {
     try {
@@ -103,12 +103,12 @@ export class Database {
     }
   }
 
-  /** True if a commit that can wait should wait a moment. */
+  /** True if a commit that can wait should wait briefly. */
   get wantsQuiet(): boolean {
     return this.#checkpoints?.wantsQuiet === true;
   }
 
-  /** Copies the file as it is at the end of the copying; others get their turn meanwhile. Throws `unavailable`. */
+  /** Copies the file as it is at the end of the copy. Other work continues meanwhile. Throws `unavailable`. */
   async copyTo(path: string): Promise<void> {
     try {
       await copyOpened(this.#file, path);
@@ -117,13 +117,13 @@ export class Database {
     }
   }
 
-  /** Writes the file's version once more: a full disk, or one that only reads, refuses it. Throws `unavailable`, also for a file that was removed. */
+  /** Rewrites the file's version, which a full or read-only disk refuses. Throws `unavailable`, even if the file was removed. */
   proveWrite(): void {
     this.#opened.assertInPlace();
     this.write(() => this.#stamp.run());
   }
 
-  /** To be awaited before `close`, so that no other thread has the file then. */
+  /** Await it before `close`, so that no other thread has the file open. */
   endCheckpoints(): Promise<void> {
     return this.#checkpoints?.end() ?? Promise.resolve();
   }
@@ -136,7 +136,7 @@ export class Database {
     this.#checkpoints?.closed();
   }
 
-  /** Closes the file: what was committed may be lost, so nothing may be built upon it. */
+  /** Closes the file: commits may be lost, so nothing may rely on them. */
   #fail(error: unknown): AppError {
     this.#failure ??= new AppError(
       "unavailable",
@@ -158,7 +158,7 @@ export class Database {
       this.#commit.run();
       return result;
     } catch (error) {
-      // Some failures have ended the transaction already.
+      // Some failures have already ended the transaction.
       if (this.#file.isTransaction) this.#file.exec("ROLLBACK");
       throw error;
     }

@@ -1,11 +1,14 @@
-// Brings what was written to a file onto its disk, in the thread pool: one flush for all who ask while another is under way.
-// It does what SQLite's `synchronous=FULL` does at each commit, without keeping the event loop, and without the times of the
-// file, which cost another write.
+// Flushes a file to its disk in the thread pool. One flush serves all callers that ask while another is under way. It
+// has the effect of SQLite's `synchronous=FULL` at each commit, but does not block the event loop, and does not write
+// the file's times.
 
 import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
 import { storeClosed } from "../errors.ts";
 
-/** A disk that took no longer for its last flush, in ms, is not worth the way through the thread pool, if it has rested as long. */
+/**
+ * Milliseconds. If the last flush was faster and the disk has since been idle as long, a flush on the event loop is
+ * cheaper than the thread pool.
+ */
 const SHORT_MS = 0.5;
 
 export class Disk {
@@ -13,39 +16,42 @@ export class Disk {
   #isOpen = true;
   /** True if a flush is under way. It may have begun before the writes of a new request. */
   #isBusy = false;
-  /** Requests that come meanwhile share the next one. */
+  /** Requests that arrive meanwhile share the next flush. */
   #next: PromiseWithResolvers<void> | undefined;
   #lastMs = Number.POSITIVE_INFINITY;
   #lastEnd = 0;
-  /** A disk that has failed once may say later that all is well, though what it refused is lost. */
+  /** After a failure, a disk may report success although it lost data. */
   #failure: unknown;
 
   readonly #isShared: () => boolean;
 
-  /** `isShared`: something else writes to the disk just now, so a flush may take longer than the last one. Throws when there is no such file. */
+  /**
+   * `isShared`: true if something else is writing to the disk, so that a flush may take longer than the last one.
+   * Throws if there is no such file.
+   */
   constructor(path: string, isShared: () => boolean) {
     this.#file = openSync(path, "r+");
     this.#isShared = isShared;
   }
 
   /**
-   * Resolves when everything that was written before is on disk. Throws what the system says, from then on, or `unavailable` once
-   * it is closed.
+   * Resolves when everything written so far is on disk. After a failure, always throws the system's error. Throws
+   * `unavailable` once closed.
    */
   flushed(): Promise<void> {
     if (!this.#next) {
       this.#next = Promise.withResolvers();
-      // Everything written in this step shares it.
+      // All writes in this step share the flush.
       if (!this.#isBusy) process.nextTick(() => this.#flush());
     }
     return this.#next.promise;
   }
 
-  /** Callers that wait get `unavailable`. */
+  /** Waiting callers get `unavailable`. */
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    // The system may give the number of a closed file to another one.
+    // The system may reuse the number of a closed file.
     if (!this.#isBusy) closeSync(this.#file);
   }
 

@@ -1,4 +1,4 @@
-// Documents in the file of threads, or in a file of their own. Every answer to a caller is on disk.
+// Documents in the threads' file or in a separate file. Every result returned to a caller is on disk.
 
 import type { Documents } from "../../../agent/core/documents.ts";
 import type { CollectionKey } from "../row-keys.ts";
@@ -10,14 +10,14 @@ import { Flights } from "./flights.ts";
 import type { Lifetime } from "./lifetime.ts";
 import type { SmallFile } from "./small-file.ts";
 
-/** A file without `flushed` has on disk what it has written. Without `lifetime` no collection is a thread's. */
+/** A file without `flushed` has its writes on disk at once. Without `lifetime`, no collection belongs to a thread. */
 export function sqliteDocuments(
   file: Pick<SmallFile, "query" | "read" | "write"> & Partial<Pick<Database, "flushed" | "assertOpen">>,
   clock: () => number,
   lifetime?: Pick<Lifetime, "visit">,
 ): Documents {
   const executor = tickExecutor(file);
-  /** By the name of the collection. */
+  /** Flights by collection name. */
   const flights = new Flights();
 
   return sqlDocuments(SQLITE, (key) => ({
@@ -41,7 +41,7 @@ export function sqliteDocuments(
     },
   }));
 
-  /** Works in the tick of the event loop in which nothing of the thread is left to be deleted. */
+  /** Runs `work` in a tick of the event loop in which no part of the thread remains to be deleted. */
   async function visited<T>({ name, thread }: CollectionKey, work: () => T): Promise<T> {
     const visit = () => thread && lifetime?.visit(...thread);
     for (let rest = visit(); rest; rest = visit()) await rest;
@@ -49,7 +49,7 @@ export function sqliteDocuments(
     try {
       return work();
     } finally {
-      // The answer may tell of a document that another caller has just written.
+      // The result may contain a document that another caller has just written.
       if (flight) await flight;
       file.assertOpen?.();
     }

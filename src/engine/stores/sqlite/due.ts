@@ -1,4 +1,4 @@
-// Which threads are due: those with runs that no process holds, and those with deferred calls that can continue.
+// Finds due threads: those with runs that no process holds, and those with deferred calls that can continue.
 
 import { hasResult, isAwaited } from "../../../agent/core/deferred-calls.ts";
 import { latestLeaseEnd } from "../clock-set-back.ts";
@@ -9,7 +9,7 @@ import type { StoreContext } from "./context.ts";
 import { hasEnded } from "./lifetime.ts";
 
 const THREAD = "owner = ? AND thread_id = ?";
-/** Takes the time. */
+/** Requires the time as a parameter. */
 const IS_DUE = `(state IN (${statesThat(hasResult)}) OR state IN (${statesThat(isAwaited)}) AND expires_at <= ?)`;
 
 export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachDue" | "dueCalls"> {
@@ -32,7 +32,7 @@ export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachD
   const selectDueCalls = database.query<{ call_id: string }>(
     `SELECT call_id FROM deferred_calls WHERE ${THREAD} AND ${IS_DUE}`,
   );
-  /** When deferred calls were last looked for. */
+  /** Time of the last search for deferred calls. */
   let lookedAt = Number.POSITIVE_INFINITY;
 
   return {
@@ -51,7 +51,7 @@ export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachD
           else if (looked.until !== undefined) later.push(thread);
         } catch (error) {
           queue.putBack(thread);
-          // A taken run must be executed.
+          // A claimed run must be executed.
           if (all.length === 0) throw error;
           break;
         }
@@ -63,7 +63,7 @@ export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachD
     async dueCalls(limit) {
       return database.write(() => {
         const time = now();
-        // A result is due within a lease, or the clock was set back, perhaps while the file was closed.
+        // A result is due within a lease. Otherwise the clock was set back, perhaps while the file was closed.
         if (time < lookedAt) hurryResults.run(time, latestLeaseEnd(time, leaseMs));
         lookedAt = time;
         return selectDue.all(time, limit, ...lifetime.ended()).map(({ owner, thread_id }) => {

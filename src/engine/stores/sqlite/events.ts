@@ -1,4 +1,5 @@
-// The event log in the file: an append is a row, a read is a cursor. Who follows closely is served from memory.
+// The event log in the file: an append is a row, and a read is a cursor. Readers that follow closely are served from
+// memory.
 
 import { isSettled, type RunStatus } from "../../../agent/core/records.ts";
 import type { Cursor, EventLog, LogEntry, RunKey } from "../../../agent/core/stores.ts";
@@ -79,7 +80,7 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
     return { first, last, epochOf };
   }
 
-  /** Finds it in the tick of the event loop in which nothing of its thread is left to be deleted. */
+  /** Finds the log in a tick of the event loop in which no part of its thread remains to be deleted. */
   async function find(key: RunKey): Promise<FoundLog | undefined> {
     const visit = () => lifetime.visit(ownerText(key.owner), key.thread_id);
     for (let rest = visit(); rest; rest = visit()) await rest;
@@ -95,7 +96,7 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
     });
   }
 
-  /** The entries after `cursor`, up to the last one that is on disk. */
+  /** Returns the entries after `cursor`, up to the last one on disk. */
   function batchOf(key: RunKey, cursor: number, last: number): readonly LogEntry[] {
     return database.read(() => {
       const entries: LogEntry[] = [];

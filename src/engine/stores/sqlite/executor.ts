@@ -1,4 +1,4 @@
-// Carries out statements of `sql/` on a file, all of a change in one tick of the event loop.
+// Executes statements of `sql/` on a file, with all of a change in one tick of the event loop.
 
 import type { SQLInputValue } from "node:sqlite";
 import type { Decide, Executor, RowsOf, Statement, StatementBatch, Value } from "../sql/executor.ts";
@@ -9,13 +9,13 @@ import type { SmallFile } from "./small-file.ts";
 export interface TickExecutor {
   read<Row>(statement: Statement<Row>): Row[];
   write(statement: Statement): void;
-  /** The same within a change of the file. */
+  /** Like `read`, within a change of the file. */
   ask<Row>(statement: Statement<Row>): Row[];
   run(statement: Statement): void;
   change<const A extends StatementBatch, T>(asked: A, decide: Decide<A, T>): T;
 }
 
-/** Statements are prepared when they are needed first, and stay so. */
+/** Prepares statements on first use and keeps them. */
 export function tickExecutor(file: Pick<SmallFile, "query" | "read" | "write">): TickExecutor {
   const prepared = new Map<string, Query<unknown>>();
 
@@ -27,7 +27,7 @@ export function tickExecutor(file: Pick<SmallFile, "query" | "read" | "write">):
     change: (asked, decide) =>
       file.write(() => {
         const rows = asked.map((statement) => (statement ? rowsOf(statement) : []));
-        // They are in the order of what was asked.
+        // The rows are in the order of the statements.
         const { writes, result } = decide(rows as RowsOf<typeof asked>);
         for (const statement of writes) run(statement);
         return result;
@@ -39,7 +39,7 @@ export function tickExecutor(file: Pick<SmallFile, "query" | "read" | "write">):
   }
 
   function rowsOf<Row>({ sql, values }: Statement<Row>): Row[] {
-    // The statement says what it returns.
+    // The statement determines what it returns.
     return queryOf(sql).all(...values.map(inputOf)) as Row[];
   }
 
@@ -52,7 +52,7 @@ export function tickExecutor(file: Pick<SmallFile, "query" | "read" | "write">):
   }
 }
 
-/** Every call is a turn of its own. */
+/** Every call runs in its own tick. */
 export function executorOf(executor: TickExecutor, clock: () => number): Executor {
   return {
     clock,

@@ -1,10 +1,10 @@
-// Commits that are not on disk yet, by thread or by collection. A caller who reads one of them, or is refused because of it, gets the
-// answer after its flush: a power failure takes back nothing that a caller was answered.
+// Tracks commits that are not on disk yet, by thread or by collection. A caller that reads such data, or is refused
+// because of it, gets the result after the flush. A power failure therefore never takes back a result.
 
 export class Flights {
   readonly #flights = new Map<string, Promise<void>>();
 
-  /** Until `landed` settles, which must not be before those that were added for the same key. */
+  /** Tracks until `landed` settles, which must not happen before earlier commits for the same key. */
   add(key: string, landed: Promise<unknown>): void {
     const over = () => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key);
@@ -13,12 +13,12 @@ export class Flights {
     this.#flights.set(key, flight);
   }
 
-  /** A promise to wait for; undefined when everything is on disk. Never rejects: when the disk has failed, the file is closed. */
+  /** Returns a promise to wait for. Undefined if everything is on disk. Never rejects: the file is closed if the disk fails. */
   of(key: string): Promise<void> | undefined {
     return this.#flights.get(key);
   }
 
-  /** The same of everything. */
+  /** Like `of`, for all keys. */
   async all(): Promise<void> {
     await Promise.all(this.#flights.values());
   }

@@ -1,6 +1,6 @@
-// Everything in one SQLite file, for one process; quotas in `usage.db` beside it. Changes of a method survive the death of the
-// process and of the machine. Only events that nothing relies on (deltas, progress, the spans of model calls) reach the disk later,
-// with the next event that counts.
+// Keeps all data in one SQLite file, for one process, with quotas in `usage.db` next to it. Changes survive a crash of
+// the process and of the machine. Only events that nothing relies on (deltas, progress, spans of model calls) reach the
+// disk later, with the next other event.
 
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -24,13 +24,13 @@ import { patient } from "./patience.ts";
 import { type OpenQuotas, openSqliteQuotas, usageIn } from "./quotas.ts";
 import { checkHeader } from "./schema.ts";
 
-/** The file itself, or the folder in which it is called `skein.db`. A missing file or folder is created. */
+/** The file itself, or the folder in which it is named `skein.db`. A missing file or folder is created. */
 export type SqliteLocation = { readonly path: string } | { readonly dataDir: string };
 
-/** Threads stay until they are deleted, unless `threadTtlMs` is given; events stay for a day. */
+/** Threads stay until they are deleted, unless `threadTtlMs` is set. Events stay for a day. */
 const KEPT = { threadTtlMs: Number.POSITIVE_INFINITY, eventRetentionMs: 24 * 3_600_000 };
 
-/** Throws `unavailable` when the file is in use by another process, or cannot be used. */
+/** Throws `unavailable` if the file is in use by another process, or cannot be used. */
 export function createSqliteStores(options: SqliteLocation & StoreOptions): AllStores {
   const path = "path" in options ? options.path : join(options.dataDir, "skein.db");
   const limits = { ...DEFAULTS, ...KEPT, ...options };
@@ -79,7 +79,7 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
       lifetime.stop();
       bus.close();
       await writer.close();
-      // Callers whose changes are committed get their answers.
+      // Callers whose changes are committed get their results.
       await database.flushed().catch(() => {});
       live.close();
       queue.close();

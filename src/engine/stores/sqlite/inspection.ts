@@ -1,5 +1,5 @@
-// Reads the files of a data folder without opening them: copies of them, which are of one moment. The server may use the files
-// meanwhile, and their locks, which it has alone, are left to it.
+// Reads the files of a data folder without opening them, through copies from a single moment. The server may use the
+// files meanwhile, and keeps its exclusive locks.
 
 import { existsSync } from "node:fs";
 import { constants, copyFile, mkdtemp, open, rm, stat } from "node:fs/promises";
@@ -15,10 +15,10 @@ import { QUOTA_TABLES } from "./schema.ts";
 import { openSmallFile } from "./small-file.ts";
 import { openTail } from "./tail.ts";
 
-/** The server is writing; its log moves into the file at most every few seconds. */
+/** The server is writing. Its log moves into the file at most every few seconds. */
 const ATTEMPTS = 50;
 const PAUSE_MS = 100;
-/** Two changes of a file within this time may have one time stamp. */
+/** Milliseconds within which two changes of a file may have the same time stamp. */
 const TICK_MS = 20;
 
 const DIALECT: Dialect = {
@@ -33,7 +33,7 @@ const DIALECT: Dialect = {
   callId: (stored) => stored,
 };
 
-/** Throws `unavailable` without a database in the folder, and for one that cannot be read. */
+/** Throws `unavailable` if the folder contains no database, or one that cannot be read. */
 export async function inspectSqlite(
   dataDir: string,
   { eventsMs }: { eventsMs: number },
@@ -92,7 +92,7 @@ function inspection(
   };
 }
 
-/** Statements are prepared once. */
+/** Prepares each statement once. */
 function asking(database: Pick<Database, "query" | "read">): Ask {
   const queries = new Map<string, Query<unknown>>();
   return async <Row>(sql: string, values: readonly (string | number)[] = []) => {
@@ -103,8 +103,8 @@ function asking(database: Pick<Database, "query" | "read">): Ask {
 }
 
 /**
- * Copies a file and its write-ahead log. Nothing but a checkpoint changes the file, and nothing but a log that begins again
- * changes what the log had: a copy during which neither happened is of one moment. SQLite leaves out what was half written.
+ * Copies a file and its write-ahead log. Only a checkpoint changes the file, and only a restarted log changes earlier
+ * parts of the log. A copy during which neither happened is from a single moment. SQLite ignores partly written data.
  */
 async function copyOfOneMoment(path: string, copy: string): Promise<void> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -122,7 +122,7 @@ async function copyOfOneMoment(path: string, copy: string): Promise<void> {
   );
 }
 
-/** The parts that a checkpoint changes, and the head of the log, which names each beginning. */
+/** Returns the parts that a checkpoint changes, and the header of the log, which identifies each restart. */
 async function stateOf(path: string) {
   const { mtimeNs, size } = await stat(path, { bigint: true });
   const isFresh = Date.now() - Number(mtimeNs / 1_000_000n) < TICK_MS;
@@ -131,7 +131,7 @@ async function stateOf(path: string) {
 
 const LOG_HEAD = 32;
 
-/** Empty without a log. */
+/** Empty if there is no log. */
 async function headOf(path: string): Promise<string> {
   if (!existsSync(path)) return "";
   const file = await open(path, "r");

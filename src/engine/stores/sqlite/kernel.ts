@@ -1,5 +1,5 @@
-// Threads, runs and deferred calls in the file. One process has the file for itself and nothing here waits, so what is
-// loaded cannot change before it is committed: only the writes of a decision need a transaction.
+// Threads, runs and deferred calls in the file. One process has exclusive use of it, and nothing here waits. Loaded
+// data cannot change before the commit, so only the writes of a decision need a transaction.
 
 import type { Kernel } from "../kernel.ts";
 import { TELLS_OF_CRASHES } from "../outcomes.ts";
@@ -33,7 +33,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 
     async change(thread, lookups, decide) {
       for (;;) {
-        // Events that wait to be written come first: they may end a run or change the thread.
+        // Writes waiting events first: they may end a run or change the thread.
         writer.flushThread(thread);
         database.assertOpen();
         const rest = lifetime.visit(...thread);
@@ -83,7 +83,10 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     deferredCalls: reads.deferredCalls,
   };
 
-  /** Commits at once, and resolves when all of it is as durable as it must be; without writes, when what was decided upon is. */
+  /**
+   * Commits at once, and resolves when everything is as durable as required. Without writes, resolves when the data
+   * behind the decision is.
+   */
   async function carryOut(thread: ThreadKey, { head, now }: View, all: readonly Write[]): Promise<void> {
     if (all.length === 0) return landed(thread);
     const effects: (() => void)[] = [];
@@ -104,7 +107,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     await landing;
   }
 
-  /** Resolves when everything that is committed of the thread is on disk. */
+  /** Resolves when all commits of the thread are on disk. */
   async function landed(thread: ThreadKey): Promise<void> {
     await flights.of(threadText(thread));
     database.assertOpen();
@@ -112,8 +115,8 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 }
 
 /**
- * True if the writes may be lost with the machine. A claim may, and a call that was not answered yet: everything that is built upon
- * it is written after it and durably.
+ * True if a machine crash may lose the writes. It may lose a claim, or a call without an answer: everything that relies
+ * on them is written later and durably.
  */
 const mayBeLost = (writes: readonly Write[]): boolean =>
   writes.every(

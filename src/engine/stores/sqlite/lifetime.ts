@@ -1,4 +1,4 @@
-// Deletes what has expired: threads, if they have a time to live, and the events of runs that have ended.
+// Deletes expired data: threads, if they have a time to live, and the events of ended runs.
 
 import { ownTick } from "../../../lib/ticks.ts";
 import type { Limits } from "../options.ts";
@@ -7,20 +7,23 @@ import type { ThreadKey } from "../row-keys.ts";
 import type { Database } from "./database.ts";
 import { type Removals, slice } from "./removals.ts";
 
-/** Number of threads or runs to look for in one tick of the event loop. */
+/** Number of threads or runs to search per tick of the event loop. */
 const CHUNK = 100;
 
-/** SQL: a thread's time is up. `a` and `b` are the numbers of the parameters that `Lifetime.ended()` gives. */
+/**
+ * SQL condition: the thread's time to live is over. `a` and `b` are the numbers of the parameters that
+ * `Lifetime.ended()` returns.
+ */
 export const hasEnded = (a: number, b: number) =>
   `(status <> 'busy' AND used_at <= ?${a} AND (outcome <> 'interrupted' OR used_at <= ?${b}))`;
 
 export interface Lifetime {
   /**
-   * A thread is about to be read or written: restarts its time to live, unless it has expired. Returns what to wait for when
-   * something of it is still to be deleted; then it must be visited again.
+   * Call it before a thread is read or written. Restarts its time to live, unless it has expired. Returns a promise if
+   * parts of the thread remain to be deleted. Wait for it, then visit the thread again.
    */
   visit(owner: string, threadId: string): Promise<void> | undefined;
-  /** Threads last used at the first time or before have ended; interrupted ones at the second. */
+  /** Returns two times: threads last used at the first or earlier have expired; interrupted threads at the second or earlier. */
   ended(): [number, number];
   /** Deletes expired data now and every `sweepMs`, until `stop`. */
   start(): void;
@@ -86,12 +89,12 @@ export function createLifetime(database: Database, removals: Removals, limits: L
   async function sweepAll(): Promise<void> {
     for (let isMore = true; isMore && !isStopped; await ownTick()) {
       isMore = [dropSomeThreads(), dropSomeEvents()].some(Boolean);
-      // No more are hidden before these are deleted: what waits is bounded.
+      // Hides no more threads before these are deleted, which limits the backlog.
       await removals.all();
     }
   }
 
-  /** True if there may be more. */
+  /** Returns true if there may be more. */
   function dropSomeThreads(): boolean {
     if (!isLimited) return false;
     const room = slice();
@@ -104,7 +107,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
     });
   }
 
-  /** True if there may be more. */
+  /** Returns true if there may be more. */
   function dropSomeEvents(): boolean {
     return database.write(() => {
       let room = SLICE_ROWS;

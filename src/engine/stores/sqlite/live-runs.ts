@@ -1,5 +1,5 @@
-// State of unfinished runs that only this process knows: who may write them, their newest events, and whose turn it is. The file
-// belongs to one process: when it dies, no run is held.
+// State of unfinished runs that only this process knows: their holders, their newest events, and whose turn it is. The
+// file belongs to one process, so no run is held after that process dies.
 
 import type { ControlMessage, Lease, QueueStats, RunKey, StopMode } from "../../../agent/core/stores.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
@@ -11,7 +11,7 @@ import { OwnerMap } from "../owner-map.ts";
 import { ownerOf, rowKey, type ThreadKey, threadOf, threadText } from "../row-keys.ts";
 import type { Database } from "./database.ts";
 
-/** Maximum number of a run's entries to keep for viewers who follow closely, and of their bytes. All others read the table. */
+/** Maximum number and bytes of a run's entries to keep for viewers who follow closely. Other viewers read the table. */
 const TAIL = 64;
 const TAIL_BYTES = 256 * 1024;
 
@@ -24,13 +24,13 @@ export interface LiveRun {
   readonly key: RunKey;
   /** The entries that readers may get. */
   readonly log: Log;
-  /** The number of the last event that is committed; readers get it once it is on disk, where it has to be. */
+  /** Number of the last committed event. Readers get it once it is on disk, if it must be. */
   written: number;
-  /** True if its end is committed. */
+  /** True if the run's end is committed. */
   hasEnded: boolean;
   /** Absent while no process executes the run. */
   hold: Hold | undefined;
-  /** False when its inbox is empty: nearly always, and then no one has to look. */
+  /** False if its inbox is empty, which is nearly always the case and avoids a search. */
   mayHaveLeft: boolean;
 }
 
@@ -51,19 +51,19 @@ export class LiveRuns {
     return run;
   }
 
-  /** A run that has not ended. */
+  /** Opens a run that has not ended. */
   open(key: RunKey): LiveRun {
     const known = this.find(key);
     if (known) return known;
     return this.#add(key, this.#newest.get(...rowKey(key))?.last ?? 0, true);
   }
 
-  /** The same for a run that has not begun either: it has no events and no inbox. */
+  /** Opens a run that has not begun: it has no events and no inbox. */
   openNew(key: RunKey): LiveRun {
     return this.find(key) ?? this.#add(key, 0, false);
   }
 
-  /** A run that has not ended, if it was opened. */
+  /** Returns an unfinished run if it was opened. */
   find(key: RunKey): LiveRun | undefined {
     return this.#runs.get(key.owner, place(key));
   }
@@ -102,7 +102,7 @@ export class LiveRuns {
     log.end();
   }
 
-  /** Readers who wait get `unavailable`. */
+  /** Waiting readers get `unavailable`. */
   close(): void {
     for (const { log } of this.#runs.values()) log.close(storeClosed());
   }
@@ -114,21 +114,21 @@ function hasHold(run: LiveRun): run is LiveRun & { hold: Hold } {
   return run.hold !== undefined;
 }
 
-/** The threads on which runs are active or wait. To be changed once the change of the file is committed. */
+/** The threads with active or waiting runs. Change it once the change of the file is committed. */
 export interface Queue {
-  /** On how many threads of the owner's tenant runs are active or wait. */
+  /** Returns the number of threads of the owner's tenant with active or waiting runs. */
   count(owner: string): number;
-  /** True if a run is active on the thread or waits for it. */
+  /** True if a run is active or waiting on the thread. */
   isBusy(thread: ThreadKey): boolean;
-  /** When the lease of the thread's run is over, unless it is already. */
+  /** Returns when the lease of the thread's run ends. Undefined if it has expired. */
   heldUntil(thread: ThreadKey): number | undefined;
-  /** A process executes the thread's run, and says so again within a lease. */
+  /** Records that a process executes the thread's run. It must repeat this within a lease. */
   hold(thread: ThreadKey): void;
-  /** No run is active on the thread or waits for it. */
+  /** Records that no run is active or waiting on the thread. */
   drop(thread: ThreadKey): void;
-  /** The thread whose turn it is, of other tenants than `except`. Follow it with `hold`, `putBack` or `drop`. */
+  /** Takes the next thread of a tenant other than `except`. Follow it with `hold`, `putBack` or `drop`. */
   take(except: ReadonlySet<string>): ThreadKey | undefined;
-  /** No process executes the thread's run. */
+  /** Records that no process executes the thread's run. */
   putBack(thread: ThreadKey): void;
   waiting(): QueueStats;
   call(call: ControlMessage): void;

@@ -1,8 +1,8 @@
-// SQLite as Node has it, and what its errors mean.
+// Node's SQLite, and the meaning of its errors.
 
 import { AppError } from "../../../agent/core/errors.ts";
 
-/** Node loads SQLite, and warns of it, with the first file that is opened: programs may do without. */
+/** Node loads SQLite, with a warning, when the first file is opened. Programs may not need it. */
 export const loadSqlite = () => process.getBuiltinModule("node:sqlite");
 
 /** Primary codes. Higher bits contain details. */
@@ -24,10 +24,10 @@ export function isSqlite(error: unknown): error is Error & { readonly errcode: n
 /** True if another connection has the lock. */
 export const isBusy = (error: unknown): boolean => isSqlite(error) && (error.errcode & 0xff) === SQLITE_BUSY;
 
-/** True if the disk has refused to keep what was written. A flush that is tried again may succeed without it. */
+/** True if the disk refused to store data. A repeated flush may succeed without that data. */
 export const isLost = (error: unknown): boolean => isSqlite(error) && error.errcode === SQLITE_IOERR_FSYNC;
 
-/** True if the same may succeed once the disk or the memory has room again. */
+/** True if the operation may succeed once the disk or the memory has room again. */
 export function mayPass(error: unknown): boolean {
   const cause = error instanceof AppError ? error.cause : error;
   return isSqlite(cause) && PASSES.has(cause.errcode & 0xff);

@@ -1,4 +1,5 @@
-// Opens the one file for this process alone: the lock is held until the last connection closes or the process dies, however it dies.
+// Opens the database file for this process alone. The lock lasts until the last connection closes or the process dies,
+// in any way.
 
 import {
   chmodSync,
@@ -19,18 +20,18 @@ import { checkHeader, checkSchema, prepareSchema } from "./schema.ts";
 
 export interface OpenFile {
   readonly file: DatabaseSync;
-  /** The file as other threads of this process may open it; undefined when there can be no second connection. */
+  /** URL under which other threads of this process can open the file. Undefined if no second connection is possible. */
   readonly url: URL | undefined;
-  /** The path of the write-ahead log. */
+  /** Path of the write-ahead log. */
   readonly log: string;
-  /** Throws `unavailable` when another file is at the path, or none: what is written is lost with the process. */
+  /** Throws `unavailable` if the path contains another file or none: new data would be lost with the process. */
   assertInPlace(): void;
   close(): void;
 }
 
 /**
- * Everything that was committed before is on disk when this returns. Throws `unavailable` when the file is in use, cannot be
- * opened, or has another format.
+ * All earlier commits are on disk when this returns. Throws `unavailable` if the file is in use, cannot be opened, or
+ * has another format.
  */
 export function openFile(path: string): OpenFile {
   const opened: { close(): void }[] = [];
@@ -46,16 +47,16 @@ export function openFile(path: string): OpenFile {
       opened.push(holdInProcess(path));
       checkHeader(path);
     } else file.exec("PRAGMA locking_mode = EXCLUSIVE");
-    // Before anything is changed in it.
+    // Checked before anything in the file changes.
     checkSchema(file, path);
     file.exec("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
     chmodSync(path, 0o600); // also what the journals beside it are created with
     prepareSchema(file, path);
     file.exec("PRAGMA synchronous = NORMAL");
     const log = `${realpathSync(path)}-wal`;
-    // Commits of a killed process are read from now on, and may not be on disk.
+    // Commits of a killed process are visible from now on, but may not be on disk.
     flush(log, fdatasyncSync);
-    // The names, such as that of a new log.
+    // Flushes the names, such as that of a new log.
     flush(dirname(log), fsyncSync);
     url?.searchParams.set("mode", "rw");
     const begun = identityOf(path);
@@ -69,7 +70,7 @@ export function openFile(path: string): OpenFile {
   }
 }
 
-/** Brings a file, or the names in a folder, onto the disk. */
+/** Flushes a file, or the names in a folder, to the disk. */
 function flush(path: string, sync: (descriptor: number) => void): void {
   const opened = openSync(path, "r");
   try {
@@ -79,7 +80,7 @@ function flush(path: string, sync: (descriptor: number) => void): void {
   }
 }
 
-/** Until 3.51.3 SQLite could lose pages where one connection copied the log while another one began it again. */
+/** Before 3.51.3, SQLite could lose pages if one connection copied the log while another restarted it. */
 const SAFE_FOR_THREADS = [3, 51, 3];
 
 /** True if two threads may have the file open at once. */
@@ -91,8 +92,8 @@ export function threadsCanShare(platform: string, sqlite = "0"): boolean {
 }
 
 /**
- * With this VFS the first connection of a process locks the file against all others until the last one closes, and the index of
- * the log is in the memory of the process: no file is mapped, and no lock costs a system call.
+ * With this VFS, the first connection of a process locks the file against all others until the last one closes. The
+ * index of the log is in the process's memory, so no file is mapped and locks need no system calls.
  */
 function urlForThreads(path: string): URL {
   const url = pathToFileURL(path);
@@ -100,7 +101,7 @@ function urlForThreads(path: string): URL {
   return url;
 }
 
-/** That lock does not keep this process from opening the file twice. A database in memory does, which all its threads share. */
+/** That lock does not prevent this process from opening the file twice. A database in memory, shared by all its threads, does. */
 function holdInProcess(path: string): DatabaseSync {
   const lock = new (loadSqlite().DatabaseSync)(`file:/skein-${identityOf(path)}?vfs=memdb`);
   try {
@@ -112,7 +113,7 @@ function holdInProcess(path: string): DatabaseSync {
   }
 }
 
-/** Which file is at the path; undefined when there is none. */
+/** Identifies the file at the path. Undefined if there is none. */
 function identityOf(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && `${found.dev}-${found.ino}`;

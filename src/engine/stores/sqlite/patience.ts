@@ -1,14 +1,15 @@
-// Calls inside a run wait while the file cannot be written, as on a full disk, for as long as a lease lasts on other stores.
+// Inside a run, calls wait while the file cannot be written, for example on a full disk, for as long as a lease lasts
+// on other stores.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Method, wrappedMethods } from "../../../lib/wrapped-methods.ts";
 import type { Deadlines } from "../shared/outages.ts";
 import { mayPass } from "./node-sqlite.ts";
 
-/** Between two attempts. */
+/** Milliseconds between two attempts. */
 export const PAUSE_MS = 250;
 
-/** The same port. Every method is one transaction, so it may be called again when it has failed. */
+/** Wraps a port. Every method is one transaction, so it can be called again after a failure. */
 export const patient = <Port extends object>(port: Port, deadlines: Deadlines): Port =>
   wrappedMethods(port, (_, method) => repeated(method, deadlines));
 

@@ -1,6 +1,6 @@
-// Quotas in a file of their own, `usage.db`. Spending that counts for a budget survives the death of the process; other spending of
-// its last tenth of a second may not. The death of the machine may cost the last moments. The rate of requests is the process's
-// own.
+// Quotas in a separate file, `usage.db`. Spending that counts towards a budget survives a crash of the process. Other
+// spending of the last tenth of a second may not. A crash of the machine may lose the last moments. Each process counts
+// request rates separately.
 
 import { join } from "node:path";
 import { type Logger, SILENT } from "../../../lib/logger.ts";
@@ -24,8 +24,8 @@ export interface OpenQuotas {
 export const usageIn = (dataDir: string) => join(dataDir, "usage.db");
 
 /**
- * Makes the file when there is none. Throws `unavailable` when it cannot be used, as do all later calls. Errors
- * that no caller gets go to `logger`.
+ * Creates the file if it is missing. Throws `unavailable` if it cannot be used, as do all later calls. Errors without a
+ * caller go to `logger`.
  */
 export function openSqliteQuotas(
   dataDir: string,
@@ -37,8 +37,8 @@ export function openSqliteQuotas(
 }
 
 /**
- * Lost when it is closed. Beyond `maxNames` tenants and users, it forgets those that were last counted before this month, then
- * those that have spent least in it.
+ * Lost when closed. Beyond `maxNames` tenants and users, it removes those that were last counted before this month, and
+ * then those that have spent least.
  */
 export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_000): OpenQuotas =>
   openQuotas(":memory:", {
@@ -71,7 +71,7 @@ function quotasIn(file: SmallFile, options: SpendingOptions) {
     ...holdings,
     async setStored(owner, stored, most) {
       const [expired] = executor.read<{ owner: string }>({ sql: EXPIRED, values: [now()] });
-      // Its tenant may never come back.
+      // Its tenant may never return.
       if (expired) await holdings.stored(ownerOf(expired.owner));
       return holdings.setStored(owner, stored, most);
     },
@@ -82,10 +82,10 @@ function quotasIn(file: SmallFile, options: SpendingOptions) {
 
 const EXPIRED = "SELECT owner FROM stored WHERE ends <= $1 ORDER BY ends LIMIT 1";
 
-/** Maximum number of names. Beyond it, names with a whole minute's share are dropped, then the least recently seen. */
+/** Maximum number of names. Beyond it, names with a full minute's allowance are removed first, then the least recently seen. */
 const MAX_NAMES = 100_000;
 
-/** How many requests a minute, in this process only. Keeps of each name what `takeRequest` needs. */
+/** Limits requests per minute, in this process only. Stores per name what `takeRequest` needs. */
 function requestRate(now: () => number): QuotaStore["take"] {
   const ends = new Map<string, number>();
 

@@ -1,4 +1,4 @@
-// Threads, runs and deferred calls as the file has them.
+// Reads threads, runs and deferred calls from the file.
 
 import type { SQLInputValue } from "node:sqlite";
 import type { DeferredCall } from "../../../agent/core/deferred-calls.ts";
@@ -33,7 +33,7 @@ export interface Reads extends Pick<Kernel<ThreadKey>, "threads" | "deferredCall
   readonly runs: Omit<Kernel<ThreadKey>["runs"], "waiting">;
   known(thread: ThreadKey, key: string): RunRecord | undefined;
   call(thread: ThreadKey, id: string): DeferredCall | undefined;
-  /** All of a thread, without their replies. */
+  /** Returns all calls of a thread, without their replies. */
   calls(thread: ThreadKey): CallHead[];
 }
 
@@ -60,7 +60,7 @@ export function sqliteReads(context: StoreContext): Reads {
   const countInterrupted = database.query<{ count: number }>(`
     SELECT count(*) AS count FROM threads
     WHERE outcome = 'interrupted' AND status <> 'busy' AND staged IS NULL AND ${ASKS_ITSELF} AND NOT ${hasEnded(1, 2)}`);
-  // Two, because each is served by an index of its own.
+  // Two statements, because each uses a different index.
   const all = listOf("?4 IS NULL");
   const below = listOf("parent_thread IS ?4");
   const positionOf = database.query<{ position: number }>(
@@ -141,7 +141,7 @@ export function sqliteReads(context: StoreContext): Reads {
           if (after !== undefined && !start) throw noSuchMessage(after);
           const from = start?.position ?? 0;
           const most = Math.min(limit, MAX_ROWS);
-          // The sizes lie in the rows' headers, so no long text is read for them.
+          // Row headers contain the sizes, so no long text is read for them.
           const sizes = selectSizes.all(...thread, from, most + 1);
           const taken = fitting(sizes.slice(0, most), bytes);
           const last = sizes[taken - 1];
@@ -155,7 +155,7 @@ export function sqliteReads(context: StoreContext): Reads {
   };
   return reads;
 
-  /** Reads in the tick of the event loop in which nothing of the thread is left to be deleted. Everything read is on disk. */
+  /** Reads in a tick of the event loop in which no part of the thread remains to be deleted. All returned data is on disk. */
   async function visited<T>(thread: ThreadKey, read: (thread: ThreadKey) => T): Promise<T> {
     for (let rest = lifetime.visit(...thread); rest; rest = lifetime.visit(...thread)) await rest;
     const result = database.read(() => read(thread));
@@ -166,13 +166,13 @@ export function sqliteReads(context: StoreContext): Reads {
   }
 }
 
-/** Number of rows of an owner's list to search in one tick of the event loop. */
+/** Number of rows of an owner's list to search per tick of the event loop. */
 const SEARCHED_ROWS = 1000;
 
 /** Maximum number of messages in a page. */
 const MAX_ROWS = 1000;
 
-/** Before every position there is: no date is later. */
+/** Before every possible position: no date is later. */
 const NEWEST = { updatedAt: 8.64e15, id: "" };
 
 const placeOf = ({ updated_at, id }: Pick<ThreadRow, "updated_at" | "id">): Position => ({

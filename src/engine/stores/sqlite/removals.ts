@@ -1,9 +1,9 @@
-// Deletes what may be large: the rows of whole threads, and all messages of a thread from one on. Each transaction deletes a slice,
-// and others have ticks of the event loop in between.
+// Deletes potentially large data: the rows of whole threads, and all messages of a thread from a position on. Each
+// transaction deletes a slice, and others have ticks of the event loop in between.
 //
-// The transaction that decides marks what it cannot delete itself: it hides a thread from every query, or records the position from
-// which on its messages are forgotten. A request for such a thread waits until the deletion is complete. The next process deletes
-// what one leaves undone.
+// The deciding transaction marks what it cannot delete itself: it hides a thread from every query, or records the
+// position from which messages are removed. A request for such a thread waits until the deletion is complete. The next
+// process completes unfinished deletions.
 
 import type { SQLInputValue } from "node:sqlite";
 import { ownTick } from "../../../lib/ticks.ts";
@@ -12,26 +12,29 @@ import { fitting, SLICE_ROWS } from "../page.ts";
 import { ownerOf, type ThreadKey, threadText } from "../row-keys.ts";
 import type { AfterCommit, Database } from "./database.ts";
 
-/** Maximum bytes of text to delete in one transaction; a single row may have more. */
+/** Maximum bytes of text to delete in one transaction. A single row may be larger. */
 const SLICE_BYTES = 512 * 1024;
 
 const THREAD = "owner = ? AND thread_id = ?";
 
-/** In `threads.staged`, of a thread that is deleted. No copy has this token. */
+/** Value of `threads.staged` for a thread that is being deleted. No copy has this token. */
 export const DELETED = "";
 
 export interface Removals {
-  /** Deletes a thread that is free, and of which nothing is left from before. Within a transaction. */
+  /** Deletes a free thread without remains of an earlier deletion. Call it within a transaction. */
   removeThread(thread: ThreadKey, room: Room, afterCommit: AfterCommit): void;
-  /** Forgets the messages from a position on of a thread of which nothing is left from before. Within a transaction. */
+  /**
+   * Removes the messages from a position on. The thread must have no remains of an earlier deletion. Call it within a
+   * transaction.
+   */
   removeMessages(thread: ThreadKey, from: number, afterCommit: AfterCommit): void;
-  /** Resolves when nothing of what was removed of the thread is left; undefined when nothing is. Throws `unavailable`. */
+  /** Resolves when all removed data of the thread is deleted. Returns undefined if nothing remains. Throws `unavailable`. */
   of(thread: ThreadKey): Promise<void> | undefined;
-  /** Resolves when nothing is left of any thread. Throws `unavailable`. */
+  /** Resolves when no thread has remains. Throws `unavailable`. */
   all(): Promise<void>;
-  /** Continues what an earlier process has left. */
+  /** Continues the deletions that an earlier process did not complete. */
   start(): void;
-  /** Callers that wait get `unavailable`. */
+  /** Waiting callers get `unavailable`. */
   stop(): void;
 }
 
@@ -45,7 +48,7 @@ export const slice = (): Room => ({ rows: SLICE_ROWS, bytes: SLICE_BYTES });
 
 interface Removal {
   readonly thread: ThreadKey;
-  /** Position of the first message to forget; undefined for the whole thread. */
+  /** Position of the first message to remove. Undefined for the whole thread. */
   readonly from: number | undefined;
   readonly done: PromiseWithResolvers<void>;
 }
@@ -53,7 +56,7 @@ interface Removal {
 export function createRemovals(database: Database): Removals {
   const of = (table: string, key: PartOptions["key"], text: string) =>
     createPart(database, { table, where: THREAD, key, text });
-  // Rows that refer to another one come before it.
+  // Rows that refer to others are deleted before them.
   const parts = [
     of("events", ["run_id", "last_seq"], "body"),
     of("inbox", ["run_id", "number"], "body"),
@@ -96,7 +99,7 @@ export function createRemovals(database: Database): Removals {
     },
 
     of(thread) {
-      // Nearly always there is nothing.
+      // Nearly always, nothing remains.
       const removal = left.size === 0 ? undefined : left.get(threadText(thread));
       if (removal) run();
       return removal?.done.promise;
@@ -117,7 +120,7 @@ export function createRemovals(database: Database): Removals {
     },
   };
 
-  /** Deletes as much as there is room for; whether that was all. */
+  /** Deletes as much as there is room for. Returns true if that was all. */
   function finish(thread: ThreadKey, from: number | undefined, room: Room): boolean {
     if (from !== undefined) return messagesFrom([...thread, from], room);
     const isGone = parts.every((part) => part(thread, room));
@@ -156,7 +159,7 @@ export function createRemovals(database: Database): Removals {
       const [text, removal] = entry;
       const { thread, from } = removal;
       if (!finish(thread, from, room)) {
-        // The others have their turns before it continues.
+        // Other threads get their turns before this one continues.
         left.delete(text);
         left.set(text, removal);
         break;
@@ -167,7 +170,7 @@ export function createRemovals(database: Database): Removals {
     return done;
   }
 
-  /** The rest is deleted when someone asks for the thread. */
+  /** The rest is deleted at the next request for the thread. */
   function fail(error: unknown): void {
     isRunning = false;
     for (const [text, { thread, from, done }] of left) {
@@ -186,15 +189,15 @@ function newRemoval(thread: ThreadKey, from: number | undefined): Removal {
 
 interface PartOptions {
   readonly table: string;
-  /** Takes the owner and the thread first. */
+  /** Takes the owner and the thread as the first parameters. */
   readonly where: string;
-  /** The column after the owner and the thread in an index. The rows go in its order. */
+  /** The column after the owner and the thread in an index. Rows are deleted in its order. */
   readonly key: readonly string[];
   /** The column that may be long. */
   readonly text: string;
 }
 
-/** Deletes as many of the rows as there is room for; whether those were all. */
+/** Deletes as many rows as there is room for. Returns true if those were all. */
 type Part = (values: readonly SQLInputValue[], room: Room) => boolean;
 
 function createPart(database: Database, { table, where, key, text }: PartOptions): Part {

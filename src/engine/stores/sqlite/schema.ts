@@ -6,12 +6,12 @@ import { AppError } from "../../../agent/core/errors.ts";
 import { join } from "../format.ts";
 import { documentTable, quotaTables, type Types, threadTables } from "../sql/schema.ts";
 
-/** The format of every file: a process reads and writes files of its own format only. */
+/** The format of every file. A process reads and writes only files of its own format. */
 export const VERSION = 1;
 
 /**
- * A thread whose messages are being copied has a token in `staged` until it is whole. Messages from position `cut` on are
- * forgotten, and not yet deleted. `released` counts the attempts of a run that ended because it was given back.
+ * A thread whose messages are being copied has a token in `staged` until it is complete. Messages from position `cut`
+ * on are removed but not yet deleted. `released` counts the attempts of a run that ended because it was returned.
  */
 const TYPES: Types = {
   id: "TEXT",
@@ -52,25 +52,26 @@ CREATE INDEX stored_by_end ON stored (ends);
 /** The tables of `keys.db`. */
 export const KEY_TABLES = documentTable(TYPES);
 
-/** As `checkTables`, for the file of threads. */
+/** Like `checkTables`, for the file of threads. */
 export const checkSchema = (file: DatabaseSync, path: string) => checkTables(file, path, TABLES);
 
-/** As `prepareTables`, for the file of threads. */
+/** Like `prepareTables`, for the file of threads. */
 export const prepareSchema = (file: DatabaseSync, path: string) => prepareTables(file, path, TABLES);
 
-/** Makes `tables` if the file is empty; no other process may do so meanwhile. Throws as `checkTables` does. */
+/** Creates `tables` if the file is empty. No other process may do so meanwhile. Throws the same errors as `checkTables`. */
 export function prepareTables(file: DatabaseSync, path: string, tables: string): void {
   if (checkTables(file, path, tables)) return;
   file.exec(`SAVEPOINT made; ${tables} PRAGMA user_version = ${VERSION}; RELEASE made`);
 }
 
 const MAGIC = "SQLite format 3\0";
-/** Where a file has its `user_version`, in bytes. */
+/** Offset of a file's `user_version`, in bytes. */
 const VERSION_AT = 60;
 
 /**
- * Throws as `checkTables` does for a file of another format, before SQLite reads it and moves its log into it; a format that only the
- * log has is not seen. This process must not have the file open: closing it here would end the locks that SQLite has on it.
+ * Throws the same errors as `checkTables` for a file of another format, before SQLite reads it and moves its log into
+ * it. Does not detect a format that only the log contains. This process must not have the file open: closing it here
+ * would release SQLite's locks on it.
  */
 export function checkHeader(path: string): void {
   const head = beginningOf(path);
@@ -79,7 +80,7 @@ export function checkHeader(path: string): void {
   if (version > 0) joinFile(path, version);
 }
 
-/** Undefined for a file that is not there or cannot be read: SQLite says why. */
+/** Returns undefined for a file that is missing or unreadable. SQLite reports the reason. */
 function beginningOf(path: string): Buffer | undefined {
   const head = Buffer.alloc(VERSION_AT + 4);
   let file: number | undefined;
@@ -98,8 +99,8 @@ const joinFile = (path: string, version: number) =>
   join(`\`${path}\``, { version, readableFrom: version }, { version: VERSION, readableFrom: VERSION });
 
 /**
- * Returns true if the file has `tables`, and false if it is empty. It only reads. Throws `unavailable` for the file of another program
- * or of another format.
+ * Returns true if the file has `tables`, and false if it is empty. Only reads. Throws `unavailable` for the file of
+ * another program or of another format.
  */
 export function checkTables(file: DatabaseSync, path: string, tables: string): boolean {
   const version = Number(file.prepare("PRAGMA user_version").get()?.user_version);

@@ -1,4 +1,4 @@
-// A file beside that of the threads. Unlike that one any number of processes may have it open at once.
+// A file next to the file of threads. Any number of processes may have it open at once.
 
 import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -9,28 +9,28 @@ import { type Database, type Query, queryOf } from "./database.ts";
 import { loadSqlite } from "./node-sqlite.ts";
 import { checkTables, prepareTables } from "./schema.ts";
 
-/** How long a process waits for one that is just writing, in ms. */
+/** Milliseconds that a process waits for another one that is writing. */
 const BUSY_MS = 2_000;
 
 interface SmallFileOptions {
-  /** `:memory:` for none. */
+  /** `:memory:` for no file. */
   readonly path: string;
-  /** Its content, for error messages: `The API keys`. */
+  /** Name of its content for error messages, for example `The API keys`. */
   readonly content: string;
-  /** SQL that every opening begins with. */
+  /** SQL to run whenever the file is opened. */
   readonly pragmas: string;
-  /** SQL that makes the tables. */
+  /** SQL that creates the tables. */
   readonly tables: string;
 }
 
 /** Errors of the file itself become `unavailable`. */
 export interface SmallFile extends Pick<Database, "query" | "read"> {
-  /** All that `work` changes, or nothing. It must not wait. */
+  /** Commits everything that `work` changes, or nothing. `work` must not wait. */
   write<T>(work: () => T): T;
   close(): void;
 }
 
-/** Makes the file when there is none. Throws `unavailable` when it cannot be used. */
+/** Creates the file if it is missing. Throws `unavailable` if it cannot be used. */
 export function openSmallFile(options: SmallFileOptions): SmallFile {
   const file = translated(options, () => open(options));
   const transactions = transactionsOf(file);
@@ -64,7 +64,7 @@ const transactionsOf = (file: DatabaseSync) => ({
   commit: file.prepare("COMMIT"),
 });
 
-/** When two processes do so at once, the second one waits. */
+/** If two processes do this at once, the second one waits. */
 function atOnce<T>(
   file: DatabaseSync,
   work: () => T,
@@ -76,7 +76,7 @@ function atOnce<T>(
     commit.run();
     return result;
   } catch (error) {
-    // Some failures have ended the transaction already.
+    // Some failures have already ended the transaction.
     if (file.isOpen && file.isTransaction) file.exec("ROLLBACK");
     throw error;
   }

@@ -1,5 +1,5 @@
-// Used and reserved amounts, in `usage.db`: the accounts that budgets are compared with, and the reports of them. The usage of
-// several calls waits together for a moment, and is counted in one transaction.
+// Used and reserved amounts, in `usage.db`: the accounts that budgets are compared with, and the reports about them.
+// The usage of several calls is collected briefly and counted in one transaction.
 
 import { addUsage } from "../../../agent/core/message.ts";
 import type { Logger } from "../../../lib/logger.ts";
@@ -14,9 +14,9 @@ import type { SmallFile } from "./small-file.ts";
 
 interface Bounds {
   readonly maxNames: number;
-  /** How many sums of spending may wait until they are asked for. They do not survive the process. */
+  /** Maximum number of sums that wait to be counted. They do not survive the process. */
   readonly maxUncounted: number;
-  /** How long they may wait, in ms; undefined where nothing survives the process. */
+  /** Milliseconds that sums may wait. Undefined if nothing survives the process. */
   readonly countMs: number | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface SpendingOptions {
   readonly bounds: Bounds;
 }
 
-/** `stop` counts what still waits. */
+/** `stop` counts all waiting sums. */
 export function sqliteSpending(
   file: SmallFile,
   { now, logger, bounds }: SpendingOptions,
@@ -35,11 +35,11 @@ export function sqliteSpending(
   const change = <T>(work: () => T): T => {
     isCounted = false;
     const result = file.write(work);
-    // Not before the commit, which may fail as well.
+    // After the commit, which may also fail.
     if (isCounted) uncounted.clear();
     return result;
   };
-  /** Waiting sums are counted before anything is read or changed. */
+  /** Counts waiting sums before anything is read or changed. */
   const counted = <T>(work: () => T): T =>
     change(() => {
       countAll();
@@ -47,7 +47,7 @@ export function sqliteSpending(
     });
   const executor = tickExecutor({ query: file.query, read: counted, write: counted });
   const countSums = createCounting(executor, { now, maxNames });
-  /** Spending that is not in the tables yet, by all that its rows are found by. */
+  /** Spending that is not in the tables yet, by the key of its rows. */
   const uncounted = new Map<string, Uncounted>();
   /** True if the change in progress has put all of it into the tables. */
   let isCounted = false;
@@ -68,7 +68,7 @@ export function sqliteSpending(
             if (isFull || countMs !== undefined) countAll();
           });
       } catch (error) {
-        // Kept, it would be counted twice when the caller asks again, and be more and more while the file is broken.
+        // If kept, the amount would be counted twice when the caller retries, and would grow while the file is broken.
         forget?.();
         throw error;
       }
@@ -78,7 +78,7 @@ export function sqliteSpending(
 
   return { store, stop };
 
-  /** Adds to what is to be counted. Returns what takes it away again. */
+  /** Adds to the uncounted sums. Returns a function that undoes the addition. */
   function remembered(owner: Owner, spending: Spending): () => void {
     const day = dayOf(now());
     const key = JSON.stringify([owner.tenant, owner.user, day, spending.agent, spending.model]);
@@ -106,7 +106,7 @@ export function sqliteSpending(
     }
   }
 
-  /** Within a change. */
+  /** Call it within a change. */
   function countAll(): void {
     if (uncounted.size === 0 || isCounted) return;
     countSums(uncounted.values());

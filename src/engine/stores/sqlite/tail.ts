@@ -1,6 +1,7 @@
-// The last events of runs, on which nothing relies. One row holds a batch of all runs: the tokens of a hundred runs change one page
-// of the file, not a hundred. A run's part moves to its own log with the next event that counts, or before it is long or old; until
-// then readers get it from memory. A process that opens the file moves what the one before it has left.
+// The last events of runs, on which nothing relies. One row contains a batch of all runs: the tokens of a hundred runs
+// change one page of the file, not a hundred. A run's part moves to its own log with the next other event, or before it
+// is long or old. Until then readers get it from memory. A process that opens the file moves leftovers of the previous
+// one.
 
 import { rowsOf } from "../log-rows.ts";
 import type { PendingEvent } from "../outcomes.ts";
@@ -9,7 +10,7 @@ import type { AfterCommit, Database } from "./database.ts";
 import type { LiveRun } from "./live-runs.ts";
 import { mayPass } from "./node-sqlite.ts";
 
-/** The most that is kept of one run. Its log in memory keeps more. */
+/** Maximum number of events to keep per run. The run's log in memory keeps more. */
 const MOST_EVENTS = 48;
 const MOST_CHARS = 64 * 1024;
 /** Number of added rows after which a run's oldest events here move to its log. */
@@ -41,26 +42,26 @@ export type EventColumns = readonly [
 ];
 
 export interface Tail {
-  /** True if it takes these events of the run: there is room, and they are of the same attempt. */
+  /** True if there is room for these events of the run, and they belong to the same attempt. */
   hasRoomFor(said: RunEvents): boolean;
-  /** Adds a row with these events, before readers get them. Within a transaction. */
+  /** Adds a row with these events, before readers get them. Call it within a transaction. */
   keep(all: readonly RunEvents[], afterCommit: AfterCommit): void;
-  /** The kept events of a run, which its log in the file lacks. */
+  /** Returns the kept events of a run, which its log in the file lacks. */
   of(run: LiveRun): RunEvents | undefined;
-  /** Drops the kept events of a run, whose log has them now. Within a transaction. */
+  /** Drops the kept events of a run after they were added to its log. Call it within a transaction. */
   forget(run: LiveRun, afterCommit: AfterCommit): void;
-  /** The runs to move to their logs. */
+  /** Returns the runs to move to their logs. */
   old(): readonly RunEvents[];
 }
 
-/** Moves what a process before has left. To be called before anything reads events. */
+/** Moves leftovers of an earlier process. Call it before anything reads events. */
 export function openTail(database: Database): Tail {
   const insert = database.query("INSERT INTO tail (id, body) VALUES (?, ?)");
   const drop = database.query("DELETE FROM tail WHERE id < ?");
-  /** The longest waiting come first. */
+  /** Longest-waiting first. */
   const kept = new Map<LiveRun, TailEntry>();
   let rows = 0;
-  /** The first row that is still there. */
+  /** The first remaining row. */
   let firstRow = 1;
   moveAll(database);
 
@@ -96,7 +97,7 @@ export function openTail(database: Database): Tail {
     old,
   };
 
-  /** Rows that no run needs. */
+  /** Deletes rows that no run needs. */
   function dropBefore(row: number, afterCommit: AfterCommit): void {
     drop.run(row);
     afterCommit(() => {
@@ -104,7 +105,7 @@ export function openTail(database: Database): Tail {
     });
   }
 
-  /** When several runs have moved at once. A row that cannot be dropped now is dropped with the next one. */
+  /** Called when several runs have moved at once. A row that cannot be dropped now is dropped with the next one. */
   function dropAllBefore(row: number): void {
     try {
       database.write((afterCommit) => dropBefore(row, afterCommit));
@@ -133,7 +134,7 @@ export function openTail(database: Database): Tail {
 
 const charsOf = (pending: readonly PendingEvent[]) => pending.reduce((sum, { json }) => sum + json.length, 0);
 
-/** The rows that the events would be in the log of their run. */
+/** Returns the rows that the events would have in the log of their run. */
 function columnsOf({ run, epoch, pending }: RunEvents): EventColumns[] {
   let seq = run.written;
   return rowsOf(pending).map(({ event, body, count }) => {
@@ -142,7 +143,7 @@ function columnsOf({ run, epoch, pending }: RunEvents): EventColumns[] {
   });
 }
 
-/** Rows that a log has already are left out, and those of runs that have ended. */
+/** Skips rows that a log already contains, and those of ended runs. */
 function moveAll(database: Database): void {
   const select = database.query<{ body: string }>("SELECT body FROM tail ORDER BY id");
   const move = database.query(`

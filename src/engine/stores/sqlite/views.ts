@@ -1,4 +1,4 @@
-// A thread with what a decision asks for.
+// A thread with the values that a decision needs.
 
 import type { RunRequest } from "../../../agent/core/records.ts";
 import { PAST } from "../fair-queue.ts";
@@ -88,7 +88,7 @@ export function sqliteViews({ database, live, queue, limits }: StoreContext, rea
 
   function storedRun(thread: ThreadKey, id: string): StoredRun | undefined {
     const row = selectRun.get(...thread, id);
-    // Every run that has not ended still has its request, as it was sent.
+    // Every unfinished run still has its request as it was sent.
     return (
       row && {
         record: toRecord(row),

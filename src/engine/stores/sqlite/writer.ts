@@ -1,9 +1,9 @@
-// Batches the appends to the file: what several runs emit at about the same time is written in one transaction.
+// Batches the appends to the file: events that several runs emit at about the same time are written in one transaction.
 //
-// Progress events are written in the same tick of the event loop as well, unless the last write took long: then they wait for
-// MAX_WAIT_MS or MAX_WAITING events. Every other event is written with all of its run that waits before it, and is on disk when
-// its append resolves and readers get it; readers get later events of its run after it. When much waits, one turn writes the
-// events of some runs, and the next one those of others.
+// Progress events are also written in the same tick of the event loop, unless the last write was slow: then they wait
+// for MAX_WAIT_MS or MAX_WAITING events. Every other event is written together with all waiting events of its run. It
+// is on disk when its append resolves and readers get it; readers get the run's later events after it. If much waits,
+// one tick writes the events of some runs, and the next tick those of others.
 
 import type { Lease, RunKey } from "../../../agent/core/stores.ts";
 import { atMostEvery } from "../../../lib/at-most-every.ts";
@@ -22,15 +22,15 @@ import { PAUSE_MS } from "./patience.ts";
 import type { Tail } from "./tail.ts";
 
 const MAX_WAIT_MS = 5;
-/** Progress is written for at most a fifth of the time. */
+/** Limits writing of progress events to a fifth of the time. */
 const WAIT_PER_WORK = 4;
 const MAX_WAITING = 64;
 const SHORTEST_TIMER_MS = 1;
-/** Between two looks at whether the log has begun again. */
+/** Milliseconds between two checks if the log has restarted. */
 const QUIET_MS = 1;
-/** Characters to write in one tick of the event loop; the run that passes the limit ends the turn. */
+/** Characters to write per tick of the event loop. The run that exceeds the limit ends the tick. */
 const TURN_CHARS = 256 * 1024;
-/** Runs whose kept events are moved to their logs in one turn. */
+/** Number of runs whose kept events move to their logs in one tick. */
 const MOVES = 16;
 /** Milliseconds between two log lines about a move that failed. */
 const TELL_MS = 10_000;
@@ -44,12 +44,12 @@ interface QueuedEvents {
   chars: number;
   ends: boolean;
   isDurable: boolean;
-  /** When it is given up, once the file has refused it, and why it did. */
+  /** Time at which it fails after the file has refused it, and the reason of the refusal. */
   until: number | undefined;
   refusal: unknown;
 }
 
-/** Resolves when readers have what is committed, or with the error of the disk. */
+/** Resolves when readers have the committed events, or with the disk's error. */
 type Landing = Promise<{ readonly error: unknown } | undefined>;
 
 interface Parts {
@@ -67,20 +67,20 @@ export class Writer {
   readonly #tail: Tail;
   readonly #flights: Flights;
   readonly #waiting = new Map<LiveRun, QueuedEvents>();
-  /** The last of what is committed of each run and that its readers do not have yet. */
+  /** The last committed events of each run that readers do not have yet. */
   readonly #landings = new Map<LiveRun, Landing>();
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
-  /** When progress may be written again. */
+  /** Time at which progress may be written again. */
   #restsUntil = 0;
   readonly #patienceMs: number;
   readonly #tellOfMove: (line: object) => void;
-  /** Until when nothing is tried, after the file has refused something. */
+  /** Time until which nothing is tried after a refusal by the file. */
   #pausesUntil = 0;
   #isClosed = false;
 
-  /** Events that the file refuses for now wait for `patienceMs`. */
+  /** Events that the file refuses temporarily wait for `patienceMs`. */
   constructor({ database, live, commit, tail, flights }: Parts, patienceMs: number, logger: Logger) {
     this.#patienceMs = patienceMs;
     this.#tellOfMove = atMostEvery(TELL_MS, (line) =>
@@ -93,7 +93,7 @@ export class Writer {
     this.#flights = flights;
   }
 
-  /** Resolves when `events` are written. Throws `lease_lost`, or what is wrong with them, before anything is. */
+  /** Resolves when `events` are written. Before it writes anything, throws `lease_lost` or an error about the events. */
   append(lease: Lease, events: readonly StreamEvent[]): Promise<void> {
     this.#database.assertOpen();
     const run = this.#live.leased(lease);
@@ -111,12 +111,12 @@ export class Writer {
     return waiting.written.promise;
   }
 
-  /** Writes what waits, now. Throws nothing: `append` does. */
+  /** Writes waiting events now. Never throws; `append` does. */
   flush(): void {
     this.#writeUpTo(Number.POSITIVE_INFINITY);
   }
 
-  /** Does the same for one thread. To be called before anything that changes who may write there. Throws what the file refuses. */
+  /** Like `flush`, for one thread. Call it before any change of who may write there. Throws the file's refusal. */
   flushThread([owner, id]: ThreadKey): void {
     const isOfThread = ({ run: { key } }: QueuedEvents) =>
       key.thread_id === id && ownerText(key.owner) === owner;
@@ -126,14 +126,14 @@ export class Writer {
     if (refused) throw refused;
   }
 
-  /** Writes what waits for the last time: nothing waits for the file any more. Resolves when readers have it. */
+  /** Writes waiting events a last time without waiting for the file. Resolves when readers have them. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.flush();
     await Promise.all(this.#landings.values());
   }
 
-  /** Moves to a run's log what was only kept beside it. Throws `unavailable`. */
+  /** Moves events that were kept outside a run's log into that log. Throws `unavailable`. */
   moveToLog(key: RunKey): void {
     const run = this.#live.find(key);
     const kept = run && this.#tail.of(run);
@@ -165,7 +165,7 @@ export class Writer {
     try {
       this.#write(all);
     } catch {
-      // Each by itself: what cannot be written of one run harms no other.
+      // Writes each run separately, so that a failure of one affects no other.
       for (const waiting of all) this.#writeAlone(waiting);
     }
     this.#moveOld();
@@ -181,7 +181,7 @@ export class Writer {
     else this.#timer ??= setTimeout(this.#writeSoon, wait);
   }
 
-  /** For how long nothing should be written: the file has just refused something, or its log is about to begin again. */
+  /** Milliseconds for which nothing should be written: the file has just refused a write, or its log is about to restart. */
   get #pauseMs(): number {
     if (performance.now() < this.#pausesUntil) return PAUSE_MS;
     return this.#database.wantsQuiet ? QUIET_MS : 0;
@@ -218,7 +218,7 @@ export class Writer {
     }
   }
 
-  /** It is tried again, with what the run says meanwhile. */
+  /** Queues the events again, together with the run's later events. */
   #putBack(waiting: QueuedEvents): void {
     this.#waiting.set(waiting.run, waiting);
     this.#count += waiting.pending.length;
@@ -246,7 +246,10 @@ export class Writer {
     return !waiting.isDurable && !waiting.pending.some(changesThread) && this.#tail.hasRoomFor(waiting);
   }
 
-  /** Moves events that the tail has kept for long to the logs of their runs. Never throws: a run that cannot be moved is tried again. */
+  /**
+   * Moves events that the tail has kept for long to the logs of their runs. A run that cannot be moved is retried.
+   * Never throws.
+   */
   #moveOld(): void {
     for (const { run } of this.#tail.old().slice(0, MOVES)) {
       try {
@@ -258,7 +261,7 @@ export class Writer {
     }
   }
 
-  /** Shows what is committed and answers: at once if it need not be on disk, and in the order of the run. */
+  /** Shows committed events and resolves: at once if they need not be on disk, and in the run's order. */
   #land(waiting: QueuedEvents, show: () => void): void {
     const { run, written, isDurable } = waiting;
     const before = this.#landings.get(run);
@@ -279,11 +282,11 @@ export class Writer {
       return failure;
     });
     this.#landings.set(run, landing);
-    // Durable landings come in the order in which their flushes were asked for.
+    // Durable writes complete in the order in which their flushes were requested.
     if (isDurable) this.#flights.add(threadText([ownerText(run.key.owner), run.key.thread_id]), landing);
   }
 
-  /** Asks for a flush now: what is committed later does not count for it. */
+  /** Requests a flush now. It does not cover later commits. */
   #flushed(): Landing {
     return this.#database.flushed().then(
       () => undefined,
