@@ -47,7 +47,5 @@ test("tells the model what is wrong", async () => {
 
 test("rejects calls that are not signed with its secret", async () => {
   const { answer } = await priced({ city: "Oslo", kilograms: 10 }, "whsec_b3RoZXI=");
-  expect(answer?.error).toBe(
-    "The tool's server answered with HTTP 401: This call is not signed with my secret.",
-  );
+  expect(answer?.error).toBe("The tool's server returned HTTP 401: This call is not signed with my secret.");
 });

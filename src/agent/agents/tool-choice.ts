@@ -21,7 +21,7 @@ export function namesServer(choice: readonly string[], server: string): boolean 
   });
 }
 
-/** In the order of `tools`. Of several tools with the same name, the first. */
+/** In the order of `tools`. Contains the first of several tools with the same name. */
 export function chosenTools(choice: readonly string[], tools: readonly Tool[]): Tool[] {
   const matchers = choice.map(toolMatcher);
   const chosen = new Map<string, Tool>();

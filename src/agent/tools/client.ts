@@ -1,4 +1,4 @@
-// Tools that a front end carries out: it defines them with the run, and brings each call's result with `resume`.
+// Tools that a front end executes. It defines them with the run and sends each call's result with `resume`.
 
 import {
   type JsonSchema,
@@ -14,10 +14,13 @@ import type { Stream } from "../core/stream.ts";
 import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../core/tool.ts";
 import { usableParameters } from "./parameters.ts";
 
-/** Parts of the schemas of a run's tools: some ten milliseconds of checking. */
+/** Maximum number of parts in the schemas of a run's tools. Checking that number takes about ten milliseconds. */
 const MAX_PARTS = 500;
 
-/** Checks what a request of a tenant brings. Throws `invalid_request` for two tools of one name, and for schemas that are too large in all. */
+/**
+ * Validates the tools in a tenant's request. Throws `invalid_request` for two tools with the same name, and
+ * for schemas that are too large in total.
+ */
 export async function checkClientTools(tenant: string, definitions: readonly ClientTool[]): Promise<void> {
   if (definitions.length === 0) return;
   const engine = await loadSchemaEngine();
@@ -27,19 +30,19 @@ export async function checkClientTools(tenant: string, definitions: readonly Cli
     if (names.has(definition.name))
       throw new AppError(
         "invalid_request",
-        `tools: two have the name \`${definition.name}\`; names must be unique.`,
+        `tools: two tools have the name \`${definition.name}\`; names must be unique.`,
       );
     names.add(definition.name);
     parts += await partsOf(definition, engine, tenant);
     if (parts > MAX_PARTS)
       throw new AppError(
         "invalid_request",
-        `tools: the schemas up to \`${definition.name}\` have ${parts} parts; those of a run may have at most ${MAX_PARTS} in all.`,
+        `tools: the schemas up to \`${definition.name}\` have ${parts} parts; all schemas of a run may have at most ${MAX_PARTS} together.`,
       );
   }
 }
 
-/** The parts of its schema; 0 for a tool that cannot be used, which the run leaves out. */
+/** Number of parts in the tool's schema; 0 for an unusable tool, which the run excludes. */
 async function partsOf({ parameters }: ClientTool, engine: SchemaEngine, tenant: string): Promise<number> {
   const checked = await checkedBy(engine, parameters, tenant);
   return "fault" in checked ? 0 : checked.parts;
@@ -47,7 +50,7 @@ async function partsOf({ parameters }: ClientTool, engine: SchemaEngine, tenant:
 
 interface Checked {
   readonly parameters: JsonSchema;
-  /** What calls are held against. */
+  /** The schema for validating calls. */
   readonly schema: JsonSchema;
   readonly parts: number;
 }
@@ -61,7 +64,7 @@ async function checkedBy(
   const usable = usableParameters(described);
   if ("fault" in usable) return usable;
   const { parameters, schema } = usable;
-  // The front end checks expressions that are not RE2 itself, such as that of an e-mail address.
+  // Expressions that are not RE2, such as one for e-mail addresses, are left to the front end.
   const faults: string[] = [];
   for (const candidate of [schema, withoutExpressions(schema)])
     try {
@@ -78,7 +81,9 @@ const withoutExpressions = (schema: JsonSchema): JsonSchema =>
     key === "pattern" && typeof value === "string" ? undefined : value,
   );
 
-/** For definitions that `checkClientTools` accepted. A schema is compiled at the first call of its tool. */
+/**
+ * For definitions that `checkClientTools` accepted. Each schema is compiled with the first call of its tool.
+ */
 export async function createClientTools(definitions: readonly ClientTool[]): Promise<Tool[]> {
   if (definitions.length === 0) return [];
   const engine = await loadSchemaEngine();
@@ -94,7 +99,7 @@ export async function createClientTools(definitions: readonly ClientTool[]): Pro
   return tools;
 }
 
-/** Its result comes with `resume`: a text, or a refusal with a reason. */
+/** The result arrives with `resume`, as a text or as a refusal with a reason. */
 export function clientTool({ name, description, parameters }: ClientTool, checker?: SchemaChecker): Tool {
   return {
     name,

@@ -1,10 +1,11 @@
-// A schema with alternatives at its top as one object with the properties of all: providers take no alternatives there.
+// Merges a schema with alternatives at its top level into one object with all properties, because providers accept no
+// alternatives there.
 
 import { isObject } from "../../lib/json.ts";
 import { referredSchema } from "../../lib/json-pointer.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 
-/** Maximum number of alternatives, within each other as well. Further ones are left out. */
+/** Maximum number of alternatives, including nested ones. Further ones are ignored. */
 const MAX_MERGED = 500;
 
 interface Shape {
@@ -12,7 +13,7 @@ interface Shape {
   readonly required: readonly string[];
 }
 
-/** The properties that the alternatives of `schema` have, and the names that each of them requires. */
+/** The properties in the alternatives of `schema`, and the names that every alternative requires. */
 export function mergedShape(schema: JsonSchema): Shape {
   let merged = 0;
   const shapeOf = (part: unknown): Shape => {
@@ -22,7 +23,7 @@ export function mergedShape(schema: JsonSchema): Shape {
       properties: isObject(properties) ? properties : {},
       required: listIn(required).filter((name) => typeof name === "string"),
     };
-    // `#` is the schema itself, which adds nothing.
+    // `#` refers to the schema itself, which adds nothing.
     const refers = typeof $ref === "string" && $ref !== "#";
     const all = [...(refers ? [referredSchema($ref, schema)] : []), ...listIn(allOf)].map(shapeOf);
     const some = [anyOf, oneOf]
@@ -47,7 +48,7 @@ function either(shapes: readonly Shape[]): Shape {
   return { properties: united(shapes), required };
 }
 
-/** A property that several describe differently may be as any of them describes it. */
+/** A property with several descriptions may match any of them. */
 function united(shapes: readonly Shape[]): Record<string, unknown> {
   const found = new Map<string, Map<string, unknown>>();
   for (const { properties } of shapes)

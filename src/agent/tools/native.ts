@@ -11,12 +11,12 @@ export const askUser = defineTool({
   description:
     "Asks the user a question and waits for the answer. Use it when you cannot continue well without knowing; not for what you can find out yourself.",
   parameters: z.object({
-    question: z.string().min(1).max(4000).describe("What you want to know, as one clear question."),
+    question: z.string().min(1).max(4000).describe("One clear question."),
     kind: z
       .enum(["confirm", "select", "multi_select", "input"])
       .default("input")
       .describe("Yes or no; one of `options`; some of `options`; a text."),
-    options: z.array(z.string().min(1).max(200)).max(20).default([]).describe("What may be chosen from."),
+    options: z.array(z.string().min(1).max(200)).max(20).default([]).describe("The options to choose from."),
   }),
   annotations: { readOnly: true, category: "plan", requiresPermission: false },
   async *execute({ question, kind, options }, call, run) {
@@ -41,7 +41,7 @@ export const askUser = defineTool({
 });
 
 const MAX_FORMATS = 64;
-/** By time zone. Making one takes longer than all other work of the call. */
+/** Formats by time zone. Creating one takes longer than all other work of the call. */
 const formats = new LRUCache<string, Intl.DateTimeFormat>({ max: MAX_FORMATS });
 
 function formatIn(timeZone: string): Intl.DateTimeFormat {

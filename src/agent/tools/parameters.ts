@@ -1,5 +1,5 @@
-// The parameters of tools that strangers describe, as every provider takes them. One schema that a provider refuses would fail all
-// requests that offer the tool.
+// Converts the parameters of externally defined tools to a form that every provider accepts. A single schema that a provider
+// rejects would fail all requests that offer the tool.
 
 import { isObject } from "../../lib/json.ts";
 import { firstChars } from "../../lib/text.ts";
@@ -18,7 +18,9 @@ const TYPES: ReadonlySet<unknown> = new Set([
   "boolean",
   "null",
 ]);
-/** Providers take none of these at the top. Calls are held against the whole schema anyway. */
+/**
+ * Keywords that providers do not accept at the top level. Calls are still validated against the whole schema.
+ */
 const NOT_AT_TOP = new Set([
   ...["$schema", "$id", "$ref", "anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else"],
 ]);
@@ -26,9 +28,9 @@ const ALTERNATIVES = ["$ref", "anyOf", "oneOf", "allOf"];
 const PROPERTY = /^[A-Za-z0-9_.-]{1,64}$/;
 
 export interface UsableParameters {
-  /** As models are shown them. */
+  /** The schema that models see. */
   readonly parameters: JsonSchema;
-  /** The whole schema, which calls are held against. */
+  /** The complete schema for validating calls. */
   readonly schema: JsonSchema;
 }
 
@@ -67,11 +69,11 @@ function isTooDeep(value: unknown, depth: number): boolean {
 function propertyFault({ properties = {} }: Record<string, unknown>): string | undefined {
   const odd = isObject(properties) && Object.keys(properties).find((name) => !PROPERTY.test(name));
   return odd
-    ? `have a property name that no provider takes: ${JSON.stringify(firstChars(odd, 64))}; use 1 to 64 characters of A-Z a-z 0-9 _ . -`
+    ? `have a property name that providers do not accept: ${JSON.stringify(firstChars(odd, 64))}; use 1 to 64 characters of A-Z a-z 0-9 _ . -`
     : undefined;
 }
 
-/** Why it is no JSON Schema, as far as providers check. */
+/** Why the value is not a JSON Schema, as far as providers check. */
 function faultOf(schema: unknown): string | undefined {
   if (typeof schema === "boolean") return undefined;
   if (!isObject(schema)) return "contain a value that is not a JSON Schema";
@@ -81,7 +83,7 @@ function faultOf(schema: unknown): string | undefined {
 }
 
 function keywordFault(keyword: string, value: unknown): string | undefined {
-  const wrong = `have a wrong \`${keyword}\``;
+  const wrong = `have an invalid \`${keyword}\``;
   if (keyword === "type") return [value].flat().every((type) => TYPES.has(type)) ? undefined : wrong;
   if (keyword === "required" || keyword === "enum") {
     if (!Array.isArray(value)) return wrong;

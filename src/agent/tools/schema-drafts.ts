@@ -1,9 +1,9 @@
-// JSON Schemas of earlier drafts as draft 2020-12 has them, without a change of meaning.
+// Converts JSON Schemas of earlier drafts to draft 2020-12, without changing their meaning.
 
 import { isObject } from "../../lib/json.ts";
 import { withSoundKeywords } from "./sound-keywords.ts";
 
-/** Keywords that hold schemas by name, lists of schemas, and one schema. */
+/** Keywords that contain schemas by name, lists of schemas, and one schema. */
 export const SCHEMAS_BY_NAME = [
   "properties",
   "patternProperties",
@@ -23,7 +23,7 @@ export const SCHEMAS = [
   "propertyNames",
 ];
 
-/** `schema` is nested as deeply as the stack allows at most. */
+/** The caller has limited the nesting of `schema` to a depth that the stack allows. */
 export function asCurrentDraft(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const entries = Object.entries(schema).map(([keyword, value]) => [keyword, within(keyword, value)]);
@@ -37,7 +37,7 @@ function within(keyword: string, value: unknown): unknown {
   return Array.isArray(value) ? value.map(asCurrentDraft) : asCurrentDraft(value);
 }
 
-/** Before 2020, `items` could be a list. Some providers want `items` of each list. */
+/** Before draft 2020-12, `items` could be a list. Some providers require `items` in each array schema. */
 function withItems(schema: Record<string, unknown>): Record<string, unknown> {
   const { items, additionalItems, ...rest } = schema;
   if (Array.isArray(items))
@@ -46,7 +46,7 @@ function withItems(schema: Record<string, unknown>): Record<string, unknown> {
   return isList && items === undefined ? { ...schema, items: {} } : schema;
 }
 
-/** In draft 4, `exclusiveMinimum: true` said that the value must be greater than `minimum`. */
+/** In draft 4, `exclusiveMinimum: true` meant that the value must be greater than `minimum`. */
 function withLimits(schema: Record<string, unknown>): Record<string, unknown> {
   let { exclusiveMinimum, exclusiveMaximum, minimum, maximum, ...rest } = schema;
   if (typeof exclusiveMinimum !== "boolean" && typeof exclusiveMaximum !== "boolean") return schema;

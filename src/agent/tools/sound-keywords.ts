@@ -1,11 +1,11 @@
-// Leaves out of a schema what stands for nothing in the language of a server: `null` for an empty list of Go, `[]` for an empty map of
-// PHP. Providers that check schemas refuse a request that holds one.
+// Removes empty placeholders of programming languages from a schema, such as Go's `null` for an empty list or PHP's `[]` for an
+// empty map. Providers that validate schemas reject requests that contain them.
 
-/** These hold any value. */
+/** Keywords that accept any value. */
 const ANY: ReadonlySet<string> = new Set(["const", "default"]);
 const MAPS: ReadonlySet<string> = new Set(["properties", "patternProperties", "$defs", "definitions"]);
 
-/** One schema, without those in it. */
+/** Cleans one schema, but not the schemas inside it. */
 export function withSoundKeywords(schema: Record<string, unknown>): Record<string, unknown> {
   const kept = Object.entries(schema).filter(
     ([keyword, value]) => ANY.has(keyword) || !isNothing(keyword, value),

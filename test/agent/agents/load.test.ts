@@ -178,7 +178,7 @@ test.each([
   ],
   [
     "mcp_servers: { m: { command: npx -y foo } }\nagents: { a: {} }",
-    expect.stringContaining("must be one program: put what follows it in `args`"),
+    expect.stringContaining("must be one program; put its arguments in `args`"),
   ],
   [
     "mcp_servers: { m: { command: npx, url: 'http://x.y' } }\nagents: { a: {} }",

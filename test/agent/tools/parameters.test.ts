@@ -105,12 +105,12 @@ test.each([
   [
     "a name that is too long",
     { properties: { ["x".repeat(65)]: text } },
-    "a property name that no provider takes",
+    "a property name that providers do not accept",
   ],
   ["an odd name in an alternative", { anyOf: [{ properties: { "a b": text } }] }, '"a b"'],
-  ["a type of another language", { properties: { a: { type: "float" } } }, "have a wrong `type`"],
+  ["a type of another language", { properties: { a: { type: "float" } } }, "have an invalid `type`"],
   ["a number for a schema", { properties: { a: 5 } }, "contain a value that is not a JSON Schema"],
-  ["a schema elsewhere", { properties: { a: { $ref: "https://example.com/a" } } }, "have a wrong `$ref`"],
+  ["a schema elsewhere", { properties: { a: { $ref: "https://example.com/a" } } }, "have an invalid `$ref`"],
 ])("says what is wrong with %s", (_, schema, fault) => {
   expect(shown(schema)).toContain(fault);
 });

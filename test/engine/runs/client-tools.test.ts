@@ -28,7 +28,8 @@ test("a run whose tools have too many parts in all is refused with the limit and
     status: 400,
     problem: {
       code: "invalid_request",
-      detail: "tools: the schemas up to `d` have 604 parts; those of a run may have at most 500 in all.",
+      detail:
+        "tools: the schemas up to `d` have 604 parts; all schemas of a run may have at most 500 together.",
     },
   });
 });
@@ -40,7 +41,7 @@ test.each([
     { p: { patternProperties: { "^(?!x)": {} } } },
     /expression .* not/,
   ],
-  ["a type that JSON Schema does not know", { p: { type: "float" } }, /wrong `type`/],
+  ["a type that JSON Schema does not know", { p: { type: "float" } }, /invalid `type`/],
   ["a limit that is no number", { p: { minLength: "3" } }, /not valid JSON Schema.*minLength/],
 ])("a tool with %s is left out with a warning that says so", async (_, properties, words) => {
   const { url } = await startServer();
@@ -56,7 +57,7 @@ test("two tools of one name are refused before the run begins", async () => {
   const { url } = await startServer({ script: [{ say: "ok" }] });
   expect(await start(url, "t", [tool("a", {}), tool("a", {})])).toMatchObject({
     status: 400,
-    problem: { detail: expect.stringContaining("two have the name `a`") },
+    problem: { detail: expect.stringContaining("two tools have the name `a`") },
   });
 });
 

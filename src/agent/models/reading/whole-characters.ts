@@ -1,7 +1,7 @@
 // Prevents half characters in the output, because some providers cut pieces between the two halves of an emoji.
 
 /**
- * Returns a function that holds back half a character at the end of a piece until the next piece completes
+ * Returns a function that delays half a character at the end of a piece until the next piece completes
  * it.
  */
 export function wholeCharacters(): (piece: string) => string {

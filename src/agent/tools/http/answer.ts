@@ -1,4 +1,4 @@
-// From the answer of a tool's server to the result of the call.
+// Converts the response of a tool's server to the result of the call.
 
 import { jsonSize } from "../../../lib/json.ts";
 import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
@@ -12,17 +12,17 @@ import { done, failed, type ToolResult } from "../../core/tool.ts";
 import { streamOf } from "./stream.ts";
 
 const MAX_RESULT_BYTES = 1024 * 1024;
-/** Of a stream, with all its progress. */
+/** Maximum bytes of a stream, including all progress. */
 const MAX_STREAM_BYTES = 4 * MAX_RESULT_BYTES;
-/** Keys and values of a JSON text. */
+/** Maximum number of keys and values in a JSON text. */
 const MAX_ENTRIES = 20_000;
 const MAX_ERROR_BYTES = 64 * 1024;
-/** Of what a failed call says. */
+/** Maximum characters of a failed call's error text. */
 const MAX_ERROR_CHARS = 2000;
-/** Of one call; further progress is not shown. */
+/** Maximum number of progress updates per call. Further ones are not shown. */
 const MAX_PROGRESS = 1000;
 
-/** `deferred`: the result comes later. `refused`: with a status; another try may have another answer. */
+/** `deferred`: the result arrives later. `refused`: a status after which another attempt may succeed. */
 export type EndpointReply =
   | { readonly kind: "result"; readonly result: ToolResult; readonly failure?: EndpointFailure }
   | { readonly kind: "deferred" }
@@ -33,15 +33,15 @@ export type EndpointReply =
       readonly retryAfterMs: number | undefined;
     };
 
-/** Why the endpoint did not carry out a call, for the log: nothing that it said is in it. */
+/** Why the endpoint did not execute a call, for the log. Contains no text from the endpoint. */
 export interface EndpointFailure {
-  /** `http_` and the status, `timeout`, or how the request failed. */
+  /** `http_` and the status, `timeout`, or the kind of the request's failure. */
   readonly code: string;
   readonly message: string;
   readonly cause?: unknown;
 }
 
-/** Yields the progress that the server tells. Throws a `FetchError`. What is long takes turns of the tenant's. */
+/** Yields the server's progress. Throws a `FetchError`. Long work takes turns with other tenants. */
 export async function* answerOf(
   response: PublicResponse,
   call: ToolCall,
@@ -52,14 +52,14 @@ export async function* answerOf(
   if (status === 204) return settled(done("The tool is done. It had nothing to say."));
   if (status >= 200 && status < 300) return settled(yield* readResult(response, call, tenant));
   const result = failed(await refusal(response));
-  const failure = { code: `http_${status}`, message: `It answered with HTTP ${status}.` };
+  const failure = { code: `http_${status}`, message: `It returned HTTP ${status}.` };
   if (!MAY_PASS.has(status)) return { kind: "result", result, failure };
   return { kind: "refused", result, failure, retryAfterMs: retryAfter(response.headers["retry-after"]) };
 }
 
 const settled = (result: ToolResult): EndpointReply => ({ kind: "result", result });
 
-/** Statuses that say nothing about the call itself. */
+/** Statuses that are unrelated to the call itself. */
 const MAY_PASS: ReadonlySet<number> = new Set([408, 425, 429, 502, 503, 504]);
 
 async function* readResult(response: PublicResponse, call: ToolCall, tenant: string): Stream<ToolResult> {
@@ -67,14 +67,14 @@ async function* readResult(response: PublicResponse, call: ToolCall, tenant: str
   const stream = streamOf(mediaType, MAX_RESULT_BYTES);
   if (stream) return yield* readStream(stream(response.read(MAX_STREAM_BYTES)), call, tenant);
   if (!isJson(mediaType))
-    throw new FetchError("unreadable", `the answer is ${shown(mediaType)}, not application/json`);
+    throw new FetchError("unreadable", `the response is ${shown(mediaType)}, not application/json`);
   const reply = parsed(await textOf(response, MAX_RESULT_BYTES));
   const result = replyResult(reply);
-  if (!result) throw new FetchError("unreadable", "the answer has neither a `result` nor an `error`");
+  if (!result) throw new FetchError("unreadable", "the response has neither a `result` nor an `error`");
   return result;
 }
 
-/** `{progress}` any number of times, then `{result}` or `{error}`. Other values are skipped. */
+/** Reads `{progress}` any number of times, then `{result}` or `{error}`. Skips other values. */
 async function* readStream(
   texts: AsyncGenerator<string>,
   call: ToolCall,
@@ -91,31 +91,34 @@ async function* readStream(
     const output = replyText(reply.progress);
     yield { event: "on_tool_progress", name: call.name, data: { call_id: call.id, output } };
   }
-  throw new FetchError("broken", "the answer ended before there was a `result` or an `error`");
+  throw new FetchError("broken", "the response ended without a `result` or an `error`");
 }
 
-/** Counted before it is parsed, as the body of a late result is: a mebibyte of keys takes a tenth of a second. */
+/**
+ * Counts keys before parsing, as for the body of a late result, because parsing one MiB of keys takes a tenth
+ * of a second.
+ */
 function parsed(text: string): unknown {
   const { entries } = jsonSize(Buffer.from(text));
   if (entries > MAX_ENTRIES)
     throw new FetchError(
       "unreadable",
-      `the answer has ${entries} keys and values; at most ${MAX_ENTRIES} are allowed`,
+      `the response has ${entries} keys and values; at most ${MAX_ENTRIES} are allowed`,
     );
   try {
     return JSON.parse(text);
   } catch {
-    throw new FetchError("unreadable", "the answer is not valid JSON");
+    throw new FetchError("unreadable", "the response is not valid JSON");
   }
 }
 
-/** What the server says of its own failure, or only the status. */
+/** The server's message about its failure, or only the status. */
 async function refusal(response: PublicResponse): Promise<string> {
   const { status } = response;
   if (status >= 300 && status < 400)
-    return `The tool's server answered with a redirect (HTTP ${status}), and none is followed.`;
+    return `The tool's server returned a redirect (HTTP ${status}). Redirects are not followed.`;
   const said = isJson(mediaTypeOf(response)) ? await saidError(response) : "";
-  return `The tool's server answered with HTTP ${status}${said && `: ${said}`}`;
+  return `The tool's server returned HTTP ${status}${said && `: ${said}`}`;
 }
 
 async function saidError(response: PublicResponse): Promise<string> {
@@ -135,7 +138,7 @@ async function textOf(response: PublicResponse, maxBytes: number): Promise<strin
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** One that says nothing of its type is believed to be JSON. */
+/** A response without a content type counts as JSON. */
 const mediaTypeOf = ({ headers }: PublicResponse) =>
   (headers["content-type"] ?? "application/json").split(";", 1).join().trim().toLowerCase();
 
@@ -144,7 +147,7 @@ const isJson = (mediaType: string) => mediaType === "application/json" || mediaT
 const shown = (mediaType: string) =>
   /^[\w.+-]{1,50}\/[\w.+-]{1,50}$/.test(mediaType) ? mediaType : "something";
 
-/** In ms: seconds, or a date. */
+/** Parses the header, in seconds or as a date, to milliseconds. */
 function retryAfter(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
   const ms = /^\d{1,9}$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();

@@ -1,5 +1,5 @@
-// One call, in as many tries as are safe: again where nothing had been sent, and where a second execution does no
-// harm also after an answer that may pass or a connection that broke.
+// Executes one call in as many attempts as are safe. It retries if nothing was sent. If repeating the call does no harm, it also
+// retries after a temporary error status or a broken connection.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { backoff } from "../../../lib/backoff.ts";
@@ -14,15 +14,15 @@ const WAIT = { base: 250, jitter: 0.5 };
 export type FinalAnswer = Exclude<EndpointReply, { kind: "refused" }>;
 
 export interface Attempts {
-  /** A second execution does no harm. */
+  /** True if repeating the call does no harm. */
   readonly isRepeatable: boolean;
-  /** Ends every try, and every wait between two. */
+  /** Ends every attempt, and every wait between two attempts. */
   readonly signal: AbortSignal;
-  /** How much longer the call may take, in ms. A wait that would be longer is not begun. */
+  /** Remaining time of the call in ms. A longer wait does not start. */
   left(): number;
 }
 
-/** Nothing of what a `FetchError` says is thrown; it is the result. Throws the reason of `signal`. */
+/** Converts a `FetchError` to a result instead of throwing it. Throws the reason of `signal`. */
 export async function* persist(
   attempt: () => Stream<EndpointReply>,
   { isRepeatable, signal, left }: Attempts,

@@ -1,9 +1,9 @@
-// Deferred results: the address at which a call's server delivers one, and what the store knows of a call that was sent
+// Deferred results: the address to which a call's server delivers its result, and the stored record of a call that was sent
 // before.
 //
-// An address is good for one result of one call. Its token is made from the tool's secret, and only its hash is kept with
-// the call: reading stored calls is not enough to deliver a result, and a call that is sent again after a crash has the
-// address that it had before.
+// An address accepts one result of one call. Its token derives from the tool's secret, and only the token's hash is stored with
+// the call. So read access to stored calls is not enough to deliver a result. A call that is sent again after a crash keeps its
+// address.
 
 import { createHmac } from "node:crypto";
 import { maskedValue } from "../../../lib/mask.ts";
@@ -21,24 +21,30 @@ import { type HttpTool, maskOfTool } from "./registration.ts";
 import type { Delivery } from "./request.ts";
 import type { HttpToolStore } from "./store.ts";
 
-/** How long a result may be on its way. */
+/** Maximum time until a deferred result arrives, in ms. */
 const PATIENCE_MS = 24 * 3_600_000;
 
 export interface Deferral {
   readonly store: Pick<DeferredCallStore, "open" | "get" | "accept" | "close">;
-  /** The address of one token: what the outside reaches this server by. */
+  /** The public address of this server for one token. */
   urlOf(token: string): string;
 }
 
-/** One call's part in it. */
+/** One call's deferred result. */
 export interface DeferredResult {
-  /** The result of an earlier attempt, or `interrupted` while it is awaited. Undefined when the call must be sent. */
+  /**
+   * Returns the result of an earlier attempt, or `interrupted` while it is pending. Returns undefined when
+   * the call must be sent.
+   */
   known(): Promise<ToolResult | undefined>;
-  /** Before the call is sent. */
+  /** Call this before sending the call. */
   open(): Promise<Delivery>;
-  /** The server said "later". */
+  /** Call this when the server has announced a later result. */
   accept(): Promise<ToolResult>;
-  /** The call has another answer: later results are refused. Returns a result that was delivered before. */
+  /**
+   * Call this when the call has another result. Later deliveries are refused. Returns a result that was
+   * delivered before.
+   */
   close(): Promise<ToolResult | undefined>;
 }
 
@@ -47,7 +53,7 @@ export function deferredResult(
   { tool, call, run }: { tool: HttpTool; call: ToolCall; run: Run },
 ): DeferredResult {
   const key: CallKey = { owner: run.owner, thread_id: run.threadId, call_id: call.id };
-  /** What an attempt before a crash has kept. */
+  /** The record that an attempt before a crash has stored. */
   let sent: DeferredCall | undefined;
   return {
     async known() {
@@ -84,7 +90,7 @@ export function deferredResult(
   }
 }
 
-/** The same calls, with the results masked that endpoints delivered. A tool that was removed masks nothing. */
+/** The same store, with delivered results masked. Results of a removed tool are not masked. */
 export function maskedCalls(calls: DeferredCallStore, tools: Pick<HttpToolStore, "get">): DeferredCallStore {
   async function masked(call: DeferredCall | undefined): Promise<DeferredCall | undefined> {
     const tool = call?.reply && (await tools.get(call.owner.tenant, call.tool));
@@ -99,7 +105,8 @@ export function maskedCalls(calls: DeferredCallStore, tools: Pick<HttpToolStore,
     isKept: (tokenHash) => calls.isKept(tokenHash),
     async deliver(tokenHash, reply) {
       const call = await calls.deliver(tokenHash, reply);
-      // The result is kept, so this must not fail. Without `late` it is not sent to an active run, and stays due.
+      // The result is already stored, so this must not fail. Without `late`, it is not sent to an active run
+      // and stays due.
       return masked(call).catch(() => call && { ...call, state: "delivered" });
     },
     forget: (key) => calls.forget(key),
@@ -107,4 +114,4 @@ export function maskedCalls(calls: DeferredCallStore, tools: Pick<HttpToolStore,
   };
 }
 
-const NEVER_CAME = "The tool's server promised to deliver a result, and did not within a day.";
+const NEVER_CAME = "The tool's server announced a later result but did not deliver it within 24 hours.";

@@ -1,7 +1,7 @@
-// Tools that other teams' servers carry out. A call is a signed POST; the answer is the result, progress and then the
-// result, or "later".
+// Tools that tenants' servers execute. A call is a signed POST request. The response is the result, progress followed by the
+// result, or an announcement of a later result.
 //
-// The model never reads an address or a header; the log never contains a request or an answer.
+// The model never sees an address or a header. The log never contains a request or a response.
 
 import { type Mask, maskedValue } from "../../../lib/mask.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
@@ -22,9 +22,9 @@ import { type CallRequest, callRequest } from "./request.ts";
 
 export interface HttpToolServices {
   readonly fetch: PublicFetch;
-  /** Absent: a server that answers "later" has failed the call. */
+  /** Undefined: a response that announces a later result fails the call. */
   readonly deferral?: Deferral;
-  /** Whether tools are what their annotations say, also when that makes their calls less strict. Default: no. */
+  /** True to trust the annotations of tools even if they make calls less strict. Default: false. */
   readonly trustAnnotations?: boolean;
 }
 
@@ -37,7 +37,7 @@ export async function createHttpTools(
   const { checker } = await loadSchemaEngine();
   return tools.map((tool) => {
     const usable = usableParameters(tool.parameters);
-    // Another release may have accepted a schema that this one does not.
+    // Another release may have accepted a schema that this one rejects.
     const fault = "fault" in usable ? usable.fault : undefined;
     const { parameters, schema } = "fault" in usable ? NO_PARAMETERS : usable;
     const { prepare, check } = checker(schema);
@@ -59,7 +59,7 @@ export async function createHttpTools(
 
 const NO_PARAMETERS = { parameters: { type: "object" }, schema: { type: "object" } };
 
-/** Endpoints may repeat what they were sent: progress, which is one text, and result are masked. */
+/** Masks the progress (as one text) and the result, because endpoints may repeat data that they received. */
 async function* masked(call: ToolCall, stream: Stream<ToolResult>, mask: Mask): Stream<ToolResult> {
   const shown = mask.inPieces();
   const progress = (output: string): StreamEvent[] =>
@@ -97,8 +97,8 @@ async function* execute(
     isSettled = true;
     if (answer.kind === "result") {
       if (answer.failure) report(tool, answer.failure, execution);
-      // A result that was delivered before this answer was taken, and counts. Where the store cannot be asked, this answer does,
-      // and a result that is delivered becomes a message.
+      // A result that was delivered before this response counts instead. If the store is unavailable, this
+      // response counts, and a delivered result becomes a message.
       return (await deferred?.close().catch(() => undefined)) ?? answer.result;
     }
     if (deferred) return await deferred.accept();
@@ -122,7 +122,7 @@ function report({ name }: HttpTool, failure: EndpointFailure, { call, run }: Exe
 }
 
 const NO_LATER =
-  "The tool's server announced a later result, which this server cannot receive: its operator has to set PUBLIC_URL.";
+  "The tool's server announced a later result, which this server cannot receive. Its operator must set PUBLIC_URL.";
 
 async function* send(
   tool: HttpTool,

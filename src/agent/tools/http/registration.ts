@@ -1,5 +1,5 @@
-// HTTP tools, which a tenant's own servers execute: what a registration may say, what is stored of it, and what the
-// tenant sees again.
+// HTTP tools, which a tenant's own servers execute: the format of a registration, of the stored tool, and of the tool as the
+// tenant sees it.
 
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -14,10 +14,13 @@ import type { ToolAnnotations } from "../../core/tool.ts";
 import { usableParameters } from "../parameters.ts";
 
 const MAX_HEADERS = 20;
-/** Servers take no more of a request's head, and each text that an endpoint answers is searched for all of it. */
+/**
+ * Maximum characters of all header values. Servers accept no more, and each text from an endpoint is searched
+ * for all of them.
+ */
 const MAX_HEADER_CHARS = 16_384;
 
-/** What every other tool's name may be, too; models take nothing else. */
+/** The same format as for all other tools, because models accept no other. */
 const Name = z
   .string()
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
@@ -31,7 +34,7 @@ const CallbackUrl = z
     return (url?.protocol === "http:" || url?.protocol === "https:") && url.username + url.password === "";
   }, "must be an http or https URL without a user and a password");
 
-/** Headers that a call sets itself: those of the connection, those of the message, and what the receiver relies on. */
+/** Headers that a call sets itself: for the connection, for the message, and for the receiver's checks. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(
   (
     "connection keep-alive te trailer transfer-encoding upgrade expect host http2-settings via forwarded " +
@@ -113,7 +116,7 @@ export type HttpToolRegistration = z.infer<typeof HttpToolRegistration>;
 const { description, parameters, callback_url, timeout_ms, idempotent, annotations, agents } =
   HttpToolRegistration.shape;
 
-/** What may be changed of a tool. Its name, and the secret that signs its calls, stay. */
+/** The fields of a tool that can change. Its name and the secret that signs its calls cannot. */
 export const HttpToolChange = z
   .strictObject({
     description: description.optional(),
@@ -130,11 +133,14 @@ export const HttpToolChange = z
   .meta({ id: "HttpToolChange" });
 export type HttpToolChange = z.infer<typeof HttpToolChange>;
 
-/** A tool as it is kept. Its headers and its secret leave the server in calls only. */
+/** A tool as stored. Its headers and its secret leave the server only in calls. */
 export const HttpTool = HttpToolRegistration.extend({
-  /** Signs the calls: `whsec_` and base64, as Standard Webhooks has it. */
+  /** Signs the calls: `whsec_` and base64, as in Standard Webhooks. */
   secret: z.string(),
-  /** The secret before the tool was registered again. Calls have the signatures of both until `until`. */
+  /**
+   * The previous secret, if the tool was registered again. Calls have signatures of both secrets until
+   * `until`.
+   */
   previous: z.object({ secret: z.string(), until: z.iso.datetime() }).optional(),
   created_at: z.iso.datetime(),
 });
@@ -155,18 +161,18 @@ export function httpToolInfo({ headers, secret: _, previous: __, ...tool }: Http
   return { ...tool, callback_url: origin + pathname, header_names: Object.keys(headers).sort() };
 }
 
-/** What the reply to a registration says, once: the secret. */
+/** The response to a registration, which contains the secret once. */
 export const RegisteredHttpTool = HttpToolInfo.extend({
   secret: z.string().describe("Secret to verify the signatures of calls. Returned only once."),
 }).meta({ id: "RegisteredHttpTool" });
 
-/** Unless the tenants are trusted, what they say of a tool only makes its calls stricter. */
+/** Unless tenants are trusted, their annotations can only make a tool's calls stricter. */
 export function annotationsOf({ annotations, idempotent }: HttpTool, isTrusted: boolean): ToolAnnotations {
   const { read_only = false, destructive, category = "network", requires_permission } = annotations;
   if (!isTrusted)
     return omitUndefined({
       readOnly: false,
-      // What only reads may be repeated, which is between the tenant and its tool.
+      // A read-only call may be repeated, because this affects only the tenant and its tool.
       idempotent: idempotent || read_only,
       category: "network" as const,
       destructive,
@@ -181,21 +187,26 @@ export function annotationsOf({ annotations, idempotent }: HttpTool, isTrusted: 
   });
 }
 
-/** How long a secret that was replaced still signs calls, in ms: for the time in which the endpoint gets the new one. */
+/**
+ * Time for which a replaced secret still signs calls, in ms, so that the endpoint can receive the new one.
+ */
 const PREVIOUS_SECRET_MS = 24 * 3_600_000;
 
-/** `tool`, which replaces `before`: its calls are signed with both secrets for a day. */
+/** `tool`, which replaces `before`. Both secrets sign its calls for 24 hours. */
 export function succeeding(tool: HttpTool, before: HttpTool, now: number): HttpTool {
   const until = new Date(now + PREVIOUS_SECRET_MS).toISOString();
   return { ...tool, previous: { secret: before.secret, until } };
 }
 
-/** The secrets that sign a call now, the newest first. */
+/** The secrets that currently sign a call, newest first. */
 export function secretsOf({ secret, previous }: Pick<HttpTool, "secret" | "previous">): string[] {
   return previous && Date.parse(previous.until) > Date.now() ? [secret, previous.secret] : [secret];
 }
 
-/** Masks what the tool's endpoint must not repeat: the secrets in its headers and its URL, and those that sign its calls. */
+/**
+ * Masks data that the tool's endpoint must not repeat: the secrets in its headers and URL, and the secrets
+ * that sign its calls.
+ */
 export function maskOfTool(tool: Pick<HttpTool, "headers" | "callback_url" | "secret" | "previous">): Mask {
   const { headers, callback_url } = tool;
   const secrets = secretsOf(tool).map((secret): [string, string] => ["secret", secret]);
@@ -205,15 +216,18 @@ export function maskOfTool(tool: Pick<HttpTool, "headers" | "callback_url" | "se
 const SECRET_BYTES = 32;
 
 export interface RegistrationChecks {
-  /** Whether a name is that of a tool of the server's own, for any agent. */
+  /** True if a tool of the server has this name, in any agent. */
   isTaken(name: string): boolean;
-  /** Whether no call is made to this URL, as its host has an address that is not public and not allowed. */
+  /**
+   * True if calls to this URL are refused, because its host has an address that is neither public nor
+   * allowed.
+   */
   isRefused(url: URL): Promise<boolean>;
 }
 
 /**
- * Throws `already_exists` for a name that is taken, `invalid_request` for parameters that are not the JSON Schema of an
- * object and for an address that is refused.
+ * Throws `already_exists` for a name that is in use. Throws `invalid_request` for parameters that are not a
+ * JSON Schema of an object, and for an address that is refused.
  */
 export async function newHttpTool(
   registration: HttpToolRegistration,
@@ -228,7 +242,7 @@ export async function newHttpTool(
   if (chars > MAX_HEADER_CHARS)
     throw new AppError(
       "invalid_request",
-      `headers: their values have ${chars} characters together; at most ${MAX_HEADER_CHARS} are allowed.`,
+      `headers: the values have ${chars} characters in total; at most ${MAX_HEADER_CHARS} are allowed.`,
     );
   await checkSchema(parameters);
   const url = new URL(callback_url);
@@ -237,7 +251,10 @@ export async function newHttpTool(
   return { ...registration, secret, created_at: new Date().toISOString() };
 }
 
-/** The tool with a change, and with the secret that it had. Throws what `newHttpTool` throws, and for too many headers. */
+/**
+ * Applies a change to a tool and keeps its secret. Throws errors of `newHttpTool`, and `invalid_request` for
+ * too many headers.
+ */
 export async function changedHttpTool(
   before: HttpTool,
   { headers, ...change }: HttpToolChange,
@@ -251,7 +268,7 @@ export async function changedHttpTool(
   return { ...made, secret, created_at, ...omitUndefined({ previous }) };
 }
 
-/** Names the host only: the rest of a URL may be secret. */
+/** Names only the host, because the rest of a URL may be secret. */
 function notCalled({ host }: URL): AppError {
   return new AppError(
     "invalid_request",

@@ -1,5 +1,5 @@
-// A call as it goes over the wire: signed as Standard Webhooks has it, and with a key under which the receiver can
-// know it again. A repeated call has the same key and the same body.
+// A call as an HTTP request, signed as in Standard Webhooks, with a key by which the receiver recognizes a repeated call. A
+// repeated call has the same key and body.
 
 import { createHash } from "node:crypto";
 import { webhookHeaders } from "../../../lib/webhook-signature.ts";
@@ -7,7 +7,7 @@ import type { ToolCall } from "../../core/message.ts";
 import type { Run } from "../../core/tool.ts";
 import { type HttpTool, secretsOf } from "./registration.ts";
 
-/** Where a result may be delivered that is not there at once. */
+/** Where a later result can be delivered. */
 export interface Delivery {
   readonly result_url: string;
   readonly result_expires_at: string;
@@ -20,7 +20,7 @@ export interface SignedRequest {
 }
 
 export interface CallRequest {
-  /** Signed for each attempt, since a signature expires after some minutes. */
+  /** Signed for each attempt, because a signature expires after some minutes. */
   signed(): Promise<SignedRequest>;
 }
 
@@ -59,7 +59,10 @@ export function callRequest(
   };
 }
 
-/** The run's id and the call's. The model makes the call's: one that a header cannot carry is hashed. */
+/**
+ * Combines the ids of the run and the call. The model creates the call's id, so an id that a header cannot
+ * contain is hashed.
+ */
 function idempotencyKey(call: ToolCall, run: Run): string {
   const isPlain = /^[A-Za-z0-9_-]{1,100}$/.test(call.id);
   return `${run.id}:${isPlain ? call.id : createHash("sha256").update(call.id).digest("base64url")}`;

@@ -1,4 +1,4 @@
-// The HTTP tools of each tenant, kept as documents, and which of them an agent is given.
+// Stores the HTTP tools of each tenant as documents, and selects the tools for an agent.
 
 import { LRUCache } from "lru-cache";
 import { globMatcher } from "../../../lib/glob.ts";
@@ -13,17 +13,20 @@ import {
 import { AppError } from "../../core/errors.ts";
 import { type HttpTool, succeeding } from "./registration.ts";
 
-/** Of one tenant. */
+/** Maximum number of HTTP tools per tenant. */
 export const MAX_HTTP_TOOLS = 100;
 
 /** A tool belongs to the tenant, not to the user who registered it. */
 export interface HttpToolStore {
   /**
-   * Replaces one of the same name. Throws `limit_exceeded` for a new one past `MAX_HTTP_TOOLS`, and for one with which the
-   * tenant's tools would take more than their bytes.
+   * Replaces a tool with the same name. Throws `limit_exceeded` for a new tool beyond `MAX_HTTP_TOOLS`, and
+   * for a tool with which the tenant's tools would exceed their maximum bytes.
    */
   put(tenant: string, tool: HttpTool): Promise<void>;
-  /** Writes what `update` makes of a tool, which is asked again when another writer was first. Undefined when there is none. */
+  /**
+   * Writes the result of `update`, which is called again when another writer was faster. Returns undefined
+   * when the tool does not exist.
+   */
   change(
     tenant: string,
     name: string,
@@ -31,24 +34,25 @@ export interface HttpToolStore {
   ): Promise<HttpTool | undefined>;
   get(tenant: string, name: string): Promise<HttpTool | undefined>;
   /**
-   * By name, in the order of its characters' codes: those behind the name `after`, up to `limit`. Shared: not to be changed.
+   * Tools sorted by name (by character codes): up to `limit` tools after the name `after`. Callers share the
+   * objects and must not change them.
    */
   list(
     tenant: string,
     page?: { readonly after?: string; readonly limit?: number },
   ): Promise<readonly HttpTool[]>;
-  /** Those that an agent may be given, as far as their registrations go; in the same order, and shared too. */
+  /** The tools whose registrations allow this agent. Sorted and shared like those of `list`. */
   listFor(tenant: string, agent: string): Promise<readonly HttpTool[]>;
-  /** False when there is none. */
+  /** Returns false when the tool does not exist. */
   delete(tenant: string, name: string): Promise<boolean>;
 }
 
 const toolsOf = (tenant: string): ListedCollection => ({ kind: "tools", tenant });
 
-/** Bytes of the tools that are kept ready for runs. */
+/** Maximum bytes of the tools that are cached for runs. */
 const MAX_READY_BYTES = 64 * 1024 * 1024;
 
-/** `maxBytes`: what the tools of a tenant may take in all, with their names and headers. */
+/** `maxBytes`: maximum bytes of all tools of a tenant, including names and headers. */
 export function createHttpToolStore(documents: Documents, maxBytes: number): HttpToolStore {
   const ready = new LRUCache<string, ReadyTool>({ maxSize: MAX_READY_BYTES });
 
@@ -107,7 +111,7 @@ export function createHttpToolStore(documents: Documents, maxBytes: number): Htt
 const sorted = async (documents: Documents, tenant: string) =>
   (await documents.list(toolsOf(tenant))).toSorted((a, b) => (a.key < b.key ? -1 : 1));
 
-// Only `put` and `change` write these.
+// The cast is safe, because only `put` and `change` write these documents.
 const toolOf = (body: string) => JSON.parse(body) as HttpTool;
 
 interface ReadyTool {
@@ -115,7 +119,7 @@ interface ReadyTool {
   isFor(agent: string): boolean;
 }
 
-/** Agents for which it is known whether they may have the tool. */
+/** Maximum number of agents for which the cache stores if they may use the tool. */
 const MAX_KNOWN_AGENTS = 1000;
 
 function readyTool(body: string): ReadyTool {
@@ -133,13 +137,17 @@ function readyTool(body: string): ReadyTool {
 }
 
 const tooMany = () =>
-  new AppError("limit_exceeded", `There are already ${MAX_HTTP_TOOLS} HTTP tools. Delete one first.`, {
-    details: { limit: MAX_HTTP_TOOLS },
-  });
+  new AppError(
+    "limit_exceeded",
+    `There are already ${MAX_HTTP_TOOLS} HTTP tools, which is the maximum. Delete one first.`,
+    {
+      details: { limit: MAX_HTTP_TOOLS },
+    },
+  );
 
 const tooLarge = (limit: number) =>
   new AppError(
     "limit_exceeded",
-    `With this one the HTTP tools have too many bytes in all: at most ${limit} are allowed (http_tools.bytes). Delete one first.`,
+    `With this tool, your HTTP tools would have more than ${limit} bytes in total (http_tools.bytes). Delete one first.`,
     { details: { limit } },
   );

@@ -1,4 +1,4 @@
-// An answer that comes in pieces: one JSON value in each line (`application/x-ndjson`), or in each server-sent event.
+// Reads a response that arrives in pieces: one JSON value per line (`application/x-ndjson`), or per server-sent event.
 
 import { StringDecoder } from "node:string_decoder";
 import { sseParser } from "../../../lib/sse-parser.ts";
@@ -6,7 +6,7 @@ import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
 
 type Chunks = AsyncIterable<Uint8Array>;
 
-/** The texts of a body of this media type, or nothing when it is no stream. */
+/** Returns a reader for the texts in a body of this media type; undefined for a type that is not a stream. */
 export function streamOf(mediaType: string, maxLength: number): ((chunks: Chunks) => Texts) | undefined {
   if (mediaType === "application/x-ndjson") return (chunks) => linesOf(chunks, maxLength);
   if (mediaType === "text/event-stream") return (chunks) => eventsOf(chunks, maxLength);
@@ -15,7 +15,7 @@ export function streamOf(mediaType: string, maxLength: number): ((chunks: Chunks
 
 type Texts = AsyncGenerator<string, void>;
 
-/** Text after the last line end is a line too. */
+/** Text after the last line ending also counts as a line. */
 async function* linesOf(chunks: Chunks, maxLength: number): Texts {
   const decoder = new StringDecoder("utf8");
   let begun = "";
@@ -52,4 +52,4 @@ function push(parser: ReturnType<typeof sseParser>, chunk: Uint8Array, maxLength
 }
 
 const tooLong = (maxLength: number) =>
-  new FetchError("unreadable", `a part of the answer is longer than ${maxLength / 1024} KiB`);
+  new FetchError("unreadable", `a part of the response is longer than ${maxLength / 1024} KiB`);

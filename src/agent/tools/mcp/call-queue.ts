@@ -1,5 +1,5 @@
-// Queues the calls to one server: so many run at once, so many of them per user, and so many wait. First come, first served,
-// except that a user at the limit lets others pass.
+// Queues the calls to one server. It limits the number of running calls, of running calls per user, and of waiting calls. Calls
+// run in order of arrival, except that calls of a user at the limit wait for other users.
 
 import type { Owner } from "../../../protocol/ids.ts";
 import { McpFailure } from "./reporting.ts";
@@ -11,11 +11,11 @@ const MAX_WAITING_OF_ONE = 64;
 
 export interface CallQueue {
   /**
-   * Resolves when the call may run, with a function that ends it. Throws an `McpFailure` when too many calls wait, and the
-   * signal's reason when it aborts.
+   * Resolves when the call may run, with a function that ends it. Throws an `McpFailure` when too many calls
+   * wait, and the signal's reason when it aborts.
    */
   take(owner: Owner, signal: AbortSignal): Promise<() => void>;
-  /** Pauses new calls until the returned function is called; running calls continue. */
+  /** Pauses new calls until the returned function is called. Running calls continue. */
   hold(): () => void;
   /** Resolves when no call is running. */
   over(): Promise<void>;
@@ -88,25 +88,28 @@ export function createCallQueue(): CallQueue {
   };
 }
 
-/** Calls that wait, in the order in which they came. */
+/** Waiting calls, in order of arrival. */
 function waitingLine() {
   let waiting: readonly QueuedCall[] = [];
   const leave = (call: QueuedCall) => {
     waiting = waiting.filter((each) => each !== call);
   };
   return {
-    /** Takes the first one that may go. */
+    /** Removes and returns the first call that may run. */
     take(mayGo: (user: string) => boolean): QueuedCall | undefined {
       const first = waiting.find(({ user }) => mayGo(user));
       if (first) leave(first);
       return first;
     },
 
-    /** Resolves when the call may go. Throws the signal's reason, and when too many wait. */
+    /**
+     * Resolves when the call may run. Throws the signal's reason, and an `McpFailure` when too many calls
+     * wait.
+     */
     async join(user: string, signal: AbortSignal): Promise<void> {
       const own = waiting.filter((each) => each.user === user).length;
       if (waiting.length >= MAX_WAITING || own >= MAX_WAITING_OF_ONE)
-        throw new McpFailure("answered", "has too many calls waiting for it");
+        throw new McpFailure("answered", "has too many waiting calls");
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const onAbort = () => {
         leave(call);

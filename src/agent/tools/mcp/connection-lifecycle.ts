@@ -1,4 +1,4 @@
-// The connection to one server: opened when needed, replaced when it ends. Failed attempts are repeated with back-off.
+// Manages the connection to one server: opens it on demand, replaces it when it ends, and retries failed attempts with back-off.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../../lib/async.ts";
@@ -10,11 +10,13 @@ import type { Log } from "./reporting.ts";
 import { createTail, dismissed, McpFailure } from "./reporting.ts";
 
 const REST = { base: 1000, cap: 60_000 };
-/** A call waits this long for the next attempt; with a longer wait ahead it fails at once. */
+/**
+ * Maximum wait of a call for the next attempt, in ms. If the attempt is further away, the call fails at once.
+ */
 const MAX_WAIT_MS = 2000;
-/** A server that ends sooner did not really start. */
+/** Minimum lifetime in ms. A server that ends earlier did not start properly. */
 const PROVEN_MS = 5000;
-/** How long a server may take to answer a ping after a call was given up. */
+/** Maximum time for a server to answer a ping after a call was abandoned, in ms. */
 const HUNG_MS = 3000;
 
 export interface LinkOptions {
@@ -23,7 +25,7 @@ export interface LinkOptions {
   /** The version of Skein, as sent to servers. */
   readonly version: string;
   readonly queue: CallQueue;
-  /** Called for each new connection and when the server announces it: its tools may have changed. */
+  /** Called for each new connection, and when the server announces that its tools may have changed. */
   onToolsChanged(): void;
 }
 
@@ -43,15 +45,15 @@ export class Link {
     this.#options = options;
   }
 
-  /** Throws an `McpFailure` when there is no connection now, and the signal's reason when it aborts. */
+  /** Throws an `McpFailure` when no connection is available now, and the signal's reason when it aborts. */
   async connection(signal: AbortSignal): Promise<Connection> {
     if (this.#closing.signal.aborted) throw dismissed();
     const rest = this.#restsUntil - performance.now();
     if (!this.#connection && rest > MAX_WAIT_MS)
-      throw new McpFailure("ended", `${this.#lastFailure}; it is tried again in ${Math.ceil(rest / 1000)} s`);
+      throw new McpFailure("ended", `${this.#lastFailure}; Skein retries in ${Math.ceil(rest / 1000)} s`);
     if (!this.#connection) {
       this.#connection = this.#open(rest);
-      // Callers that wait for it see the failure.
+      // Callers that wait for the connection see the failure.
       this.#connection.catch(() => {});
     }
     return await orAborted(this.#connection, signal);
@@ -59,14 +61,14 @@ export class Link {
 
   /** Makes the next call open a new connection. */
   async replace(connection: Connection): Promise<void> {
-    // The old connection worked, so this is no failure.
+    // The old connection worked, so this does not count as a failure.
     if (await this.#forget(connection)) this.#failures = 0;
     connection.retire();
   }
 
   /**
-   * Checks whether a server that let a call down still answers, and pauses new calls meanwhile. One that does not answer is
-   * ended once no call is running.
+   * Checks if a server that failed a call still responds, and pauses new calls meanwhile. If it does not
+   * respond, it is ended once no call is running.
    */
   examine(connection: Connection): void {
     if (this.#isExamined || this.#closing.signal.aborted) return;
@@ -80,12 +82,12 @@ export class Link {
       });
   }
 
-  /** Why there is no connection, while attempts fail: completes "The server …". */
+  /** Why no connection exists while attempts fail. Completes "The server …". */
   get failure(): string | undefined {
     return this.#isUp || this.#failures === 0 ? undefined : this.#lastFailure;
   }
 
-  /** Resolves when the server's process, if any, and all that it started have ended. */
+  /** Resolves when the server's process, if any, and all its descendants have ended. */
   async close(): Promise<void> {
     this.#closing.abort(dismissed());
     clearTimeout(this.#retry);
@@ -136,7 +138,7 @@ export class Link {
     }
   }
 
-  /** `said` grows with what the server prints. */
+  /** `said` grows with the server's output. */
   #watch(connection: Connection, said: readonly string[]): void {
     this.#options.log("debug", "is connected");
     const since = performance.now();
@@ -147,11 +149,11 @@ export class Link {
       else this.#rest("ended soon after it had started");
       this.#options.log("warn", connection.end() ?? "has ended", undefined, said);
     });
-    // After the connection can be asked for its tools.
+    // After the connection is ready to list its tools.
     queueMicrotask(() => this.#options.onToolsChanged());
   }
 
-  /** Returns whether it was still in use. */
+  /** Returns true if the connection was still in use. */
   async #forget(connection: Connection): Promise<boolean> {
     const current = this.#connection;
     if ((await current?.catch(() => undefined)) !== connection || this.#connection !== current) return false;

@@ -1,6 +1,6 @@
-// One connection: the SDK's client over a pipe or HTTP. Every failure is an `McpFailure`: its message completes "The server …" for
-// the model, its cause is for the log. No schema of a server is compiled and none of its regular expressions run: the SDK gets
-// neither the tool list nor an output schema.
+// One connection: the SDK's client over a pipe or HTTP. Every failure is an `McpFailure`. Its message completes "The server …"
+// for the model, and its cause is for the log. The SDK gets neither the tool list nor an output schema, so it compiles no schema
+// of a server and runs none of its regular expressions.
 
 import {
   type CallToolResult,
@@ -23,14 +23,14 @@ import type { HttpServer, McpServerDefinition, StdioServer } from "./options.ts"
 import { type FailureKind, McpFailure } from "./reporting.ts";
 import { StdioTransport } from "./stdio.ts";
 
-/** How long a server may take to say which revision of the protocol it speaks. */
+/** Maximum time for a server to report its protocol revision, in ms. */
 const PROBE_MS = 5000;
-/** The longest a Node timer can wait: our own limits come first. */
+/** The longest wait of a Node timer, so that Skein's own limits always apply first. */
 const NEVER_MS = 2 ** 31 - 1;
 const MAX_PAGES = 100;
 
 export interface ToolToCall {
-  /** As the server calls it. */
+  /** The server's name for the tool. */
   readonly name: string;
   readonly parameters: JsonSchema;
 }
@@ -41,67 +41,70 @@ export interface Progress {
   readonly message?: string | undefined;
 }
 
-/** Asked which revision it speaks, or spoken to as before one could ask. */
+/**
+ * `auto`: ask the server for its protocol revision. `legacy`: use the protocol from before servers could be
+ * asked.
+ */
 export type Era = "auto" | "legacy";
 
 export interface CallOptions {
   readonly signal: AbortSignal;
-  /** W3C trace context: sent with the call. */
+  /** W3C trace context to send with the call. */
   readonly traceparent?: string | undefined;
   readonly onProgress: (progress: Progress) => void;
 }
 
 export interface Connection {
-  /** To be tried first the next time. */
+  /** The era to try first for the next connection. */
   readonly era: Era;
-  /** The tools it lists, a page at a time, unchecked; at most a hundred pages. */
+  /** Yields the server's tools page by page, unvalidated; at most a hundred pages. */
   tools(signal: AbortSignal): AsyncGenerator<readonly unknown[], void>;
   /** Rejects as soon as `signal` aborts, and notifies the server. */
   call(tool: ToolToCall, args: Record<string, unknown>, options: CallOptions): Promise<CallToolResult>;
-  /** Resolves with true when the server answers at all, with false when the connection ends before. */
+  /** Resolves with true when the server responds at all, with false when the connection ends first. */
   isAlive(): Promise<boolean>;
-  /** Resolves when it has ended. */
+  /** Resolves when the connection has ended. */
   readonly closed: Promise<void>;
-  /** How it has ended, if that is known: completes "The server …". */
+  /** How the connection ended, if known. Completes "The server …". */
   end(): string | undefined;
-  /** Ends it, and a server that is a program; asks first. */
+  /** Asks the server to end, then closes the connection and ends a server that is a program. */
   close(): Promise<void>;
-  /** The same at once. */
+  /** Like `close`, but at once and without asking. */
   kill(): Promise<void>;
-  /** Closes it when the calls that are under way are through. */
+  /** Closes the connection when its running calls have ended. */
   retire(): void;
 }
 
 export interface ConnectOptions {
   readonly version: string;
   readonly signal: AbortSignal;
-  /** What an earlier connection had. */
+  /** The era of an earlier connection. */
   readonly era: Era;
   onToolsChanged(): void;
-  /** A line that the server prints, or a description of its fault. */
+  /** Called with each line that the server prints, or with a description of its fault. */
   onLog(line: string): void;
 }
 
-/** Negotiates the newest protocol revision. The caller closes the connection. */
+/** Negotiates the most recent protocol revision. The caller closes the connection. */
 export async function connect(definition: McpServerDefinition, options: ConnectOptions): Promise<Connection> {
   const second = options.era === "legacy" ? "auto" : "legacy";
   try {
     return await open(definition, options, options.era);
   } catch (error) {
-    // Some older servers break when they are asked in the newer way, and a server may be another by now.
+    // Some older servers fail when asked in the newer way, and the server may have been replaced.
     if (options.signal.aborted) throw error;
     return await open(definition, options, second);
   }
 }
 
-/** How messages travel, and how that ends. */
+/** The transport of messages, and how it ended. */
 interface Channel {
   readonly transport: Transport;
   close(): Promise<void>;
   kill(): Promise<void>;
-  /** How it has ended, if that is known. */
+  /** How the channel ended, if known. */
   end(): string | undefined;
-  /** What it is when it is not there at all. */
+  /** The failure text when the server is not available at all. */
   readonly absent: string;
 }
 
@@ -186,7 +189,7 @@ async function* toolPages(
 const LONG = { timeout: NEVER_MS };
 const MAX_LOGGED = 500;
 
-/** The tools of a page are checked one by one: an invalid one must not hide the others. */
+/** Tools of a page are validated one by one, so that an invalid tool does not hide the others. */
 const ToolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 
 function clientOptions(mode: Era, { onToolsChanged }: ConnectOptions): ClientOptions {
@@ -244,7 +247,7 @@ function reasonOf(error: unknown, channel: Channel): [FailureKind, string] {
   const status = causes.find((cause) => cause instanceof SdkHttpError)?.status;
   if (status !== undefined) return statusReason(status);
   if (error instanceof ProtocolError)
-    return ["answered", `answered with an error: ${firstChars(messageOf(error), MAX_REASON)}`];
+    return ["answered", `returned an error: ${firstChars(messageOf(error), MAX_REASON)}`];
   const end = channel.end();
   if (end !== undefined) return ["ended", end];
   if (error instanceof SdkError && error.code === SdkErrorCode.ConnectionClosed)
@@ -254,13 +257,13 @@ function reasonOf(error: unknown, channel: Channel): [FailureKind, string] {
     .flatMap((cause) => ("code" in cause && typeof cause.code === "string" ? [cause.code] : []))
     .at(-1);
   if (code !== undefined) return ["ended", `${channel.absent} (${code})`];
-  return ["strange", "does not answer as an MCP server does"];
+  return ["strange", "does not respond like an MCP server"];
 }
 
 function statusReason(status: number): [FailureKind, string] {
   if (status === 401 || status === 403)
-    return ["answered", `does not accept our credentials (HTTP ${status})`];
-  // A server that has forgotten a session says 404; some say 400. Neither has done anything.
-  if (status === 404 || status === 400) return ["forgotten", `refuses the request (HTTP ${status})`];
-  return ["answered", `answered with HTTP ${status}`];
+    return ["answered", `rejects the configured credentials (HTTP ${status})`];
+  // A server that has lost a session returns 404, and some return 400. The call had no effect in either case.
+  if (status === 404 || status === 400) return ["forgotten", `rejects the request (HTTP ${status})`];
+  return ["answered", `returned HTTP ${status}`];
 }

@@ -1,4 +1,5 @@
-// Turns a server's answer into content for threads and models: bounded, and with types detected from the bytes, not as declared.
+// Converts a server's response to content for threads and models. It limits the size, and detects types from the bytes instead of
+// trusting the declared ones.
 
 import { isUtf8 } from "node:buffer";
 import { isDeepStrictEqual } from "node:util";
@@ -11,12 +12,12 @@ import { done, failed, type ToolResult } from "../../core/tool.ts";
 type Block = CallToolResult["content"][number];
 type Resource = Extract<Block, { type: "resource" }>["resource"];
 
-/** Of all text of one result together. Longer text keeps its beginning and its end. */
+/** Maximum characters of all text in one result. Longer text keeps its beginning and its end. */
 const MAX_TEXT = 400_000;
 const MAX_PARTS = 100;
-/** In base64, of one image or file: the most that providers take. */
+/** Maximum base64 characters of one image or file: the most that providers accept. */
 const MAX_MEDIA = 5_000_000;
-/** Of all of them together. */
+/** Maximum base64 characters of all images and files together. */
 const MAX_ALL_MEDIA = 12_000_000;
 
 export function resultOf(result: CallToolResult, mask: Mask): ToolResult {
@@ -49,7 +50,7 @@ function partsOf(block: Block): Part[] {
     case "resource":
       return resourceParts(block.resource);
     default:
-      return [text("[a part of a kind that is not known here]")];
+      return [text("[a part of an unknown type]")];
   }
 }
 
@@ -63,7 +64,9 @@ const fileName = (uri: string) => /[^/?#]+(?=[?#]|$)/.exec(uri)?.[0] ?? "file";
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** An image, a file, text that was packed as one, or a line that says why it is none of them. */
+/**
+ * Returns an image, a file, text that was sent as a file, or a line that explains why the data is unusable.
+ */
 function media(data: string, declared: string, name: string): Part {
   const packed = data.replace(/\s+/g, "");
   if (packed === "" || packed.length % 4 !== 0 || !BASE64.test(packed))
@@ -74,7 +77,7 @@ function media(data: string, declared: string, name: string): Part {
   const start = bytes.toString("latin1", 0, 16);
   const image = IMAGES.find(([, begins]) => begins(start))?.[0];
   if (image) return { type: "image", media_type: image, data: packed };
-  // A provider refuses a whole request for a PDF that is none.
+  // Providers reject a whole request that contains an invalid PDF.
   if (start.startsWith("%PDF-")) return { type: "file", media_type: "application/pdf", data: packed, name };
   if (isUtf8(bytes)) return text(bytes.toString("utf8"));
   const media_type = /^(audio|image|video)\/[\w.-]+$/.test(declared) ? declared : "application/octet-stream";
@@ -88,7 +91,7 @@ const IMAGES = [
   ["image/webp", (start: string) => /^RIFF[\s\S]{4}WEBP/.test(start)],
 ] as const;
 
-/** Servers say structured content in text as well, for those who do not know it. */
+/** Servers also send structured content as text, for clients that do not support it. */
 function says(blocks: readonly Block[], structured: unknown): boolean {
   return blocks.some((block) => {
     if (block.type !== "text" || block.text.length > MAX_TEXT) return false;

@@ -1,5 +1,5 @@
-// A remote server over streamable HTTP: the SDK's transport on a `fetch` that limits size and rate, has no time limits of its
-// own and ends the request of a cancelled call.
+// The transport to a remote server over streamable HTTP. It uses the SDK's transport with a `fetch` that limits size and rate,
+// has no time limits, and ends the request of a cancelled call.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,11 +12,11 @@ import { messageAllowance } from "./rate-limiter.ts";
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 const MAX_CONNECTIONS = 128;
 const CONNECT_MS = 10_000;
-/** How long the request that ends the session may take. */
+/** Maximum time for the request that ends the session, in ms. */
 const FAREWELL_MS = 1000;
 
 interface CurrentCall {
-  /** The SDK cancels a call at the server but keeps its own request open. */
+  /** Needed because the SDK cancels a call at the server but keeps its own request open. */
   readonly signal: AbortSignal;
   readonly traceparent: string | undefined;
 }
@@ -25,13 +25,13 @@ export const currentCall = new AsyncLocalStorage<CurrentCall>();
 
 export interface HttpTransport {
   readonly transport: StreamableHTTPClientTransport;
-  /** Closes all connections; with `farewell` it ends the session at the server first. */
+  /** Closes all connections. With `farewell`, it first ends the session at the server. */
   release(farewell: boolean): Promise<void>;
 }
 
-/** The caller releases it. */
+/** The caller releases the transport. */
 export function httpTransport({ url, headers }: HttpServer): HttpTransport {
-  // Calls have their own limits.
+  // Calls have separate time limits.
   const options = { connections: MAX_CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 };
   const connect = { timeout: CONNECT_MS };
   const dispatcher =
@@ -93,7 +93,7 @@ function fairBody(): TransformStream<Uint8Array, Uint8Array> {
   return new TransformStream({
     transform(chunk, controller) {
       size += chunk.length;
-      if (size > MAX_MESSAGE_BYTES) throw new Error(`An answer is longer than ${MAX_MESSAGE_BYTES} bytes.`);
+      if (size > MAX_MESSAGE_BYTES) throw new Error(`A response is longer than ${MAX_MESSAGE_BYTES} bytes.`);
       controller.enqueue(chunk);
     },
   });

@@ -1,4 +1,4 @@
-// The schema of `mcp_servers` in agents.yaml, with defaults filled in and durations in milliseconds.
+// The schema of `mcp_servers` in agents.yaml, with defaults, and with durations in milliseconds.
 
 import { z } from "zod";
 import { globMatcher } from "../../../lib/glob.ts";
@@ -37,17 +37,20 @@ const common = {
     ),
 };
 
-/** A path may have spaces in it. */
+/** A path may contain spaces. */
 const isOneProgram = (text: string) =>
   !/\s/.test(text.trim()) || /[/\\]/.test(text.trim().split(/\s/, 1)[0] ?? "");
 const printable = (text: string) => !/[\0\r\n]/.test(text);
 const Text = z.string().refine(printable, "must be one line");
-const Unbroken = z.string().refine((text) => !text.includes("\0"), "must not hold a NUL character");
+const Unbroken = z.string().refine((text) => !text.includes("\0"), "must not contain a NUL character");
 
 export const HttpServer = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
-    .refine((url) => !/^[^/]*\/\/[^/?#]*@/.test(url), "must hold no user name: send an Authorization header")
+    .refine(
+      (url) => !/^[^/]*\/\/[^/?#]*@/.test(url),
+      "must not contain a user name; use an Authorization header instead",
+    )
     .describe("Address of a server that speaks streamable HTTP."),
   headers: z
     .record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "must be the name of a header"), Text)
@@ -58,7 +61,7 @@ export const HttpServer = z.strictObject({
 
 export const StdioServer = z.strictObject({
   command: Unbroken.min(1)
-    .refine(isOneProgram, "must be one program: put what follows it in `args`")
+    .refine(isOneProgram, "must be one program; put its arguments in `args`")
     .describe("Program that speaks MCP on its standard streams. It runs as the user of Skein."),
   args: z.array(Unbroken).default([]).describe("Arguments of the program."),
   env: z
@@ -73,7 +76,7 @@ const ServerName = z
   .string()
   .regex(
     /^[a-z0-9][a-z0-9-]{0,31}$/,
-    "must be 1 to 32 characters out of a-z 0-9 -, the first a letter or a digit",
+    "must be 1 to 32 characters of a-z 0-9 -, and begin with a letter or a digit",
   );
 
 const McpServer: z.ZodType<McpServerDefinition, z.input<typeof HttpServer> | z.input<typeof StdioServer>> =
@@ -87,7 +90,7 @@ const McpServer: z.ZodType<McpServerDefinition, z.input<typeof HttpServer> | z.i
     z.union([HttpServer, StdioServer]),
   );
 
-/** By name. */
+/** Server definitions by name. */
 export const McpServerDefinitions = z.record(ServerName, McpServer);
 export type McpServerDefinitions = z.output<typeof McpServerDefinitions>;
 export type HttpServer = z.output<typeof HttpServer>;

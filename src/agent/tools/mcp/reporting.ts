@@ -1,4 +1,4 @@
-// Failures of servers, and how they reach the log and the model: short, and without the secrets that the server was given.
+// Reports failures of servers to the log and the model, in short form and without the server's secrets.
 
 import type { Logger } from "../../../lib/logger.ts";
 import { type Mask, maskOf } from "../../../lib/mask.ts";
@@ -7,8 +7,8 @@ import { messageOf } from "../../core/errors.ts";
 import type { McpServerDefinition } from "./options.ts";
 
 /**
- * `forgotten`: the session has expired, and the call had no effect. `answered`: the server refuses. `ended`: the connection ended,
- * and the effect is unknown. `strange`: the answer is invalid.
+ * `forgotten`: the session has expired, and the call had no effect. `answered`: the server refused. `ended`:
+ * the connection ended, and the effect is unknown. `strange`: the response is invalid.
  */
 export type FailureKind = "forgotten" | "answered" | "ended" | "strange";
 
@@ -24,7 +24,7 @@ export class McpFailure extends Error {
 }
 
 /** For a server that was removed from the configuration, or at shutdown. */
-export const dismissed = () => new McpFailure("ended", "is not configured any more");
+export const dismissed = () => new McpFailure("ended", "is no longer configured");
 
 /** Masks the secrets in the server's headers, variables and URL. */
 export function maskOfServer(definition: McpServerDefinition): Mask {
@@ -37,13 +37,16 @@ export function maskOfServer(definition: McpServerDefinition): Mask {
 
 const MAX_DETAIL = 500;
 
-/** `what` completes "MCP server …"; `detail` is what was thrown, or a text; `said` is what the server printed last. */
+/**
+ * `what` completes "MCP server …". `detail` is the thrown value or a text. `said` is the server's last
+ * output.
+ */
 export type Log = (level: "debug" | "warn", what: string, detail?: unknown, said?: readonly string[]) => void;
 
 export function logOf(server: string, logger: Logger, mask: Mask): Log {
   return (level, what, detail, said = []) => {
     const told = detail === undefined ? {} : { detail: firstChars(mask(messageOf(detail)), MAX_DETAIL) };
-    // Masked as one text: a secret may have a line break in it.
+    // Masks the lines as one text, because a secret may contain a line break.
     const printed = said.length > 0 ? { said: mask(said.join("\n")).split("\n") } : {};
     logger[level]?.({ server, ...told, ...printed }, mask(`MCP server \`${server}\` ${what}`));
   };

@@ -1,5 +1,5 @@
-// The MCP servers of this process and their tools, `mcp__<server>__<tool>`. They live as long as the process, for all runs and
-// users; the creator closes them.
+// The MCP servers of this process and their tools, `mcp__<server>__<tool>`. The servers live as long as the process, for all runs
+// and users. The creator closes them.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -26,19 +26,22 @@ export interface AbsentServer {
 }
 
 export interface McpServers {
-  /** The tools they listed last, by name. Cheap enough for every model call: the same list while nothing has changed. */
+  /**
+   * The tools listed most recently, by name. Cheap enough for every model call: returns the same list while
+   * nothing has changed.
+   */
   tools(): readonly Tool[];
-  /** Those that cannot be used now, and why: completes "The server …". */
+  /** The servers that cannot be used now, each with a reason that completes "The server …". */
   absent(): readonly AbsentServer[];
-  /** Resolves when each of these servers, all by default, has listed its tools or failed to. Never rejects. */
+  /** Resolves when each of these servers (default: all) has listed its tools or failed to. Never rejects. */
   listed(names?: readonly string[]): Promise<void>;
-  /** Keeps servers with unchanged definitions, ends the others, connects new ones. */
+  /** Keeps servers with unchanged definitions, ends all others, and connects new ones. */
   replace(definitions: McpServerDefinitions): Promise<void>;
-  /** Ends all servers, with everything they started. */
+  /** Ends all servers, with everything that they started. */
   close(): Promise<void>;
 }
 
-/** Returns at once; servers connect in the background. */
+/** Returns at once. Servers connect in the background. */
 export function createMcpServers(definitions: McpServerDefinitions, services: McpServices): McpServers {
   let servers: ReadonlyMap<string, McpServer> = new Map();
   let current: readonly Tool[] = [];
@@ -77,7 +80,7 @@ export function createMcpServers(definitions: McpServerDefinitions, services: Mc
   };
 }
 
-/** The least time between two listings. */
+/** Minimum time between two listings, in ms. */
 const REST_MS = 500;
 
 export interface McpServices {
@@ -86,7 +89,10 @@ export interface McpServices {
   readonly version: string;
 }
 
-/** Keeps its tools as last listed: a call to an unavailable server is an error result. Failures never throw into a run. */
+/**
+ * Keeps the tools listed most recently. A call to an unavailable server returns an error result. Failures
+ * never throw into a run.
+ */
 class McpServer {
   readonly definition: McpServerDefinition;
   readonly #name: string;
@@ -99,7 +105,7 @@ class McpServer {
   #listedAt = Number.NEGATIVE_INFINITY;
   #listing: Promise<void> | undefined;
   #isOutdated = false;
-  /** Whether it has ever listed its tools. */
+  /** True once the server has listed its tools. */
   #isListed = false;
 
   /** Connects on first use. */
@@ -115,21 +121,23 @@ class McpServer {
     this.#link = new Link({ definition, log: this.#log, version, queue: this.#queue, onToolsChanged });
   }
 
-  /** Why it cannot be used now. */
+  /** Why the server cannot be used now. */
   get absence(): string | undefined {
     const isEmpty = this.#isListed && this.#tools.length === 0;
     const why = this.#link.failure ?? (isEmpty ? "lists no tools" : undefined);
     return why ? this.#mask(why) : this.#isListed ? undefined : "has not answered yet";
   }
 
-  /** As last listed; lists them again in the background when that was long ago, or gave nothing. */
+  /**
+   * The tools listed most recently. Lists them again in the background if the listing is old or was empty.
+   */
   tools(): readonly Tool[] {
     const isEmpty = this.#isListed && this.#tools.length === 0;
     if (isEmpty || performance.now() - this.#listedAt > this.definition.refresh) void this.#list();
     return this.#tools;
   }
 
-  /** Resolves when its tools have been listed, or could not be. */
+  /** Resolves when the server has listed its tools or has failed to. */
   async listed(): Promise<void> {
     if (this.#listedAt === Number.NEGATIVE_INFINITY) await this.#list();
   }
@@ -153,7 +161,7 @@ class McpServer {
     const rest = this.#listedAt + REST_MS - performance.now();
     try {
       if (rest > 0) await sleep(rest, undefined, { signal: this.#closing.signal, ref: false });
-      // The failure was logged already.
+      // The failure was already logged.
       const connection = await this.#link.connection(this.#closing.signal).catch(() => undefined);
       this.#isOutdated = false;
       if (!connection) return;
@@ -178,9 +186,9 @@ class McpServer {
       description,
       parameters,
       annotations,
-      // The server validates them; its answer tells the model what is wrong.
+      // The server validates the arguments. Its response explains a fault to the model.
       parse: (args) => ({ args }),
-      // `parse` is the only source of `args`.
+      // The cast is safe, because `args` always come from `parse`.
       execute: (args, call, run) => this.#execute(listed, args as Record<string, unknown>, call, run),
     };
   }
@@ -221,7 +229,7 @@ class McpServer {
         return await this.#send(question, connection);
       } catch (error) {
         if (!(error instanceof McpFailure) || error.kind !== "forgotten") throw error;
-        // It may have refused this call only.
+        // The server may have refused only this call.
         if (await orAborted(connection.isAlive(), signal)) throw error;
         await this.#link.replace(connection);
         return await this.#send(question, await this.#link.connection(signal));
@@ -251,15 +259,15 @@ class McpServer {
     } catch (error) {
       if (limits.signal.aborted) this.#link.examine(connection);
       if (!(error instanceof McpFailure) || error.kind !== "ended") throw error;
-      throw new McpFailure("ended", `${error.message} during the call, so that ${UNKNOWN}`, error);
+      throw new McpFailure("ended", `${error.message} during the call, so ${UNKNOWN}`, error);
     }
   }
 
   #inWords(error: unknown, limits: Limits): string {
     const passed = limits.passed();
-    if (passed) return `MCP server \`${this.#name}\` ${passed}. The call was given up; ${UNKNOWN}.`;
+    if (passed) return `MCP server \`${this.#name}\` ${passed}. The call was abandoned; ${UNKNOWN}.`;
     if (error instanceof McpFailure) return `MCP server \`${this.#name}\` ${this.#mask(error.message)}.`;
-    return `MCP server \`${this.#name}\` could not be asked.`;
+    return `MCP server \`${this.#name}\` could not be called.`;
   }
 }
 
@@ -272,19 +280,19 @@ interface Question {
 }
 
 const causeOf = (error: unknown) => (error instanceof McpFailure ? (error.cause ?? error) : error);
-const UNKNOWN = "what it has done is not known";
+const UNKNOWN = "its effect is unknown";
 
 const MAX_LINE = 500;
-/** Per call; further progress renews the time but is not shown. */
+/** Maximum number of progress updates per call to show. Further updates only renew the time limit. */
 const MAX_SHOWN = 1000;
 
 /** The time limits of a call. */
 interface Limits {
-  /** Aborts when the run does or a limit has passed. */
+  /** Aborts when the run aborts or a limit has passed. */
   readonly signal: AbortSignal;
-  /** The limit that has passed; completes "It …". */
+  /** The limit that has passed. Completes "It …". */
   passed(): string | undefined;
-  /** Restarts the idle limit; the first call starts it. */
+  /** Restarts the idle limit. The first call starts it. */
   renew(): void;
   /** Ends the call if it is still running. */
   end(): void;
@@ -306,7 +314,7 @@ function limitsOf(
     signal: AbortSignal.any([run, expiry.signal]),
     passed: () => passed,
     renew() {
-      idle ??= setTimeout(() => expire(`said nothing for ${idle_timeout / 1000} s`), idle_timeout);
+      idle ??= setTimeout(() => expire(`sent nothing for ${idle_timeout / 1000} s`), idle_timeout);
       idle.refresh();
     },
     end() {
@@ -317,7 +325,7 @@ function limitsOf(
   };
 }
 
-/** Runs `work` and yields its progress as events. Progress that a slow reader has not taken is merged. */
+/** Runs `work` and yields its progress as events. Merges progress that a slow reader has not taken yet. */
 async function* showing<T>(
   call: ToolCall,
   mask: Mask,

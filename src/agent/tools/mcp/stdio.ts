@@ -1,5 +1,5 @@
-// A local server, as the SDK's `Transport`. Unlike the SDK's own, it starts the program with a minimal environment, limits the rate
-// of reading and ends it with everything it started.
+// A local server, as the SDK's `Transport`. Unlike the SDK's own transport, it starts the program with a minimal environment,
+// limits the reading rate, and ends the program with everything that it started.
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -18,17 +18,17 @@ import type { StdioServer } from "./options.ts";
 import { allowance, messageAllowance } from "./rate-limiter.ts";
 
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
-/** Of what a server does not read of its input. */
+/** Maximum bytes of input that a server has not read. */
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
 export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: <T extends JSONRPCMessage>(message: T) => void;
-  /** Together with `pid`, how the SDK knows that silence is no outage here. */
+  /** Together with `pid`, tells the SDK that silence of this server is not an outage. */
   readonly stderr = null;
   readonly pid = null;
-  /** How it ended; nothing while it runs. */
+  /** How the server ended. Undefined while it runs. */
   exit: Exit | undefined;
   readonly #server: StdioServer;
   readonly #onLog: (line: string) => void;
@@ -36,7 +36,7 @@ export class StdioTransport implements Transport {
   #logRead: Promise<void> | undefined;
   #isClosed = false;
 
-  /** `onLog` gets each line of its standard error. */
+  /** `onLog` receives each line of the server's standard error. */
   constructor(server: StdioServer, onLog: (line: string) => void) {
     this.#server = server;
     this.#onLog = onLog;
@@ -55,7 +55,7 @@ export class StdioTransport implements Transport {
     if (!stdin?.writable) throw new Error("It has ended.");
     if (stdin.writableLength > MAX_UNREAD_BYTES) {
       void this.kill();
-      throw new Error("It does not read what it is sent.");
+      throw new Error("It does not read its input.");
     }
     stdin.write(serializeMessage(message));
   }
@@ -65,7 +65,7 @@ export class StdioTransport implements Transport {
     this.#close();
   }
 
-  /** Without asking it first. */
+  /** Ends the server without asking it first. */
   async kill(): Promise<void> {
     await this.#child?.kill();
     this.#close();
@@ -82,10 +82,10 @@ export class StdioTransport implements Transport {
     } catch (error) {
       this.#report(error);
     }
-    // It has closed its output, or its output cannot be read any more.
+    // The server closed its output, or its output can no longer be read.
     await child.end();
     this.exit = await child.exited;
-    // Its last words may say why.
+    // The last lines of its log may explain why.
     await this.#logRead;
     this.#close();
   }
@@ -109,13 +109,13 @@ export class StdioTransport implements Transport {
   }
 }
 
-/** Of one line. */
+/** Maximum characters of one log line. */
 const MAX_LOG_CHARS = 1000;
 const LOG_BYTES_PER_SECOND = 1024 * 1024;
 const LOG_LINES_AT_ONCE = 200;
 const LOG_LINES_PER_SECOND = 20;
 
-/** Faster output is discarded, and read no faster than a megabyte a second. */
+/** Discards faster output, and reads at most one MiB per second. */
 async function readLog({ stderr }: Child, onLog: (line: string) => void): Promise<void> {
   const takeBytes = allowance(LOG_BYTES_PER_SECOND, LOG_BYTES_PER_SECOND);
   const takeLines = allowance(LOG_LINES_AT_ONCE, LOG_LINES_PER_SECOND);
@@ -134,17 +134,18 @@ async function readLog({ stderr }: Child, onLog: (line: string) => void): Promis
   }
 }
 
-// The server's process leads a process group. A shell in that group holds the end of a pipe: when this process dies, the pipe
-// closes and the shell kills the group. Processes that have left the group are found by a mark in their environment when the
-// server is ended here (on systems with /proc); when this process dies they survive.
+// The server's process leads a process group. A shell in that group keeps one end of a pipe open. When this
+// process dies, the pipe closes and the shell kills the group. Processes that left the group have a mark in
+// their environment. Ending the server here finds them by this mark, on systems with /proc. When this process
+// dies, they survive.
 const SCRIPT = `{ read -r _ <&3; kill -KILL 0; } </dev/null >/dev/null 2>&1 &
 exec 3<&-
 exec "$@"`;
 const MARK = "SKEIN_MCP";
 
-/** How long each of the two requests to end, end of input and SIGTERM, may take to be followed. */
+/** Maximum time for the server to react to the end of its input, and then to SIGTERM, in ms each. */
 const GRACE_MS = 1000;
-/** How long a process outside the group may hold the output of an ended server. */
+/** Maximum time that a process outside the group may keep the output of an ended server open, in ms. */
 const DRAIN_MS = 500;
 
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
@@ -153,15 +154,15 @@ export interface Child {
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Resolves once it has ended and the rest of its group is killed. */
+  /** Resolves once the server has ended and the rest of its group was killed. */
   readonly exited: Promise<Exit>;
-  /** Closes its input, then ends it with everything it started. Resolves when it has ended. */
+  /** Closes the server's input, then ends it with everything that it started. Resolves when it has ended. */
   end(): Promise<void>;
-  /** The same at once, without asking. */
+  /** Like `end`, but at once and without asking. */
   kill(): Promise<void>;
 }
 
-/** Rejects when it cannot be started; a command that is not there starts, and exits with 127. */
+/** Rejects when the shell cannot start. A missing command starts and exits with 127. */
 export async function startChild({ command, args, env, cwd }: StdioServer): Promise<Child> {
   const mark = randomId();
   const child: ChildProcessByStdio<Writable, Readable, Readable> = spawn(
@@ -177,9 +178,9 @@ export async function startChild({ command, args, env, cwd }: StdioServer): Prom
   const { stdin, stdout, stderr } = child;
   const closed = once(child, "close");
   closed.catch(() => {});
-  // The reader sees the end; an error of a pipe adds nothing.
+  // The reader notices the end, so errors of pipes add no information.
   for (const stream of child.stdio) stream?.on("error", () => {});
-  // Once the leader has ended and the others are killed, the group's number may be another's.
+  // The group's number may belong to another group once the leader has ended and the rest was killed.
   let isOver = false;
   const signalGroup = (name: NodeJS.Signals) => {
     if (!isOver && child.pid !== undefined) signal(-child.pid, name);
@@ -231,11 +232,11 @@ function signal(target: number, name: NodeJS.Signals): void {
   try {
     process.kill(target, name);
   } catch {
-    // It has ended.
+    // The process has already ended.
   }
 }
 
-/** A process that forks while it is looked for may need several looks. */
+/** Maximum number of searches, because a process that forks during a search may need several. */
 const MAX_ROUNDS = 10;
 
 async function killMarked(mark: string): Promise<void> {
@@ -255,7 +256,10 @@ async function isMarked(pid: string, mark: string): Promise<boolean> {
 
 const NEWLINE = 0x0a;
 
-/** Lines without their ends, in bounded memory. Drops an unfinished last line; throws for one that is too long. */
+/**
+ * Yields lines without their endings, in limited memory. Drops an unfinished last line. Throws for a line
+ * that is too long.
+ */
 export async function* linesOf(bytes: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<string> {
   let held: Buffer[] = [];
   let size = 0;

@@ -1,5 +1,5 @@
-// Turns a server's list of tools into tools for models. Nothing in it is trusted: unusable tools are left out with a reason, and
-// its size is bounded.
+// Converts a server's list of tools to tools for models. It trusts nothing in the list: it skips unusable tools with a reason,
+// and limits the size.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -12,16 +12,16 @@ import type { ToolAnnotations } from "../../core/tool.ts";
 import { usableParameters } from "../parameters.ts";
 import type { McpServerDefinition } from "./options.ts";
 
-/** What providers take in one request. */
+/** Maximum number of tools, which is the most that providers accept in one request. */
 const MAX_TOOLS = 128;
-/** Of those that a server lists, these are looked at. */
+/** Maximum number of listed tools to examine. */
 const MAX_LISTED = 10_000;
 const MAX_DESCRIPTION = 4096;
 const MAX_NAME = 256;
 
 export interface ListedTool {
   readonly name: string;
-  /** As the server calls it. */
+  /** The server's name for the tool. */
   readonly original: string;
   readonly description: string;
   readonly parameters: JsonSchema;
@@ -29,21 +29,21 @@ export interface ListedTool {
 }
 
 export interface Listing {
-  /** By name, so that what a model is sent stays the same while they do. */
+  /** Sorted by name, so that requests to models stay the same while the tools do. */
   readonly tools: readonly ListedTool[];
-  /** The tools that were left out, each with its reason; at most a few. */
+  /** The first few skipped tools, each with its reason. */
   readonly leftOut: readonly string[];
 }
 
 export interface ListingContext {
   readonly server: string;
   readonly choice: McpServerDefinition["tools"];
-  /** Whether the tools are what their hints say, also when that makes their calls less strict. */
+  /** True to trust the server's hints even if they make calls less strict. */
   readonly isTrusted: boolean;
   readonly mask: Mask;
 }
 
-/** Reads no more pages than it needs. Throws what reading them throws. */
+/** Reads no more pages than needed. Throws errors of reading them. */
 export async function readListing(
   pages: AsyncIterable<readonly unknown[]>,
   { server, choice, isTrusted, mask }: ListingContext,
@@ -55,11 +55,11 @@ export async function readListing(
   reading: for await (const page of pages) {
     for (const raw of page) {
       if (++listed > MAX_LISTED || found.size === MAX_TOOLS) {
-        faults.add(`what comes after the first ${found.size} tools: choose with \`tools\``);
+        faults.add(`all tools after the first ${found.size}: select others with \`tools\``);
         break reading;
       }
       const parsed = RawTool.safeParse(raw);
-      if (!parsed.success) faults.add("something that is no tool");
+      if (!parsed.success) faults.add("an entry that is not a tool");
       else if (found.has(parsed.data.name)) faults.add(`a second \`${parsed.data.name}\``);
       else if (isChosen(plainName(parsed.data.name))) {
         const tool = usable(parsed.data, { isTrusted, mask });
@@ -117,13 +117,13 @@ function usable(
 
 function annotationsOf(hints: RawTool["annotations"], isTrusted: boolean): ToolAnnotations {
   const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = hints ?? {};
-  // What only reads may be repeated; that it only reads is not believed.
+  // A call that only reads may be repeated, but the claim that it only reads is not trusted.
   if (!isTrusted)
     return omitUndefined({ idempotent: idempotentHint || readOnlyHint, destructive: destructiveHint });
   return omitUndefined({
     readOnly: destructiveHint ? false : readOnlyHint,
     idempotent: idempotentHint,
-    // As the protocol has it: what only reads destroys nothing, and of anything else one must be told.
+    // The protocol's defaults: a read-only tool is not destructive, and any other tool may be.
     destructive: destructiveHint ?? (readOnlyHint ? false : undefined),
     category: openWorldHint ? ("network" as const) : readOnlyHint ? ("read" as const) : undefined,
   });
@@ -149,12 +149,12 @@ class Faults {
 const MAX_LENGTH = 64;
 const HASH_LENGTH = 8;
 
-/** The name with every character that providers refuse replaced by `_`. */
+/** Replaces every character that providers reject with `_`. */
 export const plainName = (original: string) => original.replace(/[^A-Za-z0-9_-]/g, "_") || "_";
 
 /**
- * Names `mcp__<server>__<tool>`, independent of the order: the plain name if unique and short enough, otherwise one that ends in a
- * hash. `originals` has no duplicates.
+ * Names `mcp__<server>__<tool>`, independent of the order. Uses the plain name if it is unique and short
+ * enough, otherwise a name that ends in a hash. `originals` has no duplicates.
  */
 export function toolNames(server: string, originals: readonly string[]): ReadonlyMap<string, string> {
   const prefix = `mcp__${server}__`;

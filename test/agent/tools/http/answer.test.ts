@@ -38,25 +38,25 @@ describe("an answer", () => {
     httpServer((_, response) => response.writeHead(200, { "content-type": type }).end(text));
 
   test.each([
-    ["another type", "text/html; charset=utf-8", "<p>", "the answer is text/html, not application/json"],
-    ["a nonsense type", "\u00e9vil", "{}", "the answer is something, not application/json"],
+    ["another type", "text/html; charset=utf-8", "<p>", "the response is text/html, not application/json"],
+    ["a nonsense type", "\u00e9vil", "{}", "the response is something, not application/json"],
     [
       "too many values",
       "application/json",
       `{"result":[${"1,".repeat(30_000)}1]}`,
-      "the answer has 30003 keys and values; at most 20000 are allowed",
+      "the response has 30003 keys and values; at most 20000 are allowed",
     ],
-    ["broken JSON", "application/json", '{"result":', "the answer is not valid JSON"],
-    ["no JSON", "application/json", "", "the answer is not valid JSON"],
+    ["broken JSON", "application/json", '{"result":', "the response is not valid JSON"],
+    ["no JSON", "application/json", "", "the response is not valid JSON"],
     [
       "something else",
       "application/json",
       '{"output": 1}',
-      "the answer has neither a `result` nor an `error`",
+      "the response has neither a `result` nor an `error`",
     ],
-    ["a list", "application/json", "[]", "the answer has neither a `result` nor an `error`"],
-    ["null", "application/json", "null", "the answer has neither a `result` nor an `error`"],
-    ["an inherited result", "application/json", '{"__proto__": {"result": 1}}', "the answer has neither"],
+    ["a list", "application/json", "[]", "the response has neither a `result` nor an `error`"],
+    ["null", "application/json", "null", "the response has neither a `result` nor an `error`"],
+    ["an inherited result", "application/json", '{"__proto__": {"result": 1}}', "the response has neither"],
     [
       "too much",
       "application/json",
@@ -82,13 +82,13 @@ describe("an answer", () => {
   });
 
   test.each([
-    ["what went wrong", json({ error: "Out of order." }, 500), "answered with HTTP 500: Out of order."],
+    ["what went wrong", json({ error: "Out of order." }, 500), "returned HTTP 500: Out of order."],
     ["no more than needed", json({ error: "x".repeat(9000) }, 400), `HTTP 400: ${"x".repeat(2000)}`],
-    ["nothing of a page", httpStatus(404, "<p>secret page"), "The tool's server answered with HTTP 404"],
+    ["nothing of a page", httpStatus(404, "<p>secret page"), "The tool's server returned HTTP 404"],
     [
       "nothing of where a redirect leads",
       httpStatus(302, ""),
-      "answered with a redirect (HTTP 302), and none",
+      "returned a redirect (HTTP 302). Redirects are not followed",
     ],
   ])("with another status tells the model %s", async (_, answered, sentence) => {
     const { answer } = await call((await httpServer(answered)).url);

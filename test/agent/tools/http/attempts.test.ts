@@ -25,7 +25,7 @@ describe("another try", () => {
   });
 
   test.each([
-    ["a busy server", FAILS, "The tool's server answered with HTTP 503: Busy."],
+    ["a busy server", FAILS, "The tool's server returned HTTP 503: Busy."],
     ["a connection that broke", BREAKS, "What the call did is not known."],
   ])("never follows %s, if the tool may not be repeated", async (_, first, sentence) => {
     const server = await httpServer([first, OK]);

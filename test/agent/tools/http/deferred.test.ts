@@ -134,7 +134,7 @@ test("a promise that was not kept within its time is a failed call", async () =>
   const past = new Date(Date.now() - 1).toISOString();
   for (const [id, each] of store.calls) store.calls.set(id, { ...each, expires_at: past });
   const second = await resumed(server.url, deferral, first, "th_1");
-  expect(answerOf(second)?.error).toContain("did not within a day");
+  expect(answerOf(second)?.error).toContain("did not deliver it within 24 hours");
   expect(server.heard).toHaveLength(1);
 });
 

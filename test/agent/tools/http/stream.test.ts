@@ -64,12 +64,12 @@ describe("progress", () => {
   });
 
   test.each([
-    ["ends without a result", ['{"progress": "half"}\n'], "the answer ended before there was"],
-    ["is not JSON", ["hello\n"], "the answer is not valid JSON"],
+    ["ends without a result", ['{"progress": "half"}\n'], "the response ended without a `result`"],
+    ["is not JSON", ["hello\n"], "the response is not valid JSON"],
     [
       "has a line without end",
       Array(30).fill("x".repeat(65_536)),
-      "a part of the answer is longer than 1024 KiB",
+      "a part of the response is longer than 1024 KiB",
     ],
   ])("that %s is a failed call", async (_, parts, sentence) => {
     for (const type of ["application/x-ndjson", "text/event-stream"]) {

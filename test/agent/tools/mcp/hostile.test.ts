@@ -27,7 +27,7 @@ describe("a call", () => {
     const servers = await opened({ bad: hostile("normal", { idle_timeout: 0.2 }) });
     const { error, outcome } = await call(servers, "mcp__bad__forget");
     expect(error).toBe(
-      "MCP server `bad` said nothing for 0.2 s. The call was given up; what it has done is not known.",
+      "MCP server `bad` sent nothing for 0.2 s. The call was abandoned; its effect is unknown.",
     );
     expect(outcome.status).toBe("success");
     const [before] = await servers.processes();
@@ -50,7 +50,7 @@ describe("a call", () => {
   test("that crashes the server says so, and the next call restarts it", async () => {
     const servers = await opened({ bad: hostile() });
     expect((await call(servers, "mcp__bad__crash")).error).toBe(
-      "MCP server `bad` ended (exit code 3) during the call, so that what it has done is not known.",
+      "MCP server `bad` ended (exit code 3) during the call, so its effect is unknown.",
     );
     expect((await call(servers, "mcp__bad__echo")).error).toBeUndefined();
   });
@@ -63,9 +63,9 @@ describe("a call", () => {
     });
 
     test.each([
-      ["lie", /does not answer as an MCP server does/],
+      ["lie", /does not respond like an MCP server/],
       ["fail", /^it is broken$/],
-      ["refuse", /answered with an error: .*wrong arguments/],
+      ["refuse", /returned an error: .*wrong arguments/],
     ])("that is answered wrongly (%s) is an error in words", async (tool, words) => {
       const { error, outcome } = await call(servers, `mcp__bad__${tool}`);
       expect(error).toMatch(words);
@@ -108,7 +108,7 @@ test("one user's hanging calls leave room for others, and too many of them are r
   const other = { input: { owner: { tenant: "t", user: "other" } } };
   expect((await call(servers, "mcp__bad__echo", {}, other)).error).toBeUndefined();
   const errors = (await Promise.all(hanging)).map(({ error }) => error);
-  expect(errors.filter((error) => error?.includes("too many calls"))).toHaveLength(8);
+  expect(errors.filter((error) => error?.includes("too many waiting calls"))).toHaveLength(8);
 });
 
 describe("a server that", () => {
@@ -147,7 +147,7 @@ describe("a server that", () => {
     const { text, shown } = await call(servers, "mcp__new__tell_progress");
     expect(text).toBe("through");
     expect(shown).toHaveLength(3);
-    expect((await call(servers, "mcp__new__forget")).error).toContain("said nothing for 0.6 s");
+    expect((await call(servers, "mcp__new__forget")).error).toContain("sent nothing for 0.6 s");
     expect((await call(servers, "mcp__new__echo", { a: 1 })).text).toBe('{"a":1}');
   });
 
@@ -184,7 +184,7 @@ describe("a listing", () => {
   test("of thousands of tools has an end, and says what is left out", async () => {
     const servers = await opened({ bad: hostile("many") });
     expect(namesOf(servers)).toHaveLength(128);
-    expect(servers.log.join("\n")).toContain("after the first 128 tools");
+    expect(servers.log.join("\n")).toContain("after the first 128: select");
   });
 
   test("is cut to what the operator chooses", async () => {

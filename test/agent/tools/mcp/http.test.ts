@@ -27,7 +27,7 @@ test("a call that a server refuses leaves the session and the calls of others al
   const servers = await opened({ far: { url: server.url } });
   const slow = call(servers, "mcp__far__slow");
   expect((await call(servers, "mcp__far__bad")).error).toBe(
-    "MCP server `far` refuses the request (HTTP 400).",
+    "MCP server `far` rejects the request (HTTP 400).",
   );
   finish();
   expect(await slow).toMatchObject({ text: "through", error: undefined });
@@ -128,7 +128,7 @@ test("a server that does not accept us, or is not there, offers nothing and says
     gone: { url: `http://127.0.0.1:${await freePort()}/` },
   });
   expect(namesOf(servers)).toEqual([]);
-  expect(servers.log.join("\n")).toContain("`far` does not accept our credentials (HTTP 401)");
+  expect(servers.log.join("\n")).toContain("`far` rejects the configured credentials (HTTP 401)");
   expect(servers.log.join("\n")).toContain("`gone` cannot be reached (ECONNREFUSED)");
 });
 

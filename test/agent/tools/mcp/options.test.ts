@@ -30,7 +30,7 @@ const DEFAULTS = {
 test.each([
   [{ GitHub: { url: "https://example.com" } }, "GitHub: must be 1 to 32 characters"],
   [{ a: { url: "ftp://example.com" } }, "a.url: must be a URL that begins with http"],
-  [{ a: { url: "https://me:pw@example.com" } }, "a.url: must hold no user name"],
+  [{ a: { url: "https://me:pw@example.com" } }, "a.url: must not contain a user name"],
   [{ a: { url: "https://example.com", args: ["-y"] } }, "unknown key `args`"],
   [{ a: { command: "npx", headers: {} } }, "unknown key `headers`"],
   [{ a: { command: "npx", timeout: "soon" } }, "a.timeout: must be a duration"],

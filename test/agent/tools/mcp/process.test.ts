@@ -46,7 +46,7 @@ test("a server whose definition stays is kept, the others are ended", async () =
   expect(after.length).toBe(before.length / 2);
   expect(before).toEqual(expect.arrayContaining(after));
   const { error } = await call({ ...servers, tools: () => gone }, "mcp__gone__echo");
-  expect(error).toBe("MCP server `gone` is not configured any more.");
+  expect(error).toBe("MCP server `gone` is no longer configured.");
 });
 
 test("a call that is under way when the servers close ends in words", async () => {
@@ -59,5 +59,5 @@ test("a call that is under way when the servers close ends in words", async () =
       onEvent: ({ event }) => event === "on_tool_start" && void servers.close(),
     },
   );
-  expect((await running).error).toBe("MCP server `a` is not configured any more.");
+  expect((await running).error).toBe("MCP server `a` is no longer configured.");
 });
