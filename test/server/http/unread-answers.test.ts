@@ -73,7 +73,7 @@ describe.each(["messages", "events"])("%s that clients do not read", (what) => {
       await ignoring(url, pathOf(what, "flood"), "flood");
       return lines.join("");
     };
-    await expect.poll(flood, { interval: 200 }).toContain("answers were cut");
+    await expect.poll(flood, { interval: 200 }).toContain("responses were cut");
     const read = async () => {
       const answer = await fetch(url + pathOf(what, "other"), { headers: headersOf("other") });
       return (await answer.text()).includes(WORD);
