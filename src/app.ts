@@ -57,6 +57,7 @@ import {
   openTraces,
   type Reload,
 } from "./skein/app/metrics.ts";
+import { type Nouns, openNouns } from "./skein/app/nouns.ts";
 import { reloadAgents } from "./skein/app/reload.ts";
 import { requireFiles, restorationOf } from "./skein/app/restore.ts";
 import { loadServerPlugins, refuseAgentParts } from "./skein/app/server-plugins.ts";
@@ -139,6 +140,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   closers.push(async () => webhook?.close());
   let ownAddress: string | undefined;
   const runs = await engineOf(options, parts, webhook, () => ownAddress);
+  const nouns = openNouns(config, { ...parts, runs, logger }, closers);
   const dependencies = createDependencies(
     [
       { name: "store", check: () => stores.ping() },
@@ -147,7 +149,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
     ],
     logger,
   );
-  const server = await serverOf(options, parts, { runs, dependencies }, closers);
+  const server = await serverOf(options, parts, { runs, dependencies, nouns }, closers);
   const observed: Observed = { runs, dependencies, server };
   closers.push(() => server.close());
   closers.push(() => runs.close(config.shutdown.grace));
@@ -158,6 +160,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
     ownAddress = address;
     await runs.open();
     webhook?.open();
+    nouns.open();
     warmUp.begin();
     pool.begin(agents.list().flatMap(({ backend }) => backend ?? []));
     return address;
@@ -307,7 +310,7 @@ async function engineOf(
 async function serverOf(
   { config, logger }: AppOptions,
   parts: Parts,
-  { runs, dependencies }: Pick<Observed, "runs" | "dependencies">,
+  { runs, dependencies, nouns }: Pick<Observed, "runs" | "dependencies"> & { readonly nouns: Nouns },
   closers: Closers,
 ): Promise<HttpServer> {
   const { own, agents, backends, stores, metrics, quotas, httpTools, apiKeys } = parts;
@@ -317,10 +320,12 @@ async function serverOf(
   return createServer(
     {
       ...{ stores, runs, backends, agents, quotas, httpTools, dependencies, metrics },
+      ...nouns.services,
       apiKeys: apiKeys?.keys,
       admin: {
         ...{ runs, quotas, backends },
         owners: stores.owners,
+        documents: stores.documents,
         keys: apiKeys && userKeys(apiKeys.keys),
         sandboxes: createLedger(stores.documents).list,
         agents: () => agents.list(),

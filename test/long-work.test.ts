@@ -40,6 +40,7 @@ const SHORT_JSON: Readonly<Record<string, readonly string[]>> = {
   ],
   "it is one record": [
     ...["engine/runs/deliveries.ts", "engine/runs/notification-store.ts", "engine/runs/sent-requests.ts"],
+    "engine/temporary-threads/index.ts",
     ...["engine/runs/webhook.ts", "server/http/routes"],
   ],
   "it is one message, or a call's arguments": [

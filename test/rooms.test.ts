@@ -24,9 +24,9 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   // The port to the counters, which no compare-and-set would do for, and the rules of what they count.
   "engine/stores": ["engine/quotas/store.ts", "engine/quotas/rules.ts", ...LANGUAGE],
   "engine/runs": ["engine/quotas", "agent/agents", "agent/tools/client.ts", ...LANGUAGE],
-  "engine/admin": ["engine/runs", "engine/quotas", ...LANGUAGE],
+  "engine/admin": ["engine/temporary-threads/index.ts", "engine/runs", "engine/quotas", ...LANGUAGE],
   ...Object.fromEntries(
-    ["schedules", "triggers", "webhooks", "audit"].map((noun) => [
+    ["schedules", "triggers", "webhooks", "audit", "temporary-threads"].map((noun) => [
       `engine/${noun}`,
       ["engine/due-worker.ts", "engine/runs", "engine/quotas", ...LANGUAGE],
     ]),
@@ -42,6 +42,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
       "server/auth",
       "server/config/wire-names.ts",
       ...["engine/admin", "engine/schedules", "engine/triggers", "engine/webhooks", "engine/audit"],
+      "engine/temporary-threads",
       "engine/runs",
       "engine/quotas",
       "agent/agents",
@@ -55,7 +56,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     ...["sandbox/own.ts", "server/auth/own-scheme.ts", "server/http/plugin-routes.ts", ...LANGUAGE],
   ],
 
-  wires: ["server", "engine/runs", "agent/agents", ...LANGUAGE],
+  wires: ["server", "engine/runs", "engine/temporary-threads", "agent/agents", ...LANGUAGE],
   // An agent for editors: it talks to a server as any other client does.
   "wires/acp": ["wires", "client", "../package.json", ...LANGUAGE],
 

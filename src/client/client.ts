@@ -8,6 +8,7 @@ import {
   type ClientHeaders,
   createRequests,
   type HeadersFunction,
+  type Reply,
   type Sent,
 } from "./requests.ts";
 import { type ConnectionState, createRetries, LONGEST_TIMER_MS } from "./retries.ts";
@@ -60,6 +61,9 @@ export interface ClientOptions {
 
 /** The body of `POST /threads/:id/runs`, without `background`. */
 export type RunOptions = Omit<Body<"POST /threads/{thread_id}/runs">, "background">;
+
+/** The body of `POST /runs`, without `background`. */
+export type NewThreadRunOptions = Omit<Body<"POST /runs">, "background">;
 
 /**
  * Creates a client. Throws `TypeError` for an invalid `baseUrl`, for invalid headers and if `fetch` is missing, and
@@ -164,6 +168,26 @@ export function createClient(options: ClientOptions) {
        * `run`.
        */
       events: streams.ofRun,
+      /** Starts a run on a new thread and yields its events, like `run`. */
+      stream: (
+        run: NewThreadRunOptions,
+        signal?: AbortSignal,
+        options?: FollowOptions,
+      ): AsyncGenerator<StreamEvent, void, void> =>
+        streams.startAndFollow("POST /runs", { body: run }, signal, options),
+      /** Starts a run on a new thread, which the run names, without following it, like `start`. */
+      start: (run: NewThreadRunOptions, options?: StartOptions, signal?: AbortSignal): Promise<Run> =>
+        streams.start("POST /runs", { body: { ...run, background: true } }, options, signal),
+      /**
+       * Starts up to 100 runs, each on a new thread. Returns in their order the run, or the error of one that the server refuses.
+       * Retries like `start`.
+       */
+      startAll: async (
+        runs: Body<"POST /runs/batch">["runs"],
+        options?: StartOptions,
+        signal?: AbortSignal,
+      ): Promise<Reply<"POST /runs/batch">["items"]> =>
+        (await streams.start("POST /runs/batch", { body: { runs } }, options, signal)).items,
     },
   };
 }

@@ -3,14 +3,17 @@
 import { trackEnd } from "../protocol/end.ts";
 import { assertType, type Connection, ConnectionLost, ProblemError } from "./connection.ts";
 import { type Frame, frames } from "./frames.ts";
-import type { Extra, Input, Operation, Requests } from "./requests.ts";
+import type { Extra, Input, Operation, Reply, Requests } from "./requests.ts";
 import type { ConnectionState, RetriesFor } from "./retries.ts";
 import type { Run, StreamEvent, UserEvent } from "./wire.ts";
 
 /** Options for following a run that the call starts. */
 export interface FollowOptions {
-  /** Called once with the id of the started run, before its first event; also while the run waits for a slot. */
-  readonly onStarted?: (runId: string) => void;
+  /**
+   * Called once with the ids of the started run and of its thread, before the run's first event; also while the run waits for a
+   * slot.
+   */
+  readonly onStarted?: (runId: string, threadId: string) => void;
   /**
    * The unit to follow; the default is `run`. `turn` also follows the run that continues after a deferred tool call gets its
    * result. A new message ends the turn.
@@ -52,7 +55,10 @@ export interface StartOptions {
   readonly idempotencyKey?: string;
 }
 
-type Start = "POST /threads/{thread_id}/runs" | "POST /threads/{thread_id}/runs/{run_id}/resume";
+type Start =
+  | "POST /threads/{thread_id}/runs"
+  | "POST /threads/{thread_id}/runs/{run_id}/resume"
+  | "POST /runs";
 
 export function createStreams(requests: Requests, retriesFor: RetriesFor) {
   const { open, call } = requests;
@@ -66,19 +72,20 @@ export function createStreams(requests: Requests, retriesFor: RetriesFor) {
     ) => startAndFollow(requests, retriesFor, { operation, input, signal, ...options }),
 
     /** Retries the POST with the same idempotency key until the server responds. Does not wait for the run. */
-    async start<K extends Start>(
+    async start<K extends Start | "POST /runs/batch">(
       operation: K,
       input: Input<K>,
       { idempotencyKey }: StartOptions = {},
       signal?: AbortSignal,
-    ): Promise<Run> {
+    ): Promise<K extends Start ? Run : Reply<K>> {
       const extra = keyed(idempotencyKey);
       const answer = patiently(
         retriesFor,
         () => call(operation as Operation, input as Input<Operation>, signal, extra),
         signal,
       );
-      return (await answer) as Run;
+      // Without a stream, each start is answered with its run.
+      return (await answer) as K extends Start ? Run : Reply<K>;
     },
 
     ofRun(threadId: string, runId: string, options: CursorOptions = {}, signal?: AbortSignal) {
@@ -133,22 +140,23 @@ async function* startAndFollow<K extends Start>(
   retriesFor: RetriesFor,
   { operation, input, signal, onStarted, unit = "run" }: RunToFollow<K>,
 ): AsyncGenerator<StreamEvent, void, void> {
-  const { path } = input as Input<Start>;
+  let { path } = input as { path?: { thread_id: string } };
   const waits = unit === "turn" ? trackWaiting() : () => false;
   const extra = keyed();
   let runId: string | undefined;
   let isWaiting = false;
   const connect = async (cursor: string | undefined) => {
-    if (cursor !== undefined && isWaiting)
+    if (cursor !== undefined && isWaiting && path)
       return open("GET /threads/{thread_id}/events", { path }, signal, at(cursor));
-    if (cursor !== undefined && runId !== undefined) {
+    if (cursor !== undefined && runId !== undefined && path) {
       const run = { thread_id: path.thread_id, run_id: runId };
       return open("GET /threads/{thread_id}/runs/{run_id}/events", { path: run }, signal, at(cursor));
     }
     const connection = await open(operation, input, signal, extra);
-    const started = runIn(connection.headers.get("location"));
-    if (runId === undefined && started !== undefined) onStarted?.(started);
-    runId = started ?? runId;
+    const started = startedAt(connection.headers.get("location"));
+    path ??= started && { thread_id: started.thread };
+    if (runId === undefined && started) onStarted?.(started.run, started.thread);
+    runId = started?.run ?? runId;
     return connection;
   };
   const isLast = (event: StreamEvent) => {
@@ -158,7 +166,7 @@ async function* startAndFollow<K extends Start>(
     return !waitsNow;
   };
   for await (const event of logged(retriesFor, connect, {}, signal, isLast)) {
-    if (isWaiting && event.event === "run_start" && !event.path) {
+    if (isWaiting && path && event.event === "run_start" && !event.path) {
       const next = { thread_id: path.thread_id, run_id: event.run_id ?? "" };
       const read = () => call("GET /threads/{thread_id}/runs/{run_id}", { path: next }, signal);
       const run = (await patiently(retriesFor, read, signal)) as Run;
@@ -260,10 +268,10 @@ function trackWaiting(): (event: StreamEvent) => boolean {
   return (event) => track(event)?.as === "waits";
 }
 
-/** Returns the run id from the URL of the run's events. */
-function runIn(location: string | null): string | undefined {
-  const id = location?.split("/").at(-2);
-  return id === undefined ? undefined : decodeURIComponent(id);
+/** Returns the ids from the URL of the run's events. */
+function startedAt(location: string | null): { readonly thread: string; readonly run: string } | undefined {
+  const [thread, , run] = location?.split("/").slice(-4).map(decodeURIComponent) ?? [];
+  return thread === undefined || run === undefined ? undefined : { thread, run };
 }
 
 /** Reads the code and message of the frame that the server sends when the credentials of a stream expire. */

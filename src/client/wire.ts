@@ -1307,6 +1307,72 @@ export type StartRun = {
   background?: boolean | undefined;
 };
 
+export type StartRunOnNewThread = {
+  /** Default: the first configured agent. */
+  agent?: string | undefined;
+  /** Shorthand for one user message. */
+  input?: string | undefined;
+  messages?: InputMessage[] | undefined;
+  /** Tool calls that the run executes before its first model call, as if the model had made them. Can follow messages or replace them. */
+  calls?: GivenCall[] | undefined;
+  /** `provider:model` to use instead of the agent's own model. */
+  model?: string | undefined;
+  /** Sampling temperature. Anthropic takes at most 1. */
+  temperature?: number | undefined;
+  /** Maximum tokens of one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
+  max_tokens?: number | undefined;
+  /** Maximum tokens for thinking. */
+  thinking?: number | undefined;
+  /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool was called after the user's last message. */
+  tool_choice?: "auto" | "none" | "required" | {
+    name: string;
+  } | undefined;
+  /** JSON Schema (2020-12) of an object. The final answer is JSON that matches it, and is returned as `output` by `done` and the run. Default: the agent's own. */
+  output_schema?: Record<string, unknown> | undefined;
+  /** Tools that the client executes. A call interrupts the run; send its result with `resume`. */
+  tools?: ClientTool[] | undefined;
+  /** Default: `{}`. */
+  metadata?: Record<string, string | number | boolean> | undefined;
+  /** Action if the client disconnects before the run ends. Default: `"continue"`. */
+  on_disconnect?: "continue" | "cancel" | undefined;
+  /** Return 202 immediately. Follow the run's events at the URL in `Location`. Default: `false`. */
+  background?: boolean | undefined;
+  /** Whether the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`. Default: `true`. */
+  keep_thread?: boolean | undefined;
+};
+
+export type RunBatch = {
+  runs: Array<{
+    /** Default: the first configured agent. */
+    agent?: string | undefined;
+    /** Shorthand for one user message. */
+    input?: string | undefined;
+    messages?: InputMessage[] | undefined;
+    /** Tool calls that the run executes before its first model call, as if the model had made them. Can follow messages or replace them. */
+    calls?: GivenCall[] | undefined;
+    /** `provider:model` to use instead of the agent's own model. */
+    model?: string | undefined;
+    /** Sampling temperature. Anthropic takes at most 1. */
+    temperature?: number | undefined;
+    /** Maximum tokens of one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
+    max_tokens?: number | undefined;
+    /** Maximum tokens for thinking. */
+    thinking?: number | undefined;
+    /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool was called after the user's last message. */
+    tool_choice?: "auto" | "none" | "required" | {
+      name: string;
+    } | undefined;
+    /** JSON Schema (2020-12) of an object. The final answer is JSON that matches it, and is returned as `output` by `done` and the run. Default: the agent's own. */
+    output_schema?: Record<string, unknown> | undefined;
+    /** Tools that the client executes. A call interrupts the run; send its result with `resume`. */
+    tools?: ClientTool[] | undefined;
+    /** Default: `{}`. */
+    metadata?: Record<string, string | number | boolean> | undefined;
+    /** Whether the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`. Default: `true`. */
+    keep_thread?: boolean | undefined;
+  }>;
+};
+
 export type ResumeRun = {
   /** Answers to some or all open interrupts. */
   answers: Answer[];
@@ -1613,6 +1679,11 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
+  /** Start a run on a new thread and follow it. */
+  "POST /runs": {
+    body: StartRunOnNewThread;
+    answer: FinishedRun | Run;
+  };
   /** Get a run. */
   "GET /threads/{thread_id}/runs/{run_id}": {
     path: { thread_id: string; run_id: string };
@@ -1653,6 +1724,16 @@ export interface Operations {
     };
     answer: {
       message_id: string;
+    };
+  };
+  /** Start up to 100 runs, each on a new thread, in the background. */
+  "POST /runs/batch": {
+    body: RunBatch;
+    answer: {
+      items: Array<{
+        run?: Run | undefined;
+        error?: Error | undefined;
+      }>;
     };
   };
   /** List the open interrupts of a thread. */

@@ -137,6 +137,24 @@ describe("runs", () => {
   });
 });
 
+describe("runs without a thread", () => {
+  test("are followed, started, and started together", async () => {
+    const client = await clientOf({ script: () => ({ say: "Hello." }) });
+    const started: string[][] = [];
+    const events: StreamEvent[] = [];
+    const options = { onStarted: (...ids: string[]) => started.push(ids) };
+    for await (const event of client.runs.stream({ input: "go" }, undefined, options)) events.push(event);
+    expect(dataOf(events, "done")[0]?.status).toBe("success");
+    const [[run = "", thread = ""] = []] = started;
+    expect(await client.runs.get(thread, run)).toMatchObject({ id: run, thread_id: thread });
+    const later = await client.runs.start({ input: "go", keep_thread: false }, { idempotencyKey: "k1" });
+    const again = await client.runs.start({ input: "go", keep_thread: false }, { idempotencyKey: "k1" });
+    expect(again.id).toBe(later.id);
+    const items = await client.runs.startAll([{ input: "one" }, { input: "two", agent: "unknown" }]);
+    expect(items).toMatchObject([{ run: { agent: "assistant" } }, { error: { code: "invalid_request" } }]);
+  });
+});
+
 describe("interrupts", () => {
   const asking = {
     script: [{ call: [{ tool: "execute", args: { command: "echo $((6 * 7))" } }] }, { say: "Thanks." }],

@@ -12,6 +12,7 @@ import { createQuotas } from "../../src/engine/quotas/index.ts";
 import { createEngine } from "../../src/engine/runs/index.ts";
 import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
 import { openMemoryQuotas } from "../../src/engine/stores/sqlite/quotas.ts";
+import { createTemporaryThreads } from "../../src/engine/temporary-threads/index.ts";
 import { AuthConfig } from "../../src/server/auth/config.ts";
 import { createServer } from "../../src/server/http/server.ts";
 import { ENDLESS_CREDENTIALS } from "../support/credentials.ts";
@@ -265,12 +266,14 @@ async function bareServer() {
   const server = await createServer(
     {
       ...{ stores, runs, backends, agents, access, limits, quotas, version: "0" },
+      temporaryThreads: createTemporaryThreads({ stores, quotas, logger, keepMs: 1000, most: 1 }),
       httpTools: createHttpToolStore(stores.documents, MIB),
       admin: {
         runs,
         quotas,
         backends,
         owners: stores.owners,
+        documents: stores.documents,
         sandboxes: async () => [],
         agents: () => [],
         forgetEngine: () => expect.fail(),

@@ -1,11 +1,13 @@
 // Deletes all data of a user, as much as fits into the time of one request. A repeated call continues.
 
+import { retain } from "../../agent/core/documents.ts";
 import { hasCode } from "../../agent/core/errors.ts";
 import type { Shelf } from "../../agent/core/items.ts";
 import type { Thread } from "../../agent/core/records.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { keyOf, settledRun, stopRun } from "../runs/control.ts";
 import { deleteThread } from "../runs/thread-actions.ts";
+import { TEMPORARY_THREADS } from "../temporary-threads/index.ts";
 import { isActive } from "./lists.ts";
 import type { AdminServices } from "./services.ts";
 
@@ -20,6 +22,9 @@ export interface Deleted {
   readonly keys: number;
 }
 
+/** Kinds of documents in collections of users. */
+const USER_DOCUMENTS = [TEMPORARY_THREADS] as const;
+
 /** Approximate duration of one call, in milliseconds. */
 const WORK_MS = 20_000;
 /** Milliseconds that a cancelled run gets to end. */
@@ -27,13 +32,14 @@ const END_MS = 5_000;
 const PAGE = 50;
 
 /**
- * Revokes the API keys first, so that no new work begins, and removes their records last. Keeps the tenant's registered
- * tools and the usage counters.
+ * First revokes the API keys and deletes the user's documents, so that no new work begins. Removes the records of keys last.
+ * Keeps the tenant's registered tools and the usage counters.
  */
 export async function deleteUser(services: AdminServices, owner: Owner): Promise<Deleted> {
   const until = performance.now() + WORK_MS;
   const keys = (await services.keys?.of(owner)) ?? [];
   for (const { id } of keys) await services.keys?.revoke(id);
+  for (const kind of USER_DOCUMENTS) await retain(services.documents, { kind, ...owner }, { count: 0 });
   const { threads } = services.runs.stores;
   let [deleted, cancelled, hasMore] = [0, 0, true];
   while (hasMore && performance.now() < until) {

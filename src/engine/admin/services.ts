@@ -1,6 +1,7 @@
 // The services that this room needs. The composition root passes in the parts that other rooms own.
 
 import type { BackendPool } from "../../agent/core/backend.ts";
+import type { Documents } from "../../agent/core/documents.ts";
 import type { Owners } from "../../agent/core/owners.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Quotas } from "../quotas/index.ts";
@@ -31,6 +32,7 @@ export interface UserKeys {
 export interface AdminServices {
   readonly runs: Runs;
   readonly owners: Owners;
+  readonly documents: Documents;
   readonly quotas: Quotas;
   readonly backends: Pick<BackendPool, "erase">;
   /** Absent if users have no API keys. */

@@ -56,6 +56,8 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "GET /threads/:thread_id/usage": "read",
 
   "GET /runs": "read",
+  "POST /runs": "run",
+  "POST /runs/batch": "run",
   "POST /threads/:thread_id/runs": "run",
   "GET /threads/:thread_id/runs": "read",
   "GET /threads/:thread_id/runs/:run_id": "read",
@@ -175,6 +177,7 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "POST /langgraph/runs": "run",
   "POST /langgraph/runs/stream": "run",
   "POST /langgraph/runs/wait": "run",
+  "POST /langgraph/runs/batch": "run",
   "POST /langgraph/runs/cancel": "run",
   // The wire itself requires `run` for messages that change something.
   "POST /mcp": "read",

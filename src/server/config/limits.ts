@@ -44,6 +44,9 @@ export const Limits = z.strictObject({
     .describe(
       "Maximum bytes of the messages of a thread, as JSON. A run that reaches it ends with `limit_exceeded`.",
     ),
+  temporary_threads: count
+    .default(10_000)
+    .describe("Maximum threads of one user that the server deletes after their runs. One more gets 429."),
   streams: count.default(10_000).describe("Maximum open event streams of this process."),
   unread_bytes: count
     .default(256 * MIB)

@@ -85,6 +85,9 @@ const Retention = z.strictObject({
   interrupted_threads: Lifetime.prefault("24h").describe(
     "Time without use after which an interrupted thread is deleted; never shorter than `threads`.",
   ),
+  temporary_threads: Interval.prefault("5m").describe(
+    "Time after the end of a run with `keep_thread: false` to keep its thread, for clients that have not read it yet.",
+  ),
   events: Lifetime.prefault("24h").describe("Time after the end of a run to keep its events."),
   sweep: Interval.prefault("5m").describe("Interval between two deletions of expired data."),
   memory_bytes: count

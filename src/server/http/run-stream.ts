@@ -26,6 +26,8 @@ export interface RunReplyOptions {
   readonly background: boolean;
   /** Action on the run if the client disconnects before the run ends. */
   readonly on_disconnect: "continue" | "cancel";
+  /** Called once the client has read the whole answer, unless it was `background`. Never throws. */
+  readonly onRead?: () => Promise<void>;
 }
 
 /**
@@ -34,7 +36,7 @@ export interface RunReplyOptions {
  */
 export async function replyWithRun(
   { runs, streams, access, unreadAnswers, stores: { events } }: RouteServices,
-  { owner, background, on_disconnect }: RunReplyOptions,
+  { owner, background, on_disconnect, onRead }: RunReplyOptions,
   { request, reply, json }: { request: FastifyRequest; reply: FastifyReply; json: FinishedJson },
   start: (stream: string | undefined) => Promise<RunRecord>,
 ) {
@@ -53,11 +55,13 @@ export async function replyWithRun(
     const over = credentialsEnd(access.credentials, reply);
     const ended = await finishedRun(runs.stores, key, { reply, closing: streams.closing, over }, onLeft);
     const parts = finishedParts(owner.tenant, ended, json);
+    if (onRead) reply.raw.once("finish", () => void onRead());
     return jsonOf(reply, await payloadOf(parts, () => unreadAnswers.open(reply), ended.bytes));
   }
   const after = await resumeAt(events, owner, run, lastEventId(request));
   if (after === undefined) return reply.code(204).send(null);
-  if ((await place.send(runFrames(runs.stores, key, after), "comment")) === "left") await onLeft();
+  const frames = runFrames(runs.stores, key, after);
+  if ((await place.send(onRead ? toTheirEnd(frames, onRead) : frames, "comment")) === "left") await onLeft();
   return undefined;
 }
 
@@ -152,6 +156,14 @@ export function runFrames({ events }: Pick<Stores, "events">, key: RunKey, after
         cursor = { seq: await events.seen(key, cursor) };
       }
     }
+  };
+}
+
+/** Calls `onEnd`, which never throws, once the client has taken the last frame. */
+export function toTheirEnd(frames: Frames, onEnd: () => Promise<void>): Frames {
+  return async function* (signal) {
+    yield* frames(signal);
+    if (!signal.aborted) await onEnd();
   };
 }
 

@@ -142,6 +142,42 @@ export const StartRunBody = z
   .meta({ id: "StartRun" });
 export type StartRunBody = z.infer<typeof StartRunBody>;
 
+/** A run that names no thread: there is nothing to continue, to replace or to wait for. */
+const NewThreadRun = z
+  .strictObject(StartRunBody.shape)
+  .omit({ continue: true, replaces: true, on_busy: true })
+  .extend({
+    agent: StartRunBody.shape.agent.describe("Default: the first configured agent."),
+    keep_thread: z
+      .boolean()
+      .default(true)
+      .describe(
+        "Whether the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`.",
+      ),
+  });
+const hasInput = ({
+  input,
+  messages,
+  calls,
+}: Pick<z.infer<typeof NewThreadRun>, "input" | "messages" | "calls">) =>
+  countOf([input, messages]) === 1 || (calls !== undefined && countOf([input, messages]) === 0);
+const INPUT_FAULT = { error: "give one of `input` and `messages`, or `calls`" };
+
+export const NewThreadRunBody = NewThreadRun.refine(hasInput, INPUT_FAULT).meta({
+  id: "StartRunOnNewThread",
+});
+
+/** Most runs of a batch. */
+export const MAX_BATCH = 100;
+export const RunBatchBody = z
+  .strictObject({
+    runs: boundedList(
+      NewThreadRun.omit({ on_disconnect: true, background: true }).refine(hasInput, INPUT_FAULT),
+      MAX_BATCH,
+    ).min(1),
+  })
+  .meta({ id: "RunBatch" });
+
 export const ResumeBody = z
   .strictObject({
     answers: boundedList(Answer, 64).min(1).describe("Answers to some or all open interrupts."),
@@ -150,6 +186,12 @@ export const ResumeBody = z
     background: StartRunBody.shape.background,
   })
   .meta({ id: "ResumeRun" });
+
+export const RunStream = z
+  .string()
+  .describe(
+    "Server-Sent Events with `id`, `event` and a StreamEvent as `data`. The last event is `credentials_ended` if the credentials end before the stream.",
+  );
 
 export const Phase = z
   .object({

@@ -23,6 +23,7 @@ import { branchRoutes } from "./routes/branches.ts";
 import { eventRoutes, threadEventRoutes } from "./routes/events.ts";
 import { feedbackRoutes } from "./routes/feedback.ts";
 import { interruptRoutes } from "./routes/interrupts.ts";
+import { newThreadRunRoutes } from "./routes/new-thread-runs.ts";
 import {
   docsRoutes,
   healthRoutes,
@@ -57,6 +58,7 @@ const ROUTES = [
   feedbackRoutes,
   threadEventRoutes,
   runRoutes,
+  newThreadRunRoutes,
   interruptRoutes,
   permissionRoutes,
   toolRoutes,

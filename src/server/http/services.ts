@@ -11,6 +11,7 @@ import type { HttpToolStore } from "../../agent/tools/http/store.ts";
 import type { AdminServices } from "../../engine/admin/services.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
+import type { TemporaryThreads } from "../../engine/temporary-threads/index.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { ApiKeyStore } from "../auth/api-keys.ts";
 import type { AuthConfig } from "../auth/config.ts";
@@ -38,6 +39,7 @@ export interface HttpServices {
   readonly stores: Stores;
   readonly httpTools: HttpToolStore;
   readonly runs: Runs;
+  readonly temporaryThreads: TemporaryThreads;
   readonly quotas: Quotas;
   readonly backends: BackendPool;
   readonly agents: Pick<

@@ -4,6 +4,7 @@
 import type { RouteServices } from "../../server/http/services.ts";
 import type { App } from "../../server/http/validation.ts";
 import { answerRefusals } from "../refusals.ts";
+import { batchRoutes } from "./batch.ts";
 import { ERRORS } from "./errors.ts";
 import { protocolRoutes } from "./protocol/index.ts";
 import { assistantRoutes } from "./resources/assistants.ts";
@@ -18,6 +19,7 @@ export function langgraphRoutes(app: App, services: RouteServices): void {
   threadRoutes(app, services);
   stateRoutes(app, services);
   startRoutes(app, services);
+  batchRoutes(app, services);
   runRoutes(app, services);
   protocolRoutes(app, services);
 }

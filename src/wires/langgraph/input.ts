@@ -114,6 +114,10 @@ export const RunBody = z.looseObject({
   multitask_strategy: z.enum(["reject", "interrupt", "rollback", "enqueue"]).nullish(),
   on_disconnect: z.enum(["continue", "cancel"]).nullish(),
   if_not_exists: z.enum(["create", "reject"]).nullish(),
+  on_completion: z
+    .enum(["delete", "keep", "complete", "continue"])
+    .nullish()
+    .describe("Of a run without a thread: whether its new thread stays (`keep`). Default: `delete`."),
   interrupt_before: z.unknown().optional(),
   interrupt_after: z.unknown().optional(),
   webhook: z.unknown().optional(),
@@ -135,6 +139,10 @@ export function refuseUnsupported(body: RunBody): void {
   if (goto && goto !== "__end__" && !(Array.isArray(goto) && goto.length === 0))
     throw refused("command.goto: only `__end__` is supported.");
 }
+
+/** Whether the new thread of a run without one stays. LangGraph's SDK names `keep` also `continue`. */
+export const isKept = ({ on_completion }: RunBody): boolean =>
+  on_completion === "keep" || on_completion === "continue";
 
 /** The tools that the front end executes. */
 export const clientTools = ({ config }: RunBody): ClientTool[] | undefined =>

@@ -34,7 +34,7 @@ const Stream = z
 export const streamed = { 200: { content: { "text/event-stream": { schema: Stream } } } };
 
 /** The path from which clients read the run's id, so that nothing may follow the id. */
-export const contentLocation = ({ id, thread_id }: RunRecord, isStateless?: true) =>
+export const contentLocation = ({ id, thread_id }: RunRecord, isStateless = false) =>
   isStateless ? `/runs/${id}` : `/threads/${thread_id}/runs/${id}`;
 
 export const runShape = (run: RunRecord): Run => ({

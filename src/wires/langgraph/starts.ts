@@ -2,12 +2,12 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
-import { newThreadId } from "../../agent/core/new-ids.ts";
-import { isSettled, type RunRecord } from "../../agent/core/records.ts";
-import { deleteThreadTree } from "../../engine/runs/thread-actions.ts";
+import type { RunRecord } from "../../agent/core/records.ts";
+import { type OwnThread, ownThread } from "../../engine/temporary-threads/own-thread.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { ownerOf } from "../../server/auth/guard.ts";
 import { callerOf } from "../../server/http/caller.ts";
+import { idempotencyKey, toTheirEnd } from "../../server/http/run-stream.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import type { App } from "../../server/http/validation.ts";
 import { streamRun } from "../reply.ts";
@@ -15,7 +15,7 @@ import { sendText } from "./answers.ts";
 import { type Begin, beginning } from "./begin.ts";
 import { finalValues, Values } from "./final-values.ts";
 import { cursorIn, runFrames } from "./frames.ts";
-import { RunBody } from "./input.ts";
+import { isKept, RunBody } from "./input.ts";
 import { modesIn, streamPath } from "./modes.ts";
 import { ThreadParams } from "./resources/threads.ts";
 import { contentLocation, Run, runShape, streamed } from "./runs.ts";
@@ -23,8 +23,7 @@ import { contentLocation, Run, runShape, streamed } from "./runs.ts";
 const tags = ["langgraph"];
 
 export function startRoutes(app: App, services: RouteServices): void {
-  const { stores, quotas, unreadAnswers } = services;
-  const { threads } = stores;
+  const { stores, unreadAnswers } = services;
   const params = ThreadParams;
 
   /** A run to start on a thread, which may be created for it. */
@@ -32,8 +31,8 @@ export function startRoutes(app: App, services: RouteServices): void {
     readonly owner: Owner;
     readonly threadId: string;
     readonly body: RunBody;
-    /** The thread is deleted after the response. */
-    readonly isStateless?: true;
+    /** Of a run that names no thread. */
+    readonly own?: OwnThread;
   }
   type OnThread = FastifyRequest<{ Params: z.infer<typeof ThreadParams>; Body: RunBody }>;
   const onThread = (request: OnThread): RunRequest => ({
@@ -41,12 +40,15 @@ export function startRoutes(app: App, services: RouteServices): void {
     threadId: request.params.thread_id,
     body: request.body,
   });
-  const stateless = (request: FastifyRequest<{ Body: RunBody }>): RunRequest => ({
-    owner: ownerOf(request),
-    threadId: newThreadId(),
-    body: { ...request.body, if_not_exists: "create", command: null },
-    isStateless: true,
-  });
+  const stateless = (request: FastifyRequest<{ Body: RunBody }>): RunRequest => {
+    const owner = ownerOf(request);
+    const own = ownThread(services.temporaryThreads, owner, {
+      key: idempotencyKey(request),
+      isKept: isKept(request.body),
+    });
+    const body = { ...request.body, if_not_exists: "create", command: null } as const;
+    return { owner, threadId: own.thread_id, body, own };
+  };
 
   app.post(
     "/threads/:thread_id/runs/stream",
@@ -109,7 +111,8 @@ export function startRoutes(app: App, services: RouteServices): void {
     {
       schema: {
         summary: "Start a run on a new thread",
-        description: "Keeps the new thread, which the run names.",
+        description:
+          "The run names the new thread, which is deleted after the run unless `on_completion` is `keep`.",
         tags,
         body: RunBody,
         response: { 200: Run },
@@ -118,55 +121,50 @@ export function startRoutes(app: App, services: RouteServices): void {
     (request, reply) => start(request, reply, stateless(request)),
   );
 
-  const begin = (request: FastifyRequest, { threadId, body }: RunRequest): Promise<Begin> =>
-    beginning(services, callerOf(request), threadId, body);
+  const begin = async (request: FastifyRequest, { threadId, body, own }: RunRequest): Promise<Begin> => {
+    const start = await beginning(services, callerOf(request), threadId, body);
+    return own ? (place) => own.begin(() => start(place)) : start;
+  };
 
   async function stream(request: FastifyRequest, reply: FastifyReply, asked: RunRequest): Promise<undefined> {
-    const { owner, body, isStateless } = asked;
+    const { owner, body, own } = asked;
     const begun = await begin(request, asked);
     const modesFor = (run: RunRecord) =>
       modesIn(
         { stream_mode: body.stream_mode ?? undefined, stream_subgraphs: body.stream_subgraphs ?? undefined },
         run,
       );
-    const run = await streamRun(services, reply, {
+    await streamRun(services, reply, {
       owner,
       start: async (place) => {
         const run = await begun(place);
-        const at = contentLocation(run, isStateless);
-        reply.header("content-location", at).header("location", streamPath(run, modesFor(run)));
+        reply.header("content-location", contentLocation(run, own !== undefined));
+        reply.header("location", streamPath(run, modesFor(run)));
         return run;
       },
-      framesOf: (run) => runFrames(stores, { owner, run, after: cursorIn(undefined, run), ...modesFor(run) }),
+      framesOf: (run) => {
+        const frames = runFrames(stores, { owner, run, after: cursorIn(undefined, run), ...modesFor(run) });
+        return own ? toTheirEnd(frames, own.wasRead) : frames;
+      },
       cancelsOnLeave: body.on_disconnect === "cancel",
     });
-    if (isStateless) await forget(owner, run);
     return undefined;
   }
 
   async function wait(request: FastifyRequest, reply: FastifyReply, asked: RunRequest): Promise<never> {
-    const { owner, body, isStateless } = asked;
+    const { owner, body, own } = asked;
     const run = await (await begin(request, asked))();
-    reply.header("content-location", contentLocation(run, isStateless));
+    reply.header("content-location", contentLocation(run, own !== undefined));
     reply.header("location", `/threads/${run.thread_id}/runs/${run.id}/join`);
     const on_disconnect = body.on_disconnect ?? "continue";
     const json = await finalValues(services, reply, { owner, run, on_disconnect });
-    if (isStateless) await forget(owner, run);
+    if (own) reply.raw.once("finish", () => void own.wasRead());
     return sendText(reply, json, unreadAnswers);
   }
 
   async function start(request: FastifyRequest, reply: FastifyReply, asked: RunRequest): Promise<Run> {
     const run = await (await begin(request, asked))();
-    reply.header("content-location", contentLocation(run, asked.isStateless));
+    reply.header("content-location", contentLocation(run, asked.own !== undefined));
     return runShape(run);
-  }
-
-  /** Deletes the thread that was created for a run, once its client has the response. */
-  async function forget(owner: Owner, { id, thread_id }: RunRecord): Promise<void> {
-    const run = await stores.runs.get(owner, thread_id, id);
-    if (!run || !isSettled(run.status)) return;
-    await deleteThreadTree({ threads, quotas }, owner, thread_id).catch((error: unknown) =>
-      app.log.warn({ err: error, thread_id }, "the thread of a stateless run was not deleted"),
-    );
   }
 }

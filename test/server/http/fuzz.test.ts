@@ -94,6 +94,7 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
     { id: 2, method: "state.get", params: {} },
   ],
   "POST /langgraph/runs": [LANGGRAPH_RUN],
+  "POST /langgraph/runs/batch": [[LANGGRAPH_RUN]],
   "POST /langgraph/runs/stream": [LANGGRAPH_RUN],
   "POST /langgraph/runs/wait": [LANGGRAPH_RUN],
   "POST /langgraph/threads": [{}, { metadata: { graph_id: "assistant" } }],

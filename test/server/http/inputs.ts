@@ -96,6 +96,8 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   ...{ multitask_strategy: "nothing", if_not_exists: "nothing", interrupt_before: "nothing" },
   ...{ interrupt_after: "nothing", webhook: "nothing", after_seconds: "nothing", wait: "nothing" },
   ...{ action: "nothing", cancel_on_disconnect: "nothing", checkpoint: "nothing", checkpoint_ns: "nothing" },
+  ...{ keep_thread: "nothing", on_completion: "nothing", onCompletion: "nothing" },
+  "POST /runs/batch runs": "nothing",
   ...{ files: "nothing", mime_type: "nothing", mimeType: "nothing", base64: "nothing", source: "nothing" },
   ...{ ids: "thread", run_ids: "run", checkpoint_id: "message", before: "message" },
   // A client chooses the ids of its messages; they are unique in a thread only.
@@ -104,6 +106,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
     "POST /langgraph/threads/{thread_id}/runs/stream id": "nothing",
     "POST /langgraph/threads/{thread_id}/runs/wait id": "nothing",
     "POST /langgraph/runs id": "nothing",
+    "POST /langgraph/runs/batch id": "nothing",
     "POST /langgraph/runs/stream id": "nothing",
     "POST /langgraph/runs/wait id": "nothing",
   },
@@ -162,6 +165,8 @@ export const BODIES: Readonly<Record<string, object>> = {
   "POST /threads/{thread_id}/title": {},
   "PATCH /agents/{name}/overrides": { hooks: { todos: false } },
   "POST /threads/{thread_id}/runs": { input: "hello" },
+  "POST /runs": { input: "hello", keep_thread: false },
+  "POST /runs/batch": { runs: [{ input: "hello", keep_thread: false }] },
   "POST /threads/{thread_id}/runs/{run_id}/cancel": {},
   "POST /threads/{thread_id}/runs/{run_id}/messages": { input: "hello" },
   "POST /threads/{thread_id}/runs/{run_id}/resume": {
@@ -205,6 +210,7 @@ export const BODIES: Readonly<Record<string, object>> = {
   "POST /langgraph/runs": LANGGRAPH_RUN,
   "POST /langgraph/runs/stream": LANGGRAPH_RUN,
   "POST /langgraph/runs/wait": LANGGRAPH_RUN,
+  "POST /langgraph/runs/batch": [LANGGRAPH_RUN],
   "POST /langgraph/threads/{thread_id}/commands": { id: 1, method: "state.get", params: {} },
   "POST /langgraph/threads/{thread_id}/stream/events": { channels: ["values", "messages", "lifecycle"] },
   "POST /langgraph/runs/cancel": { thread_id: "{thread_id}", run_ids: ["{run_ids}"] },

@@ -8,6 +8,7 @@ import { QuotaConfig } from "../../../src/engine/quotas/config.ts";
 import { createQuotas, type Quotas } from "../../../src/engine/quotas/index.ts";
 import type { QuotaStore } from "../../../src/engine/quotas/store.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
+import { createTemporaryThreads } from "../../../src/engine/temporary-threads/index.ts";
 import type { Owner } from "../../../src/protocol/ids.ts";
 import { AuthConfig } from "../../../src/server/auth/config.ts";
 import { createServer } from "../../../src/server/http/server.ts";
@@ -23,7 +24,8 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
   const { runs, agents } = managed(stores, { quotas, script });
   await runs.open();
   const backends = newPool({ dataDir: "/nonexistent" });
-  const { owners } = createMemoryStores();
+  const { owners, documents } = createMemoryStores();
+  const logger = pino({ level: "silent" });
   const server = await createServer(
     {
       stores,
@@ -32,12 +34,17 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
         quotas,
         backends,
         owners,
+        documents,
         sandboxes: async () => [],
         agents: () => [],
         forgetEngine: () => expect.fail(),
         backUp: () => expect.fail(),
       },
-      httpTools: createHttpToolStore(createMemoryStores().documents, MIB),
+      httpTools: createHttpToolStore(documents, MIB),
+      temporaryThreads: createTemporaryThreads({
+        stores: { ...stores, documents },
+        ...{ quotas, logger, keepMs: 1000, most: 1 },
+      }),
       runs,
       agents: {
         ...agents,
@@ -66,7 +73,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
       dependencies: { states: async () => [] },
       version: "0",
     },
-    pino({ level: "silent" }),
+    logger,
   );
   onTestFinished(() => server.close());
   return server.listen({ port: 0, host: "127.0.0.1" });

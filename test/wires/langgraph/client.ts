@@ -8,8 +8,8 @@ import { FILE_AGENTS } from "../agents.ts";
 export const clientFor = (url: string, defaultHeaders: Record<string, string> = {}) =>
   new Client({ apiUrl: `${url}/langgraph`, apiKey: "", defaultHeaders });
 
-export async function started(script: readonly Turn[] | Script, agents = FILE_AGENTS) {
-  const { url } = await startServer({ script, agents });
+export async function started(script: readonly Turn[] | Script, agents = FILE_AGENTS, config: object = {}) {
+  const { url } = await startServer({ script, agents, config });
   return { url, client: clientFor(url) };
 }
 

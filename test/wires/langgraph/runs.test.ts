@@ -127,6 +127,58 @@ describe("a run", () => {
     await expect.poll(() => client.threads.count()).toBe(0);
   });
 
+  test("without a thread keeps its new thread when asked to, and works in the background", async () => {
+    const { client } = await started(({ messages }) => ({ say: `${messages.length}.` }));
+    const input = said("go");
+    const kept = await client.runs.create(null, "assistant", { input, onCompletion: "continue" });
+    const values = (await client.runs.join(kept.thread_id, kept.run_id)) as unknown as Values;
+    expect(contents(values)).toEqual(["go", "1."]);
+    const left = await client.runs.create(null, "assistant", { input });
+    expect(contents((await client.runs.join(left.thread_id, left.run_id)) as unknown as Values)).toHaveLength(
+      2,
+    );
+    await client.runs.wait(null, "assistant", { input });
+    const ids = async () => (await client.threads.search()).map(({ thread_id }) => thread_id).sort();
+    await expect.poll(ids).toEqual([kept.thread_id, left.thread_id].sort());
+  });
+
+  test("without a thread, and without a reader, is deleted after a while", async () => {
+    const { client } = await started([{ say: "One." }, { say: "Two." }], undefined, {
+      retention: { temporary_threads: "0.2s" },
+    });
+    const input = said("go");
+    const kept = await client.runs.create(null, "assistant", { input, onCompletion: "continue" });
+    await client.runs.create(null, "assistant", { input });
+    const ids = async () => (await client.threads.search()).map(({ thread_id }) => thread_id);
+    await expect.poll(ids, { timeout: 10_000 }).toEqual([kept.thread_id]);
+  });
+
+  test("in a batch is started with the others, each on a thread of its own", async () => {
+    const { client } = await started(() => ({ say: "Done." }));
+    const payload = (text: string) => ({ assistantId: "assistant", input: said(text), metadata: { text } });
+    const runs = await client.runs.createBatch(["one", "two", "three"].map(payload));
+    expect(runs.map(({ metadata }) => (metadata as { text: string }).text)).toEqual(["one", "two", "three"]);
+    for (const { thread_id, run_id } of runs)
+      expect(contents((await client.runs.join(thread_id, run_id)) as unknown as Values)?.[1]).toBe("Done.");
+    const [kept] = await client.runs.createBatch([{ ...payload("kept"), onCompletion: "continue" }]);
+    expect(await client.threads.get(kept?.thread_id ?? "")).toMatchObject({ thread_id: kept?.thread_id });
+    await expect(
+      client.runs.createBatch([payload("one"), { assistantId: "unknown", input: said("two") }]),
+    ).rejects.toThrow(/There is no assistant/);
+    expect(await client.threads.count()).toBe(4);
+  });
+
+  test("in a batch that a limit refuses says so in its place", async () => {
+    const { client } = await started(() => ({ say: "Done." }), undefined, {
+      limits: { temporary_threads: 1 },
+    });
+    const payload = { assistantId: "assistant", input: said("go") };
+    expect(await client.runs.createBatch([payload, payload])).toMatchObject([
+      { status: expect.any(String) },
+      { error: "limit_exceeded", message: expect.stringContaining("keep_thread") },
+    ]);
+  });
+
   test("takes the history of a thread that has none", async () => {
     let seen: unknown;
     const { client } = await started(({ messages }) => {

@@ -3,7 +3,7 @@
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError, hasCode } from "../../../agent/core/errors.ts";
-import { type Message, systemMessage, userMessage } from "../../../agent/core/message.ts";
+import { userMessage } from "../../../agent/core/message.ts";
 import { isSettled, RunRecord } from "../../../agent/core/records.ts";
 import type { RunKey } from "../../../agent/core/stores.ts";
 import { admit } from "../../../engine/quotas/holds.ts";
@@ -11,15 +11,15 @@ import { getRun, keyOf, settledRun, steerRun } from "../../../engine/runs/contro
 import { listRuns, MAX_THREADS } from "../../../engine/runs/find.ts";
 import { currentPhase, outputOf } from "../../../engine/runs/follow.ts";
 import { SentRequest } from "../../../engine/runs/sent-requests.ts";
-import { endRun, type RunCommand, startRun } from "../../../engine/runs/start.ts";
+import { endRun, startRun } from "../../../engine/runs/start.ts";
 import { Span, Trace, traceOf } from "../../../engine/runs/trace.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import { ownerOf, sentBy } from "../../auth/guard.ts";
+import { ownerOf } from "../../auth/guard.ts";
 import { inSlices, jsonOf, objectOf, pageSender, payloadOf } from "../long-answers.ts";
+import { commandOf, refuseSystemMessages } from "../run-command.ts";
 import {
   expired,
   finishedJson,
-  idempotencyKey,
   lastEventId,
   parseThreadCursor,
   replyWithRun,
@@ -35,6 +35,7 @@ import {
   RequestParams,
   RunNow,
   RunParams,
+  RunStream,
   RunsQuery,
   StartRunBody,
   SteerBody,
@@ -43,12 +44,6 @@ import {
 } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import { type App, fittingJson } from "../validation.ts";
-
-const Stream = z
-  .string()
-  .describe(
-    "Server-Sent Events with `id`, `event` and a StreamEvent as `data`. The last event is `credentials_ended` if the credentials end before the stream.",
-  );
 
 export function runRoutes(app: App, services: RouteServices): void {
   startRoute(app, services);
@@ -74,7 +69,10 @@ function startRoute(app: App, services: RouteServices): void {
         body: StartRunBody,
         response: {
           200: {
-            content: { "text/event-stream": { schema: Stream }, "application/json": { schema: FinishedRun } },
+            content: {
+              "text/event-stream": { schema: RunStream },
+              "application/json": { schema: FinishedRun },
+            },
           },
           202: RunRecord,
           204: z.null(),
@@ -89,7 +87,7 @@ function startRoute(app: App, services: RouteServices): void {
       return replyWithRun(services, { owner, ...request.body }, { request, reply, json }, (stream) =>
         cursor
           ? rejoin(services, { owner, thread_id, run_id: parseThreadCursor(cursor).runId }, stream)
-          : startRun(services.runs, owner, { ...commandOf(thread_id, request), stream }),
+          : startRun(services.runs, owner, { ...commandOf(thread_id, request.body, request), stream }),
       );
     },
   );
@@ -159,7 +157,7 @@ function followRoutes(app: App, { runs, stores, streams }: RouteServices): void 
         tags: ["runs"],
         params: RunParams,
         querystring: EventsQuery,
-        response: { 200: { content: { "text/event-stream": { schema: Stream } } }, 204: z.null() },
+        response: { 200: { content: { "text/event-stream": { schema: RunStream } } }, 204: z.null() },
       },
     },
     async (request, reply) => {
@@ -295,42 +293,3 @@ const keyIn = (request: FastifyRequest<{ Params: z.infer<typeof RunParams> }>): 
   owner: ownerOf(request),
   ...request.params,
 });
-
-function commandOf(thread_id: string, request: FastifyRequest<{ Body: StartRunBody }>): RunCommand {
-  const { body } = request;
-  const { agent, model, temperature, max_tokens, thinking, tool_choice, metadata, on_busy, tools } = body;
-  const { output_schema } = body;
-  const settings = omitUndefined({ temperature, max_tokens, thinking, tool_choice });
-  return {
-    thread_id,
-    request: {
-      input: inputOf(body),
-      settings,
-      ...omitUndefined({ model, output_schema, tools, ...sentBy(request) }),
-    },
-    metadata,
-    on_busy,
-    ...omitUndefined({
-      agent,
-      calls: body.calls,
-      continues: body.continue,
-      rewind_to: body.replaces,
-      idempotency_key: idempotencyKey(request),
-    }),
-  };
-}
-
-/** Throws `invalid_request` if the server refuses system messages and there is one. */
-function refuseSystemMessages({ messages = [] }: StartRunBody): void {
-  const at = messages.findIndex(({ role }) => role === "system");
-  if (at === -1) return;
-  const message = `messages[${at}].role: this server accepts no \`system\` messages from users. Use \`user\`.`;
-  throw new AppError("invalid_request", message);
-}
-
-function inputOf({ input, messages = [] }: StartRunBody): Message[] {
-  if (input !== undefined) return [userMessage(input)];
-  return messages.map(({ role, content }) =>
-    role === "system" ? systemMessage(content) : userMessage(content),
-  );
-}

@@ -107,7 +107,7 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
       const id = newest?.items[0]?.id;
       if (id === undefined) return undefined;
       return (signal, { onStarted }) => {
-        onStarted?.(id);
+        onStarted?.(id, thread);
         return client.runs.events(thread, id, {}, signal);
       };
     }

@@ -1,0 +1,44 @@
+// The thread of a run that names none.
+
+import { newThreadId } from "../../agent/core/new-ids.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { TemporaryThreads } from "./index.ts";
+import { keyedThreadId } from "./rules.ts";
+
+export interface OwnThread {
+  readonly thread_id: string;
+  /** Accepts the run of the thread. Throws what `accept` and `TemporaryThreads.announce` throw. */
+  begin<T>(accept: () => Promise<T>): Promise<T>;
+  /** To be called when the client has read the whole answer. Never throws. */
+  wasRead(): Promise<void>;
+}
+
+export interface OwnThreadOptions {
+  /** The idempotency key of the request. The same key finds the same thread, and so the same run. */
+  readonly key: string | undefined;
+  /** False: the thread is deleted after its run. */
+  readonly isKept: boolean;
+}
+
+export function ownThread(
+  temporaryThreads: Pick<TemporaryThreads, "announce" | "withdraw" | "wasRead">,
+  owner: Owner,
+  { key, isKept }: OwnThreadOptions,
+): OwnThread {
+  const thread_id = key === undefined ? newThreadId() : keyedThreadId(key, isKept);
+  if (isKept) return { thread_id, begin: (accept) => accept(), async wasRead() {} };
+  return {
+    thread_id,
+    async begin(accept) {
+      await temporaryThreads.announce(owner, thread_id, key !== undefined);
+      try {
+        return await accept();
+      } catch (error) {
+        // Another request with the same key may be accepted.
+        if (key === undefined) await temporaryThreads.withdraw(owner, thread_id);
+        throw error;
+      }
+    },
+    wasRead: () => temporaryThreads.wasRead(owner, thread_id),
+  };
+}

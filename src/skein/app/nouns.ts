@@ -1,0 +1,39 @@
+// What the server keeps besides threads and agents: a function for each noun, which opens it.
+
+import type { Quotas } from "../../engine/quotas/index.ts";
+import type { Runs } from "../../engine/runs/executor.ts";
+import type { AllStores } from "../../engine/stores/all-stores.ts";
+import { createTemporaryThreads } from "../../engine/temporary-threads/index.ts";
+import type { Logger } from "../../lib/logger.ts";
+import type { ServerConfig } from "../../server/config/server.ts";
+
+export interface NounParts {
+  readonly stores: AllStores;
+  readonly quotas: Quotas;
+  readonly runs: Runs;
+  readonly logger: Logger;
+}
+
+export type Nouns = ReturnType<typeof openNouns>;
+
+/** `closers` end them, in reverse order. */
+export function openNouns(config: ServerConfig, parts: NounParts, closers: (() => Promise<void>)[]) {
+  const temporaryThreads = temporaryThreadsOf(config, parts);
+  const workers = [temporaryThreads];
+  closers.push(...workers.map((worker) => () => worker.close()));
+  return {
+    /** What routes work on. */
+    services: { temporaryThreads },
+    /** Begins to work on what is due. */
+    open() {
+      for (const worker of workers) worker.open();
+    },
+  };
+}
+
+const temporaryThreadsOf = ({ retention, limits }: ServerConfig, { stores, quotas, logger }: NounParts) =>
+  createTemporaryThreads({
+    ...{ stores, quotas, logger },
+    keepMs: retention.temporary_threads,
+    most: limits.temporary_threads,
+  });

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import {
+  keyedThreadId,
+  nextStep,
+  QUESTIONS_MS,
+  type TemporaryThread,
+} from "../../../src/engine/temporary-threads/rules.ts";
+import { Id } from "../../../src/protocol/ids.ts";
+
+const NOW = Date.parse("2026-11-28T12:00:00Z");
+const MINUTE = 60_000;
+const KEEP = 5 * MINUTE;
+const temporary: TemporaryThread = { since: NOW - MINUTE, is_keyed: false, state: "live" };
+const endedAt = (ms: number) => ({ ended_at: new Date(ms).toISOString() });
+const step = (status: Parameters<typeof nextStep>[0]["status"], ended?: number, since = temporary.since) =>
+  nextStep(
+    { temporary: { ...temporary, since }, status, newest: ended === undefined ? {} : endedAt(ended) },
+    KEEP,
+    NOW,
+  );
+
+test("a thread goes when its readers have had their time since the end of its last run", () => {
+  expect(step("idle", NOW - KEEP)).toEqual({ as: "delete" });
+  expect(step("error", NOW - KEEP)).toEqual({ as: "delete" });
+  expect(step("idle", NOW - KEEP + 1)).toEqual({ as: "wait", until: NOW + 1 });
+});
+
+test("a thread at work, or with questions, is looked at again, more often when it is kept for a short time", () => {
+  expect(step("busy")).toEqual({ as: "wait", until: NOW + 30_000 });
+  expect(step("interrupted", NOW - KEEP)).toEqual({ as: "wait", until: NOW + KEEP });
+  expect(nextStep({ temporary, status: "busy", newest: {} }, 10, NOW)).toEqual({
+    as: "wait",
+    until: NOW + 1_000,
+  });
+});
+
+test("open questions wait for a day, and no longer", () => {
+  expect(step("interrupted", NOW - QUESTIONS_MS + 1)).toEqual({ as: "wait", until: NOW + 1 });
+  expect(step("interrupted", NOW - QUESTIONS_MS)).toEqual({ as: "delete" });
+});
+
+test("an end in the future, by another clock, keeps a thread no longer than one that ends now", () => {
+  expect(step("idle", NOW + 365 * 24 * 60 * MINUTE)).toEqual({ as: "wait", until: NOW + KEEP });
+});
+
+test("a thread that does not exist yet is looked at once more, and then forgotten", () => {
+  expect(step(undefined)).toEqual({ as: "wait", until: NOW + 9 * MINUTE });
+  expect(step(undefined, undefined, NOW - 10 * MINUTE)).toEqual({ as: "forget" });
+});
+
+test("a key has a thread of its own, and another one for runs that are kept", () => {
+  const ids = ["a", "b"].flatMap((key) => [keyedThreadId(key, true), keyedThreadId(key, false)]);
+  expect(new Set(ids).size).toBe(4);
+  expect(keyedThreadId("a", true)).toBe(ids[0]);
+  for (const id of ids) expect(Id.safeParse(id).success).toBe(true);
+});
