@@ -227,3 +227,27 @@ test("a thread that a server leaves behind is deleted by the next one", async ()
   });
   await expect.poll(other.ids, { timeout: 20_000 }).toEqual([kept.thread_id]);
 });
+
+test("nothing about temporary threads outlives their user", async () => {
+  const { url } = await startServer({
+    script: () => ({ say: "Hello." }),
+    config: {
+      auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
+      retention: { temporary_threads: "0.1s" },
+    },
+  });
+  const as = (scopes: string, user = "ada") => ({
+    ...{ "x-skein-tenant": "acme", "x-skein-user": user, "x-skein-scopes": scopes },
+  });
+  const ada = { ...as("read,run"), ...WHOLE, "idempotency-key": "k1" };
+  const ask = () => postJson(`${url}/runs`, { input: "hello", keep_thread: false }, ada);
+  expect((await ask()).status).toBe(200);
+  await expect.poll(() => threadsOf(url, ada), { timeout: 10_000 }).toEqual([]);
+  expect((await ask()).status).toBe(410);
+  const deleting = await fetch(`${url}/admin/tenants/acme/users/ada`, {
+    method: "DELETE",
+    headers: as("admin", "root"),
+  });
+  expect(await deleting.json()).toMatchObject({ complete: true });
+  expect((await ask()).status).toBe(200);
+});
