@@ -44,6 +44,7 @@ async function contract(): Promise<Document> {
     limits: { requestMs: 60_000 },
     stores: {},
     agents: {},
+    webhooks: {},
     page: true,
     wires: WireName.options,
   } as unknown as HttpServices;

@@ -21,11 +21,9 @@ import { createQuotas } from "./engine/quotas/index.ts";
 import { createDeliveries } from "./engine/runs/deliveries.ts";
 import { createEngine } from "./engine/runs/index.ts";
 import { logRecorder } from "./engine/runs/logging.ts";
-import { notificationStore } from "./engine/runs/notification-store.ts";
 import { allRecorders } from "./engine/runs/recorders.ts";
 import { createSentRequests } from "./engine/runs/sent-requests.ts";
 import type { StartingKeys } from "./engine/runs/services.ts";
-import { InterruptWebhook } from "./engine/runs/webhook.ts";
 import type { AllStores } from "./engine/stores/all-stores.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
 import { within } from "./lib/hosts.ts";
@@ -57,7 +55,7 @@ import {
   openTraces,
   type Reload,
 } from "./skein/app/metrics.ts";
-import { type Nouns, openNouns } from "./skein/app/nouns.ts";
+import { type Nouns, openNouns, openWebhooks } from "./skein/app/nouns.ts";
 import { reloadAgents } from "./skein/app/reload.ts";
 import { requireFiles, restorationOf } from "./skein/app/restore.ts";
 import { loadServerPlugins, refuseAgentParts } from "./skein/app/server-plugins.ts";
@@ -136,10 +134,8 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
     ...openPool(options, { ...described, ...kept }, closers),
   };
   const { agents, pool, metrics, stores, tools, own, backends } = parts;
-  const webhook = webhookOf(options, parts);
-  closers.push(async () => webhook?.close());
   let ownAddress: string | undefined;
-  const runs = await engineOf(options, parts, webhook, () => ownAddress);
+  const runs = await engineOf(options, parts, () => ownAddress);
   const nouns = openNouns(config, { ...parts, runs, logger }, closers);
   const dependencies = createDependencies(
     [
@@ -158,8 +154,8 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   const listen = async () => {
     const address = siblings ? await siblings.listen(server) : await listenOn(server, config.listen);
     ownAddress = address;
+    await parts.webhooks.open();
     await runs.open();
-    webhook?.open();
     nouns.open();
     warmUp.begin();
     pool.begin(agents.list().flatMap(({ backend }) => backend ?? []));
@@ -242,10 +238,13 @@ async function openKept(
   const traces = await openTraces(env, config.traces, { metrics, logger });
   closers.push(async () => traces?.close());
   for (const warning of stores.warnings ?? []) logger.warn(warning);
-  const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config), logger });
+  const webhooks = openWebhooks(config, stores, { logger, metrics });
+  closers.push(() => webhooks.close());
+  const { onNear } = webhooks;
+  const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config), logger, onNear });
   const counted = countedDocuments(stores.documents, quotas, new Set(["tools"]));
   const httpTools = createHttpToolStore(counted, config.http_tools.bytes);
-  return { stores, metrics, traces, quotas, httpTools };
+  return { stores, metrics, traces, quotas, httpTools, webhooks };
 }
 
 function openPool(
@@ -259,17 +258,9 @@ function openPool(
   return { pool, backends: agents?.withOwn(pool) ?? pool };
 }
 
-function webhookOf({ config, logger }: AppOptions, { stores, metrics }: Parts): InterruptWebhook | undefined {
-  const { url, secret } = config.interrupts.webhook;
-  const onOutcome = (outcome: string) => metrics?.webhooks.inc({ outcome });
-  const kept = stores.isDurable ? { kept: notificationStore(stores.documents, stores) } : {};
-  return url && secret ? new InterruptWebhook({ url, secret, ...kept, onOutcome }, logger) : undefined;
-}
-
 async function engineOf(
   { config, logger }: AppOptions,
-  { own, agents, backends, stores, metrics, traces, quotas, httpTools, credentials }: Parts,
-  webhook: InterruptWebhook | undefined,
+  { own, agents, backends, stores, metrics, traces, quotas, httpTools, webhooks, credentials }: Parts,
   ownAddress: () => string | undefined,
 ) {
   const ofLog = logger.level === "debug" || logger.level === "trace" ? [logRecorder(logger)] : [];
@@ -298,12 +289,7 @@ async function engineOf(
     onDelivered: (outcome) => metrics?.deferredResults.inc({ outcome }),
     recorder: allRecorders([...ofLog, ...ofPlugins], logger),
     tasks: own.plugins.find(({ plugin }) => plugin.tasks)?.plugin.tasks,
-    ...(webhook
-      ? {
-          beforeInterrupted: (run) => webhook.prepare(run),
-          onInterrupted: (run) => webhook.notify(run),
-        }
-      : {}),
+    beforeEnd: webhooks.beforeEnd,
   });
 }
 
@@ -313,19 +299,20 @@ async function serverOf(
   { runs, dependencies, nouns }: Pick<Observed, "runs" | "dependencies"> & { readonly nouns: Nouns },
   closers: Closers,
 ): Promise<HttpServer> {
-  const { own, agents, backends, stores, metrics, quotas, httpTools, apiKeys } = parts;
+  const { own, agents, backends, stores, metrics, quotas, httpTools, webhooks, apiKeys } = parts;
   const { warn_after } = config.event_loop;
   const eventLoop = warn_after > 0 ? watchEventLoop(warn_after, logger, true) : undefined;
   closers.push(async () => eventLoop?.close());
   return createServer(
     {
-      ...{ stores, runs, backends, agents, quotas, httpTools, dependencies, metrics },
+      ...{ stores, runs, backends, agents, quotas, httpTools, webhooks, dependencies, metrics },
       ...nouns.services,
       apiKeys: apiKeys?.keys,
       admin: {
         ...{ runs, quotas, backends },
         owners: stores.owners,
         documents: stores.documents,
+        records: [{ type: "webhook", ...webhooks.records }],
         keys: apiKeys && userKeys(apiKeys.keys),
         sandboxes: createLedger(stores.documents).list,
         agents: () => agents.list(),

@@ -39,9 +39,8 @@ const SHORT_JSON: Readonly<Record<string, readonly string[]>> = {
     ...["engine/runs/subagent-places.ts", "wires/refusals.ts", "wires/mcp/protocol.ts"],
   ],
   "it is one record": [
-    ...["engine/runs/deliveries.ts", "engine/runs/notification-store.ts", "engine/runs/sent-requests.ts"],
-    "engine/temporary-threads/index.ts",
-    ...["engine/runs/webhook.ts", "server/http/routes"],
+    ...["engine/runs/deliveries.ts", "engine/runs/sent-requests.ts", "engine/webhooks"],
+    ...["engine/temporary-threads/index.ts", "server/http/routes"],
   ],
   "it is one message, or a call's arguments": [
     ...["engine/runs/align.ts", "engine/runs/branches.ts", "engine/runs/given-calls.ts"],

@@ -1171,6 +1171,87 @@ export type TriedTool = {
   duration_ms: number;
 };
 
+export type WebhookDelivery = {
+  /** The header `webhook-id`, the same in every attempt. */
+  id: string;
+  webhook_id: string;
+  /** The event, such as `run.ended`. */
+  type: string;
+  /** `failed`: the server has given up. Send it again with `POST …/send`. */
+  status: "pending" | "delivered" | "failed";
+  thread_id?: string | undefined;
+  run_id?: string | undefined;
+  agent?: string | undefined;
+  attempts: number;
+  created_at: string;
+  last_attempt_at?: string | undefined;
+  next_attempt_at?: string | undefined;
+  /** Status of the receiver's last answer. */
+  http_status?: number | undefined;
+  /** Reason why the last attempt failed. */
+  error?: string | undefined;
+};
+
+export type Webhook = {
+  /** Address without its query. */
+  url: string;
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. */
+  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused">;
+  /** Names of agents. Events of other agents are not sent. Default: all agents. */
+  agents?: string[] | undefined;
+  /** Sends an event of a thread only after the event before it was delivered or given up. */
+  ordered: boolean;
+  /** Sends nothing while true. */
+  paused: boolean;
+  id: string;
+  /** Time of the first failure after which no delivery succeeded. */
+  failing_since?: string | undefined;
+  /** Present after the server disabled the webhook, because every delivery of a day failed. `PUT` enables it again. */
+  disabled?: {
+    at: string;
+    reason: string;
+  } | undefined;
+  created_at: string;
+  updated_at: string;
+  /** Time until which deliveries also have the signature of the secret before the last rotation. */
+  previous_secret_until?: string | undefined;
+};
+
+export type WebhookWithSecret = {
+  /** Address without its query. */
+  url: string;
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. */
+  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused">;
+  /** Names of agents. Events of other agents are not sent. Default: all agents. */
+  agents?: string[] | undefined;
+  /** Sends an event of a thread only after the event before it was delivered or given up. */
+  ordered: boolean;
+  /** Sends nothing while true. */
+  paused: boolean;
+  id: string;
+  /** Time of the first failure after which no delivery succeeded. */
+  failing_since?: string | undefined;
+  /** Present after the server disabled the webhook, because every delivery of a day failed. `PUT` enables it again. */
+  disabled?: {
+    at: string;
+    reason: string;
+  } | undefined;
+  created_at: string;
+  updated_at: string;
+  /** Time until which deliveries also have the signature of the secret before the last rotation. */
+  previous_secret_until?: string | undefined;
+  /** Secret to verify signatures with. Present only in the response that creates it. */
+  secret?: string | undefined;
+};
+
+export type WebhookTest = {
+  delivered: boolean;
+  /** Status of the receiver's answer. */
+  http_status?: number | undefined;
+  /** Present only if the sample was not delivered. */
+  error?: string | undefined;
+};
+
 export type UserRun = {
   id: string;
   thread_id: string;
@@ -1436,6 +1517,34 @@ export type HttpToolChange = {
 
 /** `{result}` or `{error}`, as in the response to a call. */
 export type ToolResult = Record<string, unknown>;
+
+export type WebhookSpec = {
+  /** Address that receives each event as a POST request. */
+  url: string;
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. */
+  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused">;
+  /** Names of agents. Events of other agents are not sent. Default: all agents. */
+  agents?: string[] | undefined;
+  /** Sends an event of a thread only after the event before it was delivered or given up. Default: `false`. */
+  ordered?: boolean | undefined;
+  /** Sends nothing while true. Default: `false`. */
+  paused?: boolean | undefined;
+};
+
+export type NewWebhook = {
+  /** Address that receives each event as a POST request. */
+  url: string;
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. */
+  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused">;
+  /** Names of agents. Events of other agents are not sent. Default: all agents. */
+  agents?: string[] | undefined;
+  /** Sends an event of a thread only after the event before it was delivered or given up. Default: `false`. */
+  ordered?: boolean | undefined;
+  /** Sends nothing while true. Default: `false`. */
+  paused?: boolean | undefined;
+  /** Default: the server makes an id. */
+  id?: string | undefined;
+};
 
 /** By method and path: the types of the request and the response. */
 export interface Operations {
@@ -1916,6 +2025,119 @@ export interface Operations {
     path: { token: string };
     body: ToolResult;
     answer: void;
+  };
+  /** Create a webhook. */
+  "POST /webhooks": {
+    body: NewWebhook;
+    answer: WebhookWithSecret;
+  };
+  /** List webhooks, by id. */
+  "GET /webhooks": {
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    answer: {
+      items: Webhook[];
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Create or replace a webhook. */
+  "PUT /webhooks/{webhook_id}": {
+    path: { webhook_id: string };
+    body: WebhookSpec;
+    answer: WebhookWithSecret;
+  };
+  /** Delete a webhook and its deliveries. */
+  "DELETE /webhooks/{webhook_id}": {
+    path: { webhook_id: string };
+    answer: void;
+  };
+  /** Get a webhook. */
+  "GET /webhooks/{webhook_id}": {
+    path: { webhook_id: string };
+    answer: Webhook;
+  };
+  /** Give a webhook a new secret. */
+  "POST /webhooks/{webhook_id}/rotate": {
+    path: { webhook_id: string };
+    answer: WebhookWithSecret;
+  };
+  /** Send a webhook a sample. */
+  "POST /webhooks/{webhook_id}/test": {
+    path: { webhook_id: string };
+    answer: WebhookTest;
+  };
+  /** List the deliveries of a webhook, newest first. */
+  "GET /webhooks/{webhook_id}/deliveries": {
+    path: { webhook_id: string };
+    query: { limit?: number | undefined; cursor?: string | undefined; status?: "pending" | "delivered" | "failed" | undefined };
+    answer: {
+      items: WebhookDelivery[];
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Send a delivery again. */
+  "POST /webhooks/{webhook_id}/deliveries/{delivery_id}/send": {
+    path: { webhook_id: string; delivery_id: string };
+    answer: WebhookDelivery;
+  };
+  /** Create a webhook. */
+  "POST /admin/webhooks": {
+    query: { tenant?: string | undefined };
+    body: NewWebhook;
+    answer: WebhookWithSecret;
+  };
+  /** List webhooks, by id. */
+  "GET /admin/webhooks": {
+    query: { limit?: number | undefined; cursor?: string | undefined; tenant?: string | undefined };
+    answer: {
+      items: Webhook[];
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Create or replace a webhook. */
+  "PUT /admin/webhooks/{webhook_id}": {
+    path: { webhook_id: string };
+    query: { tenant?: string | undefined };
+    body: WebhookSpec;
+    answer: WebhookWithSecret;
+  };
+  /** Delete a webhook and its deliveries. */
+  "DELETE /admin/webhooks/{webhook_id}": {
+    path: { webhook_id: string };
+    query: { tenant?: string | undefined };
+    answer: void;
+  };
+  /** Get a webhook. */
+  "GET /admin/webhooks/{webhook_id}": {
+    path: { webhook_id: string };
+    query: { tenant?: string | undefined };
+    answer: Webhook;
+  };
+  /** Give a webhook a new secret. */
+  "POST /admin/webhooks/{webhook_id}/rotate": {
+    path: { webhook_id: string };
+    query: { tenant?: string | undefined };
+    answer: WebhookWithSecret;
+  };
+  /** Send a webhook a sample. */
+  "POST /admin/webhooks/{webhook_id}/test": {
+    path: { webhook_id: string };
+    query: { tenant?: string | undefined };
+    answer: WebhookTest;
+  };
+  /** List the deliveries of a webhook, newest first. */
+  "GET /admin/webhooks/{webhook_id}/deliveries": {
+    path: { webhook_id: string };
+    query: { limit?: number | undefined; cursor?: string | undefined; status?: "pending" | "delivered" | "failed" | undefined; tenant?: string | undefined };
+    answer: {
+      items: WebhookDelivery[];
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Send a delivery again. */
+  "POST /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/send": {
+    path: { webhook_id: string; delivery_id: string };
+    query: { tenant?: string | undefined };
+    answer: WebhookDelivery;
   };
   /** Get the status of the user's backend; starts nothing. */
   "GET /backend": {

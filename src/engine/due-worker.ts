@@ -19,6 +19,8 @@ export interface DueWork {
   readonly leaseMs: number;
   /** Maximum milliseconds between the time at which a document becomes due and its claim, if a place is free. */
   readonly everyMs: number;
+  /** As for `claimDue`. Leave it out for documents that may be due at any time. */
+  readonly aheadMs?: number;
   /** Maximum number of documents that this process works on at once. Others wait in the store, with tenants in turn. */
   readonly atOnce: number;
 }
@@ -37,7 +39,7 @@ const COMPLAIN_MS = 60_000;
 
 /** The caller opens and closes it. */
 export function createDueWorker(documents: Documents, due: DueWork, logger: Logger): DueWorker {
-  const { kind, leaseMs, everyMs, atOnce } = due;
+  const { kind, leaseMs, everyMs, atOnce, aheadMs } = due;
   const closing = new AbortController();
   const active = new Set<Promise<void>>();
   let timer: NodeJS.Timeout | undefined;
@@ -51,7 +53,7 @@ export function createDueWorker(documents: Documents, due: DueWork, logger: Logg
   const claim = async (): Promise<boolean> => {
     const limit = Math.min(atOnce - active.size, MAX_PICKED);
     if (limit <= 0 || closing.signal.aborted) return false;
-    const claims = await claimDue(documents, kind, { limit, leaseMs });
+    const claims = await claimDue(documents, kind, { limit, leaseMs, aheadMs });
     for (const each of claims) begin(each);
     return claims.length === limit;
   };

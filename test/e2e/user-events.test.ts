@@ -16,6 +16,7 @@ import { createTemporaryThreads } from "../../src/engine/temporary-threads/index
 import { AuthConfig } from "../../src/server/auth/config.ts";
 import { createServer } from "../../src/server/http/server.ts";
 import { ENDLESS_CREDENTIALS } from "../support/credentials.ts";
+import { NO_NOUNS } from "../support/nouns.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
 
@@ -267,11 +268,13 @@ async function bareServer() {
     {
       ...{ stores, runs, backends, agents, access, limits, quotas, version: "0" },
       temporaryThreads: createTemporaryThreads({ stores, quotas, logger, keepMs: 1000, most: 1 }),
+      ...NO_NOUNS,
       httpTools: createHttpToolStore(stores.documents, MIB),
       admin: {
         runs,
         quotas,
         backends,
+        records: [],
         owners: stores.owners,
         documents: stores.documents,
         sandboxes: async () => [],

@@ -40,6 +40,8 @@ export async function deleteUser(services: AdminServices, owner: Owner): Promise
   const keys = (await services.keys?.of(owner)) ?? [];
   for (const { id } of keys) await services.keys?.revoke(id);
   for (const kind of USER_DOCUMENTS) await retain(services.documents, { kind, ...owner }, { count: 0 });
+  let records = 0;
+  for (const each of services.records) records += await each.deleteAll(owner);
   const { threads } = services.runs.stores;
   let [deleted, cancelled, hasMore] = [0, 0, true];
   while (hasMore && performance.now() < until) {
@@ -56,7 +58,7 @@ export async function deleteUser(services: AdminServices, owner: Owner): Promise
     if (progress === 0) break;
   }
   const rest = {
-    items: await deleteItems(services, owner),
+    items: records + (await deleteItems(services, owner)),
     workspaces: await services.backends.erase(owner),
   };
   if (!hasMore) for (const { id } of keys) await services.keys?.remove(id);

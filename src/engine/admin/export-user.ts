@@ -42,6 +42,11 @@ async function* linesOf(services: AdminServices, owner: Owner): AsyncGenerator<s
   for (const shelf of await shelvesOf(services, owner))
     for (const item of await items.list(shelf))
       yield line("item", { kind: shelf.kind, ...shelf.of, ...item });
+  for (const { type, list: listRecords } of services.records)
+    for await (const record of each((cursor) =>
+      listRecords(owner, { limit: PAGE, ...omitUndefined({ cursor }) }),
+    ))
+      yield line(type, record);
   for (const key of (await services.keys?.of(owner)) ?? []) yield line("key", key);
   const { usage } = await services.quotas.report(owner, USAGE_DAYS);
   for (const row of usage) yield line("usage", row);

@@ -3,6 +3,7 @@
 import type { BackendPool } from "../../agent/core/backend.ts";
 import type { Documents } from "../../agent/core/documents.ts";
 import type { Owners } from "../../agent/core/owners.ts";
+import type { Page } from "../../agent/core/stores.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { Runs } from "../runs/executor.ts";
@@ -29,7 +30,21 @@ export interface UserKeys {
   remove(id: string): Promise<unknown>;
 }
 
+/** What users have besides threads, such as schedules. */
+export interface UserRecords {
+  /** The type of their lines in an export. */
+  readonly type: string;
+  /** A page of a user's records. */
+  list(
+    owner: Owner,
+    page: { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<Page<object>>;
+  /** Deletes all records of a user. Returns how many. */
+  deleteAll(owner: Owner): Promise<number>;
+}
+
 export interface AdminServices {
+  readonly records: readonly UserRecords[];
   readonly runs: Runs;
   readonly owners: Owners;
   readonly documents: Documents;

@@ -14,6 +14,7 @@ import type { LimitName, Price, QuotaConfig } from "./config.ts";
 import { type ExpectedRun, expectedCalls } from "./expected-calls.ts";
 import { budgetStates, LIMIT_OF, type LimitState, limitStates, type ReportedLimit } from "./limit-states.ts";
 import { amountOf } from "./money.ts";
+import { type BudgetState, onceAPeriod } from "./near.ts";
 import { nearlyUsed, refusal } from "./refusals.ts";
 import { KeptReservations, RESERVED_MS } from "./reservations.ts";
 import {
@@ -84,6 +85,8 @@ export interface QuotaOptions {
   readonly threadMs: number;
   /** Defaults to `SILENT`. */
   readonly logger?: Logger;
+  /** Called when a model call meets a budget most of which is used: once a budget and period in this process. Must return at once and not throw. */
+  onNear?(owner: Owner, state: BudgetState): void;
 }
 
 const HOUR = 3_600_000;
@@ -103,7 +106,7 @@ const RETRY_MS = { runs: 5_000, streams: 5_000, threads: 60_000 } as const;
 export function createQuotas(
   store: QuotaStore,
   config: QuotaConfig,
-  { threadMs, logger = SILENT }: QuotaOptions,
+  { threadMs, logger = SILENT, onNear }: QuotaOptions,
 ): Quotas {
   const most = (limit: LimitName) => ({ tenant: config.tenant[limit], user: config.user[limit] });
   const isLimited = (limit: LimitName) => SCOPES.some((level) => config[level][limit] !== undefined);
@@ -113,6 +116,7 @@ export function createQuotas(
   const threadLife = Math.min(Math.max(threadMs, KEPT_MS), CENTURY);
   const kept = new KeptReservations(store, logger);
   const calls = expectedCalls();
+  const tell = onNear && onceAPeriod(config, onNear);
   const refusedCall = (owner: Owner, run: ExpectedRun, accounts: Accounts): AppError | undefined => {
     const call = calls.of(owner, run);
     if (!call) return undefined;
@@ -206,9 +210,17 @@ export function createQuotas(
       for (let output = most, attempt = 1; ; attempt++) {
         const reservation = { id, amounts: amountsOf({ input, output }, price), ms: RESERVED_MS };
         const { isGranted, accounts } = await store.reserve(owner, reservation, config);
+        const near = nearOf(config, accounts);
+        tell?.(owner, near);
         if (isGranted) {
           kept.add(owner, id);
-          return { isGranted, id, outputLimit: output, ...softOf(config, accounts) };
+          const [first] = near;
+          return {
+            isGranted,
+            id,
+            outputLimit: output,
+            ...(first ? { soft: nearlyUsed(first, config) } : {}),
+          };
         }
         const answer = (among: "spent" | "reserved") => answerLeft(config, accounts, { input, price, among });
         const left = Math.min(answer("spent"), most);
@@ -310,10 +322,10 @@ function tooLittle(state: LimitState, { now }: Accounts, what: string, config: Q
   return refusal(state, why, Date.parse(resets_at ?? "") - now, config);
 }
 
-function softOf(config: QuotaConfig, accounts: Accounts): { soft?: string } {
-  if (config.soft === 1) return {};
-  const near = budgetStates(config, accounts).find(({ used, most }) => used >= config.soft * most);
-  return near ? { soft: nearlyUsed(near, config) } : {};
+/** The budgets of which more than the soft share is used. */
+function nearOf(config: QuotaConfig, accounts: Accounts): LimitState[] {
+  if (config.soft === 1) return [];
+  return budgetStates(config, accounts).filter(({ used, most }) => used >= config.soft * most);
 }
 
 function exceeded(config: QuotaConfig, limit: LimitName, of: QuotaScope, wait: number): AppError {

@@ -43,7 +43,7 @@ export function nearlyUsed({ limit, of, most, used, resets_at }: LimitState, { c
 }
 
 /** Amounts of money are in units of the currency, like the configured limit. */
-function detailsOf(
+export function detailsOf(
   { limit, of, resets_at, ...amounts }: Refused,
   currency?: string,
 ): Omit<LimitDetails, "message"> {

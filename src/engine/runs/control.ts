@@ -4,6 +4,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import type { UserMessage } from "../../agent/core/message.ts";
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import type { RunKey, StopMode, Stores } from "../../agent/core/stores.ts";
+import { doneEvent } from "../../protocol/end.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { publishEnd } from "./drive.ts";
 import type { Runs } from "./executor.ts";
@@ -50,10 +51,17 @@ export async function stopRun(runs: Runs, key: RunKey, mode: StopMode): Promise<
   // A queued run ends with this request, so no executor publishes its end or releases its quota.
   if (before.status === "pending" && run?.status === "cancelled") {
     publishEnd(runs.stores.bus, owner, run, "cancelled");
+    void ringCancelled(runs, owner, run);
     await runs.quotas?.release(owner, "runs", run_id).catch(() => {});
   }
   runs.executor.stop(run_id, mode);
   return run ?? before;
+}
+
+/** The store has cancelled the run before it began. Runs of subagents never wait. */
+async function ringCancelled({ beforeEnd }: Runs, owner: Owner, run: RunRecord): Promise<void> {
+  const end = doneEvent({ status: "cancelled", stop_reason: "cancelled", usage: run.usage });
+  (await beforeEnd?.({ owner, run, end, interrupts: [], isChild: false }))?.();
 }
 
 /** Resolves with the ended run, or with its current state when `signal` aborts. */

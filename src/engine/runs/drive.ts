@@ -34,7 +34,7 @@ import { runLog } from "./logging.ts";
 import { prepareRun } from "./prepare.ts";
 import { firstAttempt, type PreviousAttempt, previousAttempt } from "./previous-attempt.ts";
 import { restoredCalls, withRestored } from "./restored-calls.ts";
-import type { Control, RunListener, RunObserver, RunServices } from "./services.ts";
+import type { Control, EndingRun, RunListener, RunObserver, RunServices } from "./services.ts";
 import { recount, threadLimit } from "./thread-bytes.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
 
@@ -64,11 +64,12 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
       for (const event of await missingStart(claim, stores.events, agent.model.name))
         await writer.write(event);
     const interrupts = trackInterrupts(stores, input, run.agent);
+    const bell = createBell(services, claim, interrupts);
     const observers: readonly RunObserver[] = [
       threadLimit(services, lease, bytes),
       interrupts,
       releaseQuota(hold),
-      bell(services, claim, interrupts),
+      bell,
       { beforeWrite: (event) => reportFailure(event, log.cause, claim, services) },
       prepared.runOptions,
       prepared.deferredResults,
@@ -114,7 +115,7 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
     publishEnd(stores.bus, owner, run, last?.event === "done" ? last.data.status : "error");
     const open = last?.event === "done" && last.data.status === "interrupted" ? interrupts.open() : [];
     publishInterrupts(stores.bus, owner, run, open);
-    if (open.length > 0) services.onInterrupted?.({ owner, run, interrupts: open });
+    bell.ring();
   } catch (error) {
     control.handedOver.throwIfAborted();
     if (hasCode(error, "lease_lost")) {
@@ -194,18 +195,40 @@ const releaseQuota = (hold: Hold | undefined): RunObserver => ({
   beforeWrite: (event) => (isTerminal(event.event) ? hold?.release() : undefined),
 });
 
-/** Stores the notification for the run's open questions before the run's end. */
-const bell = (
-  { beforeInterrupted }: RunServices,
-  { lease: { owner }, run }: Claim,
+/** Prepares before the end is written who is to hear of it; `ring` tells them. */
+function createBell(
+  { beforeEnd }: RunServices,
+  claim: Claim,
   { open }: Pick<InterruptTracker, "open">,
-): RunObserver => ({
-  beforeWrite(event) {
-    if (event.event !== "done" || event.data.status !== "interrupted") return undefined;
-    const interrupts = open();
-    return interrupts.length > 0 ? beforeInterrupted?.({ owner, run, interrupts }) : undefined;
-  },
-});
+): RunObserver & { ring(): void } {
+  let ring = () => {};
+  return {
+    beforeWrite(end) {
+      if (!beforeEnd || (end.event !== "done" && end.event !== "error")) return undefined;
+      const isWaiting = end.event === "done" && end.data.status === "interrupted";
+      return beforeEnd(endingOf(claim, end, isWaiting ? open() : [])).then((prepared) => {
+        ring = prepared;
+      });
+    },
+    ring: () => ring(),
+  };
+}
+
+const endingOf = (
+  { lease: { owner }, run, request }: Claim,
+  end: EndingRun["end"],
+  interrupts: readonly Interrupt[],
+): EndingRun => ({ owner, run, end, interrupts, isChild: request.lineage !== undefined });
+
+/** Tells of the end of a run that the store has ended. Never throws. */
+export async function ringAfter(
+  { beforeEnd }: Pick<RunServices, "beforeEnd">,
+  claim: Claim,
+  end: StreamEvent,
+): Promise<void> {
+  if (end.event !== "done" && end.event !== "error") return;
+  (await beforeEnd?.(endingOf(claim, end, [])))?.();
+}
 
 function reportFailure(
   event: StreamEvent,
@@ -273,10 +296,11 @@ function failViewersLater({ lease }: Claim, { stores, logger }: RunServices): ()
  */
 async function writeFailure(
   claim: Claim,
-  { stores, restoration }: RunServices,
+  services: RunServices,
   error: ErrorInfo,
   keepsWords: boolean,
 ): Promise<StreamEvent> {
+  const { stores, restoration } = services;
   const { lease, run, request } = claim;
   const { events, threads, bus } = stores;
   const start = await missingStart(claim, events, request.model ?? "");
@@ -292,6 +316,7 @@ async function writeFailure(
   const cut = keepsWords ? partial.message(status === "cancelled" ? "stopped" : "failed") : undefined;
   const news = unknownTo(messages, request.input);
   const notRun = callsByUsers(news).map((call) => resultMessage(call, failed(NOT_RUN)));
+  const ring = await services.beforeEnd?.(endingOf(claim, end, []));
   await createWriter(events, lease).write(
     ...start,
     ...leftOpen.toReversed().map((span) => failedEnd(span, error)),
@@ -301,6 +326,7 @@ async function writeFailure(
     end,
   );
   publishEnd(bus, owner, run, status);
+  ring?.();
   return end;
 }
 
@@ -323,7 +349,7 @@ function endOf({ cancel }: RunRequest, error: ErrorInfo, usage: Usage) {
   const status = cancel ? "cancelled" : "error";
   const unknown = error.code === "unavailable" ? SERVER_FAILED : `Outcome unknown: ${error.message}`;
   const outcome = cancel ? "Cancelled before it was run." : unknown;
-  const end: StreamEvent = cancel
+  const end: EndingRun["end"] = cancel
     ? doneEvent({ status: "cancelled", stop_reason: "cancelled", usage })
     : { event: "error", data: { ...error, usage } };
   return { status, outcome, end } as const;

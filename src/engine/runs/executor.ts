@@ -8,7 +8,7 @@ import type { Claim, Lease, StopMode } from "../../agent/core/stores.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { ActiveRuns, type Sender } from "./active-runs.ts";
-import { drive } from "./drive.ts";
+import { drive, ringAfter } from "./drive.ts";
 import { logFailedRun } from "./logging.ts";
 import type { RunServices } from "./services.ts";
 import { type ClaimSlots, type Slot, Slots } from "./slots.ts";
@@ -64,6 +64,7 @@ export class Executor {
     const { listeners = [] } = this.#options;
     if (end.event === "error") logFailedRun(this.#options, claim, crashed(end.data.message));
     for (const listen of listeners) void listen(claim).afterWrite?.(end);
+    void ringAfter(this.#options, claim, end);
   }
 
   /** Adopts the runs that earlier processes left, and starts to renew leases. */

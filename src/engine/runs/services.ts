@@ -23,11 +23,16 @@ import type { SentRequests } from "./sent-requests.ts";
 /** The agents that runs execute. */
 export type Agents = Pick<AgentRegistry, "find" | "checkModel" | "isReserved" | "build">;
 
-/** A run that ended with open questions. */
-export interface InterruptedRun {
+/** A run whose end is about to be stored. */
+export interface EndingRun {
   readonly owner: Owner;
   readonly run: RunRecord;
+  /** Its last event. */
+  readonly end: Extract<StreamEvent, { event: "done" | "error" }>;
+  /** The questions that it leaves open. */
   readonly interrupts: readonly Interrupt[];
+  /** It works for another run. */
+  readonly isChild: boolean;
 }
 
 /** The API keys that start runs. */
@@ -64,10 +69,11 @@ export interface RunServices {
   readonly restoration?: Restoration | undefined;
   /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
-  /** Called for each run that will end with open questions, before its end is stored. Must not throw. */
-  beforeInterrupted?(interrupted: InterruptedRun): Promise<void>;
-  /** Called for each run that ends with open questions. Must return at once and not throw. */
-  onInterrupted?(interrupted: InterruptedRun): void;
+  /**
+   * Called for each run before its end is stored, or right after that where the store ends the run. Resolves with what is called once
+   * the end is stored. Must not throw; that function must also return at once.
+   */
+  beforeEnd?(ending: EndingRun): Promise<() => void>;
   /** Called for each accepted deferred result. `late`: its thread has continued without it. Must return at once and not throw. */
   onDelivered?(outcome: "delivered" | "late"): void;
   /** Assigns runs to traces. If absent, the trace context of a run's request is passed on. */

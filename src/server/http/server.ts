@@ -39,6 +39,7 @@ import { shareRoutes } from "./routes/shares.ts";
 import { threadActionRoutes, threadRoutes } from "./routes/threads.ts";
 import { toolRoutes } from "./routes/tools.ts";
 import { usageRoutes } from "./routes/usage.ts";
+import { webhookRoutes } from "./routes/webhooks.ts";
 import type { HttpServices, RouteServices } from "./services.ts";
 import { createStreams } from "./sse.ts";
 import { UnreadAnswers } from "./unread-answers.ts";
@@ -62,6 +63,7 @@ const ROUTES = [
   interruptRoutes,
   permissionRoutes,
   toolRoutes,
+  webhookRoutes,
   backendRoutes,
   eventRoutes,
   usageRoutes,

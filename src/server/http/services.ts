@@ -12,6 +12,7 @@ import type { AdminServices } from "../../engine/admin/services.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
 import type { TemporaryThreads } from "../../engine/temporary-threads/index.ts";
+import type { Webhooks } from "../../engine/webhooks/index.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { ApiKeyStore } from "../auth/api-keys.ts";
 import type { AuthConfig } from "../auth/config.ts";
@@ -41,6 +42,7 @@ export interface HttpServices {
   readonly runs: Runs;
   readonly temporaryThreads: TemporaryThreads;
   readonly quotas: Quotas;
+  readonly webhooks: Webhooks;
   readonly backends: BackendPool;
   readonly agents: Pick<
     AgentRegistry,

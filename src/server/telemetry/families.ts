@@ -53,7 +53,7 @@ export function createFamilies(registry: Registry) {
       "Deferred results of callback tools; `late`: the thread had continued without the result.",
       ["outcome"],
     ),
-    webhooks: counter("webhook_notifications", "Notifications of open questions, by outcome.", ["outcome"]),
+    ...ofWebhooks(counter),
     storeSeconds: histogram("store", "Duration of store calls.", SECONDS, ["operation"]),
     storeErrors: counter("store_errors", "Store calls that failed.", ["operation"]),
     requests: counter("http_requests", "Answered requests.", ["route", "method", "status"]),
@@ -70,6 +70,13 @@ export function createFamilies(registry: Registry) {
   families.configLoaded.setToCurrentTime();
   return families;
 }
+
+const ofWebhooks = (counter: ReturnType<typeof instruments>["counter"]) => ({
+  webhooks: counter("webhook_notifications", "Notifications of open questions, by outcome.", ["outcome"]),
+  deliveries: counter("webhook_deliveries", "Deliveries to webhooks of users and tenants, by outcome.", [
+    "outcome",
+  ]),
+});
 
 function instruments(registry: Registry) {
   const registers = [registry];

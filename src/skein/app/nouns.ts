@@ -4,8 +4,11 @@ import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
 import { createTemporaryThreads } from "../../engine/temporary-threads/index.ts";
+import { createWebhooks, type Webhooks } from "../../engine/webhooks/index.ts";
+import { hostList } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
+import type { Metrics } from "../../server/telemetry/metrics.ts";
 
 export interface NounParts {
   readonly stores: AllStores;
@@ -37,3 +40,22 @@ const temporaryThreadsOf = ({ retention, limits }: ServerConfig, { stores, quota
     keepMs: retention.temporary_threads,
     most: limits.temporary_threads,
   });
+
+/** Runs and quotas tell them of events, so they are made first. The caller opens and closes them. */
+export function openWebhooks(
+  { limits, http_tools, interrupts: { webhook } }: ServerConfig,
+  { documents, runs, threads, isDurable }: AllStores,
+  { logger, metrics }: { readonly logger: Logger; readonly metrics: Metrics | undefined },
+): Webhooks {
+  const { url, secret } = webhook;
+  return createWebhooks({
+    ...{ documents, runs, threads, isDurable, logger },
+    onOutcome(whose, outcome) {
+      if (whose === "user") metrics?.deliveries.inc({ outcome });
+      else metrics?.webhooks.inc({ outcome: outcome === "failed" ? "dropped" : outcome });
+    },
+    maxWebhooks: limits.webhooks,
+    allow: hostList(http_tools.allow),
+    operator: url && secret ? { url, secret } : undefined,
+  });
+}

@@ -133,6 +133,12 @@ describe("scopes", () => {
       // Its address is the credential.
       "post /tool-results/{token}: public",
       // `manage` is `admin` within the tenant, or `operator`.
+      "post /admin/webhooks: manage",
+      "put /admin/webhooks/{webhook_id}: manage",
+      "delete /admin/webhooks/{webhook_id}: manage",
+      "post /admin/webhooks/{webhook_id}/rotate: manage",
+      "post /admin/webhooks/{webhook_id}/test: manage",
+      "post /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/send: manage",
       "post /admin/keys: manage",
       "post /admin/keys/{key_id}/revoke: manage",
       "post /admin/tenants/{tenant}/users/{user}/threads/{thread_id}/runs/{run_id}/cancel: manage",

@@ -52,8 +52,14 @@ const LANGGRAPH_RUN = {
 };
 
 /** Bodies of which a schema alone does not tell that they are good. */
+const WEBHOOK = { url: "https://hooks.example.com/", on: ["schedule.paused"] };
+
 const BODIES: Readonly<Record<string, readonly object[]>> = {
   "POST /tools": [TOOL],
+  "POST /webhooks": [{ ...WEBHOOK, id: "mine" }],
+  "PUT /webhooks/{webhook_id}": [WEBHOOK, { ...WEBHOOK, agents: ["assistant"], ordered: true, paused: true }],
+  "POST /admin/webhooks": [WEBHOOK],
+  "PUT /admin/webhooks/{webhook_id}": [WEBHOOK],
   "PATCH /tools/{name}": [{ description: "Looks it up now." }],
   "POST /threads/{thread_id}/runs": [
     { input: "hello" },
@@ -141,6 +147,8 @@ const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "DELETE /agents/{name}/permissions/{id}",
   "POST /tool-results/{token}",
   "DELETE /v1/responses/{response_id}",
+  "POST /webhooks/{webhook_id}/deliveries/{delivery_id}/send",
+  "POST /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/send",
   "DELETE /v1/conversations/{conversation_id}/items/{item_id}",
   // Its server has no API keys.
   "POST /admin/keys",
@@ -151,6 +159,12 @@ const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "POST /langgraph/runs/cancel",
   "GET /mcp",
 ]);
+
+const put = (body: object) => ({
+  method: "PUT",
+  body: JSON.stringify(body),
+  headers: { "content-type": "application/json" },
+});
 
 const FUZZER = { tenant: "acme", user: "fuzzer" };
 
@@ -167,6 +181,7 @@ const SUBJECTS = [
   "/threads",
   "/backend",
   "/agents",
+  "/webhooks",
   "/",
 ];
 const groups = Map.groupBy(operations, ({ path }) => SUBJECTS.find((each) => path.includes(each)));
@@ -181,6 +196,7 @@ test.each([...groups])(
         // Without any the server warns at its start.
         quotas: { tenant: { threads: 1_000_000 } },
         traces: { requests: true },
+        limits: { webhooks: 1_000_000 },
         wires: WireName.options,
       },
       script,
@@ -203,7 +219,9 @@ test.each([...groups])(
         ? (["ended"] as const)
         : (["ended", "running"] as const);
       const all = await Promise.all(states.map((state) => makeThings(me, state)));
+      await me.ask("/admin/webhooks/mine", put(WEBHOOK));
       const known = {
+        webhook_id: [...all.map(({ webhook }) => webhook), "mine"],
         thread_id: all.map(({ thread }) => thread),
         run_id: all.map(({ run }) => run),
         path: all.map(({ file }) => file),

@@ -46,6 +46,22 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   "DELETE /tools/{name} name": "tool",
   "POST /tools/{name}/try name": "tool",
   "PATCH /tools/{name} name": "tool",
+  ...{ webhook_id: "webhook", on: "nothing", ordered: "nothing", paused: "nothing" },
+  // Of a webhook, whose id it comes with.
+  delivery_id: "nothing",
+  "POST /webhooks id": "webhook",
+  ...{ "GET /webhooks cursor": "nothing", "GET /webhooks/{webhook_id}/deliveries cursor": "nothing" },
+  // What an admin's tenant has.
+  ...Object.fromEntries(
+    [
+      ...["GET /admin/webhooks", "PUT /admin/webhooks/{webhook_id}", "GET /admin/webhooks/{webhook_id}"],
+      ...["DELETE /admin/webhooks/{webhook_id}", "POST /admin/webhooks/{webhook_id}/rotate"],
+      ...["POST /admin/webhooks/{webhook_id}/test", "GET /admin/webhooks/{webhook_id}/deliveries"],
+      "POST /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/send",
+    ].map((route) => [`${route} webhook_id`, "nothing" as const]),
+  ),
+  ...{ "POST /admin/webhooks id": "nothing", "GET /admin/webhooks cursor": "nothing" },
+  "GET /admin/webhooks/{webhook_id}/deliveries cursor": "nothing",
   threadId: "thread",
   // AG-UI's runs and answers have ids of the client's own.
   ...{ runId: "nothing", protocolVersion: "nothing", context: "nothing", value: "nothing" },
@@ -150,6 +166,8 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   ...{ hooks: "nothing", skills: "nothing", paths: "nothing", include: "nothing", exclude: "nothing" },
 };
 
+const WEBHOOK = { url: "https://hooks.example.com/", on: ["schedule.paused"] };
+
 const LANGGRAPH_RUN = {
   assistant_id: "assistant",
   if_not_exists: "create",
@@ -183,6 +201,10 @@ export const BODIES: Readonly<Record<string, object>> = {
   },
   "PATCH /tools/{name}": { description: "Mine now." },
   "POST /tool-results/{token}": { result: "found" },
+  "POST /webhooks": { id: "{id}", ...WEBHOOK },
+  "PUT /webhooks/{webhook_id}": WEBHOOK,
+  "POST /admin/webhooks": WEBHOOK,
+  "PUT /admin/webhooks/{webhook_id}": WEBHOOK,
   "POST /v1/responses": { model: "assistant", input: "hello" },
   "POST /v1/conversations": {},
   "POST /v1/conversations/{conversation_id}/items": { items: [{ role: "user", content: "hello" }] },

@@ -14,6 +14,7 @@ import { AuthConfig } from "../../../src/server/auth/config.ts";
 import { createServer } from "../../../src/server/http/server.ts";
 import { bent, managed } from "../../engine/runs/managed.ts";
 import { ENDLESS_CREDENTIALS } from "../../support/credentials.ts";
+import { NO_NOUNS } from "../../support/nouns.ts";
 import { newPool } from "../../support/pool.ts";
 import { post } from "../../support/sse.ts";
 
@@ -33,6 +34,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
         runs,
         quotas,
         backends,
+        records: [],
         owners,
         documents,
         sandboxes: async () => [],
@@ -40,6 +42,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
         forgetEngine: () => expect.fail(),
         backUp: () => expect.fail(),
       },
+      ...NO_NOUNS,
       httpTools: createHttpToolStore(documents, MIB),
       temporaryThreads: createTemporaryThreads({
         stores: { ...stores, documents },

@@ -33,6 +33,7 @@ export interface Things {
   readonly share: string;
   /** Of the tenant. */
   readonly tool: string;
+  readonly webhook: string;
 }
 
 /** What every text of ada's holds. */
@@ -135,6 +136,12 @@ export async function makeThings(
     body: JSON.stringify({ title: `${SECRET} today` }),
     headers: { "content-type": "application/json" },
   });
+  const webhook = `wh_${randomId()}`;
+  await ask(`/webhooks/${webhook}`, {
+    method: "PUT",
+    body: JSON.stringify({ url: "https://hooks.example.com/", on: ["schedule.paused"] }),
+    headers: { "content-type": "application/json" },
+  });
   const shared = await ask(`${path}/shares`, {
     method: "POST",
     body: "{}",
@@ -148,7 +155,7 @@ export async function makeThings(
     allRunsPage: Buffer.from(`${new Date().toISOString()} ${run}`).toString("base64url"),
     share: ((await shared.json()) as Row).id,
     interrupt: asked?.id ?? `tool_call_${randomId()}`,
-    tool,
+    ...{ tool, webhook },
     threadPage: Buffer.from(`${Date.now()} ${thread}`).toString("base64url"),
   };
 }

@@ -1,0 +1,254 @@
+// The deliveries of users' and tenants' webhooks, and of the operator's, kept as documents until they are settled and for some days
+// after that. Deliveries of a thread that keep their order stand in a lane: only the first of it is ever due.
+
+import { type ClaimedDocument, finish } from "../../agent/core/document-claims.ts";
+import {
+  change,
+  type Document,
+  type Documents,
+  type DocumentWrite,
+  newVersion,
+  type OwnedCollection,
+} from "../../agent/core/documents.ts";
+import { AppError, hasCode } from "../../agent/core/errors.ts";
+import type { Page } from "../../agent/core/stores.ts";
+import { mapInTicks } from "../../lib/ticks.ts";
+import { again, Delivery, type DeliveryStatus, statusOf } from "./delivery.ts";
+import type { Keeper } from "./webhook.ts";
+
+export const DELIVERIES = "webhook_deliveries";
+/** Of the operator's webhook. */
+export const NOTIFICATIONS = "notifications";
+
+/** Where a delivery is kept. */
+export interface DeliveryPlace {
+  readonly collection: OwnedCollection;
+  readonly key: string;
+}
+
+export const deliveriesOf = ({ tenant, user }: Keeper): OwnedCollection =>
+  user === undefined ? { kind: DELIVERIES, tenant } : { kind: DELIVERIES, tenant, user };
+
+/** Deliveries that are kept of a user, and of a tenant. For one more, the oldest settled ones go; without any, it is dropped. */
+const MAX_OF_USER = 1_000;
+const MAX_OF_TENANT = 10_000;
+/** How many go at once: a tenth, so that making room is rare. */
+const SHARE = 10;
+/** Documents that one write deletes. */
+const BATCH_SIZE = 100;
+/** Pages that one list looks through for deliveries of one webhook. */
+const MAX_PAGES = 20;
+
+export interface DeliveryPage {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+  readonly status?: DeliveryStatus | undefined;
+}
+
+export interface DeliveryStore {
+  /**
+   * Stores a delivery, due in `holdMs`. Replaces one that is only prepared; any other one of the key stays as it is. Throws
+   * `limit_exceeded` when there is no room.
+   */
+  keep(place: DeliveryPlace, delivery: Delivery, holdMs: number): Promise<void>;
+  /** The end of the run of a prepared delivery is stored. */
+  confirm(place: DeliveryPlace): Promise<void>;
+  /** Ends a claim with the delivery's next state; undefined forgets it. False: the claim is over. */
+  settle(claimed: ClaimedDocument, next: Delivery | undefined, due: number | null): Promise<boolean>;
+  /** Newest first. A page may be empty and have a `next_cursor`. */
+  list(keeper: Keeper, webhook: string, page: DeliveryPage): Promise<Page<Delivery>>;
+  /** Sends a delivery again. Undefined: the webhook has no such delivery. */
+  again(keeper: Keeper, webhook: string, id: string): Promise<Delivery | undefined>;
+  /** Forgets all deliveries of a webhook. */
+  forget(keeper: Keeper, webhook: string): Promise<void>;
+}
+
+export const parsedDelivery = (body: string): Delivery => Delivery.parse(JSON.parse(body));
+
+export function createDeliveryStore(documents: Documents): DeliveryStore {
+  const keep = ({ collection, key }: DeliveryPlace, delivery: Delivery, holdMs: number) =>
+    change(
+      documents,
+      { collection, keys: keysOf(key, delivery), limit: { count: mostOf(collection), error: tooMany } },
+      ({ found: [before, lane], now }) => {
+        if (before && parsedDelivery(before.body).state !== "prepared") return { result: undefined };
+        const queue = [...new Set([...queueIn(lane), key])];
+        const due = delivery.lane === undefined || queue[0] === key ? now + holdMs : null;
+        const body = JSON.stringify({ ...delivery, since: now, ...(due === null ? {} : { next_at: due }) });
+        return {
+          writes: [{ key, seen: before?.version, body, due }, ...laneWrites(delivery, lane, queue)],
+          result: undefined,
+        };
+      },
+    );
+
+  return {
+    async keep(place, delivery, holdMs) {
+      try {
+        await keep(place, delivery, holdMs);
+      } catch (error) {
+        if (!hasCode(error, "limit_exceeded")) throw error;
+        await makeRoom(documents, place.collection);
+        await keep(place, delivery, holdMs);
+      }
+    },
+
+    confirm: (place) => confirm(documents, place),
+
+    async settle(claimed, next, due) {
+      const { lane } = parsedDelivery(claimed.body);
+      const body = next && JSON.stringify(next);
+      const isOver = next === undefined || statusOf(next) !== "pending";
+      if (lane === undefined || !isOver) return finish(documents, claimed, { body, due });
+      return leaveLane(documents, claimed, lane, { key: claimed.key, seen: claimed.version, body, due });
+    },
+
+    list: (keeper, webhook, page) => listed(documents, keeper, webhook, page),
+
+    again: (keeper, webhook, id) =>
+      change(documents, { collection: deliveriesOf(keeper), keys: [id] }, ({ found: [found], now }) => {
+        const delivery = found && !isLane(id) ? parsedDelivery(found.body) : undefined;
+        if (!found || delivery?.webhook !== webhook) return { result: undefined };
+        // One that waits for its turn, or for the end of its run, is sent then.
+        if (
+          statusOf(delivery) === "pending" &&
+          (delivery.lane !== undefined || delivery.state === "prepared")
+        )
+          return { result: delivery };
+        const next = again(delivery, now);
+        const body = JSON.stringify(next);
+        return { writes: [{ key: id, seen: found.version, body, due: now }], result: next };
+      }),
+
+    async forget(keeper, webhook) {
+      const collection = deliveriesOf(keeper);
+      const all = await documents.list(collection);
+      const own = await mapInTicks(keeper.tenant, all, (each) => (webhookIn(each) === webhook ? [each] : []));
+      await deleteAll(documents, collection, own.flat());
+    },
+  };
+}
+
+async function confirm(documents: Documents, { collection, key }: DeliveryPlace): Promise<void> {
+  const [stored] = (await documents.read(collection, [key])).found;
+  if (!stored) return;
+  const keys = keysOf(key, parsedDelivery(stored.body));
+  await change(documents, { collection, keys }, ({ found: [found, lane], now }) => {
+    const delivery = found && parsedDelivery(found.body);
+    if (!found || delivery?.state !== "prepared") return { result: undefined };
+    const due = lane && queueIn(lane)[0] !== key ? null : now;
+    const body = JSON.stringify({ ...delivery, state: "pending", since: now });
+    return { writes: [{ key, seen: found.version, body, due }], result: undefined };
+  });
+}
+
+async function listed(
+  documents: Documents,
+  keeper: Keeper,
+  webhook: string,
+  { limit, cursor, status }: DeliveryPage,
+): Promise<Page<Delivery>> {
+  const items: Delivery[] = [];
+  let next = cursor;
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const page = { order: "created" as const, limit: limit - items.length, cursor: next };
+    const found = await documents.page(deliveriesOf(keeper), page);
+    for (const { key, body } of found.items) {
+      const delivery = isLane(key) ? undefined : parsedDelivery(body);
+      if (delivery?.webhook === webhook && (status ?? statusOf(delivery)) === statusOf(delivery))
+        items.push(delivery);
+    }
+    next = found.next_cursor;
+    if (next === undefined || items.length === limit) break;
+  }
+  return next === undefined ? { items } : { items, next_cursor: next };
+}
+
+/** Who waits in a lane, in their order. */
+interface Lane {
+  readonly webhook: string;
+  readonly queue: readonly string[];
+}
+
+const isLane = (key: string) => key.startsWith("lane_");
+const keysOf = (key: string, { lane }: Delivery) => (lane === undefined ? [key] : [key, lane]);
+// Only this file writes them.
+const laneIn = (lane: Document) => JSON.parse(lane.body) as Lane;
+const queueIn = (lane: Document | undefined) => (lane ? laneIn(lane).queue : []);
+const webhookIn = (each: Document) =>
+  isLane(each.key) ? laneIn(each).webhook : parsedDelivery(each.body).webhook;
+
+function laneWrites(
+  { lane: key, webhook }: Pick<Delivery, "lane" | "webhook">,
+  before: Document | undefined,
+  queue: readonly string[],
+): DocumentWrite[] {
+  if (key === undefined) return [];
+  const body = queue.length === 0 ? undefined : JSON.stringify({ webhook, queue } satisfies Lane);
+  return body === undefined && !before ? [] : [{ key, seen: before?.version, body }];
+}
+
+/** Writes the last state of a delivery, and makes the one behind it due. */
+async function leaveLane(
+  documents: Documents,
+  { collection, key, version, body }: ClaimedDocument,
+  lane: string,
+  last: DocumentWrite,
+): Promise<boolean> {
+  const { webhook } = parsedDelivery(body);
+  for (;;) {
+    const { found, now } = await documents.read(collection, [key, lane]);
+    if (found[0]?.version !== version) return false;
+    const others = queueIn(found[1]).filter((each) => each !== key);
+    const behind = (await documents.read(collection, others.slice(0, BATCH_SIZE))).found;
+    // A delivery that was deleted holds no other up.
+    const at = behind.findIndex((each) => each !== undefined);
+    const waiting = behind[at];
+    const writes = [
+      last,
+      ...laneWrites({ lane, webhook }, found[1], waiting ? others.slice(at) : []),
+      ...(waiting ? [{ key: waiting.key, seen: waiting.version, body: waiting.body, due: now }] : []),
+    ];
+    if ((await documents.write(collection, writes, { version: newVersion() })) === "written") return true;
+  }
+}
+
+/** Deletes the oldest settled deliveries, unless they are kept so that their event is not sent again. */
+async function makeRoom(documents: Documents, collection: OwnedCollection): Promise<void> {
+  const all = await documents.list(collection);
+  const parsed = await mapInTicks(collection.tenant, all, (document) => {
+    if (isLane(document.key)) return [];
+    const { state, at, keep_until = 0 } = parsedDelivery(document.body);
+    const isSettled = state === "delivered" || state === "failed";
+    return isSettled && keep_until < Date.now() ? [{ document, at }] : [];
+  });
+  const oldest = parsed.flat().sort((a, b) => a.at - b.at);
+  const count = Math.ceil(mostOf(collection) / SHARE);
+  await deleteAll(
+    documents,
+    collection,
+    oldest.slice(0, count).map(({ document }) => document),
+  );
+}
+
+/** Deletes those that are still as they were read, in batches; of a batch that has changed, each by itself. */
+async function deleteAll(
+  documents: Documents,
+  collection: OwnedCollection,
+  all: readonly Document[],
+): Promise<void> {
+  const write = (some: readonly Document[]) =>
+    documents.write(
+      collection,
+      some.map(({ key, version }) => ({ key, seen: version, body: undefined })),
+      { version: newVersion() },
+    );
+  for (let at = 0; at < all.length; at += BATCH_SIZE) {
+    const batch = all.slice(at, at + BATCH_SIZE);
+    if ((await write(batch)) !== "written") for (const each of batch) await write([each]);
+  }
+}
+
+const mostOf = ({ user }: OwnedCollection) => (user === undefined ? MAX_OF_TENANT : MAX_OF_USER);
+
+const tooMany = () => new AppError("limit_exceeded", "Too many deliveries of webhooks wait to be sent.");

@@ -1,0 +1,92 @@
+// Which webhooks an event concerns, from memory: an event of a tenant without webhooks costs no read of the store. What this process
+// knows is at most a few seconds old.
+
+import { LRUCache } from "lru-cache";
+import { type Documents, type ListedCollection, newVersion } from "../../agent/core/documents.ts";
+import { atMostEvery } from "../../lib/at-most-every.ts";
+import type { Logger } from "../../lib/logger.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { type Keeper, parsedWebhook, type Webhook, webhooksOf } from "./webhook.ts";
+
+/** The tenants that have, or had, webhooks. */
+const TENANTS: ListedCollection = { kind: "webhook_tenants" };
+/** How old what is known may be, in ms. */
+const KNOWN_MS = 5_000;
+/** Users and tenants whose webhooks are kept in memory. */
+const MAX_KNOWN = 10_000;
+const COMPLAIN_MS = 60_000;
+
+/** A webhook and whose it is. */
+export interface KnownWebhook {
+  readonly keeper: Keeper;
+  readonly webhook: Webhook;
+}
+
+export interface KnownWebhooks {
+  /** Begins to follow which tenants have webhooks. */
+  open(): Promise<void>;
+  close(): void;
+  /** To be called before a tenant's first webhook is stored. */
+  add(tenant: string): Promise<void>;
+  /** To be called after a change of the keeper's webhooks. */
+  forget(keeper: Keeper): void;
+  /** The webhooks of the user and those of the tenant. Without `user`, those of the tenant. */
+  of(owner: Keeper): Promise<readonly KnownWebhook[]>;
+}
+
+export function createKnownWebhooks(documents: Documents, logger: Logger): KnownWebhooks {
+  const ready = new LRUCache<string, Promise<readonly KnownWebhook[]>>({ max: MAX_KNOWN, ttl: KNOWN_MS });
+  /** Those that this process has added: a read of the store that began before does not have them. */
+  const added = new Set<string>();
+  let tenants: ReadonlySet<string> = added;
+  let timer: NodeJS.Timeout | undefined;
+  const complain = atMostEvery(COMPLAIN_MS, (err: unknown) =>
+    logger.warn({ err }, "could not read which tenants have webhooks"),
+  );
+  const refresh = async () => {
+    try {
+      tenants = new Set([...(await documents.list(TENANTS)).map(({ body }) => body), ...added]);
+    } catch (error) {
+      complain(error);
+    }
+  };
+  const keptBy = (keeper: Keeper): Promise<readonly KnownWebhook[]> => {
+    const key = keyOf(keeper);
+    const known = ready.get(key);
+    if (known) return known;
+    const reading = documents
+      .list(webhooksOf(keeper))
+      .then((found) => found.map(({ body }) => ({ keeper, webhook: parsedWebhook(body) })));
+    ready.set(key, reading);
+    reading.catch(() => {
+      if (ready.peek(key) === reading) ready.delete(key);
+    });
+    return reading;
+  };
+
+  return {
+    async open() {
+      timer = setInterval(() => void refresh(), KNOWN_MS).unref();
+      await refresh();
+    },
+    close: () => clearInterval(timer),
+    async add(tenant) {
+      if (tenants.has(tenant)) return;
+      const key = Buffer.from(tenant).toString("base64url");
+      const { found } = await documents.read(TENANTS, [key]);
+      // Another process may write the same one first.
+      if (!found[0])
+        await documents.write(TENANTS, [{ key, seen: undefined, body: tenant }], { version: newVersion() });
+      added.add(tenant);
+      tenants = new Set([...tenants, tenant]);
+    },
+    forget: (keeper) => void ready.delete(keyOf(keeper)),
+    async of({ tenant, user }) {
+      if (!tenants.has(tenant)) return [];
+      const both = [keptBy({ tenant }), ...(user === undefined ? [] : [keptBy({ tenant, user })])];
+      return (await Promise.all(both)).flat();
+    },
+  };
+}
+
+const keyOf = ({ tenant, user }: Partial<Owner>) => JSON.stringify([tenant, user]);

@@ -1,0 +1,124 @@
+// Stores deliveries of events for the webhooks that ask for them, and says when they may be sent.
+
+import { messageOf } from "../../agent/core/errors.ts";
+import type { Logger } from "../../lib/logger.ts";
+import type { EndingRun } from "../runs/services.ts";
+import { logDropped } from "./deliverer.ts";
+import { type Delivery, deliveryId, laneOf, OPERATOR, payload } from "./delivery.ts";
+import { type DeliveryPlace, type DeliveryStore, deliveriesOf, NOTIFICATIONS } from "./delivery-store.ts";
+import { eventsOfEnd, statusOfEnd, type ToldEvent } from "./events.ts";
+import type { KnownWebhooks } from "./known-webhooks.ts";
+import { type Keeper, type Webhook, wants } from "./webhook.ts";
+
+export interface OutboxServices {
+  readonly known: KnownWebhooks;
+  readonly deliveries: DeliveryStore;
+  readonly logger: Logger;
+  /** How long a process has for storing the end of a run, in ms: then others look whether it ended. */
+  readonly holdMs: number;
+  /** Whether the operator has a webhook. */
+  readonly hasOperator: boolean;
+  /** Called when deliveries are due. */
+  wake(): void;
+}
+
+/** A delivery, and where it is kept. */
+interface Posted {
+  readonly place: DeliveryPlace;
+  readonly delivery: Delivery;
+}
+
+/** What is known of a delivery besides its event; `id` names the event. */
+type About = { readonly id: string } & Partial<Delivery>;
+
+/** No method throws. */
+export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, wake }: OutboxServices) {
+  const posted = async (owner: Keeper, event: ToldEvent, { id, ...about }: About): Promise<Posted[]> =>
+    (await known.of(owner))
+      .filter(({ webhook }) => wants(webhook, event))
+      .map(({ keeper, webhook }) => {
+        const own = deliveryId(keeper, webhook.id, id);
+        const delivery = deliveryOf(owner, event, webhook, { ...about, id: own });
+        return { place: { collection: deliveriesOf(keeper), key: own }, delivery };
+      });
+  const keep = async ({ place, delivery }: Posted, ms: number): Promise<void> => {
+    try {
+      await deliveries.keep(place, delivery, ms);
+    } catch (error) {
+      logDropped(logger, delivery, messageOf(error));
+    }
+  };
+  const confirm = async (all: readonly Posted[]): Promise<void> => {
+    try {
+      for (const { place } of all) await deliveries.confirm(place);
+      wake();
+    } catch {
+      // They are due soon without it.
+    }
+  };
+
+  return {
+    async emit(owner: Keeper, event: ToldEvent, about: About): Promise<void> {
+      try {
+        const all = await posted(owner, event, about);
+        if (all.length === 0) return;
+        await Promise.all(all.map((each) => keep(each, 0)));
+        wake();
+      } catch (err) {
+        logger.error(
+          { err, tenant: owner.tenant, type: event.type },
+          "could not store an event for webhooks",
+        );
+      }
+    },
+
+    /** See `RunServices.beforeEnd`. */
+    async beforeEnd(ending: EndingRun): Promise<() => void> {
+      const { owner, run } = ending;
+      try {
+        const about = { state: "prepared" as const, run_status: statusOfEnd(ending) };
+        const told = eventsOfEnd(ending).map((event) =>
+          posted(owner, event, { id: `${run.id} ${event.type}`, ...about }),
+        );
+        const all = [...(await Promise.all(told)).flat(), ...(hasOperator ? notifications(ending) : [])];
+        if (all.length === 0) return () => {};
+        await Promise.all(all.map((each) => keep(each, holdMs)));
+        return () => void confirm(all);
+      } catch (err) {
+        const { tenant } = owner;
+        logger.error({ err, run_id: run.id, tenant }, "could not store the end of a run for webhooks");
+        return () => {};
+      }
+    },
+  };
+}
+
+function deliveryOf(
+  { tenant, user }: Keeper,
+  { type, thread_id, run_id, agent, data }: ToldEvent,
+  { id: webhook, ordered }: Webhook,
+  about: About,
+): Delivery {
+  const at = Date.now();
+  const owner = { tenant, ...(user === undefined ? {} : { user }) };
+  const ids = { thread_id, run_id, agent };
+  const body = payload(type, { ...owner, ...ids, ...data }, at);
+  const lane = ordered && thread_id !== undefined ? { lane: laneOf(webhook, thread_id) } : {};
+  const told = { webhook, owner, type, ...ids, body, at, ...lane };
+  return { ...told, attempts: 0, state: "pending", run_status: "", ...about };
+}
+
+/** The notification of the operator's webhook for a run that waits for answers. It contains the questions. */
+function notifications({ owner, run: { id: run_id, thread_id, agent }, interrupts }: EndingRun): Posted[] {
+  if (interrupts.length === 0) return [];
+  const at = Date.now();
+  const { tenant, user } = owner;
+  const body = payload("run.interrupted", { tenant, user, thread_id, run_id, agent, interrupts }, at);
+  const delivery: Delivery = {
+    // The same for each attempt at the end of a run, by any process.
+    id: `msg_${run_id}`,
+    ...{ webhook: OPERATOR, owner, type: "run.interrupted", run_id, thread_id, agent, body, at },
+    ...{ attempts: 0, state: "prepared", run_status: "interrupted" },
+  };
+  return [{ place: { collection: { kind: NOTIFICATIONS, tenant }, key: run_id }, delivery }];
+}

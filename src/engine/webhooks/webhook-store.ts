@@ -1,0 +1,132 @@
+// The webhooks of users and tenants, kept as documents.
+
+import { change, type Documents } from "../../agent/core/documents.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import type { Page } from "../../agent/core/stores.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { KnownWebhooks } from "./known-webhooks.ts";
+import {
+  type Keeper,
+  noWebhook,
+  parsedWebhook,
+  rotated,
+  type Webhook,
+  type WebhookSpec,
+  webhookOf,
+  webhooksOf,
+} from "./webhook.ts";
+
+/** A webhook and the version of its document. */
+export interface Versioned {
+  readonly webhook: Webhook;
+  readonly version: string;
+}
+
+/** Throws `precondition_failed` unless the caller may replace this version. Undefined: there is no webhook. */
+export type Precondition = (version: string | undefined) => void;
+
+export interface WebhookStore {
+  /**
+   * Creates or replaces a webhook, which keeps its secret. Throws what `precondition` throws, and `limit_exceeded` for one too many.
+   * `isNew`: there was none, so its secret is new.
+   */
+  put(
+    keeper: Keeper,
+    id: string,
+    spec: WebhookSpec,
+    precondition?: Precondition,
+  ): Promise<Versioned & { readonly isNew: boolean }>;
+  get(keeper: Keeper, id: string): Promise<Versioned | undefined>;
+  /** In the order of their ids. */
+  list(
+    keeper: Keeper,
+    page: { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<Page<Webhook>>;
+  /** Throws `not_found`. */
+  rotate(keeper: Keeper, id: string): Promise<Versioned>;
+  /** Throws what `precondition` throws, and `not_found`. */
+  delete(keeper: Keeper, id: string, precondition?: Precondition): Promise<void>;
+  /** Writes what `update` makes of a webhook, unless that is undefined. Returns what it wrote. */
+  update(
+    keeper: Keeper,
+    id: string,
+    update: (before: Webhook) => Webhook | undefined,
+  ): Promise<Webhook | undefined>;
+}
+
+export const newWebhookId = () => `wh_${randomId()}`;
+
+/** `maxWebhooks`: of a user, and of a tenant. */
+export function createWebhookStore(
+  documents: Documents,
+  known: KnownWebhooks,
+  maxWebhooks: number,
+): WebhookStore {
+  const replace = async (keeper: Keeper, id: string, next: Replacement) => {
+    const written = await replaced(documents, keeper, id, next);
+    known.forget(keeper);
+    return written;
+  };
+
+  return {
+    async put(keeper, id, spec, precondition = () => {}) {
+      await known.add(keeper.tenant);
+      const limit = { count: maxWebhooks, error: () => tooMany(maxWebhooks) };
+      const written = await change(
+        documents,
+        { collection: webhooksOf(keeper), keys: [id], limit },
+        ({ found: [found], now, version }) => {
+          precondition(found?.version);
+          const webhook = webhookOf(id, spec, found && parsedWebhook(found.body), now);
+          const writes = [{ key: id, seen: found?.version, body: JSON.stringify(webhook) }];
+          return { writes, result: { webhook, version, isNew: found === undefined } };
+        },
+      );
+      known.forget(keeper);
+      return written;
+    },
+    async get(keeper, id) {
+      const [found] = (await documents.read(webhooksOf(keeper), [id])).found;
+      return found && { webhook: parsedWebhook(found.body), version: found.version };
+    },
+    async list(keeper, page) {
+      const { items, ...rest } = await documents.page(webhooksOf(keeper), { order: "key", ...page });
+      return { ...rest, items: items.map(({ body }) => parsedWebhook(body)) };
+    },
+    async rotate(keeper, id) {
+      const written = await replace(keeper, id, rotated);
+      if (!written) throw noWebhook(id);
+      return written;
+    },
+    async delete(keeper, id, precondition = () => {}) {
+      await change(documents, { collection: webhooksOf(keeper), keys: [id] }, ({ found: [found] }) => {
+        if (!found) throw noWebhook(id);
+        precondition(found.version);
+        return { writes: [{ key: id, seen: found.version, body: undefined }], result: undefined };
+      });
+      known.forget(keeper);
+    },
+    update: async (keeper, id, update) => (await replace(keeper, id, update))?.webhook,
+  };
+}
+
+const tooMany = (limit: number) =>
+  new AppError("limit_exceeded", `There are already ${limit} webhooks. Delete one first.`, {
+    details: { limit: "webhooks", most: limit },
+  });
+
+/** What a webhook becomes; undefined: it stays. */
+type Replacement = (before: Webhook, now: number) => Webhook | undefined;
+
+const replaced = (
+  documents: Documents,
+  keeper: Keeper,
+  id: string,
+  next: Replacement,
+): Promise<Versioned | undefined> =>
+  change(documents, { collection: webhooksOf(keeper), keys: [id] }, ({ found: [found], now, version }) => {
+    const webhook = found && next(parsedWebhook(found.body), now);
+    if (!found || !webhook) return { result: undefined };
+    const writes = [{ key: id, seen: found.version, body: JSON.stringify(webhook) }];
+    return { writes, result: { webhook, version } };
+  });

@@ -1,0 +1,178 @@
+// Webhooks of users and tenants: what a request may ask for, what the store keeps, what readers see, and which of them an event concerns.
+
+import { randomBytes } from "node:crypto";
+import { z } from "zod";
+import type { OwnedCollection } from "../../agent/core/documents.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { Id } from "../../protocol/ids.ts";
+
+/** Whose webhooks: a user's or, without `user`, those of a tenant for all its users. */
+export interface Keeper {
+  readonly tenant: string;
+  readonly user?: string;
+}
+
+/** Where the store keeps them. */
+export const webhooksOf = ({ tenant, user }: Keeper): OwnedCollection =>
+  user === undefined ? { kind: "webhooks", tenant } : { kind: "webhooks", tenant, user };
+
+/** The events that a webhook may ask for. */
+export const WebhookEvent = z.enum([
+  "run.ended",
+  "run.failed",
+  "interrupt.opened",
+  "budget.near",
+  "schedule.paused",
+]);
+export type WebhookEvent = z.infer<typeof WebhookEvent>;
+
+const Url = z
+  .string()
+  .max(2048)
+  .refine((text) => {
+    const url = URL.parse(text);
+    return (url?.protocol === "http:" || url?.protocol === "https:") && url.username + url.password === "";
+  }, "must be an http or https URL without a user and a password");
+
+const unique = (values: readonly string[]) => new Set(values).size === values.length;
+
+export const WebhookSpec = z
+  .strictObject({
+    url: Url.describe("Address that receives each event as a POST request."),
+    on: z
+      .array(WebhookEvent)
+      .min(1)
+      .max(WebhookEvent.options.length)
+      .refine(unique, "must name each event once")
+      .describe(
+        "Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule.",
+      ),
+    agents: z
+      .array(z.string().min(1).max(64))
+      .min(1)
+      .max(50)
+      .refine(unique, "must name each agent once")
+      .optional()
+      .describe("Names of agents. Events of other agents are not sent. Default: all agents."),
+    ordered: z
+      .boolean()
+      .default(false)
+      .describe("Sends an event of a thread only after the event before it was delivered or given up."),
+    paused: z.boolean().default(false).describe("Sends nothing while true."),
+  })
+  .meta({ id: "WebhookSpec" });
+export type WebhookSpec = z.infer<typeof WebhookSpec>;
+
+export const NewWebhook = WebhookSpec.extend({
+  id: Id.optional().describe("Default: the server makes an id."),
+}).meta({ id: "NewWebhook" });
+
+const Disabled = z.object({ at: z.iso.datetime(), reason: z.string() });
+
+/** A webhook as the store keeps it. Its secrets leave the server once, in the answer that makes them. */
+export const Webhook = WebhookSpec.extend({
+  id: Id,
+  secret: z.string(),
+  /** The secret before the last rotation. Deliveries have the signatures of both until `until`. */
+  previous: z.object({ secret: z.string(), until: z.iso.datetime() }).optional(),
+  /** Absent while the last delivery succeeded, and before the first one. */
+  failing_since: z.iso.datetime().optional(),
+  disabled: Disabled.optional(),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+});
+export type Webhook = z.infer<typeof Webhook>;
+
+export const parsedWebhook = (body: string): Webhook => Webhook.parse(JSON.parse(body));
+
+export const WebhookInfo = Webhook.omit({ secret: true, previous: true })
+  .extend({
+    url: z.string().describe("Address without its query."),
+    previous_secret_until: z.iso
+      .datetime()
+      .optional()
+      .describe(
+        "Time until which deliveries also have the signature of the secret before the last rotation.",
+      ),
+    failing_since: z.iso
+      .datetime()
+      .optional()
+      .describe("Time of the first failure after which no delivery succeeded."),
+    disabled: Disabled.optional().describe(
+      "Present after the server disabled the webhook, because every delivery of a day failed. `PUT` enables it again.",
+    ),
+  })
+  .meta({ id: "Webhook" });
+export type WebhookInfo = z.infer<typeof WebhookInfo>;
+
+/** The answer that makes a secret. */
+export const WebhookWithSecret = WebhookInfo.extend({
+  secret: z
+    .string()
+    .optional()
+    .describe("Secret to verify signatures with. Present only in the response that creates it."),
+}).meta({ id: "WebhookWithSecret" });
+
+export function webhookInfo({ secret: _, previous, url, ...rest }: Webhook, now: number): WebhookInfo {
+  const { origin, pathname } = new URL(url);
+  const until = previous && Date.parse(previous.until) > now ? previous.until : undefined;
+  return { ...rest, url: origin + pathname, ...omitUndefined({ previous_secret_until: until }) };
+}
+
+const SECRET_BYTES = 32;
+/** How long the secret before a rotation still signs, in ms. */
+const PREVIOUS_SECRET_MS = 24 * 3_600_000;
+/** A webhook is disabled after this time without a success between failures, in ms. */
+export const FAILING_MS = 24 * 3_600_000;
+
+const newSecret = () => `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
+const iso = (ms: number) => new Date(ms).toISOString();
+
+/** Returns the webhook that `spec` describes. It keeps the secret of the one before and is enabled. */
+export function webhookOf(id: string, spec: WebhookSpec, before: Webhook | undefined, now: number): Webhook {
+  const { secret = newSecret(), previous, created_at = iso(now) } = before ?? {};
+  return { ...spec, id, secret, created_at, updated_at: iso(now), ...omitUndefined({ previous }) };
+}
+
+/** The webhook with a new secret. The one before signs too for a day. */
+export function rotated(webhook: Webhook, now: number): Webhook {
+  const previous = { secret: webhook.secret, until: iso(now + PREVIOUS_SECRET_MS) };
+  return { ...webhook, secret: newSecret(), previous, updated_at: iso(now) };
+}
+
+/** The secrets that sign a delivery, the newest first. */
+export function secretsOf({ secret, previous }: Pick<Webhook, "secret" | "previous">, now: number): string[] {
+  return previous && Date.parse(previous.until) > now ? [secret, previous.secret] : [secret];
+}
+
+/** The webhook after an attempt, if the attempt changes it. */
+export function afterAttempt(
+  webhook: Webhook,
+  failure: string | undefined,
+  now: number,
+): Webhook | undefined {
+  const { failing_since, ...rest } = webhook;
+  if (failure === undefined) return failing_since === undefined ? undefined : rest;
+  if (failing_since === undefined) return { ...rest, failing_since: iso(now) };
+  if (webhook.disabled || now - Date.parse(failing_since) < FAILING_MS) return undefined;
+  const reason = `No delivery has succeeded since ${failing_since}. The last one failed: ${failure}.`;
+  return { ...webhook, disabled: { at: iso(now), reason } };
+}
+
+/** Why nothing is sent to a webhook now. */
+export function silenceOf({ paused, disabled }: Pick<Webhook, "paused" | "disabled">): string | undefined {
+  if (disabled) return "the webhook is disabled";
+  return paused ? "the webhook is paused" : undefined;
+}
+
+/** Whether a webhook is sent an event. An event without an agent concerns all agents. */
+export function wants(
+  webhook: Webhook,
+  { type, agent }: { type: WebhookEvent; agent?: string | undefined },
+): boolean {
+  if (silenceOf(webhook) !== undefined || !webhook.on.includes(type)) return false;
+  return agent === undefined || (webhook.agents?.includes(agent) ?? true);
+}
+
+export const noWebhook = (id: string) => new AppError("not_found", `There is no webhook \`${id}\`.`);

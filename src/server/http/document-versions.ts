@@ -1,0 +1,30 @@
+// Versions of what is kept in one document, as `ETag`: a write that names the version which it began from overwrites no other one.
+
+import type { IncomingHttpHeaders } from "node:http";
+import { z } from "zod";
+import { AppError } from "../../agent/core/errors.ts";
+import { preconditionIn } from "./file-versions.ts";
+
+/** Loose, because the validated object replaces `request.headers`. */
+export const IfMatch = z.looseObject({
+  "if-match": z
+    .string()
+    .max(1024)
+    .optional()
+    .describe("`ETag` of an earlier response: write only if nothing has changed since."),
+});
+
+export const etagOf = (version: string) => `"${version}"`;
+
+/** A function that throws `precondition_failed` for another version than `If-Match` names; undefined stands for no document. */
+export function expectedIn(headers: IncomingHttpHeaders): (version: string | undefined) => void {
+  const { "if-match": match } = headers;
+  const expected = match === undefined ? undefined : preconditionIn({ "if-match": match })?.match;
+  return (version) => {
+    if (expected === undefined) return;
+    if (version !== undefined && (expected === "any" || expected.has(etagOf(version)))) return;
+    const now =
+      version === undefined ? "It does not exist." : "It is no longer the version that `If-Match` names.";
+    throw new AppError("precondition_failed", `${now} Nothing was written. Read it again, then decide.`);
+  };
+}

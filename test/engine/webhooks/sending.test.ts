@@ -1,0 +1,155 @@
+// What is sent of what the store keeps: by which process, in which turn, and until when.
+
+import { randomBytes } from "node:crypto";
+import { expect, onTestFinished, test } from "vitest";
+import type { RunRecord, Thread } from "../../../src/agent/core/records.ts";
+import type { EndingRun } from "../../../src/engine/runs/services.ts";
+import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
+import { createWebhooks, type WebhookOptions } from "../../../src/engine/webhooks/index.ts";
+import { hostList } from "../../../src/lib/hosts.ts";
+import type { Interrupt } from "../../../src/protocol/interrupt.ts";
+import { webhookInbox } from "../../support/webhook-inbox.ts";
+
+const HOUR = 3_600_000;
+const SECRET = `whsec_${randomBytes(32).toString("base64")}`;
+const USAGE = { input_tokens: 1, output_tokens: 1, cache_read_tokens: 0, cache_write_tokens: 0 };
+
+const ending = (tenant: string, run: number): EndingRun => ({
+  owner: { tenant, user: "ada" },
+  run: { id: `${tenant}${run}`, thread_id: "t", agent: "helper" } as RunRecord,
+  end: {
+    event: "done",
+    data: { status: "interrupted", stop_reason: "interrupt", usage: USAGE },
+  } as EndingRun["end"],
+  interrupts: [{ id: "i1", kind: "question", name: "ask_user" } as Interrupt],
+  isChild: false,
+});
+
+/** A store whose clock a test sets, and processes that share it. */
+function deployment() {
+  let time = Date.now();
+  const stores = createMemoryStores({ now: () => time });
+  onTestFinished(() => stores.close());
+  const status = new Map<string, RunRecord["status"]>();
+  const lines: object[] = [];
+  const log = (line: object, text: string) => void lines.push({ ...line, text });
+  const open = async (options: Partial<WebhookOptions> = {}) => {
+    const webhooks = createWebhooks({
+      documents: stores.documents,
+      runs: { get: async (_, __, id) => ({ status: status.get(id) ?? "interrupted" }) as RunRecord },
+      threads: { get: async () => ({ status: "interrupted" }) as Thread },
+      ...{ isDurable: true, maxWebhooks: 10, allow: hostList("127.0.0.1") },
+      logger: { info: log, warn: log, error: log },
+      onOutcome() {},
+      ...options,
+    });
+    await webhooks.open();
+    onTestFinished(() => webhooks.close());
+    return webhooks;
+  };
+  const pass = (ms: number) => {
+    time += ms;
+  };
+  return { stores, status, lines, open, pass };
+}
+
+test("deliveries of tenants are sent in turn, however many one of them has", async () => {
+  const { open } = deployment();
+  const inbox = await webhookInbox(...Array<"never">(40).fill("never"));
+  const { beforeEnd } = await open({ operator: { url: inbox.url, secret: SECRET } });
+  const flood = async (tenant: string, count: number) => {
+    for (let run = 0; run < count; run++) (await beforeEnd(ending(tenant, run)))();
+  };
+  await flood("flood", 200);
+  await expect.poll(() => inbox.received.length).toBeGreaterThan(0);
+  await flood("other", 2);
+  const tenants = () => inbox.received.map(({ message }) => message.data.tenant);
+  const others = () => tenants().filter((tenant) => tenant === "other");
+  inbox.answerAll();
+  await expect.poll(others).toHaveLength(2);
+  expect(tenants().lastIndexOf("other")).toBeLessThan(100);
+});
+
+test("a delivery whose process died before it told of the end is sent by another one, if the run ended so", async () => {
+  const { stores, open, status, pass } = deployment();
+  const inbox = await webhookInbox();
+  const options = { operator: { url: inbox.url, secret: SECRET } };
+  const dying = await open(options);
+  const owner = { tenant: "acme", user: "ada" };
+  const spec = { url: inbox.url, on: ["run.ended" as const], ordered: false, paused: false };
+  await dying.webhooks.put(owner, "mine", spec);
+  for (const run of [1, 2, 3]) await dying.beforeEnd(ending("acme", run));
+  await dying.close();
+  status.set("acme2", "success").set("acme3", "running");
+  const next = await open(options);
+  expect(inbox.received).toEqual([]);
+  pass(HOUR);
+  next.wake();
+  const told = () => inbox.received.map(({ message: { type, data } }) => `${type} ${data.run_id}`).sort();
+  await expect.poll(told).toEqual(["run.ended acme1", "run.interrupted acme1"]);
+  // That of the run that ended otherwise is forgotten, and that of the run in progress waits for its end.
+  const left = async (kind: string, user: object) =>
+    (await stores.documents.list({ kind, tenant: "acme", ...user }))
+      .map(({ body }) => JSON.parse(body).run_id)
+      .sort();
+  await expect.poll(() => left("webhook_deliveries", { user: "ada" })).toEqual(["acme1", "acme3"]);
+  await expect.poll(() => left("notifications", {})).toEqual(["acme3"]);
+  status.set("acme3", "interrupted");
+  pass(HOUR);
+  next.wake();
+  await expect.poll(told).toHaveLength(4);
+});
+
+test("a notification is also sent when the clock was set back since", async () => {
+  const { open, pass } = deployment();
+  const inbox = await webhookInbox(500);
+  const { beforeEnd, wake } = await open({ operator: { url: inbox.url, secret: SECRET } });
+  pass(24 * HOUR);
+  (await beforeEnd(ending("acme", 1)))();
+  await expect.poll(() => inbox.received.length).toBe(1);
+  pass(-24 * HOUR);
+  wake();
+  await expect.poll(() => inbox.received.length).toBe(2);
+});
+
+test("a webhook is disabled after a day of nothing but failures, and says so until it is put again", async () => {
+  const { open, lines, pass } = deployment();
+  const inbox = await webhookInbox(...Array<number>(100).fill(500));
+  const owner = { tenant: "acme", user: "ada" };
+  const { webhooks, deliveries, emit, wake } = await open();
+  const spec = { url: inbox.url, on: ["budget.near" as const], ordered: false, paused: false };
+  await webhooks.put(owner, "mine", spec);
+  await emit(owner, { type: "budget.near", data: {} }, "first");
+  const health = async () => (await webhooks.get(owner, "mine"))?.webhook;
+  await expect.poll(async () => (await health())?.failing_since).toBeDefined();
+  expect((await health())?.disabled).toBeUndefined();
+  pass(25 * HOUR);
+  wake();
+  await expect.poll(async () => (await health())?.disabled?.reason).toContain("it answered 500");
+  expect(lines).toContainEqual(expect.objectContaining({ text: "a webhook was disabled", webhook: "mine" }));
+  expect(JSON.stringify(lines)).not.toMatch(/whsec_|hidden/);
+  expect((await deliveries.list(owner, "mine", { limit: 10 })).items).toMatchObject([{ state: "failed" }]);
+  await emit(owner, { type: "budget.near", data: {} }, "second");
+  expect((await deliveries.list(owner, "mine", { limit: 10 })).items).toHaveLength(1);
+  await webhooks.put(owner, "mine", spec);
+  expect((await health())?.disabled).toBeUndefined();
+});
+
+test("dead letters are kept for seven days, and then forgotten", async () => {
+  const { open, pass } = deployment();
+  const inbox = await webhookInbox(404);
+  const owner = { tenant: "acme", user: "ada" };
+  const { webhooks, deliveries, emit, wake } = await open();
+  const spec = { url: inbox.url, on: ["budget.near" as const], ordered: false, paused: false };
+  await webhooks.put(owner, "mine", spec);
+  await emit(owner, { type: "budget.near", data: {} }, "first");
+  const kept = async () => (await deliveries.list(owner, "mine", { limit: 10 })).items;
+  await expect.poll(kept).toMatchObject([{ state: "failed" }]);
+  pass(6 * 24 * HOUR);
+  wake();
+  await emit(owner, { type: "budget.near", data: {} }, "second");
+  await expect.poll(async () => (await kept()).map(({ state }) => state)).toEqual(["delivered", "failed"]);
+  pass(2 * 24 * HOUR);
+  wake();
+  await expect.poll(kept).toEqual([]);
+});
