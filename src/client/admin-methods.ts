@@ -1,6 +1,7 @@
 // Methods for admins, who manage the users of their tenant, and for operators, who manage all tenants.
 
 import type { Body, Query, Requests } from "./requests.ts";
+import { adminWebhookMethods } from "./webhook-methods.ts";
 
 type Signal = AbortSignal | undefined;
 
@@ -11,6 +12,7 @@ export interface UserPlace {
 
 export function adminMethods({ call, open }: Pick<Requests, "call" | "open">) {
   return {
+    webhooks: adminWebhookMethods({ call }),
     /** Lists the tenants that have threads. */
     tenants: (query: Query<"GET /admin/tenants"> = {}, signal?: Signal) =>
       call("GET /admin/tenants", { query }, signal),

@@ -4,6 +4,7 @@
 import { adminMethods } from "./admin-methods.ts";
 import { ProblemError } from "./connection.ts";
 import type { Body, Query, Reply, Requests } from "./requests.ts";
+import { webhookMethods } from "./webhook-methods.ts";
 import type { FileEntry, Interrupt, Part, RememberedRule } from "./wire.ts";
 
 type Signal = AbortSignal | undefined;
@@ -82,6 +83,7 @@ export function createMethods({ call, open }: Requests) {
     runs: runMethods({ call }),
     agents: agentMethods({ call }),
     tools: toolMethods({ call }),
+    webhooks: webhookMethods({ call }),
     permissions: permissionMethods({ call }),
     backend: backendMethods({ call }),
     files: fileMethods({ call, open }),

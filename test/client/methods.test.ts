@@ -17,6 +17,7 @@ import { dataOf } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { operations } from "../support/openapi.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
+import { webhookInbox } from "../support/webhook-inbox.ts";
 
 async function clientOf(options: ServerOptions = {}, more: Partial<ClientOptions> = {}) {
   const { url } = await startServer(options);
@@ -345,4 +346,39 @@ test("images and files are sent as parts of a message, and come back as they wer
     await notes.arrayBuffer(),
   ]);
   await expect(partOf(new Blob([]))).rejects.toThrow("The file is empty");
+});
+
+test("webhooks are put, tried, listed with their deliveries, sent again and deleted", async () => {
+  const inbox = await webhookInbox(204, 404);
+  const client = await clientOf({
+    script: () => ({ say: "ok" }),
+    config: { http_tools: { allow: "127.0.0.1" } },
+  });
+  const spec = { url: inbox.url, on: ["run.ended" as const] };
+  for (const { put, get, test: tryOut, rotate, list, delete: remove } of [
+    client.webhooks,
+    client.admin.webhooks,
+  ]) {
+    const { secret } = await put("mine", { ...spec, paused: true });
+    expect((await rotate("mine")).secret).not.toBe(secret);
+    expect(await get("mine")).toMatchObject({ id: "mine", paused: true });
+    expect((await list()).items.map(({ id }) => id)).toEqual(["mine"]);
+    await expect(put("mine", { ...spec, paused: false }, { version: '"other"' })).rejects.toMatchObject(
+      refusal(412, "precondition_failed"),
+    );
+    await tryOut("mine");
+    await remove("mine");
+    expect((await list()).items).toEqual([]);
+  }
+  expect(inbox.received.map(({ message }) => message.type)).toEqual(["webhook.test", "webhook.test"]);
+  for (const { create, deliveries, send } of [client.webhooks, client.admin.webhooks]) {
+    const { id } = await create(spec);
+    await ran(client);
+    await expect.poll(async () => (await deliveries(id, { status: "delivered" })).items.length).toBe(1);
+    const [first] = (await deliveries(id)).items;
+    await send(id, first?.id ?? "");
+    await expect
+      .poll(() => inbox.received.filter(({ headers }) => headers["webhook-id"] === first?.id).length)
+      .toBe(2);
+  }
 });
