@@ -6,6 +6,7 @@ import { check, sentence } from "../../lib/check.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { ApiKey, type ApiKeyStore, issueApiKey, newApiKey, readApiKey } from "../../server/auth/api-keys.ts";
 import { date } from "./locale.ts";
+import { tableOf } from "./table.ts";
 import { t } from "./texts.ts";
 
 /** Options of the command line. */
@@ -80,13 +81,7 @@ export function generateKey(): KeyLine {
 
 /** Lists keys, newest first. Times are ISO 8601 in UTC in every language, because scripts read and sort them. */
 export async function listKeys(store: ApiKeyStore, options: KeyOptions): Promise<KeyLine> {
-  const { head } = t().keys;
-  const rows = [head, ...(await store.list(options.tenant)).map(rowOf)];
-  const widths = head.map((_, column) =>
-    rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),
-  );
-  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "));
-  return { output: lines.map((line) => line.trimEnd()).join("\n") };
+  return { output: tableOf([t().keys.head, ...(await store.list(options.tenant)).map(rowOf)]) };
 }
 
 function rowOf({ id, tenant, user, scopes, created_at, name, ...times }: ApiKey): string[] {

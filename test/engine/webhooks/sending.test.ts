@@ -153,3 +153,21 @@ test("dead letters are kept for seven days, and then forgotten", async () => {
   wake();
   await expect.poll(kept).toEqual([]);
 });
+
+test("an event of a thread waits for the one before it, also if no run ends with it", async () => {
+  const { open, pass } = deployment();
+  const inbox = await webhookInbox(500, 500);
+  const owner = { tenant: "acme", user: "ada" };
+  const { webhooks, emit, wake } = await open();
+  const spec = { url: inbox.url, on: ["schedule.paused" as const], ordered: true, paused: false };
+  await webhooks.put(owner, "mine", spec);
+  const paused = (thread_id: string, at: number) =>
+    emit(owner, { type: "schedule.paused", thread_id, data: { at } }, `${thread_id} ${at}`);
+  for (const at of [1, 2, 3]) await paused("t1", at);
+  const told = () => {
+    pass(1_000);
+    wake();
+    return inbox.received.map(({ message }) => message.data.at);
+  };
+  await expect.poll(told).toEqual([1, 1, 1, 2, 3]);
+});
