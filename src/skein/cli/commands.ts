@@ -83,6 +83,7 @@ export const COMMANDS: readonly Command[] = [
       model: { value: "MODEL", about: (texts) => texts.options.model },
       thread: { value: "ID", about: (texts) => texts.options.thread },
       json: { about: (texts) => texts.options.eventsAsJson },
+      temporary: { about: (texts) => texts.options.temporary },
     },
     run: async ({ url, thread, ...options }, message) =>
       (await import("./chat/index.ts")).chat({

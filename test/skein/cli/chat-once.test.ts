@@ -8,6 +8,7 @@ import type { RunRecord } from "../../../src/agent/core/records.ts";
 import { defineTool } from "../../../src/agent/core/tool.ts";
 import { StreamEvent } from "../../../src/protocol/event.ts";
 import { gate, gated, WITH_GATE } from "../../support/gate.ts";
+import { threadsOf } from "../../support/native.ts";
 import { NODE_ENV } from "../../support/node.ts";
 import { MAIN } from "../../support/program.ts";
 import { startServer } from "../../support/server.ts";
@@ -125,6 +126,19 @@ test("--json prints the events, one a line, in which no character can drive a te
   expect(events.at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
   const deltas = events.flatMap(({ event, data }) => (event === "on_chat_model_stream" ? [data] : []));
   expect(deltas.map((data) => ("delta" in data ? data.delta : "")).join("")).toBe(`Red${hostile}`);
+});
+
+test("--temporary leaves no thread behind, and names the one whose question is open", async () => {
+  const script = [{ say: "Red." }, { say: "Hm.", call: [question] }];
+  const config = { retention: { temporary_threads: "0.2s" } };
+  const { url } = await startServer({ script, agents: ASKS, config });
+  const ids = async () => (await threadsOf(url)).map(({ id }) => id);
+  expect(await send(url, ["--temporary", "go"])).toMatchObject({ stdout: "Red.\n", code: 0 });
+  await expect.poll(ids, { timeout: 10_000 }).toEqual([]);
+  const { stderr, code } = await send(url, ["--temporary", "go"]);
+  expect(code).toBe(3);
+  expect(stderr).toContain(`--thread ${(await ids())[0]}`);
+  expect(await send(url, ["--temporary", "--thread", "t1", "go"])).toMatchObject({ code: 2 });
 });
 
 test("an answer that no one reads to its end is no failure to report", async () => {

@@ -25,6 +25,8 @@ export interface ChatOptions {
   readonly message?: string | undefined;
   /** Prints the events of the message's run instead of the answer. */
   readonly json?: boolean | undefined;
+  /** Sends the only message on a new thread, which the server deletes after the run. */
+  readonly temporary?: boolean | undefined;
 }
 
 /**
@@ -37,18 +39,20 @@ export interface ChatOptions {
  * - 130: stopped by Ctrl-C
  */
 export async function chat(options: ChatOptions): Promise<number> {
-  const { url, agent, model, thread = newThreadId(), key, json = false } = options;
+  const { url, agent, model, thread = newThreadId(), key, json = false, temporary = false } = options;
   if (!(await isThere(url))) {
     process.stderr.write(`${t().chat.noServer(visible(url))}\n`);
     return 1;
   }
   const input = await onlyMessage(options.message);
   if (input === undefined && json) throw new AppError("invalid_request", t().chat.jsonNeedsMessage);
+  if (temporary && (input === undefined || options.thread !== undefined))
+    throw new AppError("invalid_request", t().chat.temporaryNeedsMessage);
   const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
   const onRetry = retrying((line) => void process.stderr.write(`\n${visible(line)}\n`));
   const client = createClient({ baseUrl: url, headers, onRetry });
   const connected = { client, url, thread, run: omitUndefined({ agent, model }) };
-  if (input !== undefined) return sendOnce({ ...connected, input, json });
+  if (input !== undefined) return sendOnce({ ...connected, input, json, isTemporary: temporary });
   await chatAtTerminal(connected);
   return 0;
 }

@@ -8,7 +8,7 @@ import { paintFor, visible } from "../paint.ts";
 import { isSpeech, renderer } from "../render.ts";
 import { onSignals } from "../signals.ts";
 import { t } from "../texts.ts";
-import { type Connected, type Ending, runTurn, sending } from "./turn.ts";
+import { type Connected, type Ending, runTurn, type Start, sending, sendingOnce } from "./turn.ts";
 
 const CODES: Readonly<Record<Ending, number>> = {
   answered: 0,
@@ -22,14 +22,25 @@ export interface Message extends Connected {
   readonly input: string;
   /** Prints the events, one per line, instead of the answer. */
   readonly json: boolean;
+  /** Sends it on a new thread, which the server deletes after the run. */
+  readonly isTemporary: boolean;
 }
 
 const toStderr = (text: string) => void process.stderr.write(text);
 const paint = paintFor(process.stderr);
 
 /** Returns the exit code when the turn has ended. */
-export async function sendOnce({ input, json, ...connected }: Message): Promise<number> {
-  const { client, thread } = connected;
+export async function sendOnce({ input, json, isTemporary, ...connected }: Message): Promise<number> {
+  const { client } = connected;
+  let thread = isTemporary ? undefined : connected.thread;
+  const send: Start = (signal, options) => {
+    if (!isTemporary) return sending(connected, input)(signal, options);
+    const onStarted = (runId: string, threadId: string) => {
+      thread = threadId;
+      options.onStarted?.(runId, threadId);
+    };
+    return sendingOnce(connected, input)(signal, { ...options, onStarted });
+  };
   const output = json ? jsonLines() : process.stdout.isTTY ? liveAnswer() : lastAnswer();
   const left = new AbortController();
   // A reader such as `head` needs no more output. The run continues.
@@ -46,10 +57,10 @@ export async function sendOnce({ input, json, ...connected }: Message): Promise<
       signal: left.signal,
       unit: "turn",
     },
-    sending(connected, input),
+    send,
   );
   if (ending === "answered") output.end();
-  if (ending === "waiting") toStderr(`${t().chat.waits(thread)}\n`);
+  if (ending === "waiting" && thread !== undefined) toStderr(`${t().chat.waits(thread)}\n`);
   return CODES[ending];
 }
 

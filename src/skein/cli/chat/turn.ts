@@ -20,7 +20,9 @@ export interface Connected {
   readonly run: Pick<RunOptions, "agent" | "model">;
 }
 
-export interface TurnOptions extends Pick<Connected, "client" | "thread"> {
+export interface TurnOptions extends Pick<Connected, "client"> {
+  /** Absent: the run gets a thread of its own. */
+  readonly thread: string | undefined;
   readonly show: (event: StreamEvent) => void;
   /** Prints a line that does not come from the agent. The line is not painted yet. */
   readonly tell: (line: string) => void;
@@ -49,6 +51,12 @@ export const sending =
   (signal, options) =>
     client.run(thread, { ...run, input }, signal, options);
 
+/** The same on a new thread, which the server deletes after the run. */
+export const sendingOnce =
+  ({ client, run }: Pick<Connected, "client" | "run">, input: string): Start =>
+  (signal, options) =>
+    client.runs.stream({ ...run, input, keep_thread: false }, signal, options);
+
 /**
  * How a turn ended. `waiting`: for answers. `stopped`: by Ctrl-C. `refused`: as an invalid request. A limit, a cancel from
  * elsewhere and a lost connection are `failed`.
@@ -57,10 +65,10 @@ export type Ending = "answered" | "failed" | "waiting" | "stopped" | "refused";
 
 /** Follows a turn to its end, and prints why it failed. Never throws. */
 export async function runTurn(options: TurnOptions, start: Start): Promise<Ending> {
-  const { client, thread, answer } = options;
+  const { client, answer } = options;
   for (let next = start; ; ) {
-    const { ending, runId, asked } = await followRun(options, next);
-    if (ending !== "waiting" || runId === undefined) return ending;
+    const { ending, runId, thread, asked } = await followRun(options, next);
+    if (ending !== "waiting" || runId === undefined || thread === undefined) return ending;
     const answers = await answer(asked);
     if (!answers) return ending;
     next = (signal, follow) => client.resume(thread, runId, answers, signal, follow);
@@ -70,6 +78,7 @@ export async function runTurn(options: TurnOptions, start: Start): Promise<Endin
 interface Followed {
   readonly ending: Ending;
   readonly runId: string | undefined;
+  readonly thread: string | undefined;
   /** The open questions of the run. */
   readonly asked: readonly Interrupt[];
 }
@@ -94,12 +103,13 @@ async function followRun(options: TurnOptions, start: Start): Promise<Followed> 
     const refusal = error instanceof ProblemError ? error : undefined;
     if (refusal) tell(`✗ ${refusal.message} (${refusal.code})`);
     else if (!leaving.aborted) tell(`✗ ${t().chat.connectionFailed(String(error))}`);
-    if (refusal?.code === "invalid_request") return { ending: "refused", runId: undefined, asked };
+    if (refusal?.code === "invalid_request")
+      return { ending: "refused", runId: undefined, thread: undefined, asked };
   } finally {
     release();
   }
   const ending = stopping.hasStopped() ? "stopped" : endingOf(last, asked);
-  return { ending, runId: stopping.runId(), asked };
+  return { ending, runId: stopping.runId(), thread: stopping.thread(), asked };
 }
 
 function endingOf(last: StreamEvent | undefined, asked: readonly Interrupt[]): Ending {
@@ -109,17 +119,21 @@ function endingOf(last: StreamEvent | undefined, asked: readonly Interrupt[]): E
 }
 
 /** Applies Ctrl-C to one run. */
-function stopper({ client, thread, tell, stops }: TurnOptions) {
+function stopper({ client, thread: known, tell, stops }: TurnOptions) {
   const leaving = new AbortController();
+  let thread = known;
   let runId: string | undefined;
   let presses = 0;
   // A run that has already ended needs no stop.
-  const stop = (id: string, { mode }: Stop) => void client.stop(thread, id, mode).catch(() => {});
+  const stop = (id: string, { mode }: Stop) =>
+    thread !== undefined && void client.stop(thread, id, mode).catch(() => {});
   return {
     signal: leaving.signal,
     runId: () => runId,
+    thread: () => thread,
     hasStopped: () => presses > 0,
-    onStarted(id: string) {
+    onStarted(id: string, itsThread = thread) {
+      thread = itsThread;
       const [first] = stops;
       if (runId === undefined && presses > 0 && first) stop(id, first);
       runId = id;
