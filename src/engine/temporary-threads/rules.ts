@@ -70,5 +70,5 @@ export function keyedThreadId(key: string, isKept: boolean): string {
   return `th_${BigInt(`0x${digest}`).toString(36).slice(0, ID_LENGTH)}`;
 }
 
-/** 36 letters and digits each: 129 bits. */
-const ID_LENGTH = 25;
+/** As other ids have: of 36 letters and digits each, 113 bits. */
+const ID_LENGTH = 22;

@@ -67,6 +67,8 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
     { input: "hello", tools: [{ name: "ask", description: "Asks.", parameters: { type: "object" } }] },
     { calls: [{ name: "write_todos", args: { todos: [] } }] },
   ],
+  "POST /runs": [{ input: "hello" }, { input: "hello", keep_thread: false }],
+  "POST /runs/batch": [{ runs: [{ input: "hello", keep_thread: false }, { input: "hello" }] }],
   "POST /threads/{thread_id}/runs/{run_id}/resume": [{ answers: [{ id: "x", decision: "approve" }] }],
   "POST /threads/{thread_id}/permissions": [{ allow: "execute", command_prefix: ["git"] }],
   "PATCH /agents/{name}/overrides": [{ hooks: {} }],
