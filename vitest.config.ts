@@ -28,6 +28,7 @@ const alone = [
   "test/agent/models/{azure,vertex}.test.ts",
   "test/page/large.test.ts",
   "test/engine/quotas/reservations.test.ts",
+  "test/engine/schedules/schedules.test.ts",
   "test/engine/runs/{executor,leases,trials}.test.ts",
   "test/engine/stores/{memory-room,sqlite-checkpoints,sqlite-power-cut}.test.ts",
 ];

@@ -149,6 +149,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   const observed: Observed = { runs, dependencies, server };
   closers.push(() => server.close());
   closers.push(() => runs.close(config.shutdown.grace));
+  closers.push(() => schedules.close());
   const warmUp = warmingUp(parts, logger);
   closers.push(async () => warmUp.stop());
   const listen = async () => {

@@ -80,6 +80,7 @@ export function createMethods({ call, open }: Requests) {
     threads: threadMethods({ call }),
     shares: shareMethods({ call }),
     feedback: feedbackMethods({ call }),
+    schedules: scheduleMethods({ call }),
     runs: runMethods({ call }),
     agents: agentMethods({ call }),
     tools: toolMethods({ call }),
@@ -125,6 +126,24 @@ function shareMethods({ call }: Pick<Requests, "call">) {
       query: Query<"GET /shared/{user}/{thread_id}/{share_id}/messages"> = {},
       signal?: Signal,
     ) => call("GET /shared/{user}/{thread_id}/{share_id}/messages", { ...at(place), query }, signal),
+  };
+}
+
+function scheduleMethods({ call }: Pick<Requests, "call">) {
+  const of = (scheduleId: string) => ({ path: { schedule_id: scheduleId } });
+  return {
+    /** Lists your schedules, by id. */
+    list: (query: Query<"GET /schedules"> = {}, signal?: Signal) => call("GET /schedules", { query }, signal),
+    get: (scheduleId: string, signal?: Signal) =>
+      call("GET /schedules/{schedule_id}", of(scheduleId), signal),
+    /** Creates or replaces a schedule. */
+    put: (scheduleId: string, schedule: Body<"PUT /schedules/{schedule_id}">, signal?: Signal) =>
+      call("PUT /schedules/{schedule_id}", { ...of(scheduleId), body: schedule }, signal),
+    remove: (scheduleId: string, signal?: Signal) =>
+      call("DELETE /schedules/{schedule_id}", of(scheduleId), signal),
+    /** Starts a run of the schedule now, besides the scheduled ones. */
+    run: (scheduleId: string, signal?: Signal) =>
+      call("POST /schedules/{schedule_id}/run", of(scheduleId), signal),
   };
 }
 

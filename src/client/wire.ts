@@ -1095,6 +1095,69 @@ export type Trace = {
   is_whole: boolean;
 };
 
+export type Schedule = {
+  id: string;
+  /** When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` is every working day at 9. */
+  cron?: string | undefined;
+  /** Time of a single run, with its offset. Use either `at` or `cron`. */
+  at?: string | undefined;
+  /** IANA time zone in which `cron` is read, such as `Europe/Berlin`. */
+  timezone: string;
+  /** Agent of the runs. Default: the thread's own, else the default agent. */
+  agent?: string | undefined;
+  /** User message that each run begins with. */
+  input: string;
+  /** `new`: each run has a thread of its own. Otherwise the id of the thread that all runs continue. */
+  thread: "new" | string;
+  /** Action if the previous run has not ended, or waits for an answer: skip the slot, wait until the run ends, or start beside it. */
+  overlap: "skip" | "queue" | "allow";
+  /** Action on slots that were missed by more than a minute, because the server was down: skip them, start the most recent, or start each. */
+  catch_up: "none" | "latest" | "all";
+  /** Time after which the schedule starts no run. */
+  until?: string | undefined;
+  /** Action if a run asks a question: wait as the agent's `interrupts` say, or deny it because no one is there. */
+  questions: "wait" | "deny";
+  /** Metadata of the runs. `schedule` and `scheduled_for` are added. */
+  metadata: Record<string, string | number | boolean>;
+  /** Starts no run while true. */
+  paused: boolean;
+  /** `completed`: no further time matches, or `until` has passed. */
+  status: "active" | "paused" | "completed";
+  /** Why the schedule is paused. Send it again with `paused: false` to continue. */
+  pause?: {
+    reason: "requested" | "credentials_ended" | "start_refused";
+    message: string;
+    since: string;
+  } | undefined;
+  /** The next times, at most five. */
+  next_runs: string[];
+  /** The most recent slot, and whether it started a run. */
+  last_slot?: {
+    scheduled_for: string;
+    /** `skipped`: the previous run had not ended, or the slot was missed. `failed`: the start was refused. */
+    outcome: "started" | "skipped" | "failed";
+    /** Why no run was started. */
+    message?: string | undefined;
+  } | undefined;
+  /** A slot that is due and has not started its run yet. */
+  pending_slot?: {
+    scheduled_for: string;
+    since: string;
+    /** Why its run has not started. */
+    message: string;
+  } | undefined;
+  /** The most recent run that the schedule started. */
+  last_run?: {
+    thread_id: string;
+    run_id: string;
+    scheduled_for: string;
+  } | undefined;
+  /** The operator's agents file contains the schedule; requests cannot change it. */
+  from_file?: true | undefined;
+  created_at: string;
+  updated_at: string;
+};
+
 export type Share = {
   id: string;
   created_at: string;
@@ -1467,6 +1530,33 @@ export type ResumeRun = {
 
 export type NewTicket = {
   path: string;
+};
+
+export type ScheduleSpec = {
+  /** When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` is every working day at 9. */
+  cron?: string | undefined;
+  /** Time of a single run, with its offset. Use either `at` or `cron`. */
+  at?: string | undefined;
+  /** IANA time zone in which `cron` is read, such as `Europe/Berlin`. Default: `"UTC"`. */
+  timezone?: string | undefined;
+  /** Agent of the runs. Default: the thread's own, else the default agent. */
+  agent?: string | undefined;
+  /** User message that each run begins with. */
+  input: string;
+  /** `new`: each run has a thread of its own. Otherwise the id of the thread that all runs continue. Default: `"new"`. */
+  thread?: "new" | string | undefined;
+  /** Action if the previous run has not ended, or waits for an answer: skip the slot, wait until the run ends, or start beside it. Default: `"skip"`. */
+  overlap?: "skip" | "queue" | "allow" | undefined;
+  /** Action on slots that were missed by more than a minute, because the server was down: skip them, start the most recent, or start each. Default: `"latest"`. */
+  catch_up?: "none" | "latest" | "all" | undefined;
+  /** Time after which the schedule starts no run. */
+  until?: string | undefined;
+  /** Action if a run asks a question: wait as the agent's `interrupts` say, or deny it because no one is there. Default: `"wait"`. */
+  questions?: "wait" | "deny" | undefined;
+  /** Metadata of the runs. `schedule` and `scheduled_for` are added. Default: `{}`. */
+  metadata?: Record<string, string | number | boolean> | undefined;
+  /** Starts no run while true. Default: `false`. */
+  paused?: boolean | undefined;
 };
 
 export type HttpToolRegistration = {
@@ -1844,6 +1934,35 @@ export interface Operations {
         error?: Error | undefined;
       }>;
     };
+  };
+  /** List your schedules, by id. */
+  "GET /schedules": {
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    answer: {
+      items: Schedule[];
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Create or replace a schedule. */
+  "PUT /schedules/{schedule_id}": {
+    path: { schedule_id: string };
+    body: ScheduleSpec;
+    answer: Schedule;
+  };
+  /** Get a schedule, with its next times and its last run. */
+  "GET /schedules/{schedule_id}": {
+    path: { schedule_id: string };
+    answer: Schedule;
+  };
+  /** Delete a schedule. */
+  "DELETE /schedules/{schedule_id}": {
+    path: { schedule_id: string };
+    answer: void;
+  };
+  /** Start a run of a schedule now. */
+  "POST /schedules/{schedule_id}/run": {
+    path: { schedule_id: string };
+    answer: Run;
   };
   /** List the open interrupts of a thread. */
   "GET /threads/{thread_id}/interrupts": {

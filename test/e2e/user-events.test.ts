@@ -287,6 +287,7 @@ async function bareServer() {
       wires: [],
       isRefusedTool: async () => false,
       tryTool: () => expect.fail(),
+      ...NO_NOUNS,
       dependencies: { states: async () => [] },
     },
     logger,

@@ -1,6 +1,9 @@
-// What a server without webhooks has in their place.
+// What a server without schedules and webhooks has in their place.
 
 import type { HttpServices } from "../../src/server/http/services.ts";
 
 /** Its routes fail: for servers that a test puts together, and asks nothing of them. */
-export const NO_NOUNS = { webhooks: {} } as unknown as Pick<HttpServices, "webhooks">;
+export const NO_NOUNS = { webhooks: {}, schedules: {} } as unknown as Pick<
+  HttpServices,
+  "webhooks" | "schedules"
+>;

@@ -67,6 +67,12 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "POST /threads/:thread_id/runs/:run_id/cancel": "run",
   "POST /threads/:thread_id/runs/:run_id/messages": "run",
 
+  "GET /schedules": "read",
+  "PUT /schedules/:schedule_id": "run",
+  "GET /schedules/:schedule_id": "read",
+  "DELETE /schedules/:schedule_id": "run",
+  "POST /schedules/:schedule_id/run": "run",
+
   "POST /threads/:thread_id/runs/:run_id/resume": "run",
   "GET /threads/:thread_id/interrupts": "read",
   "GET /interrupts": "read",

@@ -47,6 +47,7 @@ export const Limits = z.strictObject({
   temporary_threads: count
     .default(10_000)
     .describe("Maximum threads of one user that the server deletes after their runs. One more gets 429."),
+  schedules: count.default(100).describe("Maximum schedules of a user."),
   webhooks: count.default(20).describe("Maximum webhooks of a user, and of a tenant."),
   streams: count.default(10_000).describe("Maximum open event streams of this process."),
   unread_bytes: count

@@ -35,6 +35,7 @@ import {
 import { pageRoutes } from "./routes/page.ts";
 import { permissionRoutes } from "./routes/permissions.ts";
 import { runRoutes } from "./routes/runs.ts";
+import { scheduleRoutes } from "./routes/schedules.ts";
 import { shareRoutes } from "./routes/shares.ts";
 import { threadActionRoutes, threadRoutes } from "./routes/threads.ts";
 import { toolRoutes } from "./routes/tools.ts";
@@ -60,6 +61,7 @@ const ROUTES = [
   threadEventRoutes,
   runRoutes,
   newThreadRunRoutes,
+  scheduleRoutes,
   interruptRoutes,
   permissionRoutes,
   toolRoutes,

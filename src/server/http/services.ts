@@ -11,6 +11,7 @@ import type { HttpToolStore } from "../../agent/tools/http/store.ts";
 import type { AdminServices } from "../../engine/admin/services.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
+import type { Schedules } from "../../engine/schedules/index.ts";
 import type { TemporaryThreads } from "../../engine/temporary-threads/index.ts";
 import type { Webhooks } from "../../engine/webhooks/index.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -40,6 +41,7 @@ export interface HttpServices {
   readonly stores: Stores;
   readonly httpTools: HttpToolStore;
   readonly runs: Runs;
+  readonly schedules: Schedules;
   readonly temporaryThreads: TemporaryThreads;
   readonly quotas: Quotas;
   readonly webhooks: Webhooks;

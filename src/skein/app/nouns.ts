@@ -2,11 +2,14 @@
 
 import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
+import { createSchedules } from "../../engine/schedules/index.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
 import { createTemporaryThreads } from "../../engine/temporary-threads/index.ts";
 import { createWebhooks, type Webhooks } from "../../engine/webhooks/index.ts";
 import { hostList } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { Credentials } from "../../server/auth/credential-end.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
 import type { Metrics } from "../../server/telemetry/metrics.ts";
 
@@ -14,6 +17,8 @@ export interface NounParts {
   readonly stores: AllStores;
   readonly quotas: Quotas;
   readonly runs: Runs;
+  readonly webhooks: Webhooks;
+  readonly credentials: Credentials;
   readonly logger: Logger;
 }
 
@@ -22,17 +27,29 @@ export type Nouns = ReturnType<typeof openNouns>;
 /** `closers` end them, in reverse order. */
 export function openNouns(config: ServerConfig, parts: NounParts, closers: (() => Promise<void>)[]) {
   const temporaryThreads = temporaryThreadsOf(config, parts);
-  const workers = [temporaryThreads];
+  const schedules = schedulesOf(config, parts);
+  const workers = [temporaryThreads, schedules];
   closers.push(...workers.map((worker) => () => worker.close()));
   return {
     /** What routes work on. */
-    services: { temporaryThreads },
+    services: { temporaryThreads, schedules },
     /** Begins to work on what is due. */
     open() {
       for (const worker of workers) worker.open();
     },
   };
 }
+
+const schedulesOf = ({ limits }: ServerConfig, { stores, runs, webhooks, credentials, logger }: NounParts) =>
+  createSchedules({
+    ...{ documents: stores.documents, runs, logger, perUser: limits.schedules },
+    endOfKey: (api_key) => credentials.endOf({ api_key }),
+    async onPaused(owner, { id, agent, pause }) {
+      const data = { schedule_id: id, reason: pause?.reason, message: pause?.message };
+      const event = { type: "schedule.paused" as const, ...omitUndefined({ agent }), data };
+      await webhooks.emit(owner, event, `schedule_${id}_${owner.user}_${pause?.since}`);
+    },
+  });
 
 const temporaryThreadsOf = ({ retention, limits }: ServerConfig, { stores, quotas, logger }: NounParts) =>
   createTemporaryThreads({

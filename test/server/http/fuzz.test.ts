@@ -71,6 +71,10 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
   "POST /runs/batch": [{ runs: [{ input: "hello", keep_thread: false }, { input: "hello" }] }],
   "POST /threads/{thread_id}/runs/{run_id}/resume": [{ answers: [{ id: "x", decision: "approve" }] }],
   "POST /threads/{thread_id}/permissions": [{ allow: "execute", command_prefix: ["git"] }],
+  "PUT /schedules/{schedule_id}": [
+    { cron: "*/5 * * * *", input: "hello" },
+    { at: "2100-01-01T00:00:00Z", input: "hello", paused: true },
+  ],
   "PATCH /agents/{name}/overrides": [{ hooks: {} }],
   "POST /threads/{thread_id}/fork": [{}],
   "POST /agents/{name}/permissions": [{ decision: "deny", matcher: { tool: "execute" } }],

@@ -73,6 +73,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
       wires: [],
       isRefusedTool: async () => false,
       tryTool: () => expect.fail(),
+      ...NO_NOUNS,
       dependencies: { states: async () => [] },
       version: "0",
     },

@@ -31,6 +31,7 @@ export interface Things {
   readonly interrupt: string;
   /** Of the thread. */
   readonly share: string;
+  readonly schedule: string;
   /** Of the tenant. */
   readonly tool: string;
   readonly webhook: string;
@@ -136,6 +137,12 @@ export async function makeThings(
     body: JSON.stringify({ title: `${SECRET} today` }),
     headers: { "content-type": "application/json" },
   });
+  const schedule = `schedule_${randomId()}`;
+  await ask(`/schedules/${schedule}`, {
+    method: "PUT",
+    body: JSON.stringify({ cron: "0 9 1 1 *", input: SECRET }),
+    headers: { "content-type": "application/json" },
+  });
   const webhook = `wh_${randomId()}`;
   await ask(`/webhooks/${webhook}`, {
     method: "PUT",
@@ -155,7 +162,7 @@ export async function makeThings(
     allRunsPage: Buffer.from(`${new Date().toISOString()} ${run}`).toString("base64url"),
     share: ((await shared.json()) as Row).id,
     interrupt: asked?.id ?? `tool_call_${randomId()}`,
-    ...{ tool, webhook },
+    ...{ tool, webhook, schedule },
     threadPage: Buffer.from(`${Date.now()} ${thread}`).toString("base64url"),
   };
 }

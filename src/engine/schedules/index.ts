@@ -1,0 +1,193 @@
+// Schedules: each starts runs by itself, one for each of its slots, in any process that is alive then.
+
+import { type ClaimedDocument, finish } from "../../agent/core/document-claims.ts";
+import {
+  change,
+  type Document,
+  type Documents,
+  type ListedCollection,
+  retain,
+} from "../../agent/core/documents.ts";
+import { AppError, hasCode } from "../../agent/core/errors.ts";
+import { newRunId } from "../../agent/core/new-ids.ts";
+import type { RunRecord } from "../../agent/core/records.ts";
+import type { Page } from "../../agent/core/stores.ts";
+import type { Logger } from "../../lib/logger.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { createDueWorker, type DueWorker } from "../due-worker.ts";
+import { startRun } from "../runs/start.ts";
+import { type FireServices, fire } from "./fire.ts";
+import {
+  recordOf,
+  runNow,
+  type Schedule,
+  type ScheduleRecord,
+  type ScheduleSpec,
+  scheduleOf,
+} from "./schedule.ts";
+import { checkTiming } from "./timing.ts";
+import { recordAfter } from "./written.ts";
+
+const KIND = "schedules";
+/** Far longer than the start of a run takes. */
+const LEASE_MS = 60_000;
+const EVERY_MS = 1_000;
+const AT_ONCE = 16;
+
+export interface ScheduleOptions extends FireServices {
+  readonly documents: Documents;
+  readonly logger: Logger;
+  /** Maximum number of schedules of a user. */
+  readonly perUser: number;
+  /** Maximum time between a slot and the start of its run while nothing else is due, in ms. Default: 1 s. */
+  readonly everyMs?: number;
+  /** Called before a pause that no one requested is stored. Called again for the same pause if its process dies then. */
+  onPaused?(owner: Owner, schedule: Schedule): Promise<void>;
+}
+
+/** A schedule, and the version of its document. */
+export interface VersionedSchedule {
+  readonly schedule: Schedule;
+  readonly version: string;
+}
+
+export interface WriteOptions {
+  /** The version that the caller has read. A different one throws `precondition_failed`. */
+  readonly seen?: string | undefined;
+  readonly api_key?: string | undefined;
+}
+
+export interface Schedules extends Pick<DueWorker, "open" | "close"> {
+  /**
+   * Creates or replaces a schedule. While its times stay the same, a slot that is due is still started. Throws `invalid_request` for a
+   * timing that cannot be read or has passed, `limit_exceeded`, `precondition_failed`.
+   */
+  put(owner: Owner, id: string, spec: ScheduleSpec, options?: WriteOptions): Promise<VersionedSchedule>;
+  /** Throws `not_found`. */
+  get(owner: Owner, id: string): Promise<VersionedSchedule>;
+  /** Schedules of a user, by id. */
+  list(
+    owner: Owner,
+    page: { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<Page<Schedule>>;
+  /** Runs that it has started continue. Throws `not_found`, `precondition_failed`. */
+  delete(owner: Owner, id: string, options?: WriteOptions): Promise<void>;
+  /** Starts a run now, besides its slots, also while it is paused. A known `key` returns the run that it has started. Throws as `startRun`. */
+  run(owner: Owner, id: string, key: string | undefined): Promise<RunRecord>;
+  /** Deletes all schedules of a user. Returns how many. */
+  deleteAll(owner: Owner): Promise<number>;
+}
+
+const schedulesOf = (owner: Owner): ListedCollection => ({ kind: KIND, ...owner });
+
+/** The caller opens and closes it. */
+export function createSchedules(options: ScheduleOptions): Schedules {
+  const { documents, logger, runs, perUser, everyMs = EVERY_MS } = options;
+  const worker = createDueWorker(
+    documents,
+    {
+      kind: KIND,
+      leaseMs: LEASE_MS,
+      everyMs,
+      atOnce: AT_ONCE,
+      work: (each) => work(options, each),
+    },
+    logger,
+  );
+
+  const stored = async (owner: Owner, id: string): Promise<Document> => {
+    const { found } = await documents.read(schedulesOf(owner), [id]);
+    if (!found[0]) throw noSchedule(id);
+    return found[0];
+  };
+
+  return {
+    open: () => worker.open(),
+    close: () => worker.close(),
+
+    async put(owner, id, spec, { seen, api_key } = {}) {
+      checkTiming(spec);
+      if (spec.agent !== undefined) checkAgent(options, spec.agent);
+      const limit = { count: perUser, error: () => tooMany(perUser) };
+      const at = { collection: schedulesOf(owner), keys: [id], limit };
+      return change(documents, at, ({ found: [before], now, version }) => {
+        checkVersion(id, before, seen);
+        const record = recordAfter(before, { spec, api_key, now });
+        const result = { schedule: scheduleOf(id, record), version };
+        return { writes: [writeOf(id, before, record)], result };
+      });
+    },
+
+    async get(owner, id) {
+      const { body, version } = await stored(owner, id);
+      return { schedule: scheduleOf(id, recordOf(body)), version };
+    },
+
+    async list(owner, page) {
+      const { items, ...rest } = await documents.page(schedulesOf(owner), { order: "key", ...page });
+      return { ...rest, items: items.map(({ key, body }) => scheduleOf(key, recordOf(body))) };
+    },
+
+    delete(owner, id, { seen } = {}) {
+      return change(documents, { collection: schedulesOf(owner), keys: [id] }, ({ found: [before] }) => {
+        if (!before) throw noSchedule(id);
+        checkVersion(id, before, seen);
+        return { writes: [{ key: id, seen: before.version, body: undefined }], result: undefined };
+      });
+    },
+
+    async run(owner, id, key = newRunId()) {
+      const record = recordOf((await stored(owner, id)).body);
+      return startRun(runs, owner, runNow(id, record, key));
+    },
+
+    deleteAll: (owner) => retain(documents, schedulesOf(owner), { count: 0 }),
+  };
+}
+
+/** Does what is due of a schedule, and writes what follows. A user who changes the schedule meanwhile is not overwritten. */
+async function work(options: ScheduleOptions, claimed: ClaimedDocument): Promise<void> {
+  const { documents, logger, onPaused } = options;
+  const { collection, key: id, body } = claimed;
+  const { tenant, user } = collection;
+  const record = recordOf(body);
+  if (user === undefined || record.next === undefined) {
+    await finish(documents, claimed, { body });
+    return;
+  }
+  const owner = { tenant, user };
+  const { record: after, due } = await fire(options, { owner, id, record }, record.next);
+  if (after.pause) {
+    logger.info({ tenant, schedule: id, reason: after.pause.reason }, "a schedule was paused");
+    await onPaused?.(owner, scheduleOf(id, after));
+  }
+  await finish(documents, claimed, { body: JSON.stringify(after), due: due ?? null });
+}
+
+const writeOf = (key: string, before: Document | undefined, record: ScheduleRecord) => ({
+  ...{ key, seen: before?.version, body: JSON.stringify(record), due: record.next ?? null },
+});
+
+function checkAgent({ runs }: ScheduleOptions, name: string): void {
+  try {
+    runs.agents.find(name);
+  } catch (error) {
+    throw hasCode(error, "not_found") ? new AppError("invalid_request", `agent: ${error.message}`) : error;
+  }
+}
+
+/** Throws `precondition_failed`. */
+function checkVersion(id: string, document: Document | undefined, seen: string | undefined): void {
+  if (seen === undefined || seen === document?.version) return;
+  throw new AppError(
+    "precondition_failed",
+    `Schedule \`${id}\` is not at the version that \`If-Match\` names. Read it again, then decide.`,
+  );
+}
+
+const noSchedule = (id: string) => new AppError("not_found", `There is no schedule \`${id}\`.`);
+
+const tooMany = (limit: number) =>
+  new AppError("limit_exceeded", `There are already ${limit} schedules. Delete one first.`, {
+    details: { limit },
+  });

@@ -1,0 +1,212 @@
+// The three forms of a schedule: as a user writes it, as it is stored, and as the API returns it.
+
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { userMessage } from "../../agent/core/message.ts";
+import { Metadata } from "../../agent/core/records.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { Id } from "../../protocol/ids.ts";
+import type { RunCommand } from "../runs/start.ts";
+import { slotsAfter } from "./timing.ts";
+
+/** Shorter than other ids: the threads of its runs are named after it. */
+export const ScheduleId = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -");
+
+const Time = z.iso.datetime({ offset: true });
+
+export const ScheduleSpec = z
+  .strictObject({
+    cron: z
+      .string()
+      .optional()
+      .describe(
+        "When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` is every working day at 9.",
+      ),
+    at: Time.optional().describe("Time of a single run, with its offset. Use either `at` or `cron`."),
+    timezone: z
+      .string()
+      .default("UTC")
+      .describe("IANA time zone in which `cron` is read, such as `Europe/Berlin`."),
+    agent: z
+      .string()
+      .max(256)
+      .optional()
+      .describe("Agent of the runs. Default: the thread's own, else the default agent."),
+    input: z.string().trim().min(1).max(100_000).describe("User message that each run begins with."),
+    thread: z
+      .union([z.literal("new"), Id])
+      .default("new")
+      .describe(
+        "`new`: each run has a thread of its own. Otherwise the id of the thread that all runs continue.",
+      ),
+    overlap: z
+      .enum(["skip", "queue", "allow"])
+      .default("skip")
+      .describe(
+        "Action if the previous run has not ended, or waits for an answer: skip the slot, wait until the run ends, or start beside it.",
+      ),
+    catch_up: z
+      .enum(["none", "latest", "all"])
+      .default("latest")
+      .describe(
+        "Action on slots that were missed by more than a minute, because the server was down: skip them, start the most recent, or start each.",
+      ),
+    until: Time.optional().describe("Time after which the schedule starts no run."),
+    questions: z
+      .enum(["wait", "deny"])
+      .default("wait")
+      .describe(
+        "Action if a run asks a question: wait as the agent's `interrupts` say, or deny it because no one is there.",
+      ),
+    metadata: Metadata.default({}).describe(
+      "Metadata of the runs. `schedule` and `scheduled_for` are added.",
+    ),
+    paused: z.boolean().default(false).describe("Starts no run while true."),
+  })
+  .meta({ id: "ScheduleSpec" });
+export type ScheduleSpec = z.infer<typeof ScheduleSpec>;
+
+const PauseReason = z.enum(["requested", "credentials_ended", "start_refused"]);
+const SlotOutcome = z.enum(["started", "skipped", "failed"]);
+
+const LastSlot = z.object({
+  scheduled_for: z.iso.datetime(),
+  outcome: SlotOutcome.describe(
+    "`skipped`: the previous run had not ended, or the slot was missed. `failed`: the start was refused.",
+  ),
+  message: z.string().optional().describe("Why no run was started."),
+});
+
+const PendingSlot = z.object({
+  scheduled_for: z.iso.datetime(),
+  since: z.iso.datetime(),
+  message: z.string().describe("Why its run has not started."),
+});
+
+const ScheduledRun = z.object({ thread_id: z.string(), run_id: z.string(), scheduled_for: z.iso.datetime() });
+
+export const Schedule = z
+  .object({
+    id: z.string(),
+    ...ScheduleSpec.shape,
+    status: z
+      .enum(["active", "paused", "completed"])
+      .describe("`completed`: no further time matches, or `until` has passed."),
+    pause: z
+      .object({
+        reason: PauseReason,
+        message: z.string(),
+        since: z.iso.datetime(),
+      })
+      .optional()
+      .describe("Why the schedule is paused. Send it again with `paused: false` to continue."),
+    next_runs: z.array(z.iso.datetime()).describe("The next times, at most five."),
+    last_slot: LastSlot.optional().describe("The most recent slot, and whether it started a run."),
+    pending_slot: PendingSlot.optional().describe("A slot that is due and has not started its run yet."),
+    last_run: ScheduledRun.optional().describe("The most recent run that the schedule started."),
+    from_file: z
+      .literal(true)
+      .optional()
+      .describe("The operator's agents file contains the schedule; requests cannot change it."),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: "Schedule" });
+export type Schedule = z.infer<typeof Schedule>;
+
+/** The stored form of a schedule. Times are in ms since 1970. */
+export interface ScheduleRecord {
+  readonly spec: ScheduleSpec;
+  /** The first slot that is not done. Absent: the schedule starts no further run as it is. */
+  readonly next?: number | undefined;
+  /** The start of `next` was refused, or waits for the run before it: since when, and how often it was tried. */
+  readonly retry?:
+    | { readonly since: number; readonly attempts: number; readonly message: string }
+    | undefined;
+  readonly pause?:
+    | { readonly reason: z.infer<typeof PauseReason>; readonly message: string; readonly since: number }
+    | undefined;
+  readonly slot?: SlotRecord | undefined;
+  /** The most recent run that a slot has started. */
+  readonly run?: { readonly thread_id: string; readonly run_id: string; readonly slot: number } | undefined;
+  /** The id of the API key that wrote the schedule. */
+  readonly api_key?: string | undefined;
+  readonly from_file?: true | undefined;
+  readonly created: number;
+  readonly updated: number;
+}
+
+/** A slot that is done. */
+export interface SlotRecord {
+  readonly at: number;
+  readonly outcome: z.infer<typeof SlotOutcome>;
+  readonly message?: string;
+}
+
+/** Only this room writes records. */
+export const recordOf = (body: string) => JSON.parse(body) as ScheduleRecord;
+
+const NEXT_RUNS = 5;
+
+export function scheduleOf(id: string, record: ScheduleRecord): Schedule {
+  const { spec, next, pause, slot, run, from_file, created, updated } = record;
+  const following = next === undefined ? [] : [next, ...slotsAfter(spec, next, NEXT_RUNS - 1)];
+  const unpaused = next === undefined ? "completed" : "active";
+  return {
+    id,
+    ...spec,
+    status: pause ? "paused" : unpaused,
+    next_runs: following.map(iso),
+    created_at: iso(created),
+    updated_at: iso(updated),
+    ...omitUndefined({
+      from_file,
+      pause: pause && { ...pause, since: iso(pause.since) },
+      pending_slot: pendingOf(record),
+      last_slot: slot && {
+        scheduled_for: iso(slot.at),
+        ...omitUndefined({ outcome: slot.outcome, message: slot.message }),
+      },
+      last_run: run && { thread_id: run.thread_id, run_id: run.run_id, scheduled_for: iso(run.slot) },
+    }),
+  };
+}
+
+function pendingOf({ next, retry }: ScheduleRecord): z.infer<typeof PendingSlot> | undefined {
+  if (next === undefined || !retry) return undefined;
+  return { scheduled_for: iso(next), since: iso(retry.since), message: retry.message };
+}
+
+export const iso = (time: number) => new Date(time).toISOString();
+
+/** The run of a slot. The same slot of the same schedule is one run, however often it is started. */
+export function runOfSlot(id: string, record: ScheduleRecord, slot: number): RunCommand {
+  const scheduled_for = iso(slot);
+  const command = commandOf(id, record, scheduled_for.replaceAll(/[-:]|\.\d+/g, ""));
+  return {
+    ...command,
+    metadata: { ...command.metadata, scheduled_for },
+    idempotency_key: `schedule:${id}:${scheduled_for}`,
+  };
+}
+
+/** A run besides the slots. Runs of the same key are one run. */
+export function runNow(id: string, record: ScheduleRecord, key: string): RunCommand {
+  const name = createHash("sha256").update(key).digest("hex").slice(0, 16);
+  return { ...commandOf(id, record, name), idempotency_key: `schedule:${id}:now:${name}` };
+}
+
+/** `name` names the run's thread, unless all runs continue one. */
+function commandOf(id: string, { spec, api_key }: ScheduleRecord, name: string) {
+  const { agent, input, thread, questions, metadata } = spec;
+  const unattended = questions === "deny" ? (true as const) : undefined;
+  return {
+    thread_id: thread === "new" ? `${id}_${name}` : thread,
+    request: { input: [userMessage(input)], settings: {}, ...omitUndefined({ api_key, unattended }) },
+    metadata: { ...metadata, schedule: id },
+    on_busy: "enqueue" as const,
+    ...omitUndefined({ agent }),
+  };
+}

@@ -1,0 +1,67 @@
+// Slots: the times at which a schedule is to start a run, and which of them are started when some were missed.
+
+import { AppError } from "../../agent/core/errors.ts";
+import { checkCron, checkTimeZone, timeBefore, timesAfter } from "./cron.ts";
+
+/** When a schedule starts runs: each time that `cron` matches, or once. */
+export interface Timing {
+  readonly cron?: string | undefined;
+  /** Time of the only run, in ISO 8601 with an offset. */
+  readonly at?: string | undefined;
+  readonly timezone: string;
+  readonly until?: string | undefined;
+}
+
+/** `none`: skip missed slots. `latest`: start the most recent of them. `all`: start each, oldest first. */
+export type CatchUp = "none" | "latest" | "all";
+
+/** Time after a slot for which it does not count as missed, in ms. */
+export const GRACE_MS = 60_000;
+
+/** Throws `invalid_request` for a timing that cannot be read, and for a cron line that matches no time. */
+export function checkTiming({ cron, at, timezone }: Timing): void {
+  if ((cron === undefined) === (at === undefined))
+    throw new AppError("invalid_request", "Send either `cron`, for repeated runs, or `at`, for one run.");
+  checkTimeZone(timezone);
+  if (cron === undefined) return;
+  checkCron(cron);
+  if (timesAfter(cron, timezone, Date.now(), 1).length === 0)
+    throw new AppError("invalid_request", `cron: \`${cron}\` matches no day: no such month has that day.`);
+}
+
+/** Returns the next slots after a time, oldest first, at most `count`. All times are in ms since 1970. */
+export function slotsAfter({ cron, at, timezone, until }: Timing, after: number, count: number): number[] {
+  const last = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until);
+  const slots = cron === undefined ? [Date.parse(at ?? "")] : timesAfter(cron, timezone, after, count);
+  return slots.filter((slot) => slot > after && slot <= last);
+}
+
+export interface SlotDecision {
+  /** The slot to start now. Undefined: none, because all that are due were missed. */
+  readonly start?: number;
+  /** Time of the last slot that is done with this decision, started or skipped. */
+  readonly done: number;
+}
+
+/**
+ * Decides which of the due slots to start. `next` is the first slot that is not done; `now` is not before it. A slot whose start is tried
+ * again is not missed, however late it is.
+ */
+export function dueSlot(
+  timing: Timing,
+  catchUp: CatchUp,
+  { next, now, isRetried }: { readonly next: number; readonly now: number; readonly isRetried: boolean },
+): SlotDecision {
+  if (isRetried || catchUp === "all") return { start: next, done: next };
+  const latest = latestSlot(timing, next, now);
+  return catchUp === "latest" || now - latest <= GRACE_MS
+    ? { start: latest, done: latest }
+    : { done: latest };
+}
+
+/** Returns the most recent slot that is not after `now`, at least `next`. */
+function latestSlot({ cron, timezone, until }: Timing, next: number, now: number): number {
+  const last = until === undefined ? now : Math.min(now, Date.parse(until));
+  const latest = cron === undefined ? next : timeBefore(cron, timezone, last);
+  return Math.max(next, latest ?? next);
+}
