@@ -136,7 +136,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   const { agents, pool, metrics, stores, tools, own, backends } = parts;
   let ownAddress: string | undefined;
   const runs = await engineOf(options, parts, () => ownAddress);
-  const nouns = openNouns(config, { ...parts, runs, logger }, closers);
+  const nouns = openNouns(config, { ...parts, runs, logger });
   const dependencies = createDependencies(
     [
       { name: "store", check: () => stores.ping() },
@@ -149,7 +149,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   const observed: Observed = { runs, dependencies, server };
   closers.push(() => server.close());
   closers.push(() => runs.close(config.shutdown.grace));
-  closers.push(() => schedules.close());
+  closers.push(() => nouns.close());
   const warmUp = warmingUp(parts, logger);
   closers.push(async () => warmUp.stop());
   const listen = async () => {

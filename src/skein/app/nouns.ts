@@ -24,18 +24,20 @@ export interface NounParts {
 
 export type Nouns = ReturnType<typeof openNouns>;
 
-/** `closers` end them, in reverse order. */
-export function openNouns(config: ServerConfig, parts: NounParts, closers: (() => Promise<void>)[]) {
+/** The caller opens and closes them. */
+export function openNouns(config: ServerConfig, parts: NounParts) {
   const temporaryThreads = temporaryThreadsOf(config, parts);
   const schedules = schedulesOf(config, parts);
   const workers = [temporaryThreads, schedules];
-  closers.push(...workers.map((worker) => () => worker.close()));
   return {
     /** What routes work on. */
     services: { temporaryThreads, schedules },
     /** Begins to work on what is due. */
     open() {
       for (const worker of workers) worker.open();
+    },
+    async close() {
+      await Promise.all(workers.map((worker) => worker.close()));
     },
   };
 }

@@ -16,9 +16,15 @@ const IfMatch = z.looseObject({
   "if-match": z.string().max(256).optional().describe("`ETag` of the schedule that you have read."),
 });
 
-export function scheduleRoutes(app: App, { schedules }: RouteServices): void {
-  const tags = ["schedules"];
+const tags = ["schedules"];
 
+export function scheduleRoutes(app: App, services: RouteServices): void {
+  readRoutes(app, services);
+  writeRoutes(app, services);
+  runNowRoute(app, services);
+}
+
+function readRoutes(app: App, { schedules }: RouteServices): void {
   app.get(
     "/schedules",
     {
@@ -32,6 +38,24 @@ export function scheduleRoutes(app: App, { schedules }: RouteServices): void {
     async (request) => schedules.list(ownerOf(request), omitUndefined(request.query)),
   );
 
+  app.get(
+    "/schedules/:schedule_id",
+    {
+      schema: {
+        summary: "Get a schedule, with its next times and its last run",
+        tags,
+        params: Params,
+        response: { 200: Schedule },
+      },
+    },
+    async (request, reply) => {
+      const { schedule, version } = await schedules.get(ownerOf(request), request.params.schedule_id);
+      return reply.header("etag", `"${version}"`).send(schedule);
+    },
+  );
+}
+
+function writeRoutes(app: App, { schedules }: RouteServices): void {
   app.put(
     "/schedules/:schedule_id",
     {
@@ -55,22 +79,6 @@ export function scheduleRoutes(app: App, { schedules }: RouteServices): void {
     },
   );
 
-  app.get(
-    "/schedules/:schedule_id",
-    {
-      schema: {
-        summary: "Get a schedule, with its next times and its last run",
-        tags,
-        params: Params,
-        response: { 200: Schedule },
-      },
-    },
-    async (request, reply) => {
-      const { schedule, version } = await schedules.get(ownerOf(request), request.params.schedule_id);
-      return reply.header("etag", `"${version}"`).send(schedule);
-    },
-  );
-
   app.delete(
     "/schedules/:schedule_id",
     {
@@ -88,7 +96,9 @@ export function scheduleRoutes(app: App, { schedules }: RouteServices): void {
       return reply.code(204).send(null);
     },
   );
+}
 
+function runNowRoute(app: App, { schedules }: RouteServices): void {
   app.post(
     "/schedules/:schedule_id/run",
     {
