@@ -1943,15 +1943,15 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
+  /** Get a schedule, with its next times and its last run. */
+  "GET /schedules/{schedule_id}": {
+    path: { schedule_id: string };
+    answer: Schedule;
+  };
   /** Create or replace a schedule. */
   "PUT /schedules/{schedule_id}": {
     path: { schedule_id: string };
     body: ScheduleSpec;
-    answer: Schedule;
-  };
-  /** Get a schedule, with its next times and its last run. */
-  "GET /schedules/{schedule_id}": {
-    path: { schedule_id: string };
     answer: Schedule;
   };
   /** Delete a schedule. */
