@@ -56,7 +56,10 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     ...["sandbox/own.ts", "server/auth/own-scheme.ts", "server/http/plugin-routes.ts", ...LANGUAGE],
   ],
 
-  wires: ["server", "engine/runs", "engine/temporary-threads", "agent/agents", ...LANGUAGE],
+  wires: [
+    ...["server", "engine/runs", "engine/temporary-threads", "engine/schedules/schedule.ts"],
+    ...["agent/agents", ...LANGUAGE],
+  ],
   // An agent for editors: it talks to a server as any other client does.
   "wires/acp": ["wires", "client", "../package.json", ...LANGUAGE],
 

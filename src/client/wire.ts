@@ -1109,6 +1109,8 @@ export type Schedule = {
   input: string;
   /** `new`: each run has a thread of its own. Otherwise the id of the thread that all runs continue. */
   thread: "new" | string;
+  /** Whether the new threads stay. With `false`, each is deleted after its run, as one of `POST /runs`. Only with `thread: new`. */
+  keep_thread: boolean;
   /** Action if the previous run has not ended, or waits for an answer: skip the slot, wait until the run ends, or start beside it. */
   overlap: "skip" | "queue" | "allow";
   /** Action on slots that were missed by more than a minute, because the server was down: skip them, start the most recent, or start each. */
@@ -1545,6 +1547,8 @@ export type ScheduleSpec = {
   input: string;
   /** `new`: each run has a thread of its own. Otherwise the id of the thread that all runs continue. Default: `"new"`. */
   thread?: "new" | string | undefined;
+  /** Whether the new threads stay. With `false`, each is deleted after its run, as one of `POST /runs`. Only with `thread: new`. Default: `true`. */
+  keep_thread?: boolean | undefined;
   /** Action if the previous run has not ended, or waits for an answer: skip the slot, wait until the run ends, or start beside it. Default: `"skip"`. */
   overlap?: "skip" | "queue" | "allow" | undefined;
   /** Action on slots that were missed by more than a minute, because the server was down: skip them, start the most recent, or start each. Default: `"latest"`. */

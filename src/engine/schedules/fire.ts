@@ -1,18 +1,20 @@
 // Carries out a schedule that is due: starts the run of its slot, skips or retries the slot, or pauses the schedule.
 
 import { AppError, type ErrorCode, hasCode } from "../../agent/core/errors.ts";
-import { isSettled } from "../../agent/core/records.ts";
+import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Runs } from "../runs/executor.ts";
-import { startRun } from "../runs/start.ts";
-import { iso, runOfSlot, type ScheduleRecord } from "./schedule.ts";
+import { type RunCommand, startRun } from "../runs/start.ts";
+import { iso, isTemporary, runOfSlot, type ScheduleRecord, type ScheduleSpec } from "./schedule.ts";
 import { dueSlot, slotsAfter } from "./timing.ts";
 
 export interface FireServices {
   readonly runs: Runs;
   /** Why the API key with this id may start no more runs. Undefined: it may. */
   endOfKey(api_key: string): Promise<AppError | undefined>;
+  /** To be called before a run of a temporary thread is started. Throws `events_expired` when the thread was deleted after that run. */
+  announce(owner: Owner, thread_id: string): Promise<void>;
 }
 
 export interface Schedule {
@@ -57,12 +59,24 @@ export async function fire(services: FireServices, schedule: Schedule, next: num
     return again(record, { start, now, pause: QUEUE_MS, message: waitsFor });
   if (waitsFor !== undefined) return moved(record, done, { outcome: "skipped", message: waitsFor });
   try {
-    const run = await startRun(services.runs, owner, runOfSlot(id, record, start));
+    const run = await startScheduled(services, owner, spec, runOfSlot(id, record, start));
     const started = { thread_id: run.thread_id, run_id: run.id, slot: start };
     return moved({ ...record, run: started }, done, { outcome: "started" });
   } catch (error) {
+    // Its run has ended: this process died before it could write so.
+    if (hasCode(error, "events_expired")) return moved(record, done, { outcome: "started" });
     return refused(record, { start, done, now }, error);
   }
+}
+
+export async function startScheduled(
+  { runs, announce }: Pick<FireServices, "runs" | "announce">,
+  owner: Owner,
+  spec: ScheduleSpec,
+  command: RunCommand,
+): Promise<RunRecord> {
+  if (isTemporary(spec)) await announce(owner, command.thread_id);
+  return startRun(runs, owner, command);
 }
 
 /** Why the run before has not ended. Undefined: it has. */

@@ -15,8 +15,7 @@ import type { Page } from "../../agent/core/stores.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { createDueWorker, type DueWorker } from "../due-worker.ts";
-import { startRun } from "../runs/start.ts";
-import { type FireServices, fire } from "./fire.ts";
+import { type FireServices, fire, startScheduled } from "./fire.ts";
 import {
   recordOf,
   runNow,
@@ -82,7 +81,7 @@ const schedulesOf = (owner: Owner): ListedCollection => ({ kind: KIND, ...owner 
 
 /** The caller opens and closes it. */
 export function createSchedules(options: ScheduleOptions): Schedules {
-  const { documents, logger, runs, perUser, everyMs = EVERY_MS } = options;
+  const { documents, logger, perUser, everyMs = EVERY_MS } = options;
   const worker = createDueWorker(
     documents,
     {
@@ -107,6 +106,7 @@ export function createSchedules(options: ScheduleOptions): Schedules {
 
     async put(owner, id, spec, { seen, api_key } = {}) {
       checkTiming(spec);
+      if (spec.thread !== "new" && !spec.keep_thread) throw staysAnyway(spec.thread);
       if (spec.agent !== undefined) checkAgent(options, spec.agent);
       const limit = { count: perUser, error: () => tooMany(perUser) };
       const at = { collection: schedulesOf(owner), keys: [id], limit };
@@ -138,7 +138,7 @@ export function createSchedules(options: ScheduleOptions): Schedules {
 
     async run(owner, id, key = newRunId()) {
       const record = recordOf((await stored(owner, id)).body);
-      return startRun(runs, owner, runNow(id, record, key));
+      return startScheduled(options, owner, record.spec, runNow(id, record, key));
     },
 
     deleteAll: (owner) => retain(documents, schedulesOf(owner), { count: 0 }),
@@ -186,6 +186,12 @@ function checkVersion(id: string, document: Document | undefined, seen: string |
 }
 
 const noSchedule = (id: string) => new AppError("not_found", `There is no schedule \`${id}\`.`);
+
+const staysAnyway = (thread: string) =>
+  new AppError(
+    "invalid_request",
+    `keep_thread: all runs continue thread \`${thread}\`, so it stays. Leave \`keep_thread\` out, or use \`thread: new\`.`,
+  );
 
 const tooMany = (limit: number) =>
   new AppError("limit_exceeded", `There are already ${limit} schedules. Delete one first.`, {

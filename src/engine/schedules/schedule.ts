@@ -41,6 +41,12 @@ export const ScheduleSpec = z
       .describe(
         "`new`: each run has a thread of its own. Otherwise the id of the thread that all runs continue.",
       ),
+    keep_thread: z
+      .boolean()
+      .default(true)
+      .describe(
+        "Whether the new threads stay. With `false`, each is deleted after its run, as one of `POST /runs`. Only with `thread: new`.",
+      ),
     overlap: z
       .enum(["skip", "queue", "allow"])
       .default("skip")
@@ -180,6 +186,10 @@ function pendingOf({ next, retry }: ScheduleRecord): z.infer<typeof PendingSlot>
 }
 
 export const iso = (time: number) => new Date(time).toISOString();
+
+/** Whether the threads of its runs are deleted after the runs. */
+export const isTemporary = ({ thread, keep_thread }: ScheduleSpec): boolean =>
+  thread === "new" && keep_thread === false;
 
 /** The run of a slot. The same slot of the same schedule is one run, however often it is started. */
 export function runOfSlot(id: string, record: ScheduleRecord, slot: number): RunCommand {

@@ -204,6 +204,12 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "POST /langgraph/runs/wait": "run",
   "POST /langgraph/runs/batch": "run",
   "POST /langgraph/runs/cancel": "run",
+  "POST /langgraph/runs/crons": "run",
+  "POST /langgraph/threads/:thread_id/runs/crons": "run",
+  "PATCH /langgraph/runs/crons/:cron_id": "run",
+  "DELETE /langgraph/runs/crons/:cron_id": "run",
+  "POST /langgraph/runs/crons/search": "read",
+  "POST /langgraph/runs/crons/count": "read",
   // The wire itself requires `run` for messages that change something.
   "POST /mcp": "read",
   "GET /mcp": "read",

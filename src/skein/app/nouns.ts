@@ -4,7 +4,7 @@ import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
 import { createSchedules } from "../../engine/schedules/index.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
-import { createTemporaryThreads } from "../../engine/temporary-threads/index.ts";
+import { createTemporaryThreads, type TemporaryThreads } from "../../engine/temporary-threads/index.ts";
 import { createWebhooks, type Webhooks } from "../../engine/webhooks/index.ts";
 import { hostList } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
@@ -27,7 +27,7 @@ export type Nouns = ReturnType<typeof openNouns>;
 /** The caller opens and closes them. */
 export function openNouns(config: ServerConfig, parts: NounParts) {
   const temporaryThreads = temporaryThreadsOf(config, parts);
-  const schedules = schedulesOf(config, parts);
+  const schedules = schedulesOf(config, parts, temporaryThreads);
   const workers = [temporaryThreads, schedules];
   return {
     /** What routes work on. */
@@ -42,10 +42,15 @@ export function openNouns(config: ServerConfig, parts: NounParts) {
   };
 }
 
-const schedulesOf = ({ limits }: ServerConfig, { stores, runs, webhooks, credentials, logger }: NounParts) =>
+const schedulesOf = (
+  { limits }: ServerConfig,
+  { stores, runs, webhooks, credentials, logger }: NounParts,
+  temporaryThreads: TemporaryThreads,
+) =>
   createSchedules({
     ...{ documents: stores.documents, runs, logger, perUser: limits.schedules },
     endOfKey: (api_key) => credentials.endOf({ api_key }),
+    announce: (owner, thread_id) => temporaryThreads.announce(owner, thread_id, true),
     async onPaused(owner, { id, agent, pause }) {
       const data = { schedule_id: id, reason: pause?.reason, message: pause?.message };
       const event = { type: "schedule.paused" as const, ...omitUndefined({ agent }), data };

@@ -5,6 +5,7 @@ import type { RouteServices } from "../../server/http/services.ts";
 import type { App } from "../../server/http/validation.ts";
 import { answerRefusals } from "../refusals.ts";
 import { batchRoutes } from "./batch.ts";
+import { cronRoutes } from "./crons.ts";
 import { ERRORS } from "./errors.ts";
 import { protocolRoutes } from "./protocol/index.ts";
 import { assistantRoutes } from "./resources/assistants.ts";
@@ -20,6 +21,7 @@ export function langgraphRoutes(app: App, services: RouteServices): void {
   stateRoutes(app, services);
   startRoutes(app, services);
   batchRoutes(app, services);
+  cronRoutes(app, services);
   runRoutes(app, services);
   protocolRoutes(app, services);
 }

@@ -128,7 +128,7 @@ export type RunBody = z.infer<typeof RunBody>;
 const refused = (message: string) => new AppError("invalid_request", message);
 
 /** Throws `invalid_request` for unsupported options that would change the meaning of a run. */
-export function refuseUnsupported(body: RunBody): void {
+export function refuseUnsupported(body: Partial<RunBody>): void {
   const { interrupt_before, interrupt_after, webhook, after_seconds, command } = body;
   if ([interrupt_before, interrupt_after].some((nodes) => (Array.isArray(nodes) ? nodes.length > 0 : nodes)))
     throw refused("Breakpoints are not supported. Configure permissions with `ask` for the agent instead.");

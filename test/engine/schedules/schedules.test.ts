@@ -34,6 +34,7 @@ interface Setup {
   readonly processes?: number;
   readonly engine?: Parameters<typeof managed>[1];
   readonly endOfKey?: ScheduleOptions["endOfKey"];
+  readonly announce?: ScheduleOptions["announce"];
 }
 
 /** Schedules of several processes on the same stores, open and closed when the test has finished. */
@@ -43,6 +44,7 @@ async function open({
   processes = 1,
   engine,
   endOfKey,
+  announce,
 }: Setup = {}) {
   const paused: string[] = [];
   const all: Schedules[] = [];
@@ -52,6 +54,7 @@ async function open({
     const schedules = createSchedules({
       ...{ documents: documents ?? stores.documents, runs, logger: SILENT, perUser: 3, everyMs: 20 },
       endOfKey: endOfKey ?? (async () => undefined),
+      announce: announce ?? (async () => {}),
       onPaused: async (_owner, { id, pause }) => void paused.push(`${id} ${pause?.reason}`),
     });
     schedules.open();
@@ -94,6 +97,27 @@ test("a slot starts a run of its own thread, with the schedule in its metadata, 
     last_run: { run_id: run?.id, scheduled_for: "2026-05-04T09:00:00.000Z" },
     next_runs: expect.arrayContaining(["2026-05-05T09:00:00.000Z"]),
   });
+});
+
+test("with `keep_thread: false` each thread is announced before its run, and a run whose thread is deleted is done", async () => {
+  const announced: string[] = [];
+  const { stores, put, get } = await open({
+    announce: async (_owner, thread_id) => {
+      announced.push(thread_id);
+      if (announced.length > 1) throw new AppError("events_expired", "It is deleted.");
+    },
+  });
+  await put("kept", {});
+  await put("briefing", { keep_thread: false });
+  vi.setSystemTime(START + 31_000);
+  await until(async () => (await get("briefing")).last_slot?.outcome === "started");
+  await until(async () => (await get("kept")).last_slot?.outcome === "started");
+  expect(days(await runsOf(stores, "briefing"))).toEqual(["2026-05-04"]);
+  vi.setSystemTime(START + DAY + 31_000);
+  await until(async () => (await get("briefing")).next_runs[0] === iso(START + 30_000 + 2 * DAY));
+  expect(await get("briefing")).toMatchObject({ status: "active", last_slot: { outcome: "started" } });
+  expect(announced).toEqual(["briefing_20260504T090000Z", "briefing_20260505T090000Z"]);
+  await expect(put("other", { thread: "t1", keep_thread: false })).rejects.toThrow(/keep_thread/);
 });
 
 test.each([

@@ -51,6 +51,8 @@ const LANGGRAPH_RUN = {
   input: { messages: [{ type: "human", content: "hello" }] },
 };
 
+const LANGGRAPH_CRON = { ...LANGGRAPH_RUN, multitask_strategy: "enqueue", schedule: "0 0 29 2 *" };
+
 /** Bodies of which a schema alone does not tell that they are good. */
 const WEBHOOK = { url: "https://hooks.example.com/", on: ["schedule.paused"] };
 
@@ -107,6 +109,11 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
   ],
   "POST /langgraph/runs": [LANGGRAPH_RUN],
   "POST /langgraph/runs/batch": [[LANGGRAPH_RUN]],
+  "POST /langgraph/runs/crons": [LANGGRAPH_CRON],
+  "POST /langgraph/threads/{thread_id}/runs/crons": [LANGGRAPH_CRON],
+  "PATCH /langgraph/runs/crons/{cron_id}": [{ enabled: false }],
+  "POST /langgraph/runs/crons/search": [{}],
+  "POST /langgraph/runs/crons/count": [{}],
   "POST /langgraph/runs/stream": [LANGGRAPH_RUN],
   "POST /langgraph/runs/wait": [LANGGRAPH_RUN],
   "POST /langgraph/threads": [{}, { metadata: { graph_id: "assistant" } }],
@@ -163,6 +170,8 @@ const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "DELETE /admin/engines/{engine}",
   "POST /admin/backup",
   "POST /langgraph/runs/cancel",
+  "PATCH /langgraph/runs/crons/{cron_id}",
+  "DELETE /langgraph/runs/crons/{cron_id}",
   "GET /mcp",
 ]);
 
@@ -202,7 +211,7 @@ test.each([...groups])(
         // Without any the server warns at its start.
         quotas: { tenant: { threads: 1_000_000 } },
         traces: { requests: true },
-        limits: { webhooks: 1_000_000 },
+        limits: { webhooks: 1_000_000, schedules: 1_000_000 },
         wires: WireName.options,
       },
       script,

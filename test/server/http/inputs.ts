@@ -37,7 +37,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   message_id: "message",
   branch_id: "thread",
   share_id: "share",
-  schedule_id: "schedule",
+  ...{ schedule_id: "schedule", cron_id: "schedule" },
   ...{ cron: "nothing", at: "nothing", timezone: "nothing", until: "nothing", paused: "nothing" },
   ...{ overlap: "nothing", catch_up: "nothing", questions: "nothing", thread: "thread" },
   ...{ rating: "nothing", comment: "nothing" },
@@ -118,6 +118,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   ...{ action: "nothing", cancel_on_disconnect: "nothing", checkpoint: "nothing", checkpoint_ns: "nothing" },
   ...{ keep_thread: "nothing", on_completion: "nothing", onCompletion: "nothing" },
   "POST /runs/batch runs": "nothing",
+  ...{ end_time: "nothing", enabled: "nothing", on_run_completed: "nothing", schedule: "nothing" },
   ...{ files: "nothing", mime_type: "nothing", mimeType: "nothing", base64: "nothing", source: "nothing" },
   ...{ ids: "thread", run_ids: "run", checkpoint_id: "message", before: "message" },
   // A client chooses the ids of its messages; they are unique in a thread only.
@@ -127,6 +128,9 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
     "POST /langgraph/threads/{thread_id}/runs/wait id": "nothing",
     "POST /langgraph/runs id": "nothing",
     "POST /langgraph/runs/batch id": "nothing",
+    "POST /langgraph/runs/crons id": "nothing",
+    "POST /langgraph/threads/{thread_id}/runs/crons id": "nothing",
+    "PATCH /langgraph/runs/crons/{cron_id} id": "nothing",
     "POST /langgraph/runs/stream id": "nothing",
     "POST /langgraph/runs/wait id": "nothing",
   },
@@ -176,6 +180,11 @@ const LANGGRAPH_RUN = {
   assistant_id: "assistant",
   if_not_exists: "create",
   multitask_strategy: "reject",
+  input: { messages: [{ type: "human", content: "hello" }] },
+};
+
+const LANGGRAPH_CRON = {
+  ...{ assistant_id: "assistant", schedule: "0 0 29 2 *" },
   input: { messages: [{ type: "human", content: "hello" }] },
 };
 
@@ -240,6 +249,11 @@ export const BODIES: Readonly<Record<string, object>> = {
   "POST /langgraph/runs/batch": [LANGGRAPH_RUN],
   "POST /langgraph/threads/{thread_id}/commands": { id: 1, method: "state.get", params: {} },
   "POST /langgraph/threads/{thread_id}/stream/events": { channels: ["values", "messages", "lifecycle"] },
+  "POST /langgraph/runs/crons": LANGGRAPH_CRON,
+  "POST /langgraph/threads/{thread_id}/runs/crons": LANGGRAPH_CRON,
+  "PATCH /langgraph/runs/crons/{cron_id}": { enabled: false },
+  "POST /langgraph/runs/crons/search": {},
+  "POST /langgraph/runs/crons/count": {},
   "POST /langgraph/runs/cancel": { thread_id: "{thread_id}", run_ids: ["{run_ids}"] },
   "POST /a2a/{agent}": { jsonrpc: "2.0", id: 1, method: "ListTasks" },
   "POST /mcp": {
