@@ -1,6 +1,5 @@
 // Crons: make, change, delete, search and count the user's schedules that have a cron line.
 
-import { randomUUID } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -8,6 +7,7 @@ import { notFound } from "../../engine/runs/control.ts";
 import type { ScheduleSpec } from "../../engine/schedules/schedule.ts";
 import { boundedList, boundedMap } from "../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { randomId } from "../../lib/random-id.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { ownerOf, sentBy } from "../../server/auth/guard.ts";
 import type { RouteServices } from "../../server/http/services.ts";
@@ -44,7 +44,7 @@ function makeRoutes(app: App, services: RouteServices): void {
   const make = async (request: FastifyRequest, body: z.infer<typeof CronBody>, thread: string) => {
     const { name: agent } = agentNamed(services.agents, body.assistant_id);
     const spec = { ...changed(newSpec(agent, thread), body), input: inputOf(body) };
-    return put(services, request, randomUUID(), { spec });
+    return put(services, request, `cron_${randomId()}`, { spec });
   };
 
   app.post(

@@ -89,7 +89,7 @@ function comparable({ status, head, body }: Answer, sent: Iterable<[Input, strin
   const ids: string[] = [];
   return text
     .replace(
-      /(?:(?:th|run|msg|resp|wh)_|(?<="etag","\\"v))[0-9A-Za-z]{22}(?![0-9A-Za-z])/g,
+      /(?:(?:th|run|msg|resp|wh|cron)_|(?<="etag","\\"v))[0-9A-Za-z]{22}(?![0-9A-Za-z])/g,
       (id) => `<id ${ids.includes(id) ? ids.indexOf(id) : ids.push(id)}>`,
     )
     .replace(/"(created|created_at|first_token_ms|step)":\d+/g, '"$1":"<time>"')
