@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import type { HttpTool } from "../../client/client.ts";
 import { client } from "../session.ts";
+import { toolTexts } from "../texts/tools.ts";
 import { t } from "../texts.ts";
 import { FieldsForm } from "./fields.tsx";
 import { toolFields } from "./tool-form.tsx";
@@ -11,7 +12,7 @@ type Changes = Parameters<typeof client.tools.change>[1];
 
 export function ChangeTool({ tool, onChanged }: { tool: HttpTool; onChanged: () => void }) {
   const [isOpen, setOpen] = useState(false);
-  const words = t().tools;
+  const words = toolTexts();
   if (!isOpen)
     return (
       <button type="button" onClick={() => setOpen(true)}>

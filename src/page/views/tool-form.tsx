@@ -5,11 +5,13 @@ import type { RegisteredHttpTool } from "../../client/client.ts";
 import { Copy, Dialog, Plain } from "../components.tsx";
 import type { Field } from "../form.ts";
 import { client } from "../session.ts";
+import { toolTexts } from "../texts/tools.ts";
 import { t } from "../texts.ts";
 import { FieldsForm } from "./fields.tsx";
 
 export function toolFields(): Field[] {
-  const { tools, form } = t();
+  const { form } = t();
+  const tools = toolTexts();
   const field = (name: keyof typeof tools.fields, kind: Field["kind"], required = false): Field => ({
     name,
     kind,
@@ -34,7 +36,7 @@ export function toolFields(): Field[] {
 }
 
 const jsonField = (): Field[] => [
-  { name: "tool", kind: "json", required: true, description: t().tools.fields.tool },
+  { name: "tool", kind: "json", required: true, description: toolTexts().fields.tool },
 ];
 
 const EMPTY = { parameters: { type: "object", properties: {}, required: [] } };
@@ -45,7 +47,7 @@ export function NewTool({ names, onRegistered }: { names: readonly string[]; onR
   /** The name of the tool that the next attempt replaces. */
   const [asked, setAsked] = useState<string>();
   const [registered, setRegistered] = useState<RegisteredHttpTool>();
-  const words = t().tools;
+  const words = toolTexts();
   const register = async (tool: unknown) => {
     const name = String((tool as { name?: unknown }).name);
     if (names.includes(name) && asked !== name) {

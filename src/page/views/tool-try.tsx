@@ -6,13 +6,13 @@ import { Copy, Pre, Problem, visible } from "../components.tsx";
 import { type Field, fieldsOf } from "../form.ts";
 import { duration } from "../numbers.ts";
 import { client } from "../session.ts";
-import { t } from "../texts.ts";
+import { toolTexts } from "../texts/tools.ts";
 import { textOf } from "../transcript.ts";
 import { FieldsForm } from "./fields.tsx";
 
 export function TryTool({ tool }: { tool: HttpTool }) {
   const [tried, setTried] = useState<TriedTool>();
-  const words = t().tools;
+  const words = toolTexts();
   const own = fieldsOf(tool.parameters);
   const all: Field = { name: "args", kind: "json", required: true };
   const call = async (args: Record<string, unknown>) => {
@@ -39,7 +39,7 @@ export function TryTool({ tool }: { tool: HttpTool }) {
 }
 
 function TriedResult({ tried: { output, error, duration_ms } }: { tried: TriedTool }) {
-  const words = t().tools;
+  const words = toolTexts();
   const text = textOf(output);
   return (
     <>

@@ -1,10 +1,11 @@
-// The tenant's registered tools, and the permission rules of the user's threads.
+// The tenant's registered tools, the permission rules of the user's threads, and the user's webhooks.
 
 import { useState } from "preact/hooks";
 import type { HttpTool } from "../../client/client.ts";
 import { Empty, Plain, Problem, Time, useRead, visible } from "../components.tsx";
 import { number } from "../numbers.ts";
 import { client, may } from "../session.ts";
+import { toolTexts } from "../texts/tools.ts";
 import { t } from "../texts.ts";
 import { Confirm } from "./confirm.tsx";
 import { PageView } from "./page-view.tsx";
@@ -12,12 +13,14 @@ import { Permissions, type RuleScope } from "./permissions.tsx";
 import { ChangeTool } from "./tool-change.tsx";
 import { NewTool } from "./tool-form.tsx";
 import { TryTool } from "./tool-try.tsx";
+import { Webhooks } from "./webhooks.tsx";
 
 export const Tools = () => (
-  <PageView title={t().tools.title}>
+  <PageView title={toolTexts().title}>
     <div class="sections">
       <TenantTools />
       <Remembered />
+      <Webhooks />
     </div>
   </PageView>
 );
@@ -38,7 +41,7 @@ async function allTools(signal: AbortSignal): Promise<{ tools: HttpTool[]; isWho
 
 function TenantTools() {
   const { value, problem, reload } = useRead(allTools, []);
-  const words = t().tools;
+  const words = toolTexts();
   return (
     <section aria-label={words.registered}>
       <h2>{words.registered}</h2>
@@ -58,7 +61,7 @@ function TenantTools() {
 
 function Tool({ tool, onChanged }: { tool: HttpTool; onChanged: () => void }) {
   const { annotations: about } = tool;
-  const words = t().tools;
+  const words = toolTexts();
   const traits = [
     about.category,
     about.read_only && words.traits.reads,
@@ -138,7 +141,7 @@ function Remembered() {
   const first = value.agents.find((agent) => agent.default) ?? value.agents[0];
   const current = chosen ?? (first && `agent ${first.name}`);
   const place = current === undefined ? undefined : placeOf(current);
-  const words = t().tools;
+  const words = toolTexts();
   return (
     <section>
       <h2>{words.permissions}</h2>

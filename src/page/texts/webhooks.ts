@@ -1,0 +1,61 @@
+// The words of the webhooks, in each language. They come with their view: the first view has no room for them.
+
+import { locale } from "../texts.ts";
+
+const en = {
+  title: "Webhooks",
+  about: "The server sends these events to your address, signed with a secret.",
+  empty: "Webhooks that you create appear here.",
+  on: "on",
+  paused: "paused",
+  failing: "failing",
+  disabled: "disabled",
+  events: "Events",
+  agents: "Agents",
+  noDeliveries: "No event was sent in the last day.",
+  event: "Event",
+  status: "Status",
+  statuses: { pending: "waiting", delivered: "delivered", failed: "failed" },
+  created: "Created",
+  actions: "Actions",
+  sendAgain: "Send again",
+  sendAgainOf: (id: string) => `Send ${id} again`,
+  refresh: "Refresh deliveries",
+  try: "Send a sample",
+  taken: "The receiver took the sample.",
+  notTaken: (why: string) => `The receiver did not take the sample: ${why}.`,
+  deleteQuestion: "Delete this webhook and its deliveries?",
+  address: "Address",
+  create: "Create a webhook",
+  shownOnce: "The secret is shown only once:",
+};
+
+const de: typeof en = {
+  title: "Webhooks",
+  about: "Der Server sendet diese Ereignisse an Ihre Adresse, unterschrieben mit einem Geheimnis.",
+  empty: "Hier erscheinen Webhooks, die Sie anlegen.",
+  on: "aktiv",
+  paused: "pausiert",
+  failing: "schlägt fehl",
+  disabled: "abgeschaltet",
+  events: "Ereignisse",
+  agents: "Agenten",
+  noDeliveries: "Am letzten Tag wurde nichts gesendet.",
+  event: "Ereignis",
+  status: "Stand",
+  statuses: { pending: "wartet", delivered: "zugestellt", failed: "gescheitert" },
+  created: "Erstellt",
+  actions: "Aktionen",
+  sendAgain: "Noch einmal senden",
+  sendAgainOf: (id) => `${id} noch einmal senden`,
+  refresh: "Zustellungen neu laden",
+  try: "Muster senden",
+  taken: "Der Empfänger hat das Muster angenommen.",
+  notTaken: (why) => `Der Empfänger hat das Muster nicht angenommen: ${why}.`,
+  deleteQuestion: "Diesen Webhook mit seinen Zustellungen löschen?",
+  address: "Adresse",
+  create: "Webhook anlegen",
+  shownOnce: "Das Geheimnis wird nur einmal gezeigt:",
+};
+
+export const webhookTexts = (): typeof en => (locale().startsWith("de") ? de : en);

@@ -1,0 +1,193 @@
+// The user's webhooks: create one, see its deliveries, send them again.
+
+import { useState } from "preact/hooks";
+import type { Webhook, WebhookDelivery } from "../../client/client.ts";
+import { Action, Copy, Empty, Plain, Problem, Time, useRead, visible } from "../components.tsx";
+import { client, may, messageOf } from "../session.ts";
+import { webhookTexts } from "../texts/webhooks.ts";
+import { t } from "../texts.ts";
+import { Confirm } from "./confirm.tsx";
+import { Listing } from "./listing.tsx";
+
+const EVENTS = ["run.ended", "run.failed", "interrupt.opened", "budget.near", "schedule.paused"] as const;
+/** Maximum number of webhooks to show. */
+const MOST = 100;
+/** Maximum number of deliveries in a page. */
+const LIMIT = 20;
+
+export function Webhooks() {
+  const { value, problem, reload } = useRead((signal) => client.webhooks.list({ limit: MOST }, signal), []);
+  const words = webhookTexts();
+  return (
+    <section aria-label={words.title}>
+      <h2>{words.title}</h2>
+      <p class="note">{words.about}</p>
+      <Problem>{problem}</Problem>
+      {value?.items.length === 0 && <Empty>{words.empty}</Empty>}
+      <div class="changes">
+        {value?.items.map((webhook) => (
+          <OneWebhook key={webhook.id} webhook={webhook} onChanged={reload} />
+        ))}
+      </div>
+      {may("run") && <NewWebhook onMade={reload} />}
+    </section>
+  );
+}
+
+function OneWebhook({ webhook, onChanged }: { webhook: Webhook; onChanged: () => void }) {
+  const { id, url, on, agents, paused, disabled, failing_since } = webhook;
+  const words = webhookTexts();
+  const [count, setCount] = useState(0);
+  const state = disabled ? words.disabled : paused ? words.paused : failing_since ? words.failing : words.on;
+  return (
+    <details class="change">
+      <summary>
+        <Plain>{url}</Plain> <span class="quiet">{state}</span>
+      </summary>
+      <dl class="facts">
+        <dt>{words.events}</dt>
+        <dd>{on.join(", ")}</dd>
+        {agents && (
+          <>
+            <dt>{words.agents}</dt>
+            <dd>
+              <Plain>{agents.join(", ")}</Plain>
+            </dd>
+          </>
+        )}
+        {disabled && (
+          <>
+            <dt>{words.disabled}</dt>
+            <dd>{visible(disabled.reason)}</dd>
+          </>
+        )}
+      </dl>
+      <Deliveries id={id} of={count} />
+      {may("run") && (
+        <div class="row">
+          <Try id={id} />
+          <button type="button" onClick={() => setCount(count + 1)}>
+            {words.refresh}
+          </button>
+          <Confirm
+            class="danger"
+            question={words.deleteQuestion}
+            onConfirm={async () => {
+              await client.webhooks.delete(id);
+              onChanged();
+            }}
+          >
+            {t().shared.delete}
+          </Confirm>
+        </div>
+      )}
+    </details>
+  );
+}
+
+function Deliveries({ id, of }: { id: string; of: number }) {
+  const words = webhookTexts();
+  return (
+    <Listing<WebhookDelivery>
+      of={[id, of]}
+      read={(cursor, signal) => client.webhooks.deliveries(id, { limit: LIMIT, cursor }, signal)}
+      keyOf={(each) => each.id}
+      empty={words.noDeliveries}
+      columns={[
+        { name: words.event, cell: ({ type }) => type },
+        { name: words.status, cell: ({ status, error }) => <Status status={status} error={error} /> },
+        { name: words.created, cell: ({ created_at }) => <Time at={created_at} /> },
+        {
+          name: words.actions,
+          cell: (each, reload) =>
+            may("run") ? (
+              <Action
+                label={words.sendAgainOf(each.id)}
+                onClick={async () => {
+                  await client.webhooks.send(id, each.id);
+                  reload();
+                }}
+              >
+                {words.sendAgain}
+              </Action>
+            ) : null,
+        },
+      ]}
+    />
+  );
+}
+
+function Status({ status, error }: Pick<WebhookDelivery, "status" | "error">) {
+  const text = webhookTexts().statuses[status];
+  return <>{error ? `${text}: ${visible(error)}` : text}</>;
+}
+
+function Try({ id }: { id: string }) {
+  const words = webhookTexts();
+  const [said, setSaid] = useState("");
+  return (
+    <>
+      <Action
+        onClick={async () => {
+          const { delivered, error = "" } = await client.webhooks.test(id);
+          setSaid(delivered ? words.taken : words.notTaken(visible(error)));
+        }}
+      >
+        {words.try}
+      </Action>
+      {said && <span role="status">{said}</span>}
+    </>
+  );
+}
+
+function NewWebhook({ onMade }: { onMade: () => void }) {
+  const words = webhookTexts();
+  const [url, setUrl] = useState("");
+  const [on, setOn] = useState<readonly (typeof EVENTS)[number][]>(["run.ended", "run.failed"]);
+  const [secret, setSecret] = useState("");
+  const [problem, setProblem] = useState("");
+  const make = async (event: Event) => {
+    event.preventDefault();
+    setSecret("");
+    setProblem("");
+    try {
+      setSecret((await client.webhooks.create({ url: url.trim(), on: [...on] })).secret ?? "");
+      setUrl("");
+      onMade();
+    } catch (error) {
+      setProblem(messageOf(error));
+    }
+  };
+  return (
+    <form class="filters" onSubmit={make}>
+      <label>
+        {words.address}
+        <input type="url" value={url} required onInput={(event) => setUrl(event.currentTarget.value)} />
+      </label>
+      <fieldset class="row">
+        <legend class="unseen">{words.events}</legend>
+        {EVENTS.map((each) => (
+          <label key={each} class="check">
+            <input
+              type="checkbox"
+              checked={on.includes(each)}
+              onChange={({ currentTarget: { checked } }) =>
+                setOn(EVENTS.filter((event) => (event === each ? checked : on.includes(event))))
+              }
+            />
+            {each}
+          </label>
+        ))}
+      </fieldset>
+      <button type="submit" class="primary" disabled={url.trim() === "" || on.length === 0}>
+        {words.create}
+      </button>
+      <Problem>{problem}</Problem>
+      {secret && (
+        <p role="status" class="row">
+          <span>{words.shownOnce}</span> <code>{secret}</code> <Copy text={() => secret} />
+        </p>
+      )}
+    </form>
+  );
+}
