@@ -41,7 +41,7 @@ async function contract(): Promise<Document> {
   const services = {
     access,
     permissionRule: OwnRuleSpec,
-    limits: { requestMs: 60_000 },
+    limits: { requestMs: 60_000, bodyBytes: 1_000_000 },
     stores: {},
     agents: {},
     webhooks: {},

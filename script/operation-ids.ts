@@ -2,12 +2,13 @@
 
 /** Last segments of a path that name an action and not a thing. */
 const VERBS: ReadonlySet<string> = new Set(
-  "cancel connect copy count fork join restart resume run search start stop stream wait".split(" "),
+  "cancel connect copy count fork join restart resume rotate run search start stop stream test wait".split(" "),
 );
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   "POST /threads/{thread_id}/title": "generateThreadTitle",
   "POST /threads/{thread_id}/runs/{run_id}/messages": "steerThreadRun",
   "POST /tool-results/{token}": "deliverToolResult",
+  "POST /hooks/{address}": "deliverToTrigger",
   "GET /agents/{name}/overrides": "getAgentOverrides",
   "DELETE /agents/{name}/overrides": "deleteAgentOverrides",
   "GET /langgraph/threads/{thread_id}/state/{checkpoint_id}": "getLanggraphThreadCheckpoint",

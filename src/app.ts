@@ -313,7 +313,7 @@ async function serverOf(
         ...{ runs, quotas, backends },
         owners: stores.owners,
         documents: stores.documents,
-        records: [{ type: "webhook", ...webhooks.records }],
+        records: [{ type: "webhook", ...webhooks.records }, ...nouns.records],
         keys: apiKeys && userKeys(apiKeys.keys),
         sandboxes: createLedger(stores.documents).list,
         agents: () => agents.list(),

@@ -85,6 +85,7 @@ export function createMethods({ call, open }: Requests) {
     agents: agentMethods({ call }),
     tools: toolMethods({ call }),
     webhooks: webhookMethods({ call }),
+    triggers: triggerMethods({ call }),
     permissions: permissionMethods({ call }),
     backend: backendMethods({ call }),
     files: fileMethods({ call, open }),
@@ -275,6 +276,29 @@ function toolMethods({ call }: Pick<Requests, "call">) {
     /** Delivers the result of a deferred call, with the token from the URL that came with the call. */
     deliver: (token: string, result: Body<"POST /tool-results/{token}">, signal?: Signal) =>
       call("POST /tool-results/{token}", { path: { token }, body: result }, signal),
+  };
+}
+
+function triggerMethods({ call }: Pick<Requests, "call">) {
+  const of = (id: string) => ({ path: { trigger_id: id } });
+  return {
+    /** Lists your triggers, newest first. */
+    list: (query: Query<"GET /triggers"> = {}, signal?: Signal) => call("GET /triggers", { query }, signal),
+    /** Returns a trigger with its last deliveries. */
+    get: (id: string, signal?: Signal) => call("GET /triggers/{trigger_id}", of(id), signal),
+    /** Creates a trigger under an id of the server. Only this response contains a secret that the server has made. */
+    create: (trigger: Body<"POST /triggers">, signal?: Signal) =>
+      call("POST /triggers", { body: trigger }, signal),
+    /** Creates or replaces a trigger, which keeps its URL and, unless you send one, its secret. */
+    put: (id: string, trigger: Body<"PUT /triggers/{trigger_id}">, signal?: Signal) =>
+      call("PUT /triggers/{trigger_id}", { ...of(id), body: trigger }, signal),
+    delete: (id: string, signal?: Signal) => call("DELETE /triggers/{trigger_id}", of(id), signal),
+    /** Replaces the secret. The old secret stays valid for a day, or for `keep_old_for` seconds. */
+    rotate: (id: string, options: Body<"POST /triggers/{trigger_id}/rotate"> = {}, signal?: Signal) =>
+      call("POST /triggers/{trigger_id}/rotate", { ...of(id), body: options }, signal),
+    /** Returns the run that a delivery would start, without starting it. */
+    test: (id: string, delivery: Body<"POST /triggers/{trigger_id}/test">, signal?: Signal) =>
+      call("POST /triggers/{trigger_id}/test", { ...of(id), body: delivery }, signal),
   };
 }
 

@@ -1,5 +1,27 @@
 // The types of the native API. Written by `npm run openapi` out of the routes; do not edit.
 
+export type TriggerVerificationInput = {
+  scheme: "github";
+} | {
+  scheme: "slack";
+} | {
+  scheme: "stripe";
+} | {
+  scheme: "standard-webhooks";
+} | {
+  scheme: "hmac";
+  /** Header with the HMAC-SHA256 of the raw body. */
+  header: string;
+  /** Text before the signature, such as `sha256=`. Default: `""`. */
+  prefix?: string | undefined;
+  /** Default: `"hex"`. */
+  encoding?: "hex" | "base64" | undefined;
+} | {
+  scheme: "token";
+  /** Header with the secret itself, alone or after `Bearer `. */
+  header?: string | undefined;
+};
+
 export type SignInOptions = {
   /** How the server authenticates requests. */
   auth: "none" | "api_key" | "jwt" | "header" | "plugin";
@@ -761,7 +783,7 @@ export type DeletedUser = {
   complete: boolean;
   runs_cancelled: number;
   threads: number;
-  /** Number of items that agents keep for the user: overrides, permission rules, reflections. */
+  /** Number of items that agents keep for the user: overrides, permission rules, reflections; and of the user's triggers. */
   items: number;
   /** Number of workspaces, deleted with their files. With Docker backends, their sandboxes and volumes. */
   workspaces: number;
@@ -1236,6 +1258,154 @@ export type TriedTool = {
   duration_ms: number;
 };
 
+export type TriggerVerification = {
+  scheme: "github";
+} | {
+  scheme: "slack";
+} | {
+  scheme: "stripe";
+} | {
+  scheme: "standard-webhooks";
+} | {
+  scheme: "hmac";
+  /** Header with the HMAC-SHA256 of the raw body. */
+  header: unknown;
+  /** Text before the signature, such as `sha256=`. */
+  prefix: string;
+  encoding: "hex" | "base64";
+} | {
+  scheme: "token";
+  /** Header with the secret itself, alone or after `Bearer `. */
+  header: unknown;
+};
+
+export type Trigger = {
+  /** Agent that each delivery starts a run of. */
+  agent: string;
+  /** How the server verifies that a delivery is from the sender. Deliveries that it cannot verify get 401. */
+  verify: TriggerVerification;
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced by values of the delivery: a missing value by nothing, an object by JSON. */
+  input: string;
+  /** `new`: each delivery starts a thread. Otherwise a template: deliveries with the same text share a thread, and a delivery with an empty text starts one. */
+  thread: string;
+  /** Template of the id by which the server recognizes a repeated delivery. Default: the id that the scheme names, otherwise a hash of the body. */
+  delivery_id?: string | undefined;
+  /** Values that start a run, by path. A delivery with another value at one of the paths is ignored. */
+  filter: Record<string, Array<string | number | boolean | null>>;
+  /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. */
+  metadata: Record<string, string | number | boolean>;
+  /** While a trigger is paused, its address returns 404. */
+  paused: boolean;
+  id: string;
+  /** URL that the sender calls. A path, if the server's public address is not configured. */
+  url: string;
+  /** False until a secret of the sender is set. Until then all deliveries get 401. */
+  has_secret: boolean;
+  /** Time until which the secret before the last rotation is also valid. */
+  old_secret_until?: string | undefined;
+  /** Present only if the server paused the trigger. */
+  paused_reason?: {
+    code: "credentials_revoked" | "credentials_expired" | "agent_missing";
+    message: string;
+    at: string;
+  } | undefined;
+  created_at: string;
+  updated_at: string;
+};
+
+export type TriggerDelivery = {
+  at: string;
+  /** Id of the delivery. Absent for a delivery that could not be verified. */
+  id?: string | undefined;
+  outcome: "started" | "repeated" | "ignored" | "refused" | "failed";
+  /** Why no run was started. */
+  reason?: string | undefined;
+  thread_id?: string | undefined;
+  run_id?: string | undefined;
+};
+
+export type NewTrigger = {
+  /** Agent that each delivery starts a run of. */
+  agent: string;
+  /** How the server verifies that a delivery is from the sender. Deliveries that it cannot verify get 401. */
+  verify: TriggerVerification;
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced by values of the delivery: a missing value by nothing, an object by JSON. */
+  input: string;
+  /** `new`: each delivery starts a thread. Otherwise a template: deliveries with the same text share a thread, and a delivery with an empty text starts one. */
+  thread: string;
+  /** Template of the id by which the server recognizes a repeated delivery. Default: the id that the scheme names, otherwise a hash of the body. */
+  delivery_id?: string | undefined;
+  /** Values that start a run, by path. A delivery with another value at one of the paths is ignored. */
+  filter: Record<string, Array<string | number | boolean | null>>;
+  /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. */
+  metadata: Record<string, string | number | boolean>;
+  /** While a trigger is paused, its address returns 404. */
+  paused: boolean;
+  id: string;
+  /** URL that the sender calls. A path, if the server's public address is not configured. */
+  url: string;
+  /** False until a secret of the sender is set. Until then all deliveries get 401. */
+  has_secret: boolean;
+  /** Time until which the secret before the last rotation is also valid. */
+  old_secret_until?: string | undefined;
+  /** Present only if the server paused the trigger. */
+  paused_reason?: {
+    code: "credentials_revoked" | "credentials_expired" | "agent_missing";
+    message: string;
+    at: string;
+  } | undefined;
+  created_at: string;
+  updated_at: string;
+  /** Present only in the response that makes it: a secret that the server has made. */
+  secret?: string | undefined;
+};
+
+export type TriggerWithDeliveries = {
+  /** Agent that each delivery starts a run of. */
+  agent: string;
+  /** How the server verifies that a delivery is from the sender. Deliveries that it cannot verify get 401. */
+  verify: TriggerVerification;
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced by values of the delivery: a missing value by nothing, an object by JSON. */
+  input: string;
+  /** `new`: each delivery starts a thread. Otherwise a template: deliveries with the same text share a thread, and a delivery with an empty text starts one. */
+  thread: string;
+  /** Template of the id by which the server recognizes a repeated delivery. Default: the id that the scheme names, otherwise a hash of the body. */
+  delivery_id?: string | undefined;
+  /** Values that start a run, by path. A delivery with another value at one of the paths is ignored. */
+  filter: Record<string, Array<string | number | boolean | null>>;
+  /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. */
+  metadata: Record<string, string | number | boolean>;
+  /** While a trigger is paused, its address returns 404. */
+  paused: boolean;
+  id: string;
+  /** URL that the sender calls. A path, if the server's public address is not configured. */
+  url: string;
+  /** False until a secret of the sender is set. Until then all deliveries get 401. */
+  has_secret: boolean;
+  /** Time until which the secret before the last rotation is also valid. */
+  old_secret_until?: string | undefined;
+  /** Present only if the server paused the trigger. */
+  paused_reason?: {
+    code: "credentials_revoked" | "credentials_expired" | "agent_missing";
+    message: string;
+    at: string;
+  } | undefined;
+  created_at: string;
+  updated_at: string;
+  /** The last 20 deliveries, newest first. */
+  deliveries: TriggerDelivery[];
+};
+
+export type PlannedDelivery = {
+  /** Why the delivery would start no run. */
+  ignored?: string | undefined;
+  delivery_id: string;
+  agent?: string | undefined;
+  input?: string | undefined;
+  thread_id?: string | undefined;
+  metadata?: Record<string, string | number | boolean> | undefined;
+};
+
 export type WebhookDelivery = {
   /** The header `webhook-id`, the same in every attempt. */
   id: string;
@@ -1611,6 +1781,34 @@ export type HttpToolChange = {
 
 /** `{result}` or `{error}`, as in the response to a call. */
 export type ToolResult = Record<string, unknown>;
+
+export type TriggerSpec = {
+  /** Agent that each delivery starts a run of. */
+  agent: string;
+  /** How the server verifies that a delivery is from the sender. Deliveries that it cannot verify get 401. */
+  verify: TriggerVerificationInput;
+  /** Secret that the sender signs with, or sends. Default: the trigger keeps its secret; for a new trigger the server makes one, except for `slack` and `stripe`, which make their own. */
+  secret?: string | undefined;
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced by values of the delivery: a missing value by nothing, an object by JSON. */
+  input: string;
+  /** `new`: each delivery starts a thread. Otherwise a template: deliveries with the same text share a thread, and a delivery with an empty text starts one. Default: `"new"`. */
+  thread?: string | undefined;
+  /** Template of the id by which the server recognizes a repeated delivery. Default: the id that the scheme names, otherwise a hash of the body. */
+  delivery_id?: string | undefined;
+  /** Values that start a run, by path. A delivery with another value at one of the paths is ignored. Default: `{}`. */
+  filter?: Record<string, Array<string | number | boolean | null>> | undefined;
+  /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. Default: `{}`. */
+  metadata?: Record<string, string | number | boolean> | undefined;
+  /** While a trigger is paused, its address returns 404. Default: `false`. */
+  paused?: boolean | undefined;
+};
+
+export type SampleDelivery = {
+  /** Headers of the delivery. Credentials and signatures are not needed. Default: `{}`. */
+  headers?: Record<string, string> | undefined;
+  /** Body of the delivery as JSON. */
+  body: unknown;
+};
 
 export type WebhookSpec = {
   /** Address that receives each event as a POST request. */
@@ -2262,6 +2460,52 @@ export interface Operations {
     query: { tenant?: string | undefined };
     answer: WebhookDelivery;
   };
+  /** Create or replace a trigger. */
+  "PUT /triggers/{trigger_id}": {
+    path: { trigger_id: string };
+    body: TriggerSpec;
+    answer: NewTrigger;
+  };
+  /** Get a trigger with its last deliveries. */
+  "GET /triggers/{trigger_id}": {
+    path: { trigger_id: string };
+    answer: TriggerWithDeliveries;
+  };
+  /** Delete a trigger. */
+  "DELETE /triggers/{trigger_id}": {
+    path: { trigger_id: string };
+    answer: void;
+  };
+  /** Create a trigger under an id of the server. */
+  "POST /triggers": {
+    body: TriggerSpec;
+    answer: NewTrigger;
+  };
+  /** List your triggers, newest first. */
+  "GET /triggers": {
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    answer: {
+      items: Trigger[];
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Replace the secret of a trigger. */
+  "POST /triggers/{trigger_id}/rotate": {
+    path: { trigger_id: string };
+    body: {
+      /** New secret. Default: the server makes one. */
+      secret?: string | undefined;
+      /** Seconds for which the old secret stays valid beside the new one. Default: `86400`. */
+      keep_old_for?: number | undefined;
+    };
+    answer: NewTrigger;
+  };
+  /** Show the run that a delivery would start, without starting it. */
+  "POST /triggers/{trigger_id}/test": {
+    path: { trigger_id: string };
+    body: SampleDelivery;
+    answer: PlannedDelivery;
+  };
   /** Get the status of the user's backend; starts nothing. */
   "GET /backend": {
     query: { agent?: string | undefined };
@@ -2396,6 +2640,19 @@ export interface Operations {
   "GET /admin/tenants/{tenant}/users/{user}/export": {
     path: { tenant: string; user: string };
     answer: void;
+  };
+  /** Deliver an event to a trigger. */
+  "POST /hooks/{address}": {
+    path: { address: string };
+    answer: {
+      challenge: string;
+    } | {
+      thread_id: string;
+      run_id: string;
+    } | {
+      /** Why the delivery starts no run. */
+      ignored: string;
+    };
   };
   /** Read a file or a byte range, or list a folder. */
   "GET /backend/files/{path}": {

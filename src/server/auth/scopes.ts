@@ -102,6 +102,15 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "POST /webhooks/:webhook_id/test": "run",
   "GET /webhooks/:webhook_id/deliveries": "read",
   "POST /webhooks/:webhook_id/deliveries/:delivery_id/send": "run",
+  "GET /triggers": "read",
+  "POST /triggers": "run",
+  "GET /triggers/:trigger_id": "read",
+  "PUT /triggers/:trigger_id": "run",
+  "DELETE /triggers/:trigger_id": "run",
+  "POST /triggers/:trigger_id/rotate": "run",
+  "POST /triggers/:trigger_id/test": "run",
+  // The trigger's secret is the credential.
+  "POST /hooks/:address": "public",
 
   "GET /backend": "read",
   "POST /backend/start": "run",

@@ -49,6 +49,10 @@ export const Limits = z.strictObject({
     .describe("Maximum threads of one user that the server deletes after their runs. One more gets 429."),
   schedules: count.default(100).describe("Maximum schedules of a user."),
   webhooks: count.default(20).describe("Maximum webhooks of a user, and of a tenant."),
+  triggers: count.default(100).describe("Maximum number of triggers of a user."),
+  trigger_requests: count
+    .default(600)
+    .describe("Maximum requests in a minute that one trigger takes in this process. One more gets 429."),
   streams: count.default(10_000).describe("Maximum open event streams of this process."),
   unread_bytes: count
     .default(256 * MIB)

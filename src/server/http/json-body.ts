@@ -24,52 +24,74 @@ export interface JsonBodies {
   readonly isEmptyTaken?: boolean;
 }
 
+type JsonServer = Pick<FastifyInstance, "getDefaultJsonParser">;
+
 /** Replaces the JSON parser of `server`. */
 export function readJsonBodies(
-  server: Pick<FastifyInstance, "getDefaultJsonParser" | "removeContentTypeParser" | "addContentTypeParser">,
+  server: JsonServer & Pick<FastifyInstance, "removeContentTypeParser" | "addContentTypeParser">,
   { maxEntries, isEmptyTaken = false }: JsonBodies,
 ): void {
-  const parse = server.getDefaultJsonParser("error", "error");
+  const read = jsonReader(server, maxEntries);
   server.removeContentTypeParser("application/json");
   server.addContentTypeParser(
     "application/json",
     { parseAs: "buffer" },
     async (request: FastifyRequest, body: Buffer) => {
-      const encoding = request.headers["content-encoding"];
-      if (encoding !== undefined && encoding.toLowerCase() !== "identity")
-        throw new AppError(
-          "unsupported_media_type",
-          `The body is encoded (Content-Encoding: ${encoding.slice(0, 64)}). Send it without an encoding.`,
-        );
+      refuseEncoded(request);
       if (isEmptyTaken && body.length === 0) return undefined;
-      if (body.length > LARGE_BYTES) await ownTick(tenantOf(request));
-      const { entries, widest, depth } = jsonSize(body);
-      if (depth > MAX_DEPTH)
-        throw new AppError(
-          "invalid_request",
-          `Invalid body: it must not be nested more than ${MAX_DEPTH} levels deep; it has ${depth} levels.`,
-        );
-      if (entries > maxEntries)
-        throw new AppError(
-          "payload_too_large",
-          `The body has ${entries} keys and values; at most ${maxEntries} are allowed (limits.body_entries).`,
-          { details: { limit: maxEntries, entries } },
-        );
-      if (widest > MAX_KEYS)
-        throw new AppError(
-          "payload_too_large",
-          `A map of the body has ${widest} keys; at most ${MAX_KEYS} are allowed.`,
-          { details: { limit: MAX_KEYS, keys: widest } },
-        );
-      const value = await new Promise((resolve, reject) => {
-        void parse(request, body.toString(), (error, parsed) => (error ? reject(error) : resolve(parsed)));
-      });
-      if (body.length > LARGE_BYTES) {
-        if (typeof value === "object" && value !== null) large.add(value);
-        // The steps after parsing may take as long as parsing.
-        await ownTick(tenantOf(request));
-      }
-      return value;
+      return read(request, body);
     },
   );
+}
+
+/** Throws `unsupported_media_type` for a body that is compressed. */
+export function refuseEncoded({ headers }: FastifyRequest): void {
+  const encoding = headers["content-encoding"];
+  if (encoding === undefined || encoding.toLowerCase() === "identity") return;
+  throw new AppError(
+    "unsupported_media_type",
+    `The body is encoded (Content-Encoding: ${encoding.slice(0, 64)}). Send it without an encoding.`,
+  );
+}
+
+/** A function that parses a JSON text which came with a request. It throws `invalid_request` and `payload_too_large`. */
+export function jsonReader(
+  server: JsonServer,
+  maxEntries: number,
+): (request: FastifyRequest, text: Buffer) => Promise<unknown> {
+  const parse = server.getDefaultJsonParser("error", "error");
+  return async (request, text) => {
+    if (text.length > LARGE_BYTES) await ownTick(tenantOf(request));
+    refuseOversized(text, maxEntries);
+    const value = await new Promise((resolve, reject) => {
+      void parse(request, text.toString(), (error, parsed) => (error ? reject(error) : resolve(parsed)));
+    });
+    if (text.length > LARGE_BYTES) {
+      if (typeof value === "object" && value !== null) large.add(value);
+      // The steps after parsing may take as long as parsing.
+      await ownTick(tenantOf(request));
+    }
+    return value;
+  };
+}
+
+function refuseOversized(text: Buffer, maxEntries: number): void {
+  const { entries, widest, depth } = jsonSize(text);
+  if (depth > MAX_DEPTH)
+    throw new AppError(
+      "invalid_request",
+      `Invalid body: it must not be nested more than ${MAX_DEPTH} levels deep; it has ${depth} levels.`,
+    );
+  if (entries > maxEntries)
+    throw new AppError(
+      "payload_too_large",
+      `The body has ${entries} keys and values; at most ${maxEntries} are allowed (limits.body_entries).`,
+      { details: { limit: maxEntries, entries } },
+    );
+  if (widest > MAX_KEYS)
+    throw new AppError(
+      "payload_too_large",
+      `A map of the body has ${widest} keys; at most ${MAX_KEYS} are allowed.`,
+      { details: { limit: MAX_KEYS, keys: widest } },
+    );
 }

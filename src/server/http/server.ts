@@ -22,6 +22,7 @@ import { backendRoutes } from "./routes/backend.ts";
 import { branchRoutes } from "./routes/branches.ts";
 import { eventRoutes, threadEventRoutes } from "./routes/events.ts";
 import { feedbackRoutes } from "./routes/feedback.ts";
+import { hookRoutes } from "./routes/hooks.ts";
 import { interruptRoutes } from "./routes/interrupts.ts";
 import { newThreadRunRoutes } from "./routes/new-thread-runs.ts";
 import {
@@ -39,6 +40,7 @@ import { scheduleRoutes } from "./routes/schedules.ts";
 import { shareRoutes } from "./routes/shares.ts";
 import { threadActionRoutes, threadRoutes } from "./routes/threads.ts";
 import { toolRoutes } from "./routes/tools.ts";
+import { triggerRoutes } from "./routes/triggers.ts";
 import { usageRoutes } from "./routes/usage.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
 import type { HttpServices, RouteServices } from "./services.ts";
@@ -66,6 +68,8 @@ const ROUTES = [
   permissionRoutes,
   toolRoutes,
   webhookRoutes,
+  triggerRoutes,
+  hookRoutes,
   backendRoutes,
   eventRoutes,
   usageRoutes,

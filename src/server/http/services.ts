@@ -13,6 +13,7 @@ import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
 import type { Schedules } from "../../engine/schedules/index.ts";
 import type { TemporaryThreads } from "../../engine/temporary-threads/index.ts";
+import type { Triggers } from "../../engine/triggers/index.ts";
 import type { Webhooks } from "../../engine/webhooks/index.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { ApiKeyStore } from "../auth/api-keys.ts";
@@ -43,6 +44,7 @@ export interface HttpServices {
   readonly runs: Runs;
   readonly schedules: Schedules;
   readonly temporaryThreads: TemporaryThreads;
+  readonly triggers: Triggers;
   readonly quotas: Quotas;
   readonly webhooks: Webhooks;
   readonly backends: BackendPool;

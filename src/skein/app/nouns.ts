@@ -1,10 +1,12 @@
 // What the server keeps besides threads and agents: a function for each noun, which opens it.
 
+import type { UserRecords } from "../../engine/admin/services.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
 import { createSchedules } from "../../engine/schedules/index.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
 import { createTemporaryThreads, type TemporaryThreads } from "../../engine/temporary-threads/index.ts";
+import { createTriggers } from "../../engine/triggers/index.ts";
 import { createWebhooks, type Webhooks } from "../../engine/webhooks/index.ts";
 import { hostList } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
@@ -28,16 +30,20 @@ export type Nouns = ReturnType<typeof openNouns>;
 export function openNouns(config: ServerConfig, parts: NounParts) {
   const temporaryThreads = temporaryThreadsOf(config, parts);
   const schedules = schedulesOf(config, parts, temporaryThreads);
+  const triggers = triggersOf(config, parts);
   const workers = [temporaryThreads, schedules];
+  const records: UserRecords[] = [{ type: "trigger", ...triggers.records }];
   return {
     /** What routes work on. */
-    services: { temporaryThreads, schedules },
+    services: { temporaryThreads, schedules, triggers },
+    /** Deleted and exported with a user. */
+    records,
     /** Begins to work on what is due. */
     open() {
       for (const worker of workers) worker.open();
     },
     async close() {
-      await Promise.all(workers.map((worker) => worker.close()));
+      await Promise.all([...workers, triggers].map((each) => each.close()));
     },
   };
 }
@@ -56,6 +62,17 @@ const schedulesOf = (
       const event = { type: "schedule.paused" as const, ...omitUndefined({ agent }), data };
       await webhooks.emit(owner, event, `schedule_${id}_${owner.user}_${pause?.since}`);
     },
+  });
+
+const triggersOf = (
+  { limits, public_url }: ServerConfig,
+  { stores: { documents }, quotas, runs, credentials, logger }: NounParts,
+) =>
+  createTriggers({
+    ...{ documents, runs, quotas, logger },
+    endOfKey: (api_key) => credentials.endOf({ api_key }),
+    publicUrl: public_url,
+    limits: { triggers: limits.triggers, requestsPerMinute: limits.trigger_requests },
   });
 
 const temporaryThreadsOf = ({ retention, limits }: ServerConfig, { stores, quotas, logger }: NounParts) =>

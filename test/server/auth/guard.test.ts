@@ -145,6 +145,7 @@ describe("scopes", () => {
       "post /admin/backup: operator",
       "delete /admin/engines/{engine}: operator",
       "delete /admin/tenants/{tenant}/users/{user}: manage",
+      "post /hooks/{address}: public",
       // Searches and streams that are asked for with a body. What runs an agent there still takes `run`.
       ...["assistants/search", "assistants/count", "threads/search", "threads/count"].map(reading),
       ...["state/checkpoint", "history", "stream/events"].map((path) =>

@@ -43,6 +43,8 @@ const TOOL = {
   ...{ parameters: { type: "object", properties: { word: { type: "string" } } }, headers: { "x-a": "b" } },
 };
 
+const TRIGGER = { agent: "assistant", verify: { scheme: "github" }, input: "{{body}}" };
+
 const LANGGRAPH_RUN = {
   assistant_id: "assistant",
   if_not_exists: "create",
@@ -81,6 +83,10 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
   "POST /threads/{thread_id}/fork": [{}],
   "POST /agents/{name}/permissions": [{ decision: "deny", matcher: { tool: "execute" } }],
   "POST /tool-results/{token}": [{ result: "found" }, { error: "gone" }],
+  "POST /triggers": [TRIGGER],
+  "PUT /triggers/{trigger_id}": [TRIGGER, { ...TRIGGER, filter: { "body.a": [1] }, thread: "{{body.a}}" }],
+  "POST /triggers/{trigger_id}/rotate": [{}, { keep_old_for: 60 }],
+  "POST /triggers/{trigger_id}/test": [{ body: { a: 1 } }, { headers: { "x-a": "b" }, body: null }],
   "POST /v1/chat/completions": [
     { model: "assistant", messages: [{ role: "user", content: "hello" }] },
     { model: "assistant", messages: [{ role: "user", content: "hello" }], stream: true },
@@ -159,6 +165,7 @@ const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "DELETE /threads/{thread_id}/permissions/{id}",
   "DELETE /agents/{name}/permissions/{id}",
   "POST /tool-results/{token}",
+  "POST /hooks/{address}",
   "DELETE /v1/responses/{response_id}",
   "POST /webhooks/{webhook_id}/deliveries/{delivery_id}/send",
   "POST /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/send",
@@ -211,7 +218,7 @@ test.each([...groups])(
         // Without any the server warns at its start.
         quotas: { tenant: { threads: 1_000_000 } },
         traces: { requests: true },
-        limits: { webhooks: 1_000_000, schedules: 1_000_000 },
+        limits: { webhooks: 1_000_000, schedules: 1_000_000, triggers: 1_000_000 },
         wires: WireName.options,
       },
       script,
@@ -246,6 +253,7 @@ test.each([...groups])(
         model: ["assistant"],
         assistant_id: ["assistant"],
         response_id: all.map(({ response }) => response),
+        trigger_id: all.map(({ trigger }) => trigger),
         conversation_id: all.map(({ thread }) => thread),
         checkpoint_id: ["00000000-empty"],
         n: ["1"],

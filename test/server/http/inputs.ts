@@ -66,6 +66,13 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   ),
   ...{ "POST /admin/webhooks id": "nothing", "GET /admin/webhooks cursor": "nothing" },
   "GET /admin/webhooks/{webhook_id}/deliveries cursor": "nothing",
+  trigger_id: "trigger",
+  // The address of a trigger is a credential. A cursor is a place in the asker's own list.
+  ...{ address: "nothing", "GET /triggers cursor": "nothing" },
+  ...{ verify: "nothing", scheme: "nothing", header: "nothing", prefix: "nothing", encoding: "nothing" },
+  ...{ secret: "nothing", filter: "nothing", keep_old_for: "nothing", body: "nothing" },
+  "PUT /triggers/{trigger_id} thread": "nothing",
+  "POST /triggers thread": "nothing",
   threadId: "thread",
   // AG-UI's runs and answers have ids of the client's own.
   ...{ runId: "nothing", protocolVersion: "nothing", context: "nothing", value: "nothing" },
@@ -188,6 +195,8 @@ const LANGGRAPH_CRON = {
   input: { messages: [{ type: "human", content: "hello" }] },
 };
 
+const TRIGGER = { agent: "assistant", verify: { scheme: "github" }, input: "{{body}}" };
+
 /** Bodies; what is to be named in one stands there in braces, unless it may be left out. */
 export const BODIES: Readonly<Record<string, object>> = {
   "POST /threads": { id: "{id}" },
@@ -215,6 +224,10 @@ export const BODIES: Readonly<Record<string, object>> = {
   },
   "PATCH /tools/{name}": { description: "Mine now." },
   "POST /tool-results/{token}": { result: "found" },
+  "POST /triggers": TRIGGER,
+  "PUT /triggers/{trigger_id}": TRIGGER,
+  "POST /triggers/{trigger_id}/rotate": {},
+  "POST /triggers/{trigger_id}/test": { body: {} },
   "POST /webhooks": { id: "{id}", ...WEBHOOK },
   "PUT /webhooks/{webhook_id}": WEBHOOK,
   "POST /admin/webhooks": WEBHOOK,

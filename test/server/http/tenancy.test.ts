@@ -89,13 +89,14 @@ function comparable({ status, head, body }: Answer, sent: Iterable<[Input, strin
   const ids: string[] = [];
   return text
     .replace(
-      /(?:(?:th|run|msg|resp|wh|cron)_|(?<="etag","\\"v))[0-9A-Za-z]{22}(?![0-9A-Za-z])/g,
+      /(?:(?:th|run|msg|resp|wh|trg|cron)_|(?<="etag","\\"v))[0-9A-Za-z]{22}(?![0-9A-Za-z])/g,
       (id) => `<id ${ids.includes(id) ? ids.indexOf(id) : ids.push(id)}>`,
     )
     .replace(/"(created|created_at|first_token_ms|step)":\d+/g, '"$1":"<time>"')
     .replace(/"(?:bob|other)-\d+"/g, '"<newcomer>"')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")
     .replace(/\["etag","[^\]]+"\]/, '["etag","<etag>"]')
+    .replace(/\/hooks\/[0-9A-Za-z]{22}/g, "/hooks/<address>")
     .replace(/"(ticket|secret)":"[^"]+"/, '"$1":"<$1>"');
 }
 
@@ -129,9 +130,10 @@ async function serve() {
 
 /** All that the API tells `who` of these. */
 async function pictureOf(who: Client, all: readonly Things[]): Promise<string[]> {
-  const paths = all.flatMap(({ thread, run, file }) => [
+  const paths = all.flatMap(({ thread, run, file, trigger }) => [
     ...["", "/messages", "/state", "/runs", `/runs/${run}`].map((rest) => `/threads/${thread}${rest}`),
     `/backend/files/${file}`,
+    `/triggers/${trigger}`,
   ]);
   return Promise.all(["/threads", "/backend", ...paths].map(async (path) => (await who.ask(path)).text()));
 }

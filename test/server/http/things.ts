@@ -35,6 +35,7 @@ export interface Things {
   /** Of the tenant. */
   readonly tool: string;
   readonly webhook: string;
+  readonly trigger: string;
 }
 
 /** What every text of ada's holds. */
@@ -131,6 +132,12 @@ export async function makeThings(
     body: JSON.stringify({ ...registration, parameters: { type: "object" } }),
     headers: { "content-type": "application/json" },
   });
+  const trigger = `trg_${randomId()}`;
+  await ask(`/triggers/${trigger}`, {
+    method: "PUT",
+    body: JSON.stringify({ agent: "assistant", verify: { scheme: "github" }, input: SECRET }),
+    headers: { "content-type": "application/json" },
+  });
   await ask(`/backend/files/${file}`, { method: "PUT", body: SECRET });
   await ask(path, {
     method: "PATCH",
@@ -162,7 +169,7 @@ export async function makeThings(
     allRunsPage: Buffer.from(`${new Date().toISOString()} ${run}`).toString("base64url"),
     share: ((await shared.json()) as Row).id,
     interrupt: asked?.id ?? `tool_call_${randomId()}`,
-    ...{ tool, webhook, schedule },
+    ...{ tool, webhook, schedule, trigger },
     threadPage: Buffer.from(`${Date.now()} ${thread}`).toString("base64url"),
   };
 }

@@ -28,7 +28,9 @@ const Deleted = z
     threads: z.int(),
     items: z
       .int()
-      .describe("Number of items that agents keep for the user: overrides, permission rules, reflections."),
+      .describe(
+        "Number of items that agents keep for the user: overrides, permission rules, reflections; and of the user's triggers.",
+      ),
     workspaces: z
       .int()
       .describe(
@@ -133,7 +135,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
       schema: {
         summary: "Delete all data of a user",
         description:
-          "Cancels the user's runs, then deletes threads, items that agents keep for the user, workspaces and API keys. Keeps usage counters and the tenant's callback tools. Repeat the request until `complete` is true.",
+          "Cancels the user's runs, then deletes triggers, threads, items that agents keep for the user, workspaces and API keys. Keeps usage counters and the tenant's callback tools. Repeat the request until `complete` is true.",
         tags,
         params: UserParams,
         response: { 200: Deleted },

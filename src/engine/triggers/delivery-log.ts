@@ -1,0 +1,57 @@
+// Writes what became of deliveries, behind the answers to them: many that come at once are one write.
+
+import type { Logger } from "../../lib/logger.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { TriggerStore } from "./store.ts";
+import type { Delivery } from "./trigger.ts";
+
+export interface DeliveryLog {
+  /** Returns at once. A process that is killed loses what it has not written yet. */
+  add(owner: Owner, id: string, delivery: Delivery): void;
+  /** Waits until all is written. */
+  close(): Promise<void>;
+}
+
+interface WaitingDeliveries {
+  readonly owner: Owner;
+  readonly id: string;
+  readonly deliveries: Delivery[];
+}
+
+/** Deliveries of a trigger that wait while one write of it is on its way; no more of them would be shown. */
+const MAX_WAITING = 100;
+
+export function createDeliveryLog(
+  store: Pick<TriggerStore, "log">,
+  logger: Pick<Logger, "warn">,
+): DeliveryLog {
+  const waiting = new Map<string, WaitingDeliveries>();
+  const writing = new Map<string, Promise<void>>();
+
+  const write = async (key: string) => {
+    for (let next = waiting.get(key); next; next = waiting.get(key)) {
+      waiting.delete(key);
+      const { owner, id, deliveries } = next;
+      try {
+        await store.log(owner, id, deliveries);
+      } catch (err) {
+        logger.warn({ err, tenant: owner.tenant, trigger: id }, "deliveries of a trigger are not shown");
+      }
+    }
+    writing.delete(key);
+  };
+
+  return {
+    add(owner, id, delivery) {
+      const key = JSON.stringify([owner.tenant, owner.user, id]);
+      const { deliveries } = waiting.get(key) ?? { deliveries: [] as Delivery[] };
+      deliveries.push(delivery);
+      if (deliveries.length > MAX_WAITING) deliveries.shift();
+      waiting.set(key, { owner, id, deliveries });
+      if (!writing.has(key)) writing.set(key, write(key));
+    },
+    async close() {
+      await Promise.all(writing.values());
+    },
+  };
+}

@@ -1,0 +1,232 @@
+// Triggers: addresses that other services call. A delivery that is verified starts a run of its owner, once for each delivery.
+
+import { LRUCache } from "lru-cache";
+import type { Documents } from "../../agent/core/documents.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import { userMessage } from "../../agent/core/message.ts";
+import type { Page } from "../../agent/core/stores.ts";
+import type { Logger } from "../../lib/logger.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Quotas } from "../quotas/index.ts";
+import type { Runs } from "../runs/executor.ts";
+import { startRun } from "../runs/start.ts";
+import { createDeliveryLog, type DeliveryLog } from "./delivery-log.ts";
+import { challengeOf, keyOf, type PlannedRun, planOf } from "./plan.ts";
+import { requestRate } from "./rate.ts";
+import { createTriggerStore, type StartedRun, type TriggerStore } from "./store.ts";
+import {
+  type Delivery,
+  type PauseReason,
+  secretsOf,
+  type Trigger,
+  type TriggerInfo,
+  triggerInfo,
+} from "./trigger.ts";
+import { isVerified, type RawDelivery } from "./verify.ts";
+
+export interface TriggerServices {
+  readonly documents: Documents;
+  readonly runs: Runs;
+  readonly quotas: Pick<Quotas, "request">;
+  readonly logger: Pick<Logger, "warn">;
+  /** Why an API key may no longer be used; undefined while it may. */
+  endOfKey(apiKey: string): Promise<AppError | undefined>;
+  /** The server's public address. */
+  readonly publicUrl: string | undefined;
+  readonly limits: {
+    /** Triggers of a user. */
+    readonly triggers: number;
+    /** Requests of a trigger in a minute, in this process. */
+    readonly requestsPerMinute: number;
+  };
+}
+
+/** A trigger that takes deliveries. */
+export interface OpenTrigger {
+  readonly owner: Owner;
+  readonly trigger: Trigger;
+}
+
+/** A delivery as it came, and how to read it once it is verified. */
+export interface Incoming extends RawDelivery {
+  readonly request_id: string;
+  /** Throws `invalid_request` for a body that cannot be read. */
+  parse(): Promise<unknown>;
+}
+
+export type DeliveryAnswer = StartedRun | { readonly ignored: string } | { readonly challenge: string };
+
+export interface Triggers {
+  readonly store: TriggerStore;
+  /** The trigger at an address. Throws `not_found` for an unknown or paused one, and `limit_exceeded`. */
+  open(address: string): Promise<OpenTrigger>;
+  /**
+   * Takes a delivery. Throws `unauthorized` for one that is not verified, `not_found` when this delivery pauses the trigger, and the
+   * error for which no run can be started now.
+   */
+  receive(open: OpenTrigger, incoming: Incoming): Promise<DeliveryAnswer>;
+  infoOf(trigger: Trigger): TriggerInfo;
+  /** The triggers that the server exports, without secrets, and deletes with their user. */
+  readonly records: {
+    list(owner: Owner, page: { limit: number; cursor?: string | undefined }): Promise<Page<TriggerInfo>>;
+    deleteAll(owner: Owner): Promise<number>;
+  };
+  /** Throws `invalid_request` for an agent that does not exist. */
+  checkAgent(name: string): void;
+  /** Writes what was not written yet. */
+  close(): Promise<void>;
+}
+
+/** Triggers whose rates a process knows. */
+const MAX_RATES = 10_000;
+
+/** The caller closes it. */
+export function createTriggers(services: TriggerServices): Triggers {
+  const { documents, limits, logger, runs } = services;
+  const store = createTriggerStore(documents, limits.triggers);
+  const log = createDeliveryLog(store, logger);
+  const infoOf = (trigger: Trigger) => triggerInfo(trigger, services.publicUrl);
+  const rates = new LRUCache<string, () => number>({ max: MAX_RATES });
+  return {
+    store,
+    async open(address) {
+      const found = await store.at(address);
+      if (!found || found.trigger.paused) throw noTrigger();
+      const rate = rates.get(address) ?? requestRate(limits.requestsPerMinute);
+      rates.set(address, rate);
+      const waitMs = rate();
+      if (waitMs > 0) throw tooOften(limits.requestsPerMinute, waitMs);
+      return found;
+    },
+    receive: (open, incoming) => receive({ ...services, store, log }, open, incoming),
+    infoOf,
+    records: {
+      async list(owner, page) {
+        const { items, ...rest } = await store.list(owner, page);
+        return { items: items.map(infoOf), ...rest };
+      },
+      deleteAll: store.erase,
+    },
+    checkAgent: (name) => void runs.agents.find(name),
+    close: () => log.close(),
+  };
+}
+
+type Receiving = TriggerServices & { readonly store: TriggerStore; readonly log: DeliveryLog };
+
+async function receive(services: Receiving, open: OpenTrigger, incoming: Incoming): Promise<DeliveryAnswer> {
+  const { quotas, store, log } = services;
+  const { owner, trigger } = open;
+  const at = new Date().toISOString();
+  const note = (delivery: Omit<Delivery, "at">) => log.add(owner, trigger.id, { at, ...delivery });
+  if (!isVerified(trigger.verify, secretsOf(trigger, Date.now()), incoming, Date.now())) {
+    note({ outcome: "refused", reason: "not verified" });
+    throw notVerified();
+  }
+  let id: string | undefined;
+  try {
+    const body = await incoming.parse();
+    const challenge = challengeOf(trigger, body);
+    if (challenge !== undefined) return { challenge };
+    await quotas.request(owner);
+    const plan = planOf(trigger, incoming, body);
+    id = plan.delivery_id;
+    if ("ignored" in plan) {
+      note({ id, outcome: "ignored", reason: plan.ignored });
+      return { ignored: plan.ignored };
+    }
+    const known = await store.started(owner, trigger.id, keyOf(id));
+    await assertFit(services, open);
+    const run = known ?? (await start(services, open, plan, incoming.request_id));
+    note({ id, outcome: known ? "repeated" : "started", ...run });
+    return run;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    note({ outcome: "failed", reason: error.message, ...omitUndefined({ id }) });
+    throw refusal(error);
+  }
+}
+
+/** Pauses the trigger and throws `not_found` when its key has ended or its agent does not exist. */
+async function assertFit(
+  { runs, store, logger, endOfKey }: Receiving,
+  { owner, trigger }: OpenTrigger,
+): Promise<void> {
+  const reason = await unfitness(runs, endOfKey, trigger);
+  if (!reason) return;
+  await store.pause(owner, trigger.id, { ...reason, at: new Date().toISOString() });
+  const { code, message } = reason;
+  logger.warn(
+    { tenant: owner.tenant, user: owner.user, trigger: trigger.id, code, reason: message },
+    "trigger paused",
+  );
+  throw new AppError("not_found", message);
+}
+
+async function unfitness(
+  { agents }: Pick<Runs, "agents">,
+  endOfKey: TriggerServices["endOfKey"],
+  { agent, api_key }: Trigger,
+): Promise<Omit<PauseReason, "at"> | undefined> {
+  const end = api_key === undefined ? undefined : await endOfKey(api_key);
+  if (end?.code === "credentials_revoked" || end?.code === "credentials_expired") {
+    const how = end.code === "credentials_revoked" ? "was revoked" : "has expired";
+    return { code: end.code, message: `The API key \`${api_key}\`, which made the trigger, ${how}.` };
+  }
+  try {
+    agents.find(agent);
+    return undefined;
+  } catch (error) {
+    if (error instanceof AppError) return { code: "agent_missing", message: error.message };
+    throw error;
+  }
+}
+
+/** The store decides between processes that have the same delivery: both get the run of one. */
+async function start(
+  { runs, store }: Receiving,
+  { owner, trigger: { id, api_key } }: OpenTrigger,
+  { agent, input, thread_id, delivery_id, metadata }: PlannedRun,
+  request_id: string,
+): Promise<StartedRun> {
+  const idempotency_key = keyOf(delivery_id);
+  const request = {
+    input: [userMessage(input)],
+    settings: {},
+    origin: { request_id },
+    ...omitUndefined({ api_key }),
+  };
+  const command = { thread_id, agent, metadata, request, idempotency_key, on_busy: "enqueue" } as const;
+  const { id: run_id } = await startRun(runs, owner, command);
+  await store.keepStarted(owner, id, idempotency_key, { thread_id, run_id });
+  return { thread_id, run_id };
+}
+
+const noTrigger = () => new AppError("not_found", "No trigger takes deliveries at this address.");
+
+/** One text for all causes. */
+const notVerified = () =>
+  new AppError(
+    "unauthorized",
+    "The delivery is not signed with the secret of this trigger, or was signed more than five minutes ago.",
+  );
+
+const tooOften = (most: number, retry_after_ms: number) =>
+  new AppError(
+    "limit_exceeded",
+    `This address takes ${most} requests in a minute. Send the delivery again later.`,
+    {
+      details: { limit: "limits.trigger_requests", most, retry_after_ms },
+    },
+  );
+
+/** What the sender may know of an error: the owner reads the rest with the trigger. */
+function refusal(error: AppError): AppError {
+  const { code, details = {} } = error;
+  if (code === "not_found") return noTrigger();
+  if (code === "invalid_request" || code === "payload_too_large") return error;
+  const { retry_after_ms } = details;
+  const known = retry_after_ms === undefined ? {} : { details: { retry_after_ms } };
+  return new AppError(code, "The delivery started no run. Send it again later.", { ...known, cause: error });
+}

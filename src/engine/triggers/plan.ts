@@ -1,0 +1,85 @@
+// The run that a verified delivery starts: its input, its thread and the key that makes a repeated delivery find the same run.
+
+import { type Delivered, filled, valueAt } from "./template.ts";
+import type { Trigger } from "./trigger.ts";
+import { digestOf, type RawDelivery, readableHeaders, sentId } from "./verify.ts";
+
+export interface PlannedRun {
+  readonly agent: string;
+  readonly input: string;
+  readonly thread_id: string;
+  readonly delivery_id: string;
+  readonly metadata: Trigger["metadata"];
+}
+
+/** Why a delivery starts no run. */
+export interface Ignored {
+  readonly ignored: string;
+  readonly delivery_id: string;
+}
+
+type Planned = Pick<
+  Trigger,
+  "id" | "agent" | "verify" | "input" | "thread" | "delivery_id" | "filter" | "metadata"
+>;
+
+/** Maximum length of the id of a delivery; a longer one is known by its hash. */
+const MAX_ID = 128;
+
+/** `body`: the parsed body. */
+export function planOf(trigger: Planned, { headers, raw }: RawDelivery, body: unknown): PlannedRun | Ignored {
+  const readable = readableHeaders(trigger.verify, headers);
+  const sent = sentId(trigger.verify, headers, body);
+  const ofSender = shortened(sent) ?? digestOf(raw);
+  const named =
+    trigger.delivery_id &&
+    filled(trigger.delivery_id, { body, headers: readable, delivery: { id: ofSender } });
+  const delivery_id = shortened(named) ?? ofSender;
+  const delivered: Delivered = { body, headers: readable, delivery: { id: delivery_id } };
+  const ignored = systemEvent(trigger, delivered) ?? filteredBy(trigger, delivered);
+  if (ignored !== undefined) return { ignored, delivery_id };
+  const input = filled(trigger.input, delivered);
+  if (input.trim() === "") return { ignored: "the input is empty", delivery_id };
+  return {
+    agent: trigger.agent,
+    input,
+    thread_id: threadOf(trigger, delivered),
+    delivery_id,
+    metadata: { ...trigger.metadata, trigger: trigger.id },
+  };
+}
+
+const shortened = (id: string | undefined) =>
+  id === undefined || id === "" ? undefined : id.length <= MAX_ID ? id : digestOf(id);
+
+/** Ids are derived, so that no text of a delivery names a thread of another trigger, or of the user. */
+function threadOf({ id, thread }: Planned, delivered: Delivered): string {
+  const text = thread === "new" ? "" : filled(thread, delivered);
+  const place = text === "" ? ["delivery", delivered.delivery.id] : ["thread", text];
+  return `hook_${digestOf(JSON.stringify([id, ...place])).slice(0, 32)}`;
+}
+
+/** Deliveries of a scheme that are no event of its users. */
+function systemEvent({ verify }: Planned, delivered: Delivered): string | undefined {
+  if (verify.scheme === "github" && delivered.headers["x-github-event"] === "ping") return "ping of GitHub";
+  // An agent that posts to the channel would answer itself.
+  if (verify.scheme === "slack" && valueAt(delivered, "body.event.bot_id") !== undefined)
+    return "message of a bot";
+  return undefined;
+}
+
+function filteredBy({ filter }: Planned, delivered: Delivered): string | undefined {
+  for (const [path, values] of Object.entries(filter))
+    if (!values.some((value) => value === (valueAt(delivered, path) ?? null))) return `filter of ${path}`;
+  return undefined;
+}
+
+/** The idempotency key of a delivery's run. */
+export const keyOf = (deliveryId: string): string => `delivery:${digestOf(deliveryId)}`;
+
+/** The challenge of a sender that asks whether the address is right; undefined for any other delivery. */
+export function challengeOf({ verify }: Pick<Trigger, "verify">, body: unknown): string | undefined {
+  if (verify.scheme !== "slack") return undefined;
+  const { type, challenge } = Object(body);
+  return type === "url_verification" && typeof challenge === "string" ? challenge : undefined;
+}

@@ -1,0 +1,234 @@
+// Triggers, the addresses that find them, and the deliveries that started runs, over the documents port.
+
+import {
+  change,
+  type Documents,
+  type ListedCollection,
+  newVersion,
+  remove,
+  retain,
+} from "../../agent/core/documents.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import type { Page } from "../../agent/core/stores.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Delivery, PauseReason, Trigger } from "./trigger.ts";
+
+const triggersOf = ({ tenant, user }: Owner): ListedCollection => ({ kind: "triggers", tenant, user });
+const logsOf = ({ tenant, user }: Owner): ListedCollection => ({ kind: "trigger_logs", tenant, user });
+const startedOf = ({ tenant, user }: Owner): ListedCollection => ({ kind: "trigger_runs", tenant, user });
+const ADDRESSES: ListedCollection = { kind: "trigger_addresses" };
+
+/** How long the server recognizes a repeated delivery, and how many deliveries of a user at most. */
+const STARTED = { ms: 25 * 3_600_000, count: 50_000 };
+/** Deliveries that a trigger shows, and how many of them may be refused: strangers must not push the others out. */
+const MAX_SHOWN = 20;
+const MAX_REFUSED = 5;
+
+export interface KeptTrigger {
+  readonly trigger: Trigger;
+  readonly version: string;
+}
+
+/** The run that a delivery started. */
+export interface StartedRun {
+  readonly thread_id: string;
+  readonly run_id: string;
+}
+
+/** Throws when the version of a trigger, undefined for none, is not the one that the caller expects. */
+export type Expect = (version: string | undefined) => void;
+
+/** What becomes of a trigger, or of none. `now`: the store's clock, in ms since 1970. */
+type Update = (before: Trigger | undefined, now: number) => Omit<Trigger, "id" | "address">;
+
+export interface TriggerStore {
+  /** Throws `limit_exceeded` for a new one past the limit. A trigger keeps its address. */
+  put(
+    owner: Owner,
+    id: string,
+    update: Update,
+    expect: Expect,
+  ): Promise<KeptTrigger & { readonly isNew: boolean }>;
+  /** Undefined when there is none. */
+  change(
+    owner: Owner,
+    id: string,
+    update: (before: Trigger, now: number) => Trigger,
+  ): Promise<KeptTrigger | undefined>;
+  get(owner: Owner, id: string): Promise<KeptTrigger | undefined>;
+  /** Newest first. */
+  list(owner: Owner, page: { limit: number; cursor?: string | undefined }): Promise<Page<Trigger>>;
+  /** False when there is none. */
+  delete(owner: Owner, id: string, expect: Expect): Promise<boolean>;
+  /** Deletes all of a user. Returns how many. */
+  erase(owner: Owner): Promise<number>;
+  /** The trigger with this address, and its owner. */
+  at(address: string): Promise<{ readonly owner: Owner; readonly trigger: Trigger } | undefined>;
+  pause(owner: Owner, id: string, reason: PauseReason): Promise<void>;
+
+  /** The run that a delivery has started. */
+  started(owner: Owner, id: string, deliveryKey: string): Promise<StartedRun | undefined>;
+  keepStarted(owner: Owner, id: string, deliveryKey: string, run: StartedRun): Promise<void>;
+  /** Newest first. */
+  deliveries(owner: Owner, id: string): Promise<Delivery[]>;
+  /** Adds deliveries, oldest first, and forgets old ones. */
+  log(owner: Owner, id: string, deliveries: readonly Delivery[]): Promise<void>;
+}
+
+export function createTriggerStore(documents: Documents, most: number): TriggerStore {
+  const read = async (owner: Owner, id: string): Promise<KeptTrigger | undefined> => {
+    const [found] = (await documents.read(triggersOf(owner), [id])).found;
+    return found && { trigger: triggerIn(found.body), version: found.version };
+  };
+  const forget = async (owner: Owner, { id, address }: Trigger) => {
+    await remove(documents, ADDRESSES, address);
+    await remove(documents, logsOf(owner), id);
+  };
+  return {
+    get: read,
+    put: (owner, id, update, expect) => put(documents, most, { owner, id, update, expect }),
+    change: (owner, id, update) =>
+      change(documents, { collection: triggersOf(owner), keys: [id] }, ({ found: [found], now, version }) => {
+        if (!found) return { result: undefined };
+        const trigger = update(triggerIn(found.body), now);
+        const writes = [{ key: id, seen: found.version, body: JSON.stringify(trigger) }];
+        return { writes, result: { trigger, version } };
+      }),
+    async list(owner, page) {
+      const { items, next_cursor } = await documents.page(triggersOf(owner), { order: "created", ...page });
+      return { items: items.map(({ body }) => triggerIn(body)), ...omitUndefined({ next_cursor }) };
+    },
+    async delete(owner, id, expect) {
+      const gone = await change(
+        documents,
+        { collection: triggersOf(owner), keys: [id] },
+        ({ found: [found] }) => {
+          if (!found) return { result: undefined };
+          expect(found.version);
+          const writes = [{ key: id, seen: found.version, body: undefined }];
+          return { writes, result: triggerIn(found.body) };
+        },
+      );
+      if (gone) await forget(owner, gone);
+      return gone !== undefined;
+    },
+    async erase(owner) {
+      const all = await documents.list(triggersOf(owner));
+      for (const { key, body } of all) {
+        await remove(documents, triggersOf(owner), key);
+        await forget(owner, triggerIn(body));
+      }
+      for (const collection of [logsOf(owner), startedOf(owner)])
+        await retain(documents, collection, { count: 0 });
+      return all.length;
+    },
+    async at(address) {
+      const [place] = (await documents.read(ADDRESSES, [address])).found;
+      if (!place) return undefined;
+      const { id, ...owner } = placeIn(place.body);
+      const kept = await read(owner, id);
+      // A process that died while it made or deleted a trigger may have left its address.
+      return kept?.trigger.address === address ? { owner, trigger: kept.trigger } : undefined;
+    },
+    async pause(owner, id, reason) {
+      await this.change(owner, id, (before) => ({ ...before, paused: true, paused_reason: reason }));
+    },
+    ...logOf(documents),
+  };
+}
+
+interface Put {
+  readonly owner: Owner;
+  readonly id: string;
+  readonly update: Update;
+  readonly expect: Expect;
+}
+
+/** The address of a new trigger is kept first: no trigger that its user sees lacks one. */
+async function put(documents: Documents, most: number, { owner, id, update, expect }: Put) {
+  const limit = { count: most, error: () => tooMany(most) };
+  let made: string | undefined;
+  let used: string | undefined;
+  const newAddress = async () => {
+    made ??= randomId();
+    const body = JSON.stringify({ tenant: owner.tenant, user: owner.user, id });
+    await change(documents, { collection: ADDRESSES, keys: [made] }, ({ found: [found] }) =>
+      found
+        ? { result: undefined }
+        : { writes: [{ key: made ?? "", seen: undefined, body }], result: undefined },
+    );
+    return made;
+  };
+  try {
+    const kept = await change(
+      documents,
+      { collection: triggersOf(owner), keys: [id], limit },
+      async ({ found: [found], now, version }) => {
+        expect(found?.version);
+        const before = found && triggerIn(found.body);
+        const address = before?.address ?? (await newAddress());
+        const trigger: Trigger = { ...update(before, now), id, address };
+        const writes = [{ key: id, seen: found?.version, body: JSON.stringify(trigger) }];
+        return { writes, result: { trigger, version, isNew: found === undefined } };
+      },
+    );
+    used = kept.trigger.address;
+    return kept;
+  } finally {
+    if (made !== undefined && made !== used) await remove(documents, ADDRESSES, made);
+  }
+}
+
+function logOf(documents: Documents): Pick<TriggerStore, "started" | "keepStarted" | "deliveries" | "log"> {
+  return {
+    async started(owner, id, deliveryKey) {
+      const [found] = (await documents.read(startedOf(owner), [`${id}/${deliveryKey}`])).found;
+      return found && startedIn(found.body);
+    },
+    async keepStarted(owner, id, deliveryKey, { thread_id, run_id }) {
+      const write = {
+        key: `${id}/${deliveryKey}`,
+        seen: undefined,
+        body: JSON.stringify({ thread_id, run_id }),
+      };
+      // `changed`: another process has written the same.
+      await documents.write(startedOf(owner), [write], { version: newVersion() });
+    },
+    async deliveries(owner, id) {
+      const [found] = (await documents.read(logsOf(owner), [id])).found;
+      return found ? logIn(found.body) : [];
+    },
+    async log(owner, id, deliveries) {
+      await change(documents, { collection: logsOf(owner), keys: [id] }, ({ found: [found] }) => {
+        const all = [...deliveries.toReversed(), ...(found ? logIn(found.body) : [])];
+        const body = JSON.stringify(shownOf(all));
+        return { writes: [{ key: id, seen: found?.version, body }], result: undefined };
+      });
+      await documents.trim(startedOf(owner), STARTED);
+    },
+  };
+}
+
+/** The newest, among which few are refused. */
+export function shownOf(deliveries: readonly Delivery[]): Delivery[] {
+  let refused = 0;
+  const isShown = ({ outcome }: Delivery) => outcome !== "refused" || ++refused <= MAX_REFUSED;
+  return deliveries.filter(isShown).slice(0, MAX_SHOWN);
+}
+
+// Only this file writes these.
+const triggerIn = (body: string) => JSON.parse(body) as Trigger;
+const placeIn = (body: string) => JSON.parse(body) as Owner & { readonly id: string };
+const startedIn = (body: string) => JSON.parse(body) as StartedRun;
+const logIn = (body: string) => JSON.parse(body) as Delivery[];
+
+const tooMany = (most: number) =>
+  new AppError(
+    "limit_exceeded",
+    `You have ${most} triggers, the maximum (limits.triggers). Delete one first.`,
+    {
+      details: { limit: "limits.triggers", most },
+    },
+  );

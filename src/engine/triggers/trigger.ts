@@ -1,0 +1,197 @@
+// Triggers: the settings that a user gives one, the record that is kept, and the part that its user sees again.
+
+import { randomBytes } from "node:crypto";
+import { z } from "zod";
+import { AppError } from "../../agent/core/errors.ts";
+import { Metadata } from "../../agent/core/records.ts";
+import { boundedMap } from "../../lib/bounded-schemas.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { WEBHOOK_SECRET } from "../../lib/webhook-signature.ts";
+import { pathFault, templateFault } from "./template.ts";
+import { type Scheme, Verification } from "./verify.ts";
+
+const withoutFault =
+  (faultOf: (text: string) => string | undefined) => (text: string, context: z.RefinementCtx) => {
+    const message = faultOf(text);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  };
+
+const Template = z.string().min(1).max(16_384).superRefine(withoutFault(templateFault));
+const Path = z.string().max(512).superRefine(withoutFault(pathFault));
+const Expected = z.union([z.string().max(512), z.number(), z.boolean(), z.null()]);
+
+/** Each run of a trigger has one more entry. */
+const MAX_METADATA = 31;
+
+export const Secret = z
+  .string()
+  .regex(
+    /^[\x21-\x7e](?:[\x20-\x7e]{14,254})[\x21-\x7e]$/,
+    "must be 16 to 256 characters of ASCII without spaces around",
+  );
+
+export const TriggerSpec = z
+  .strictObject({
+    agent: z.string().min(1).max(64).describe("Agent that each delivery starts a run of."),
+    verify: Verification.describe(
+      "How the server verifies that a delivery is from the sender. Deliveries that it cannot verify get 401.",
+    ),
+    secret: Secret.optional().describe(
+      "Secret that the sender signs with, or sends. Default: the trigger keeps its secret; for a new trigger the server makes one, except for `slack` and `stripe`, which make their own.",
+    ),
+    input: Template.describe(
+      "Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced by values of the delivery: a missing value by nothing, an object by JSON.",
+    ),
+    thread: Template.default("new").describe(
+      "`new`: each delivery starts a thread. Otherwise a template: deliveries with the same text share a thread, and a delivery with an empty text starts one.",
+    ),
+    delivery_id: Template.optional().describe(
+      "Template of the id by which the server recognizes a repeated delivery. Default: the id that the scheme names, otherwise a hash of the body.",
+    ),
+    filter: boundedMap(Path, z.array(Expected).min(1).max(50), 20)
+      .default({})
+      .describe(
+        "Values that start a run, by path. A delivery with another value at one of the paths is ignored.",
+      ),
+    metadata: Metadata.refine(
+      (metadata) => Object.keys(metadata).length <= MAX_METADATA,
+      `must have at most ${MAX_METADATA} keys`,
+    )
+      .default({})
+      .describe("Metadata of each run. The run's metadata also has the trigger's id as `trigger`."),
+    paused: z.boolean().default(false).describe("While a trigger is paused, its address returns 404."),
+  })
+  .meta({ id: "TriggerSpec" });
+export type TriggerSpec = z.output<typeof TriggerSpec>;
+
+const PauseReason = z.object({
+  code: z.enum(["credentials_revoked", "credentials_expired", "agent_missing"]),
+  message: z.string(),
+  at: z.iso.datetime(),
+});
+export type PauseReason = z.infer<typeof PauseReason>;
+
+/** A trigger as it is kept. */
+export interface Trigger extends Omit<TriggerSpec, "secret"> {
+  readonly id: string;
+  /** The last part of its URL, which cannot be guessed. */
+  readonly address: string;
+  /** Absent until the sender's own secret is known. */
+  readonly secret?: string;
+  /** The secret before, valid until `until`. */
+  readonly previous?: { readonly secret: string; readonly until: string };
+  /** Why the server has paused it. */
+  readonly paused_reason?: PauseReason;
+  /** The id of the API key that made it, with which its runs are started. */
+  readonly api_key?: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+/** A trigger as its user sees it. */
+export const TriggerInfo = TriggerSpec.omit({ secret: true })
+  .extend({
+    id: z.string(),
+    url: z
+      .string()
+      .describe("URL that the sender calls. A path, if the server's public address is not configured."),
+    has_secret: z
+      .boolean()
+      .describe("False until a secret of the sender is set. Until then all deliveries get 401."),
+    old_secret_until: z.iso
+      .datetime()
+      .optional()
+      .describe("Time until which the secret before the last rotation is also valid."),
+    paused_reason: PauseReason.optional().describe("Present only if the server paused the trigger."),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: "Trigger" });
+export type TriggerInfo = z.infer<typeof TriggerInfo>;
+
+export const Delivery = z
+  .object({
+    at: z.iso.datetime(),
+    id: z
+      .string()
+      .optional()
+      .describe("Id of the delivery. Absent for a delivery that could not be verified."),
+    outcome: z.enum(["started", "repeated", "ignored", "refused", "failed"]),
+    reason: z.string().optional().describe("Why no run was started."),
+    thread_id: z.string().optional(),
+    run_id: z.string().optional(),
+  })
+  .meta({ id: "TriggerDelivery" });
+export type Delivery = z.infer<typeof Delivery>;
+
+export const RotateSecret = z
+  .strictObject({
+    secret: Secret.optional().describe("New secret. Default: the server makes one."),
+    keep_old_for: z
+      .int()
+      .min(0)
+      .max(7 * 86_400)
+      .default(86_400)
+      .describe("Seconds for which the old secret stays valid beside the new one."),
+  })
+  .default({ keep_old_for: 86_400 });
+export type RotateSecret = z.output<typeof RotateSecret>;
+
+export function triggerInfo(
+  { address, secret, previous, api_key: _, ...trigger }: Trigger,
+  publicUrl: string | undefined,
+  now = Date.now(),
+): TriggerInfo {
+  const url = `${publicUrl ?? ""}/hooks/${address}`;
+  const until = previous && Date.parse(previous.until) > now ? previous.until : undefined;
+  return { ...trigger, url, has_secret: secret !== undefined, ...omitUndefined({ old_secret_until: until }) };
+}
+
+/** The secrets that are valid now. */
+export function secretsOf({ secret, previous }: Trigger, now: number): string[] {
+  if (secret === undefined) return [];
+  return previous && Date.parse(previous.until) > now ? [secret, previous.secret] : [secret];
+}
+
+/** Senders that make their secrets themselves. */
+const OWN_SECRETS: ReadonlySet<Scheme> = new Set(["slack", "stripe"]);
+
+/** A secret for a trigger without one; undefined for a sender that makes its own. */
+export function newSecret(scheme: Scheme): string | undefined {
+  if (OWN_SECRETS.has(scheme)) return undefined;
+  if (scheme === "standard-webhooks") return `whsec_${randomBytes(32).toString("base64")}`;
+  return randomBytes(32).toString("base64url");
+}
+
+/** Throws `invalid_request`. */
+export function checkSecret(scheme: Scheme, secret: string | undefined): void {
+  if (secret === undefined || scheme !== "standard-webhooks" || WEBHOOK_SECRET.test(secret)) return;
+  throw new AppError(
+    "invalid_request",
+    "Invalid body: secret: must be `whsec_` and the base64 of 24 to 64 bytes, as Standard Webhooks has it.",
+  );
+}
+
+/** With the secret `next`: the one before stays valid for some seconds. Throws `invalid_request` for a sender that makes its own secrets. */
+export function rotated(
+  before: Trigger,
+  next: string | undefined,
+  keepSeconds: number,
+  now: number,
+): Trigger {
+  const { previous: _, ...trigger } = before;
+  if (next === undefined)
+    throw new AppError(
+      "invalid_request",
+      `Invalid body: secret: is missing: a sender of the scheme \`${before.verify.scheme}\` makes its secret itself.`,
+    );
+  const until = new Date(now + keepSeconds * 1000).toISOString();
+  const isKept = before.secret !== undefined && keepSeconds > 0;
+  const previous = isKept ? { secret: before.secret, until } : undefined;
+  return {
+    ...trigger,
+    secret: next,
+    updated_at: new Date(now).toISOString(),
+    ...omitUndefined({ previous }),
+  };
+}
