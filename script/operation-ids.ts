@@ -2,7 +2,9 @@
 
 /** Last segments of a path that name an action and not a thing. */
 const VERBS: ReadonlySet<string> = new Set(
-  "cancel connect copy count fork join restart resume rotate run search start stop stream test wait".split(" "),
+  "cancel connect copy count fork join restart resume rotate run search start stop stream test wait".split(
+    " ",
+  ),
 );
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   "POST /threads/{thread_id}/title": "generateThreadTitle",
