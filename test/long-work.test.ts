@@ -39,7 +39,13 @@ const SHORT_JSON: Readonly<Record<string, readonly string[]>> = {
     ...["engine/runs/subagent-places.ts", "wires/refusals.ts", "wires/mcp/protocol.ts"],
   ],
   "it is one record": [
-    ...["engine/runs/deliveries.ts", "engine/runs/sent-requests.ts", "engine/webhooks", "engine/schedules", "engine/triggers"],
+    ...[
+      "engine/runs/deliveries.ts",
+      "engine/runs/sent-requests.ts",
+      "engine/webhooks",
+      "engine/schedules",
+      "engine/triggers",
+    ],
     ...["engine/temporary-threads/index.ts", "server/http/routes"],
   ],
   "it is one message, or a call's arguments": [
