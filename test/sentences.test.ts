@@ -5,20 +5,20 @@ import { expect, test } from "vitest";
 
 /** How many sentences of each place may have each sign. Lower these numbers when you rewrite one; never raise them. */
 const ALLOWED: Readonly<Record<string, { readonly files: string; readonly signs: readonly number[] }>> = {
-  documentation: { files: "{*.md,docs/**/*.md}", signs: [18, 26, 19, 55] },
+  documentation: { files: "{*.md,docs/**/*.md}", signs: [0, 6, 8, 0] },
   "HTTP reference": { files: "openapi.yaml", signs: [0, 0, 0, 0] },
-  "loop and hooks": { files: "src/agent/{core,hooks}/**/*.ts", signs: [123, 43, 49, 28] },
-  "models, tools and agents": { files: "src/agent/{models,tools,agents}/**/*.ts", signs: [94, 27, 29, 14] },
-  "sandbox, lib and protocol": { files: "src/{sandbox,lib,protocol}/**/*.ts", signs: [101, 50, 22, 21] },
-  "runs, quotas and admin": { files: "src/engine/{runs,quotas,admin}/**/*.ts", signs: [84, 37, 17, 9] },
-  stores: { files: "src/engine/stores/**/*.ts", signs: [7, 39, 33, 34] },
-  server: { files: "src/server/**/*.ts", signs: [89, 26, 9, 10] },
-  wires: { files: "src/wires/**/*.ts", signs: [127, 42, 33, 6] },
-  "program, library and command line": { files: "src/{skein/**/*,*}.ts", signs: [56, 30, 12, 4] },
-  "client and page": { files: "src/{client,page}/**/*.{ts,tsx}", signs: [196, 86, 46, 7] },
+  "loop and hooks": { files: "src/agent/{core,hooks}/**/*.ts", signs: [0, 0, 0, 1] },
+  "models, tools and agents": { files: "src/agent/{models,tools,agents}/**/*.ts", signs: [0, 0, 0, 0] },
+  "sandbox, lib and protocol": { files: "src/{sandbox,lib,protocol}/**/*.ts", signs: [0, 0, 0, 2] },
+  "runs, quotas and admin": { files: "src/engine/{runs,quotas,admin}/**/*.ts", signs: [0, 0, 0, 0] },
+  stores: { files: "src/engine/stores/**/*.ts", signs: [0, 0, 3, 0] },
+  server: { files: "src/server/**/*.ts", signs: [0, 0, 0, 0] },
+  wires: { files: "src/wires/**/*.ts", signs: [0, 0, 0, 0] },
+  "program, library and command line": { files: "src/{skein/**/*,*}.ts", signs: [0, 0, 0, 1] },
+  "client and page": { files: "src/{client,page}/**/*.{ts,tsx}", signs: [0, 0, 0, 0] },
   "scripts, examples and settings": {
     files: "{script,deploy,config,examples}/**/*.{ts,tsx,yaml}",
-    signs: [45, 34, 15, 43],
+    signs: [0, 1, 1, 20],
   },
 };
 
@@ -64,7 +64,9 @@ test.each(Object.entries(ALLOWED))("the sentences of the %s get plainer", (_, { 
 /** Plain sentences: paragraphs and cells of a page, comments of a program, descriptions of YAML. */
 function sentencesOf(file: string, text: string): string[] {
   const paragraphs = file.endsWith(".md")
-    ? text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "").split(/\n\s*\n|\n *(?=[-*|#>]|\d+\.)|(?<=\S) \| /)
+    ? text
+        .replaceAll(/^ *```[\s\S]*?^ *```|<!--[\s\S]*?-->/gm, "")
+        .split(/\n\s*\n|\n *(?=[-*|#>]|\d+\.)|(?<=\S) \| /)
     : file.endsWith("yaml")
       ? [
           ...text.matchAll(
@@ -72,9 +74,11 @@ function sentencesOf(file: string, text: string): string[] {
           ),
           ...text.matchAll(/(?:^ *#.*\n)+/gm),
         ].map(([all, own]) => own ?? all)
-      : [...text.matchAll(/\/\*\*[\s\S]*?\*\/|(?:^ *\/\/.*\n)+|\.describe\(\s*["`]([^"`]+)/gm)].map(
-          ([all, own]) => own ?? all,
-        );
+      : [
+          ...text.matchAll(
+            /(?<=^|[ \t])\/\*\*(?= |\n)[\s\S]*?\*\/|(?:^ *\/\/.*\n)+|\.describe\(\s*["`]([^"`]+)/gm,
+          ),
+        ].map(([all, own]) => own ?? all);
   return paragraphs
     .map((each) =>
       each

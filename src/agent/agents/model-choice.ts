@@ -1,4 +1,4 @@
-// Chooses an agent's model: the configured one, the one that a run requests, or one with a key in the environment.
+// Chooses an agent's model: the configured one, the model that a run requests, or a model with a key in the environment.
 
 import type { Variables } from "../../lib/yaml/interpolate.ts";
 import { ModelSpec } from "../core/agent.ts";

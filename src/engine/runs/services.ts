@@ -70,8 +70,8 @@ export interface RunServices {
   /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
   /**
-   * Called for each run before its end is stored, or right after that where the store ends the run. Resolves with what is called once
-   * the end is stored. Must not throw; that function must also return at once.
+   * Called for each run before its end is stored, or right after that where the store ends the run. Resolves with a function that is
+   * called once the end is stored. Must not throw; that function must also return at once.
    */
   beforeEnd?(ending: EndingRun): Promise<() => void>;
   /** Called for each accepted deferred result. `late`: its thread has continued without it. Must return at once and not throw. */

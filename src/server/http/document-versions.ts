@@ -1,4 +1,4 @@
-// Versions of what is kept in one document, as `ETag`: a write that names the version which it began from overwrites no other one.
+// Versions of a document, as `ETag`: a write that names the version which it began from overwrites no other one.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-// What the body of a request asks a run to do.
+// The run that the body of a request asks for.
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";

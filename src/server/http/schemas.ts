@@ -152,7 +152,7 @@ const NewThreadRun = z
       .boolean()
       .default(true)
       .describe(
-        "Whether the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`.",
+        "True if the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`.",
       ),
   });
 const hasInput = ({

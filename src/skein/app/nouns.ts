@@ -1,4 +1,4 @@
-// What the server keeps besides threads and agents: a function for each noun, which opens it.
+// Opens the services besides runs, such as schedules: a function for each.
 
 import type { UserRecords } from "../../engine/admin/services.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
@@ -32,13 +32,16 @@ export function openNouns(config: ServerConfig, parts: NounParts) {
   const schedules = schedulesOf(config, parts, temporaryThreads);
   const triggers = triggersOf(config, parts);
   const workers = [temporaryThreads, schedules];
-  const records: UserRecords[] = [{ type: "trigger", ...triggers.records }];
+  const records: UserRecords[] = [
+    { type: "schedule", ...schedules },
+    { type: "trigger", ...triggers.records },
+  ];
   return {
-    /** What routes work on. */
+    /** Services of the routes. */
     services: { temporaryThreads, schedules, triggers },
     /** Deleted and exported with a user. */
     records,
-    /** Begins to work on what is due. */
+    /** Begins to work on documents that are due. */
     open() {
       for (const worker of workers) worker.open();
     },

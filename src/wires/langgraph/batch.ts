@@ -52,7 +52,7 @@ export function batchRoutes(app: App, services: RouteServices): void {
   );
 }
 
-/** Throws what is no refusal. */
+/** Throws an error that is not a refusal. */
 function refusalOf(thrown: unknown): Entry {
   if (!(thrown instanceof AppError)) throw thrown;
   const { code, message, details } = thrown.toInfo();

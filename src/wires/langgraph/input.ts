@@ -117,7 +117,7 @@ export const RunBody = z.looseObject({
   on_completion: z
     .enum(["delete", "keep", "complete", "continue"])
     .nullish()
-    .describe("Of a run without a thread: whether its new thread stays (`keep`). Default: `delete`."),
+    .describe("For a run without a thread: its new thread stays (`keep`). Default: `delete`."),
   interrupt_before: z.unknown().optional(),
   interrupt_after: z.unknown().optional(),
   webhook: z.unknown().optional(),
@@ -140,7 +140,7 @@ export function refuseUnsupported(body: Partial<RunBody>): void {
     throw refused("command.goto: only `__end__` is supported.");
 }
 
-/** Whether the new thread of a run without one stays. LangGraph's SDK names `keep` also `continue`. */
+/** True if the new thread of a run without one stays. LangGraph's SDK names `keep` also `continue`. */
 export const isKept = ({ on_completion }: RunBody): boolean =>
   on_completion === "keep" || on_completion === "continue";
 

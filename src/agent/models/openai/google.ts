@@ -20,8 +20,7 @@ export type CallExtras = Readonly<Record<number, unknown>>;
 const UNSIGNED = { google: { thought_signature: "skip_thought_signature_validator" } };
 
 /**
- * The extra data to send back with the call at `index`. Of several calls made together, only the first is
- * signed.
+ * The extra data to send back with the call at `index`. Only the first of several parallel calls is signed.
  */
 export function callExtra(reasoning: readonly Reasoning[], index: number): { extra_content?: unknown } {
   const kept = reasoning[0]?.metadata?.calls;

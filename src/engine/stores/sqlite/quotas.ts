@@ -37,8 +37,8 @@ export function openSqliteQuotas(
 }
 
 /**
- * Lost when closed. Beyond `maxNames` tenants and users, it removes those that were last counted before this month, and
- * then those that have spent least.
+ * Lost when closed. Beyond `maxNames` tenants and users, it removes names last counted before this month, and then
+ * names with the lowest cost.
  */
 export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_000): OpenQuotas =>
   openQuotas(":memory:", {

@@ -38,7 +38,7 @@ const TestResult = z
   })
   .meta({ id: "WebhookTest" });
 
-/** What differs between the routes of users and those of admins. */
+/** The differences between the routes of users and of admins. */
 interface Whose {
   readonly base: "/webhooks" | "/admin/webhooks";
   readonly tags: string[];

@@ -166,7 +166,7 @@ interface OpenedThread {
   readonly earlier: number;
 }
 
-/** Returns the last messages. With `isBusy` it omits the messages of the run in progress, except the one that started it. */
+/** Returns the last messages. With `isBusy` it omits the messages of the run in progress, except the message that started it. */
 async function lastMessages(
   { client, thread }: Pick<Connected, "client" | "thread">,
   { isBusy }: { readonly isBusy: boolean },
