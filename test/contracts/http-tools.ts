@@ -88,7 +88,7 @@ export function httpToolsContract(open: Open): void {
         const refused = tools.put("acme", tool("ships", { description: "x".repeat(600) }));
         await expect(refused).rejects.toMatchObject({
           code: "limit_exceeded",
-          message: expect.stringContaining(`at most ${most} are allowed (http_tools.bytes)`),
+          message: expect.stringContaining(`more than ${most} bytes in total (http_tools.bytes)`),
         });
         await tools.put("good", large);
         await tools.put("acme", tool("weather"));

@@ -71,7 +71,7 @@ export const VIEWS: Readonly<Record<string, readonly [hash: string, text: string
   "what waits for all users": ["#/admin/waiting", "execute"],
   "the sandboxes of all users": ["#/admin/sandboxes", "Docker sandboxes appear here"],
   "a run beside itself": ["#/compare/full/RUN/full/RUN", "Second run"],
-  "the keys of a server without keys": ["#/admin/keys", "no API keys"],
+  "the keys of a server without keys": ["#/admin/keys", "does not use API keys"],
   "the usage of all tenants": ["#/admin/usage", "Model calls"],
   "the tools": ["#/tools", "Tools"],
   "the settings": ["#/settings", "Settings"],

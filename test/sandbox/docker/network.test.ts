@@ -103,7 +103,7 @@ describeWithEngine("the network of a sandbox, on any engine", (found) => {
     const { prepare } = opened(found, "operator");
     expect(await prepare(await network(found, { Internal: true }), signal)).toMatch(/^[0-9a-f]{64}$/);
     const out = await network(found);
-    await refuses(() => prepare(out, signal), "backend_refused", "leads out");
+    await refuses(() => prepare(out, signal), "backend_refused", "is not internal");
   });
 });
 
