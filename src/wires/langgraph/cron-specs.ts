@@ -20,7 +20,7 @@ const Fields = RunBody.pick({
   on_run_completed: z
     .enum(["delete", "keep"])
     .nullish()
-    .describe("Of a cron without a thread: whether the threads of its runs stay. Default: `delete`."),
+    .describe("For a cron without a thread: the threads of its runs stay or are deleted. Default: `delete`."),
 });
 const Line = z.string().max(256);
 export const CronBody = Fields.extend({ schedule: Line, assistant_id: RunBody.shape.assistant_id });
@@ -32,7 +32,7 @@ export const Cron = z
   .describe("The schedule of runs, with its next time and the payload of its runs.");
 export type Cron = z.infer<typeof Cron>;
 
-/** What a cron does unless it says otherwise. Runs on one thread wait for each other. */
+/** Defaults of a cron. Runs on one thread wait for each other. */
 export const newSpec = (agent: string, thread: string): ScheduleSpec =>
   ScheduleSpec.parse({
     ...{ agent, thread, input: "-", keep_thread: thread !== "new" },
@@ -41,7 +41,7 @@ export const newSpec = (agent: string, thread: string): ScheduleSpec =>
 
 const OVERLAPS = { reject: "skip", enqueue: "queue" } as const;
 
-/** The spec with what the body says of it. Throws `invalid_request` for what schedules do not have. */
+/** The spec with the fields of the body. Throws `invalid_request` for what schedules do not have. */
 export function changed(before: ScheduleSpec, body: CronChanges): ScheduleSpec {
   refuseUnsupported(body);
   const { schedule, timezone, end_time, enabled, metadata, multitask_strategy, on_run_completed } = body;
