@@ -189,7 +189,7 @@ describe("what a run may not replace", () => {
       const { status, body } = await run("t", { input: "two", replaces });
       expect([status, body.code]).toEqual([400, "invalid_request"]);
       expect(body.detail).toMatch(words);
-      expect(body.detail).toMatch(/must be a user's message of this thread/);
+      expect(body.detail).toMatch(/must be the id of a user message in this thread/);
     }
     expect(await texts("t")).toHaveLength(2);
     expect((await run("new", { input: "two", replaces: user?.id })).status).toBe(400);

@@ -227,7 +227,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     const config = await configOf(engine, "busybox", { disk: "32m" });
     await pool.start(ada, config);
     await pool.stop(ada, config);
-    await refuses(() => pool.start(bob, config), "limit_exceeded", "50331648 bytes of disk in all");
+    await refuses(() => pool.start(bob, config), "limit_exceeded", "at most 50331648 bytes of disk");
     await pool.start({ tenant: "other", user: "eve" }, config);
     await pool.start(ada, config);
     await pool.erase(ada);
