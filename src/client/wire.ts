@@ -1653,7 +1653,7 @@ export type StartRunOnNewThread = {
   on_disconnect?: "continue" | "cancel" | undefined;
   /** Return 202 immediately. Follow the run's events at the URL in `Location`. Default: `false`. */
   background?: boolean | undefined;
-  /** Whether the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`. Default: `true`. */
+  /** True if the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`. Default: `true`. */
   keep_thread?: boolean | undefined;
 };
 
@@ -1684,7 +1684,7 @@ export type RunBatch = {
     tools?: ClientTool[] | undefined;
     /** Default: `{}`. */
     metadata?: Record<string, string | number | boolean> | undefined;
-    /** Whether the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`. Default: `true`. */
+    /** True if the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`. Default: `true`. */
     keep_thread?: boolean | undefined;
   }>;
 };

@@ -148,9 +148,8 @@ describe("scopes", () => {
       "post /hooks/{address}: public",
       // Searches and streams that are asked for with a body. What runs an agent there still takes `run`.
       ...["assistants/search", "assistants/count", "threads/search", "threads/count"].map(reading),
-      ...["state/checkpoint", "history", "stream/events"].map((path) =>
-        reading(`threads/{thread_id}/${path}`),
-      ),
+      ...["threads/{thread_id}/state/checkpoint", "threads/{thread_id}/history"].map(reading),
+      ...["runs/crons/search", "runs/crons/count", "threads/{thread_id}/stream/events"].map(reading),
       ...["post /ag-ui/agent/{agent}/connect: read", "post /mcp: read", "delete /mcp: read"],
       "post /a2a/{agent}: read",
       // For who may read, to read.

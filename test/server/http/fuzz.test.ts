@@ -153,7 +153,7 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
   ],
 };
 
-/** Routes that succeed only for a run or a call that waits, a rule, branch, share or answer that exists, or a thread of one run or without questions. */
+/** Routes that succeed only for a run or a call that waits, a rule, branch, share, schedule or answer that exists, or a thread of one run or without questions. */
 const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "POST /threads/{thread_id}/branches/{branch_id}/restore",
   "DELETE /threads/{thread_id}/shares/{share_id}",
@@ -166,6 +166,8 @@ const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "DELETE /agents/{name}/permissions/{id}",
   "POST /tool-results/{token}",
   "POST /hooks/{address}",
+  "GET /schedules/{schedule_id}",
+  "POST /schedules/{schedule_id}/run",
   "DELETE /v1/responses/{response_id}",
   "POST /webhooks/{webhook_id}/deliveries/{delivery_id}/send",
   "POST /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/send",

@@ -126,7 +126,7 @@ test("a plugin's model that fails, or returns no reply, fails its runs in its ow
     message: "The provider of `throws:x` failed: my client has no key",
   });
   expect((await failure("part"))?.message).toContain(
-    "it has no `tool_calls`, `reasoning`, `stop_reason`, `usage`",
+    "this one lacks `tool_calls`, `reasoning`, `stop_reason`, `usage`",
   );
   expect((await failure("promise"))?.message).toContain("must be an async generator");
   expect(await failure("away")).toMatchObject({ code: "model_unreachable" });
