@@ -128,7 +128,7 @@ describe("the files of a user's backend", () => {
     expect(answer.status).toBe(415);
     expect(await answer.json()).toMatchObject({
       code: "unsupported_media_type",
-      detail: expect.stringMatching(/bytes of the file/),
+      detail: expect.stringMatching(/the file's bytes as the body/),
     });
     expect((await fetch(`${url}/backend/files/a.txt`)).status).toBe(404);
   });

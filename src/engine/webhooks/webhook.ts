@@ -171,8 +171,9 @@ export function wants(
   webhook: Webhook,
   { type, agent }: { type: WebhookEvent; agent?: string | undefined },
 ): boolean {
-  if (silenceOf(webhook) !== undefined || !webhook.on.includes(type)) return false;
-  return agent === undefined || (webhook.agents?.includes(agent) ?? true);
+  const { on: events, agents } = webhook;
+  if (silenceOf(webhook) !== undefined || !events.includes(type)) return false;
+  return agent === undefined || (agents?.includes(agent) ?? true);
 }
 
 export const noWebhook = (id: string) => new AppError("not_found", `There is no webhook \`${id}\`.`);

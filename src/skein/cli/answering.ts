@@ -41,7 +41,7 @@ const ASK_FOR: Record<Interrupt["kind"], AskFor> = {
     const kept = remembered(text, interrupt);
     if (kept) return { decision: "approve", ...kept };
     const { approving, denying } = t().questions;
-    const decision = approving.includes(text.toLowerCase()) ? "approve" : decisionIn(text);
+    const decision = approving.some((word) => word === text.toLowerCase()) ? "approve" : decisionIn(text);
     if (decision) return { decision };
     const reason = text.replace(denying, "");
     return { decision: "deny", ...(reason ? { message: reason } : {}) };

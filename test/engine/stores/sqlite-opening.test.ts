@@ -53,7 +53,7 @@ test("a store whose file was removed or replaced is not ready, and says so", asy
   renameSync(path(), `${path()}.away`);
   const refusal = {
     code: "unavailable",
-    message: expect.stringMatching(/removed or replaced.*start the server again/),
+    message: expect.stringMatching(/removed or replaced.*Restart the server/),
   };
   await expect(stores.ping()).rejects.toMatchObject(refusal);
   writeFileSync(path(), "");

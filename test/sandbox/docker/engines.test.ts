@@ -124,8 +124,8 @@ describeWithOwnEngine("several engines", (a) => {
     const world = await newWorld();
     await write(on(world, { engines: [named.b] }), ada, "hers");
     const one = on(world, { engines: [named.a, named.c] });
-    await refuses(() => read(one, ada), "unavailable", "not in the settings");
-    await refuses(() => one.pool.erase(ada), "unavailable", "not in the settings");
+    await refuses(() => read(one, ada), "unavailable", "settings do not name");
+    await refuses(() => one.pool.erase(ada), "unavailable", "settings do not name");
     expect(await spread(world)).toEqual([0, 1, 0]);
     expect(await read(on(world), ada)).toBe("hers");
   });
@@ -136,7 +136,7 @@ describeWithOwnEngine("several engines", (a) => {
     const one = on(world, { engines: [named.a, named.c] });
     const [first, second, third] = users(3);
     if (!first || !second || !third) throw new Error("There are three.");
-    await refuses(() => read(one, second), "unavailable", "not in the settings");
+    await refuses(() => read(one, second), "unavailable", "settings do not name");
     expect(await forgetEngine(world.sandboxes, ["a", "c"], "b")).toEqual({ lost: 1, kept: 0 });
     await write(one, second, "new");
     expect(await read(one, second)).toBe("new");
