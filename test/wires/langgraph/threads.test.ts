@@ -31,7 +31,7 @@ describe("assistants", () => {
     await expect(client.assistants.create({ graphId: "assistant" })).rejects.toThrow(
       "Only the operator can configure agents.",
     );
-    await expect(client.crons.search()).rejects.toThrow("not supported");
+    await expect(client.store.searchItems(["notes"])).rejects.toThrow("not supported");
   });
 });
 

@@ -68,7 +68,7 @@ export function assistantRoutes(app: App, { agents, version }: RouteServices): v
         },
       },
     },
-    async () => ({ version, flags: { assistants: true, crons: false, langsmith: false } }),
+    async () => ({ version, flags: { assistants: true, crons: true, langsmith: false } }),
   );
 
   app.post(
