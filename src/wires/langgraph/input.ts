@@ -132,8 +132,7 @@ export function refuseUnsupported(body: Partial<RunBody>): void {
   const { interrupt_before, interrupt_after, webhook, after_seconds, command } = body;
   if ([interrupt_before, interrupt_after].some((nodes) => (Array.isArray(nodes) ? nodes.length > 0 : nodes)))
     throw refused("Breakpoints are not supported. Configure permissions with `ask` for the agent instead.");
-  if (webhook)
-    throw refused("webhook: is not supported. Create a webhook with `PUT /webhooks/:id` instead.");
+  if (webhook) throw refused("webhook: is not supported. Create a webhook with `PUT /webhooks/:id` instead.");
   if (after_seconds) throw refused("after_seconds: is not supported. Start the run when it is due.");
   const { goto } = command ?? {};
   if (goto && goto !== "__end__" && !(Array.isArray(goto) && goto.length === 0))
