@@ -140,7 +140,7 @@ function scheduleMethods({ call }: Pick<Requests, "call">) {
     /** Creates or replaces a schedule. */
     put: (scheduleId: string, schedule: Body<"PUT /schedules/{schedule_id}">, signal?: Signal) =>
       call("PUT /schedules/{schedule_id}", { ...of(scheduleId), body: schedule }, signal),
-    remove: (scheduleId: string, signal?: Signal) =>
+    delete: (scheduleId: string, signal?: Signal) =>
       call("DELETE /schedules/{schedule_id}", of(scheduleId), signal),
     /** Starts a run of the schedule now, besides the scheduled ones. */
     run: (scheduleId: string, signal?: Signal) =>
