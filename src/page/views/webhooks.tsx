@@ -143,7 +143,7 @@ function Try({ id }: { id: string }) {
 function NewWebhook({ onMade }: { onMade: () => void }) {
   const words = webhookTexts();
   const [url, setUrl] = useState("");
-  const [on, setOn] = useState<readonly (typeof EVENTS)[number][]>(["run.ended", "run.failed"]);
+  const [events, setEvents] = useState<readonly (typeof EVENTS)[number][]>(["run.ended", "run.failed"]);
   const [secret, setSecret] = useState("");
   const [problem, setProblem] = useState("");
   const make = async (event: Event) => {
@@ -151,7 +151,7 @@ function NewWebhook({ onMade }: { onMade: () => void }) {
     setSecret("");
     setProblem("");
     try {
-      setSecret((await client.webhooks.create({ url: url.trim(), on: [...on] })).secret ?? "");
+      setSecret((await client.webhooks.create({ url: url.trim(), on: [...events] })).secret ?? "");
       setUrl("");
       onMade();
     } catch (error) {
@@ -170,16 +170,16 @@ function NewWebhook({ onMade }: { onMade: () => void }) {
           <label key={each} class="check">
             <input
               type="checkbox"
-              checked={on.includes(each)}
+              checked={events.includes(each)}
               onChange={({ currentTarget: { checked } }) =>
-                setOn(EVENTS.filter((event) => (event === each ? checked : on.includes(event))))
+                setEvents(EVENTS.filter((event) => (event === each ? checked : events.includes(event))))
               }
             />
             {each}
           </label>
         ))}
       </fieldset>
-      <button type="submit" class="primary" disabled={url.trim() === "" || on.length === 0}>
+      <button type="submit" class="primary" disabled={url.trim() === "" || events.length === 0}>
         {words.create}
       </button>
       <Problem>{problem}</Problem>

@@ -126,15 +126,15 @@ function searchRoutes(app: App, services: RouteServices): void {
       },
     },
     async (request) => {
-      const { limit, offset, sort_by, sort_order, select } = request.body;
+      const { limit, offset, sort_by, sort_order, select: fields } = request.body;
       const found = await matching(services, ownerOf(request), request.body);
       const by = sort_by ?? "created_at";
       const order = sort_order === "asc" ? 1 : -1;
       found.sort((a, b) => (String(a[by] ?? "") < String(b[by] ?? "") ? -order : order));
       const page = found.slice(offset, offset + limit);
-      if (!select?.length) return page;
+      if (!fields?.length) return page;
       return page.map((cron) =>
-        Object.fromEntries(Object.entries(cron).filter(([key]) => select.includes(key))),
+        Object.fromEntries(Object.entries(cron).filter(([key]) => fields.includes(key))),
       );
     },
   );
