@@ -64,9 +64,9 @@ export function createDueWorker(documents: Documents, due: DueWork, logger: Logg
         if (!closing.signal.aborted) logFailure(logger, kind, claimed, err);
       })
       .finally(() => {
-        // While every place is taken, the next document waits for this one.
-        if (active.size === atOnce) wake();
         active.delete(working);
+        // While every place was taken, the next document waited for this one.
+        if (active.size === atOnce - 1) wake();
       });
     active.add(working);
   };

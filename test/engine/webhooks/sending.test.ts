@@ -25,10 +25,10 @@ const ending = (tenant: string, run: number): EndingRun => ({
   isChild: false,
 });
 
-/** A store whose clock a test sets, and processes that share it. */
+/** A store whose clock a test moves on, and processes that share it. Tenants take turns by this clock, so it never stands still. */
 function deployment() {
-  let time = Date.now();
-  const stores = createMemoryStores({ now: () => time });
+  let time = 0;
+  const stores = createMemoryStores({ now: () => Date.now() + time });
   onTestFinished(() => stores.close());
   const status = new Map<string, RunRecord["status"]>();
   const lines: object[] = [];
