@@ -225,6 +225,17 @@ describe("the secret", () => {
     expect(await statuses(last, secret, SECRET)).toEqual([202, 401, 401]);
   });
 
+  test("that was rotated is not valid any more under another scheme", async () => {
+    const { ada } = await served();
+    await ada.triggers.put("issues", GITHUB);
+    const { old_secret_until } = await ada.triggers.rotate("issues");
+    expect(old_secret_until).toBeDefined();
+    const { secret: _, ...spec } = GITHUB;
+    const verify = { scheme: "hmac", header: "x-signature" } as const;
+    const changed = await ada.triggers.put("issues", { ...spec, verify });
+    expect(changed).not.toHaveProperty("old_secret_until");
+  });
+
   test("of Stripe and Slack is theirs: the server makes none", async () => {
     const { ada } = await served();
     await ada.triggers.put("stripe", { agent: "assistant", verify: { scheme: "stripe" }, input: "hi" });

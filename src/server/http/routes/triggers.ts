@@ -131,7 +131,9 @@ async function put(
       const at = new Date(now).toISOString();
       const own = sent ?? before?.secret;
       checkSecret(scheme, own);
-      const previous = sent === undefined ? before?.previous : undefined;
+      // Another scheme would read the old secret as something else: as no bytes at all, if it is not of its form.
+      const isSameScheme = before?.verify.scheme === scheme;
+      const previous = sent === undefined && isSameScheme ? before.previous : undefined;
       const secret = own ?? made;
       const times = { created_at: before?.created_at ?? at, updated_at: at };
       return { ...spec, ...times, ...omitUndefined({ secret, previous, api_key }) };
