@@ -12,6 +12,8 @@ import {
 /** A due document that only the claiming process may write, with its `version`, until the lease ends. */
 export interface ClaimedDocument extends Document {
   readonly collection: Picked["collection"];
+  /** The store's clock at the claim, in ms since 1970. Compare due times with it: the clocks of processes differ. */
+  readonly now: number;
 }
 
 export interface ClaimOptions extends Pick<PickOptions, "limit" | "aheadMs"> {
@@ -49,6 +51,21 @@ export async function finish(
 }
 
 /**
+ * Writes `body` and continues the claim, which then ends `leaseMs` after it began. Returns undefined without writing if the claim was lost.
+ */
+export async function renew(
+  documents: Documents,
+  claimed: ClaimedDocument,
+  { body, leaseMs }: { readonly body: string; readonly leaseMs: number },
+): Promise<ClaimedDocument | undefined> {
+  const { collection, key, version, now } = claimed;
+  const next = newVersion();
+  const write = { key, seen: version, body, due: now + leaseMs };
+  const outcome = await documents.write(collection, [write], { version: next });
+  return outcome === "written" ? { ...claimed, body, version: next } : undefined;
+}
+
+/**
  * Returns undefined if the document has changed. The new version fences out the process that claimed it
  * before.
  */
@@ -63,5 +80,5 @@ async function claim(
   const { body } = document;
   const version = newVersion();
   const outcome = await documents.write(collection, [{ key, seen, body, due: now + leaseMs }], { version });
-  return outcome === "written" ? { collection, key, body, version } : undefined;
+  return outcome === "written" ? { collection, key, body, version, now } : undefined;
 }

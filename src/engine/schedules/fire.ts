@@ -6,7 +6,14 @@ import { backoff } from "../../lib/backoff.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Runs } from "../runs/executor.ts";
 import { type RunCommand, startRun } from "../runs/start.ts";
-import { iso, isTemporary, runOfSlot, type ScheduleRecord, type ScheduleSpec } from "./schedule.ts";
+import {
+  iso,
+  isTemporary,
+  type PendingStart,
+  runOfSlot,
+  type ScheduleRecord,
+  type ScheduleSpec,
+} from "./schedule.ts";
 import { dueSlot, slotsAfter } from "./timing.ts";
 
 export interface FireServices {
@@ -40,26 +47,51 @@ const PASSING: readonly ErrorCode[] = ["limit_exceeded", "thread_busy", "queue_f
 /** Failures of the server. The worker logs them and tries again once its lease ends. */
 const OWN_FAILURES: readonly ErrorCode[] = ["unavailable", "internal"];
 
+/** A slot that is due: its time, and the last slot that is done once its run has started. */
+export interface ChosenSlot {
+  readonly start: number;
+  readonly done: number;
+}
+
 /**
- * Carries out what is due of a schedule. Repeating it, after a crash before its result was stored, starts no second run: the run of a
- * slot is found by its idempotency key. Throws when the store or this process fails; nothing is decided then.
+ * Chooses the slot to start, or returns the record that follows without one. `next` is the first slot that is not done, `now` the store's
+ * clock. A slot that was chosen before, by a process that died, is chosen again. Throws when the store fails; nothing is decided then.
  */
-export async function fire(services: FireServices, schedule: Schedule, next: number): Promise<NextRecord> {
-  const { owner, id, record } = schedule;
-  // The store's clock may be ahead of this one.
-  const now = Math.max(Date.now(), next);
+export async function choose(
+  services: FireServices,
+  { owner, record }: Schedule,
+  { next, now }: { readonly next: number; readonly now: number },
+): Promise<ChosenSlot | NextRecord> {
   const { spec, retry, api_key } = record;
   const ended = api_key === undefined ? undefined : await services.endOfKey(api_key);
   if (ended) return paused(record, "credentials_ended", ended.message, now);
+  if (retry?.cause === "starting") return { start: next, done: next };
   const { start, done } = dueSlot(spec, spec.catch_up, { next, now, isRetried: retry !== undefined });
   if (start === undefined)
     return moved(record, done, { outcome: "skipped", message: "The slot was missed." });
   const waitsFor = spec.overlap === "allow" ? undefined : await unfinished(services.runs, owner, record);
-  if (waitsFor !== undefined && spec.overlap === "queue")
-    return again(record, { start, now, pause: QUEUE_MS, message: waitsFor });
-  if (waitsFor !== undefined) return moved(record, done, { outcome: "skipped", message: waitsFor });
+  if (waitsFor === undefined) return { start, done };
+  if (spec.overlap === "skip") return moved(record, done, { outcome: "skipped", message: waitsFor });
+  return again(record, { start, now, pause: QUEUE_MS, cause: "waiting", message: waitsFor });
+}
+
+/** The record to store before the run of a slot is started: the slot stays the same, and is not missed, if this process dies. */
+export function starting(record: ScheduleRecord, { start }: ChosenSlot, now: number): ScheduleRecord {
+  const retry = { cause: "starting", since: now, attempts: 0, message: "Its run is being started." } as const;
+  return { ...record, next: start, retry };
+}
+
+/**
+ * Starts the run of a slot. Repeating it starts no second run: the run is found by its idempotency key. Throws when the store or this
+ * process fails.
+ */
+export async function fire(
+  services: FireServices,
+  { owner, id, record }: Schedule,
+  { start, done, now }: ChosenSlot & { readonly now: number },
+): Promise<NextRecord> {
   try {
-    const run = await startScheduled(services, owner, spec, runOfSlot(id, record, start));
+    const run = await startScheduled(services, owner, record.spec, runOfSlot(id, record, start));
     const started = { thread_id: run.thread_id, run_id: run.id, slot: start };
     return moved({ ...record, run: started }, done, { outcome: "started" });
   } catch (error) {
@@ -101,34 +133,42 @@ function refused(
   error: unknown,
 ): NextRecord {
   // Another process starts it at once.
-  if (hasCode(error, "shutting_down")) return again(record, { start, now, pause: 0, message: error.message });
+  if (hasCode(error, "shutting_down"))
+    return again(record, { start, now, pause: 0, cause: "refused", message: error.message });
   if (!isRefusal(error)) throw error;
   if (!PASSING.includes(error.code)) return paused(record, "start_refused", error.message, now);
-  const { since = now, attempts = 0 } = record.retry ?? {};
-  const following = slotsAfter(record.spec, start, 1)[0] ?? Number.POSITIVE_INFINITY;
+  const { since, attempts } = countOf(record, "refused", now);
   const pause = backoff(attempts, PAUSE);
-  return now + pause < Math.min(since + RETRY_MS, following)
-    ? again(record, { start, now, pause, message: error.message })
+  return now + pause < Math.min(since + RETRY_MS, giveWayAt(record.spec, start))
+    ? again(record, { start, now, pause, cause: "refused", message: error.message })
     : moved(record, done, { outcome: "failed", message: error.message });
+}
+
+/** When the next slot takes the place of a refused one. A schedule that starts each slot, one after the other, lets none give way. */
+function giveWayAt(spec: ScheduleSpec, start: number): number {
+  if (spec.catch_up === "all" || spec.overlap === "queue") return Number.POSITIVE_INFINITY;
+  return slotsAfter(spec, start, 1)[0] ?? Number.POSITIVE_INFINITY;
 }
 
 const isRefusal = (error: unknown): error is AppError =>
   error instanceof AppError && !OWN_FAILURES.includes(error.code);
 
+interface Postponed extends Pick<PendingStart, "cause" | "message"> {
+  readonly start: number;
+  readonly now: number;
+  readonly pause: number;
+}
+
 /** The slot stays, and is looked at again in `pause` ms. */
-function again(
-  record: ScheduleRecord,
-  {
-    start,
-    now,
-    pause,
-    message,
-  }: { readonly start: number; readonly now: number; readonly pause: number; readonly message: string },
-): NextRecord {
-  const { since = now, attempts = 0 } = record.retry ?? {};
-  const retry = { since, attempts: attempts + 1, message };
+function again(record: ScheduleRecord, { start, now, pause, cause, message }: Postponed): NextRecord {
+  const { since, attempts } = countOf(record, cause, now);
+  const retry = { cause, since, attempts: attempts + 1, message };
   return { record: { ...record, next: start, retry }, due: now + pause };
 }
+
+/** Since when, and how often, the start was put off for this cause. The time of a wait does not count as refused. */
+const countOf = ({ retry }: ScheduleRecord, cause: PendingStart["cause"], now: number) =>
+  retry?.cause === cause ? retry : { since: now, attempts: 0 };
 
 /** The slot is done. */
 function moved(

@@ -1,6 +1,6 @@
 // Schedules: each starts runs by itself, one for each of its slots, in any process that is alive then.
 
-import { type ClaimedDocument, finish } from "../../agent/core/document-claims.ts";
+import { type ClaimedDocument, finish, renew } from "../../agent/core/document-claims.ts";
 import {
   change,
   type Document,
@@ -15,7 +15,7 @@ import type { Page } from "../../agent/core/stores.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { createDueWorker, type DueWorker } from "../due-worker.ts";
-import { type FireServices, fire, startScheduled } from "./fire.ts";
+import { choose, type FireServices, fire, type NextRecord, starting, startScheduled } from "./fire.ts";
 import {
   recordOf,
   runNow,
@@ -28,8 +28,8 @@ import { checkTiming } from "./timing.ts";
 import { recordAfter } from "./written.ts";
 
 const KIND = "schedules";
-/** Far longer than the start of a run takes. */
-const LEASE_MS = 60_000;
+/** Longer than the start of a run takes, and shorter than the grace of a slot: another process starts it before it counts as missed. */
+const LEASE_MS = 20_000;
 const EVERY_MS = 1_000;
 const AT_ONCE = 16;
 
@@ -147,7 +147,7 @@ export function createSchedules(options: ScheduleOptions): Schedules {
 
 /** Does what is due of a schedule, and writes what follows. A user who changes the schedule meanwhile is not overwritten. */
 async function work(options: ScheduleOptions, claimed: ClaimedDocument): Promise<void> {
-  const { documents, logger, onPaused } = options;
+  const { documents } = options;
   const { collection, key: id, body } = claimed;
   const { tenant, user } = collection;
   const record = recordOf(body);
@@ -156,12 +156,29 @@ async function work(options: ScheduleOptions, claimed: ClaimedDocument): Promise
     return;
   }
   const owner = { tenant, user };
-  const { record: after, due } = await fire(options, { owner, id, record }, record.next);
-  if (after.pause) {
-    logger.info({ tenant, schedule: id, reason: after.pause.reason }, "a schedule was paused");
-    await onPaused?.(owner, scheduleOf(id, after));
+  const schedule = { owner, id, record };
+  const now = Math.max(claimed.now, record.next);
+  const chosen = await choose(options, schedule, { next: record.next, now });
+  if ("record" in chosen) return settle(options, owner, claimed, chosen);
+  const chosenBody = JSON.stringify(starting(record, chosen, now));
+  // Undefined: a user has changed or deleted the schedule, or another process has it.
+  const renewed = await renew(documents, claimed, { body: chosenBody, leaseMs: LEASE_MS });
+  if (renewed) await settle(options, owner, renewed, await fire(options, schedule, { ...chosen, now }));
+}
+
+/** Writes what follows, and tells of a pause. */
+async function settle(
+  { documents, logger, onPaused }: ScheduleOptions,
+  owner: Owner,
+  claimed: ClaimedDocument,
+  { record, due }: NextRecord,
+): Promise<void> {
+  const id = claimed.key;
+  if (record.pause) {
+    logger.info({ tenant: owner.tenant, schedule: id, reason: record.pause.reason }, "a schedule was paused");
+    await onPaused?.(owner, scheduleOf(id, record));
   }
-  await finish(documents, claimed, { body: JSON.stringify(after), due: due ?? null });
+  await finish(documents, claimed, { body: JSON.stringify(record), due: due ?? null });
 }
 
 const writeOf = (key: string, before: Document | undefined, record: ScheduleRecord) => ({

@@ -128,9 +128,7 @@ export interface ScheduleRecord {
   /** The first slot that is not done. Absent: the schedule starts no further run as it is. */
   readonly next?: number | undefined;
   /** The start of `next` was refused, or waits for the run before it: since when, and how often it was tried. */
-  readonly retry?:
-    | { readonly since: number; readonly attempts: number; readonly message: string }
-    | undefined;
+  readonly retry?: PendingStart | undefined;
   readonly pause?:
     | { readonly reason: z.infer<typeof PauseReason>; readonly message: string; readonly since: number }
     | undefined;
@@ -149,6 +147,15 @@ export interface SlotRecord {
   readonly at: number;
   readonly outcome: z.infer<typeof SlotOutcome>;
   readonly message?: string;
+}
+
+/** Why the run of `next` has not started, since when, and how often that was found. */
+export interface PendingStart {
+  /** `starting`: the slot is chosen, and a process starts its run; if it dies, the next one starts that run and no other. */
+  readonly cause: "waiting" | "refused" | "starting";
+  readonly since: number;
+  readonly attempts: number;
+  readonly message: string;
 }
 
 /** Only this room writes records. */

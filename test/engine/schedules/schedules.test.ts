@@ -157,6 +157,61 @@ test("a process that dies between the start of a run and its note of it starts n
   expect(await runsOf(stores, "once")).toHaveLength(1);
 });
 
+test("a start that fails is repeated for the same slot, which is then neither missed nor followed by another", async () => {
+  let failures = 0;
+  const find = () => {
+    if (++failures <= 3) throw new AppError("unavailable", "The store is away.");
+    return DEFINITION;
+  };
+  const { stores, put, get } = await open({ engine: { agents: { find } } });
+  await put("minutely", { cron: "* * * * *", catch_up: "none", overlap: "skip", until: iso(START + 45_000) });
+  await until(async () => {
+    vi.setSystemTime(Date.now() + 30_000);
+    return (await get("minutely")).last_run;
+  });
+  expect(failures).toBeGreaterThan(3);
+  expect((await runsOf(stores, "minutely")).map(slotOf)).toEqual(["2026-05-04T09:00:00.000Z"]);
+});
+
+test("the store's clock decides which slot is due, not that of a process which is ahead", async () => {
+  const stores = createMemoryStores();
+  let behind = 0;
+  const documents: ScheduleOptions["documents"] = {
+    ...stores.documents,
+    read: async (collection, keys) => {
+      const read = await stores.documents.read(collection, keys);
+      return { ...read, now: read.now - behind };
+    },
+  };
+  const { put, get } = await open({ stores, documents });
+  await put("hourly", { cron: "0 * * * *" });
+  behind = 3 * 3_600_000;
+  vi.setSystemTime(START + 31_000 + behind);
+  await until(async () => (await get("hourly")).last_run);
+  expect((await get("hourly")).last_run?.scheduled_for).toBe("2026-05-04T09:00:00.000Z");
+});
+
+test("with `catch_up: all` a limit that refuses for a while loses no slot", async () => {
+  let refusals = 0;
+  const find = () => {
+    if (++refusals <= 4) throw new AppError("limit_exceeded", "Too many runs.");
+    return DEFINITION;
+  };
+  const { stores, put, get } = await open({ engine: { agents: { find } } });
+  const end = iso(START + 3_600_000);
+  await put("often", { cron: "*/20 * * * *", catch_up: "all", overlap: "allow", until: end });
+  vi.setSystemTime(START + 2 * 3_600_000);
+  await until(async () => {
+    vi.setSystemTime(Date.now() + 2_000);
+    return (await get("often")).status === "completed";
+  });
+  expect((await runsOf(stores, "often")).map((run) => slotOf(run).slice(11, 16))).toEqual([
+    "09:00",
+    "09:20",
+    "09:40",
+  ]);
+});
+
 /** A tool that waits until the test says so. */
 function gate() {
   const opened = Promise.withResolvers<string>();
@@ -303,5 +358,10 @@ test("what cannot be written is refused: a past time, one schedule too many, an 
   expect(await schedules.deleteAll(ADA)).toBe(3);
   await expect(schedules.get(ADA, "a")).rejects.toMatchObject({ code: "not_found" });
 });
+
+const DEFINITION = {
+  ...{ name: "helper", model: "scripted:test", system: [], hooks: {}, context_window: 1000 },
+  ...{ subagents: [], max_delegation_depth: 3, max_iterations: 25, tools: [] },
+};
 
 const iso = (time: number) => new Date(time).toISOString();
