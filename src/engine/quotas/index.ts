@@ -85,7 +85,7 @@ export interface QuotaOptions {
   readonly threadMs: number;
   /** Defaults to `SILENT`. */
   readonly logger?: Logger;
-  /** Called when a model call meets a budget most of which is used: once a budget and period in this process. Must return at once and not throw. */
+  /** Called when a model call finds that most of a budget is used, once per budget and period in this process. Must return at once and not throw. */
   onNear?(owner: Owner, state: BudgetState): void;
 }
 
@@ -322,7 +322,7 @@ function tooLittle(state: LimitState, { now }: Accounts, what: string, config: Q
   return refusal(state, why, Date.parse(resets_at ?? "") - now, config);
 }
 
-/** The budgets of which more than the soft share is used. */
+/** The budgets whose use exceeds the soft share. */
 function nearOf(config: QuotaConfig, accounts: Accounts): LimitState[] {
   if (config.soft === 1) return [];
   return budgetStates(config, accounts).filter(({ used, most }) => used >= config.soft * most);

@@ -7,7 +7,7 @@ import type { QuotaConfig } from "./config.ts";
 import type { LimitState } from "./limit-states.ts";
 import { detailsOf } from "./refusals.ts";
 
-/** A budget most of which is used. */
+/** A budget that is mostly used. */
 export interface BudgetState {
   /** The same for one budget of a tenant, or of one of its users, in one period. */
   readonly id: string;

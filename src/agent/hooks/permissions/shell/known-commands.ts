@@ -82,7 +82,7 @@ const SINGLE = /'[^']*'/y;
 const DOUBLE_TEXT = /(?:[^"\\$`]|\\[^\n])+/y;
 const ESCAPE = /\\[^\n]/uy;
 const PARAMETER = /\$(?:[\p{L}_][\p{L}\p{N}_]*|[@*#?$!\d-])/uy;
-/** An expansion with a default or a removed part in plain characters, none of which is executed. */
+/** An expansion with a default or a removed part in plain characters. The shell executes none of them. */
 const PLAIN_PARAMETER =
   /\$\{#?[A-Za-z_][A-Za-z0-9_]*\}|\$\{[A-Za-z_\d][A-Za-z0-9_]*(?::?-|##?|%%?)[\w.,/*?:@+-]*\}/y;
 const SUM = /\$\(\([\d\s+*/%-]*\)\)/y;

@@ -1,4 +1,4 @@
-// Command prefixes, such as `git status`: whole words, of which the first is a program.
+// Command prefixes, such as `git status`: whole words that begin with a program.
 
 import type { Word } from "./known-commands.ts";
 import { programOf } from "./programs.ts";
