@@ -136,7 +136,8 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   const { agents, pool, metrics, stores, tools, own, backends } = parts;
   let ownAddress: string | undefined;
   const runs = await engineOf(options, parts, () => ownAddress);
-  const nouns = openNouns(config, { ...parts, runs, logger });
+  const vaultKey = parts.own.plugins.find(({ plugin }) => plugin.vaultKey)?.plugin.vaultKey;
+  const nouns = openNouns(config, { ...parts, runs, vaultKey, logger });
   const dependencies = createDependencies(
     [
       { name: "store", check: () => stores.ping() },

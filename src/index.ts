@@ -18,6 +18,7 @@ export {
 } from "./agent/core/errors.ts";
 export { defineHook, type Hook, type HookDefinition, type HookServices } from "./agent/core/hook.ts";
 export type { PlacedHook } from "./agent/core/hook-order.ts";
+export type { KeyWrapper } from "./agent/core/key-wrapper.ts";
 export { runAgent } from "./agent/core/loop.ts";
 export * from "./agent/core/message.ts";
 export type { Model, ModelReply, ModelRequest, SystemBlock } from "./agent/core/model.ts";

@@ -45,6 +45,7 @@ const SHORT_JSON: Readonly<Record<string, readonly string[]>> = {
       "engine/webhooks",
       "engine/schedules",
       "engine/triggers",
+      "engine/vault",
     ],
     ...["engine/temporary-threads/index.ts", "server/http/routes"],
   ],

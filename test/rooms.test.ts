@@ -26,7 +26,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   "engine/runs": ["engine/quotas", "agent/agents", "agent/tools/client.ts", ...LANGUAGE],
   "engine/admin": ["engine/temporary-threads/index.ts", "engine/runs", "engine/quotas", ...LANGUAGE],
   ...Object.fromEntries(
-    ["schedules", "triggers", "webhooks", "audit", "temporary-threads"].map((noun) => [
+    ["schedules", "triggers", "webhooks", "audit", "vault", "temporary-threads"].map((noun) => [
       `engine/${noun}`,
       ["engine/due-worker.ts", "engine/runs", "engine/quotas", ...LANGUAGE],
     ]),
@@ -42,6 +42,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
       "server/auth",
       "server/config/wire-names.ts",
       ...["engine/admin", "engine/schedules", "engine/triggers", "engine/webhooks", "engine/audit"],
+      "engine/vault",
       "engine/temporary-threads",
       "engine/runs",
       "engine/quotas",

@@ -1,5 +1,6 @@
 // Methods for admins, who manage the users of their tenant, and for operators, who manage all tenants.
 
+import { adminConnectionMethods } from "./connection-methods.ts";
 import type { Body, Query, Requests } from "./requests.ts";
 import { adminWebhookMethods } from "./webhook-methods.ts";
 
@@ -13,6 +14,7 @@ export interface UserPlace {
 export function adminMethods({ call, open }: Pick<Requests, "call" | "open">) {
   return {
     webhooks: adminWebhookMethods({ call }),
+    connections: adminConnectionMethods({ call }),
     /** Lists the tenants that have threads. */
     tenants: (query: Query<"GET /admin/tenants"> = {}, signal?: Signal) =>
       call("GET /admin/tenants", { query }, signal),

@@ -3,6 +3,7 @@
 
 import { adminMethods } from "./admin-methods.ts";
 import { ProblemError } from "./connection.ts";
+import { connectionMethods } from "./connection-methods.ts";
 import type { Body, Query, Reply, Requests } from "./requests.ts";
 import { webhookMethods } from "./webhook-methods.ts";
 import type { FileEntry, Interrupt, Part, RememberedRule } from "./wire.ts";
@@ -85,6 +86,7 @@ export function createMethods({ call, open }: Requests) {
     agents: agentMethods({ call }),
     tools: toolMethods({ call }),
     webhooks: webhookMethods({ call }),
+    connections: connectionMethods({ call }),
     triggers: triggerMethods({ call }),
     permissions: permissionMethods({ call }),
     backend: backendMethods({ call }),

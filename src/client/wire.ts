@@ -922,6 +922,47 @@ export type FileEntry = {
   modified_at: string;
 };
 
+export type Connection = {
+  id: string;
+  type: "mcp_oauth" | "static_bearer" | "environment_variable";
+  mcp_server_url?: string | undefined;
+  /** Time at which the current access token ends. */
+  expires_at?: string | undefined;
+  refresh?: {
+    client_id: string;
+    /** Address at which the server exchanges the refresh token. */
+    token_endpoint: string;
+    /** Address at which the server revokes the tokens when the connection is deleted (RFC 7009). */
+    revocation_endpoint?: string | undefined;
+    /** `resource` of each request for a token (RFC 8707). */
+    resource?: string | undefined;
+    scope?: string | undefined;
+    token_endpoint_auth: {
+      type: "none" | "client_secret_basic" | "client_secret_post";
+    };
+  } | undefined;
+  secret_name?: string | undefined;
+  networking?: {
+    type: "unrestricted";
+  } | {
+    type: "limited";
+    /** Hosts that may receive the value. */
+    allowed_hosts: string[];
+  } | undefined;
+  /** Present after the issuer refused to renew the access token. Connect the account again. */
+  ended?: {
+    at: string;
+    reason: string;
+  } | undefined;
+  created_at: string;
+  updated_at: string;
+};
+
+export type DeletedConnection = {
+  /** True if the issuer confirmed that the tokens have ended. False without a `revocation_endpoint`. */
+  is_revoked: boolean;
+};
+
 export type UserEvent = {
   event: "backend_status";
   data: BackendStatus;
@@ -1700,6 +1741,51 @@ export type ResumeRun = {
   background?: boolean | undefined;
 };
 
+export type ConnectionSpec = {
+  type: "mcp_oauth";
+  /** Address of the MCP server. The token is sent to no other address. */
+  mcp_server_url: string;
+  access_token: string;
+  /** Time at which the access token ends. */
+  expires_at?: string | undefined;
+  /** How the server gets a new access token. Without it, the connection ends with its access token. */
+  refresh?: {
+    client_id: string;
+    refresh_token: string;
+    /** Address at which the server exchanges the refresh token. */
+    token_endpoint: string;
+    /** How the server authenticates there. Default: `{"type":"none"}`. */
+    token_endpoint_auth?: {
+      type: "none";
+    } | {
+      type: "client_secret_basic" | "client_secret_post";
+      client_secret: string;
+    } | undefined;
+    /** Address at which the server revokes the tokens when the connection is deleted (RFC 7009). */
+    revocation_endpoint?: string | undefined;
+    /** `resource` of each request for a token (RFC 8707). */
+    resource?: string | undefined;
+    scope?: string | undefined;
+  } | undefined;
+} | {
+  type: "static_bearer";
+  /** Address of the MCP server. The token is sent to no other address. */
+  mcp_server_url: string;
+  token: string;
+} | {
+  type: "environment_variable";
+  secret_name: string;
+  secret_value: string;
+  /** Hosts that may receive the value. */
+  networking: {
+    type: "unrestricted";
+  } | {
+    type: "limited";
+    /** Hosts that may receive the value. */
+    allowed_hosts: string[];
+  };
+};
+
 export type NewTicket = {
   path: string;
 };
@@ -2459,6 +2545,57 @@ export interface Operations {
     path: { webhook_id: string; delivery_id: string };
     query: { tenant?: string | undefined };
     answer: WebhookDelivery;
+  };
+  /** Create or replace a connection. */
+  "PUT /me/connections/{connection_id}": {
+    path: { connection_id: string };
+    body: ConnectionSpec;
+    answer: Connection;
+  };
+  /** Delete a connection. */
+  "DELETE /me/connections/{connection_id}": {
+    path: { connection_id: string };
+    answer: DeletedConnection;
+  };
+  /** Get a connection. */
+  "GET /me/connections/{connection_id}": {
+    path: { connection_id: string };
+    answer: Connection;
+  };
+  /** List connections, by id. */
+  "GET /me/connections": {
+    query: { limit?: number | undefined; cursor?: string | undefined };
+    answer: {
+      items: Connection[];
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Create or replace a connection. */
+  "PUT /admin/connections/{connection_id}": {
+    path: { connection_id: string };
+    query: { tenant?: string | undefined };
+    body: ConnectionSpec;
+    answer: Connection;
+  };
+  /** Delete a connection. */
+  "DELETE /admin/connections/{connection_id}": {
+    path: { connection_id: string };
+    query: { tenant?: string | undefined };
+    answer: DeletedConnection;
+  };
+  /** Get a connection. */
+  "GET /admin/connections/{connection_id}": {
+    path: { connection_id: string };
+    query: { tenant?: string | undefined };
+    answer: Connection;
+  };
+  /** List connections, by id. */
+  "GET /admin/connections": {
+    query: { limit?: number | undefined; cursor?: string | undefined; tenant?: string | undefined };
+    answer: {
+      items: Connection[];
+      next_cursor?: string | undefined;
+    };
   };
   /** Create or replace a trigger. */
   "PUT /triggers/{trigger_id}": {

@@ -18,6 +18,7 @@ import {
   type ServerConfig,
   StoreKind,
   ToolHosts,
+  VaultKey,
   Workers,
 } from "./server.ts";
 
@@ -46,6 +47,8 @@ export const Settings = z.object({
   CORS_ORIGINS: list(Origin).optional(),
   PUBLIC_URL: PublicUrl.optional(),
   HTTP_TOOLS_ALLOW: ToolHosts.optional(),
+  VAULT_KEY: VaultKey.optional(),
+  VAULT_PREVIOUS_KEYS: list(VaultKey).optional(),
   CONFIG_FILE: z.string().optional(),
   HOST: Host.optional(),
   PORT: whole.pipe(Port).optional(),
@@ -111,6 +114,8 @@ export const VARIABLES: Readonly<Record<Exclude<keyof Settings, "CONFIG_FILE" | 
   DOCKER_HOST: "backends.docker.host",
   PUBLIC_URL: "public_url",
   HTTP_TOOLS_ALLOW: "http_tools.allow",
+  VAULT_KEY: "vault.key",
+  VAULT_PREVIOUS_KEYS: "vault.previous_keys",
 };
 
 /** Returns `config` with the values of the environment. */

@@ -157,6 +157,26 @@ const Metrics = z.strictObject({
   ),
 });
 
+/** The base64 of 32 bytes. */
+export const VaultKey = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9+/]{43}=$/,
+    "must be the base64 of 32 random bytes, as `openssl rand -base64 32` prints",
+  );
+
+const Vault = z.strictObject({
+  key: VaultKey.optional().describe(
+    "Key that encrypts the credentials of users: the base64 of 32 random bytes. Without it, the server keeps none.",
+  ),
+  previous_keys: z
+    .array(VaultKey)
+    .max(4)
+    .default([])
+    .describe("Keys before the last change. The server can still read what they encrypted."),
+  connections: count.default(50).describe("Maximum number of connections of a user, and of a tenant."),
+});
+
 const Interrupts = z.strictObject({ webhook: Webhook.prefault({}) });
 
 export const ServerConfig = z.strictObject({
@@ -182,6 +202,7 @@ export const ServerConfig = z.strictObject({
     "Address by which others reach this server. Callback tools deliver late results there.",
   ),
   http_tools: HttpTools.prefault({}),
+  vault: Vault.prefault({}),
   cors: z
     .strictObject({
       origins: z

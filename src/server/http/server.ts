@@ -20,6 +20,7 @@ import { adminUserRoutes } from "./routes/admin-users.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
 import { branchRoutes } from "./routes/branches.ts";
+import { connectionRoutes } from "./routes/connections.ts";
 import { eventRoutes, threadEventRoutes } from "./routes/events.ts";
 import { feedbackRoutes } from "./routes/feedback.ts";
 import { hookRoutes } from "./routes/hooks.ts";
@@ -68,6 +69,7 @@ const ROUTES = [
   permissionRoutes,
   toolRoutes,
   webhookRoutes,
+  connectionRoutes,
   triggerRoutes,
   hookRoutes,
   backendRoutes,

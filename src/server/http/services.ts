@@ -14,6 +14,7 @@ import type { Runs } from "../../engine/runs/executor.ts";
 import type { Schedules } from "../../engine/schedules/index.ts";
 import type { TemporaryThreads } from "../../engine/temporary-threads/index.ts";
 import type { Triggers } from "../../engine/triggers/index.ts";
+import type { Vault } from "../../engine/vault/index.ts";
 import type { Webhooks } from "../../engine/webhooks/index.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { ApiKeyStore } from "../auth/api-keys.ts";
@@ -47,6 +48,8 @@ export interface HttpServices {
   readonly triggers: Triggers;
   readonly quotas: Quotas;
   readonly webhooks: Webhooks;
+  /** Undefined without a key. */
+  readonly vault?: Vault | undefined;
   readonly backends: BackendPool;
   readonly agents: Pick<
     AgentRegistry,

@@ -132,6 +132,14 @@ const auth: Check = (value, path) => {
   ];
 };
 
+const keyWrapper: Check = (value, path) => {
+  if (!isObject(value)) return fault(path, "must be an object with `id`, `wrap` and `unwrap`");
+  return [
+    ...text(/^[A-Za-z0-9_-]{1,64}$/, "1 to 64 characters out of A-Z a-z 0-9 _ -")(value.id, [...path, "id"]),
+    ...methods("wrap", "unwrap")(value, path),
+  ];
+};
+
 /** An object with these methods. */
 function methods(...names: readonly string[]): Check {
   return (value, path) => {
@@ -155,5 +163,6 @@ const PARTS: Readonly<Record<string, Check>> = {
   auth,
   recorder: methods("startSpan", "recordEvent"),
   tasks: methods("claim", "settle"),
+  vaultKey: keyWrapper,
   routes: aFunction,
 };

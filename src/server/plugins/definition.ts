@@ -1,7 +1,8 @@
-// A plugin is an object with a name and any of eight parts, each of the same type as Skein's own.
+// A plugin is an object with a name and any of nine parts, each of the same type as Skein's own.
 
 import type { ModelFactory } from "../../agent/core/agent.ts";
 import type { PlacedHook } from "../../agent/core/hook-order.ts";
+import type { KeyWrapper } from "../../agent/core/key-wrapper.ts";
 import type { TaskBoard } from "../../agent/core/task-board.ts";
 import type { Tool, TraceRecorder } from "../../agent/core/tool.ts";
 import type { OwnBackendType } from "../../sandbox/own.ts";
@@ -28,6 +29,8 @@ export interface Plugin {
   readonly recorder?: TraceRecorder;
   /** Claims and settles delegated tasks, and replaces the built-in board. Only for plugins named in server.yaml. */
   readonly tasks?: TaskBoard;
+  /** Encrypts the keys of the vault, and replaces `vault.key`. Only for plugins named in server.yaml. */
+  readonly vaultKey?: KeyWrapper;
   /** Routes, served below `/plugins/<name>/`. Only for plugins named in server.yaml. */
   readonly routes?: PluginRoutes;
 }

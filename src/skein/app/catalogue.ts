@@ -75,7 +75,7 @@ export function builtInNames({
 }
 
 /** The parts of a plugin that a running server cannot exchange. */
-const FIXED_PARTS = ["backends", "auth", "recorder", "tasks", "routes"] as const;
+const FIXED_PARTS = ["backends", "auth", "recorder", "tasks", "vaultKey", "routes"] as const;
 
 /** Adds the plugins of an agents file to the server's parts. `taken`: names that exist already. */
 export function extending(loader: PluginLoader, options: CatalogueOptions, taken: Names): Extend {

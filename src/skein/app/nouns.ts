@@ -1,5 +1,6 @@
 // Opens the services besides runs, such as schedules: a function for each.
 
+import type { KeyWrapper } from "../../agent/core/key-wrapper.ts";
 import type { UserRecords } from "../../engine/admin/services.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
@@ -7,10 +8,13 @@ import { createSchedules } from "../../engine/schedules/index.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
 import { createTemporaryThreads, type TemporaryThreads } from "../../engine/temporary-threads/index.ts";
 import { createTriggers } from "../../engine/triggers/index.ts";
+import { localWrapper } from "../../engine/vault/cipher.ts";
+import { createVault } from "../../engine/vault/index.ts";
 import { createWebhooks, type Webhooks } from "../../engine/webhooks/index.ts";
 import { hostList } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { createPublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
 import type { Credentials } from "../../server/auth/credential-end.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
 import type { Metrics } from "../../server/telemetry/metrics.ts";
@@ -21,6 +25,8 @@ export interface NounParts {
   readonly runs: Runs;
   readonly webhooks: Webhooks;
   readonly credentials: Credentials;
+  /** A plugin's. Replaces the key of the settings. */
+  readonly vaultKey: KeyWrapper | undefined;
   readonly logger: Logger;
 }
 
@@ -31,14 +37,16 @@ export function openNouns(config: ServerConfig, parts: NounParts) {
   const temporaryThreads = temporaryThreadsOf(config, parts);
   const schedules = schedulesOf(config, parts, temporaryThreads);
   const triggers = triggersOf(config, parts);
-  const workers = [temporaryThreads, schedules];
+  const vault = vaultOf(config, parts);
+  const workers = [temporaryThreads, schedules, ...(vault ? [vault] : [])];
   const records: UserRecords[] = [
     { type: "schedule", ...schedules },
     { type: "trigger", ...triggers.records },
+    ...(vault ? [{ type: "connection", ...vault.records }] : []),
   ];
   return {
     /** Services of the routes. */
-    services: { temporaryThreads, schedules, triggers },
+    services: { temporaryThreads, schedules, triggers, vault },
     /** Deleted and exported with a user. */
     records,
     /** Begins to work on documents that are due. */
@@ -77,6 +85,19 @@ const triggersOf = (
     publicUrl: public_url,
     limits: { triggers: limits.triggers, requestsPerMinute: limits.trigger_requests },
   });
+
+function vaultOf(
+  { http_tools, vault: { key, previous_keys, connections: most } }: ServerConfig,
+  { stores: { documents }, vaultKey, logger }: NounParts,
+) {
+  const ofSettings = [key, ...previous_keys].flatMap((each) =>
+    each === undefined ? [] : localWrapper(each),
+  );
+  const [current, ...previousKeys] = [...(vaultKey ? [vaultKey] : []), ...ofSettings];
+  if (!current) return undefined;
+  const fetch = createPublicFetch({ allow: hostList(http_tools.allow) });
+  return createVault({ documents, logger, key: current, previousKeys, most, fetch });
+}
 
 const temporaryThreadsOf = ({ retention, limits }: ServerConfig, { stores, quotas, logger }: NounParts) =>
   createTemporaryThreads({

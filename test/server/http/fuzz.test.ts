@@ -1,6 +1,7 @@
 // Thousands of requests for the routes of openapi.yaml: fitting, nearly fitting, hostile. Every answer is one of the
 // contract, and nothing stays behind.
 
+import { randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import { pino } from "pino";
@@ -58,8 +59,12 @@ const LANGGRAPH_CRON = { ...LANGGRAPH_RUN, multitask_strategy: "enqueue", schedu
 /** Bodies of which a schema alone does not tell that they are good. */
 const WEBHOOK = { url: "https://hooks.example.com/", on: ["schedule.paused"] };
 
+const CONNECTION = { type: "static_bearer", mcp_server_url: "https://mcp.example.com/", token: "token" };
+
 const BODIES: Readonly<Record<string, readonly object[]>> = {
   "POST /tools": [TOOL],
+  "PUT /me/connections/{connection_id}": [CONNECTION],
+  "PUT /admin/connections/{connection_id}": [CONNECTION],
   "POST /webhooks": [{ ...WEBHOOK, id: "mine" }],
   "PUT /webhooks/{webhook_id}": [WEBHOOK, { ...WEBHOOK, agents: ["assistant"], ordered: true, paused: true }],
   "POST /admin/webhooks": [WEBHOOK],
@@ -206,6 +211,7 @@ const SUBJECTS = [
   "/backend",
   "/agents",
   "/webhooks",
+  "/connections",
   "/",
 ];
 const groups = Map.groupBy(operations, ({ path }) => SUBJECTS.find((each) => path.includes(each)));
@@ -220,6 +226,7 @@ test.each([...groups])(
         // Without any the server warns at its start.
         quotas: { tenant: { threads: 1_000_000 } },
         traces: { requests: true },
+        vault: { key: randomBytes(32).toString("base64"), connections: 1_000_000 },
         limits: { webhooks: 1_000_000, schedules: 1_000_000, triggers: 1_000_000 },
         wires: WireName.options,
       },
@@ -244,8 +251,10 @@ test.each([...groups])(
         : (["ended", "running"] as const);
       const all = await Promise.all(states.map((state) => makeThings(me, state)));
       await me.ask("/admin/webhooks/mine", put(WEBHOOK));
+      await me.ask("/admin/connections/mine", put(CONNECTION));
       const known = {
         webhook_id: [...all.map(({ webhook }) => webhook), "mine"],
+        connection_id: [...all.map(({ connection }) => connection), "mine"],
         thread_id: all.map(({ thread }) => thread),
         run_id: all.map(({ run }) => run),
         path: all.map(({ file }) => file),

@@ -66,6 +66,24 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   ),
   ...{ "POST /admin/webhooks id": "nothing", "GET /admin/webhooks cursor": "nothing" },
   "GET /admin/webhooks/{webhook_id}/deliveries cursor": "nothing",
+  connection_id: "connection",
+  ...{ mcp_server_url: "nothing", token: "nothing", access_token: "nothing", refresh: "nothing" },
+  ...{ client_id: "nothing", refresh_token: "nothing", token_endpoint: "nothing", client_secret: "nothing" },
+  ...{
+    token_endpoint_auth: "nothing",
+    revocation_endpoint: "nothing",
+    resource: "nothing",
+    scope: "nothing",
+  },
+  allowed_hosts: "nothing",
+  ...{ secret_name: "nothing", secret_value: "nothing", networking: "nothing" },
+  ...{ "GET /me/connections cursor": "nothing", "GET /admin/connections cursor": "nothing" },
+  ...Object.fromEntries(
+    ["GET", "PUT", "DELETE"].map((method) => [
+      `${method} /admin/connections/{connection_id} connection_id`,
+      "nothing" as const,
+    ]),
+  ),
   trigger_id: "trigger",
   // The address of a trigger is a credential. A cursor is a place in the asker's own list.
   ...{ address: "nothing", "GET /triggers cursor": "nothing" },
@@ -181,6 +199,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   ...{ hooks: "nothing", skills: "nothing", paths: "nothing", include: "nothing", exclude: "nothing" },
 };
 
+const CONNECTION = { type: "static_bearer", mcp_server_url: "https://mcp.example.com/", token: "token" };
 const WEBHOOK = { url: "https://hooks.example.com/", on: ["schedule.paused"] };
 
 const LANGGRAPH_RUN = {
@@ -228,6 +247,8 @@ export const BODIES: Readonly<Record<string, object>> = {
   "PUT /triggers/{trigger_id}": TRIGGER,
   "POST /triggers/{trigger_id}/rotate": {},
   "POST /triggers/{trigger_id}/test": { body: {} },
+  "PUT /me/connections/{connection_id}": CONNECTION,
+  "PUT /admin/connections/{connection_id}": CONNECTION,
   "POST /webhooks": { id: "{id}", ...WEBHOOK },
   "PUT /webhooks/{webhook_id}": WEBHOOK,
   "POST /admin/webhooks": WEBHOOK,

@@ -117,6 +117,7 @@ async function serve() {
   const log: string[] = [];
   const { url } = await startServer({
     config: {
+      vault: { key: Buffer.alloc(32).toString("base64") },
       auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
       backends: { allow_local: true },
       traces: { requests: true },

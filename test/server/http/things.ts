@@ -35,6 +35,7 @@ export interface Things {
   /** Of the tenant. */
   readonly tool: string;
   readonly webhook: string;
+  readonly connection: string;
   readonly trigger: string;
 }
 
@@ -156,6 +157,16 @@ export async function makeThings(
     body: JSON.stringify({ url: "https://hooks.example.com/", on: ["schedule.paused"] }),
     headers: { "content-type": "application/json" },
   });
+  const connection = `con_${randomId()}`;
+  await ask(`/me/connections/${connection}`, {
+    method: "PUT",
+    body: JSON.stringify({
+      type: "static_bearer",
+      mcp_server_url: "https://mcp.example.com/",
+      token: "token",
+    }),
+    headers: { "content-type": "application/json" },
+  });
   const shared = await ask(`${path}/shares`, {
     method: "POST",
     body: "{}",
@@ -169,7 +180,7 @@ export async function makeThings(
     allRunsPage: Buffer.from(`${new Date().toISOString()} ${run}`).toString("base64url"),
     share: ((await shared.json()) as Row).id,
     interrupt: asked?.id ?? `tool_call_${randomId()}`,
-    ...{ tool, webhook, schedule, trigger },
+    ...{ tool, webhook, schedule, trigger, connection },
     threadPage: Buffer.from(`${Date.now()} ${thread}`).toString("base64url"),
   };
 }

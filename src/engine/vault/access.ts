@@ -1,0 +1,187 @@
+// The current secret of a connection. An access token that is about to end is renewed first, by one process at a time: issuers take a
+// refresh token once, and a second use may end the grant.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { orAborted } from "../../lib/async.ts";
+import { backoff } from "../../lib/backoff.ts";
+import type { Logger } from "../../lib/logger.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { ConnectionStore } from "./connection-store.ts";
+import type { Keeper, KeptConnection, Secrets } from "./credential.ts";
+import { ISSUER_MS, type Issuer, type NewTokens, type Renewal } from "./token-endpoint.ts";
+
+export type Access =
+  | {
+      readonly state: "open";
+      readonly connection: KeptConnection;
+      readonly value: string;
+      /** Pass it as `refused` if the receiver refuses the value. */
+      readonly generation: number;
+    }
+  /** There is no such connection. */
+  | { readonly state: "absent" }
+  /** Its account must be connected again. `reason` completes "the connection ended, because …". */
+  | { readonly state: "ended"; readonly reason: string }
+  /** Its issuer cannot be reached now. `reason` completes "the token could not be renewed: …". */
+  | { readonly state: "failed"; readonly reason: string };
+
+export interface AccessOptions {
+  /** Generation of a value that a receiver refused: it is renewed although it has not expired. */
+  readonly refused?: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+export interface Accesses {
+  /** Throws the reason of `signal`, and an `UnreadableSecret`. */
+  access(keeper: Keeper, id: string, options: AccessOptions): Promise<Access>;
+  /** Waits for the renewals in progress: a renewed token that is not stored is lost. */
+  close(): Promise<void>;
+}
+
+/** An access token is renewed this long before it ends, in ms. */
+const AHEAD_MS = 60_000;
+/** How long a renewed token may take to be stored, in ms. */
+const STORING_MS = 30_000;
+/** How long a renewal excludes others, in ms: longer than it takes with a store that is away meanwhile. */
+const LEASE_MS = ISSUER_MS + STORING_MS + 15_000;
+/** How often a process looks whether another one has renewed the token, in ms. */
+const WAIT_MS = 150;
+
+/** How long no one asks an issuer again that could not answer, in ms. */
+const REST_MS = 2_000;
+
+interface AccessServices {
+  readonly store: ConnectionStore;
+  readonly issuer: Issuer;
+  readonly logger: Logger;
+}
+
+/** The caller closes it. */
+export function createAccesses(services: AccessServices): Accesses {
+  const { store } = services;
+  /** The renewals of this process, by connection. */
+  const active = new Map<string, Promise<void>>();
+
+  const renewOnce = (keeper: Keeper, kept: KeptConnection): Promise<void> => {
+    const key = JSON.stringify([keeper.tenant, keeper.user, kept.id]);
+    const renewing = active.get(key) ?? renew(services, keeper, kept).finally(() => active.delete(key));
+    active.set(key, renewing);
+    return renewing;
+  };
+
+  return {
+    async access(keeper, id, { refused, signal }) {
+      for (;;) {
+        signal.throwIfAborted();
+        const { kept, now } = await store.read(keeper, id);
+        const move = nextMove(kept, refused, now);
+        if (move === "renew" && kept) await orAborted(renewOnce(keeper, kept), signal);
+        else if (move === "wait") await sleep(WAIT_MS, undefined, { signal });
+        else if (move === "open" && kept) return open(store, keeper, kept);
+        else if (typeof move === "object") return move;
+      }
+    },
+    async close() {
+      await Promise.allSettled(active.values());
+    },
+  };
+}
+
+/** What a caller does next, or what it gets. */
+type Move = "open" | "renew" | "wait" | Exclude<Access, { readonly state: "open" }>;
+
+export function nextMove(kept: KeptConnection | undefined, refused: number | undefined, now: number): Move {
+  if (!kept) return { state: "absent" };
+  if (kept.ended) return { state: "ended", reason: kept.ended.reason };
+  const { expires_at, refresh, renewal } = kept;
+  const left = expires_at === undefined ? Infinity : Date.parse(expires_at) - now;
+  const isRefused = refused === kept.generation;
+  if (!isRefused && left > AHEAD_MS) return "open";
+  const isUsable = !isRefused && left > 0;
+  if (!refresh) {
+    if (isUsable) return "open";
+    return { state: "ended", reason: isRefused ? "its token was refused" : "its access token has expired" };
+  }
+  if (!renewal || renewal.until <= now) return "renew";
+  if (isUsable) return "open";
+  return renewal.failure === undefined ? "wait" : { state: "failed", reason: renewal.failure };
+}
+
+async function open(store: ConnectionStore, keeper: Keeper, kept: KeptConnection): Promise<Access> {
+  const { value } = await store.secretsOf(keeper, kept);
+  return { state: "open", connection: kept, value, generation: kept.generation };
+}
+
+/**
+ * Renews the access token, unless another process is at it. The issuer is asked without the signal of a caller: once it has answered, the
+ * refresh token before is spent.
+ */
+async function renew({ store, issuer, logger }: AccessServices, keeper: Keeper, stale: KeptConnection) {
+  const id = randomId();
+  const claimed = await store.update(keeper, stale.id, (before, now) =>
+    before.generation !== stale.generation || (before.renewal && before.renewal.until > now)
+      ? undefined
+      : { ...before, renewal: { id, until: now + LEASE_MS } },
+  );
+  if (claimed?.renewal?.id !== id || !claimed.refresh) return;
+  const secrets = await store.secretsOf(keeper, claimed);
+  const renewal = await issuer.renew(claimed.refresh, secrets, new AbortController().signal);
+  if (renewal.outcome !== "renewed")
+    logger.warn(
+      { tenant: keeper.tenant, user: keeper.user, connection: stale.id, reason: renewal.reason },
+      "could not renew an access token",
+    );
+  const next = renewal.outcome === "renewed" ? nextSecrets(secrets, renewal.tokens) : undefined;
+  const sealed = next && (await store.seal(keeper, stale.id, next));
+  const written = await withPatience(() =>
+    store.update(keeper, stale.id, (before, now) =>
+      before.renewal?.id === id ? renewedOf(before, { renewal, sealed }, now) : undefined,
+    ),
+  );
+  // The user has replaced or deleted the connection meanwhile: no one will use these tokens.
+  if (!written && next) await issuer.revoke(claimed.refresh, next, new AbortController().signal);
+}
+
+/** An issuer that does not rotate refresh tokens returns none. */
+const nextSecrets = (before: Secrets, { access_token, refresh_token }: NewTokens): Secrets => ({
+  ...before,
+  value: access_token,
+  ...omitUndefined({ refresh_token }),
+});
+
+interface Renewed {
+  readonly renewal: Renewal;
+  readonly sealed: string | undefined;
+}
+
+function renewedOf(
+  { renewal: lease, expires_at: until, ...before }: KeptConnection,
+  { renewal, sealed = before.sealed }: Renewed,
+  now: number,
+): KeptConnection {
+  const at = new Date(now).toISOString();
+  if (renewal.outcome === "refused") return { ...before, ended: { at, reason: renewal.reason } };
+  if (renewal.outcome === "failed") {
+    const failed = { id: lease?.id ?? "", until: now + REST_MS, failure: renewal.reason };
+    return { ...before, renewal: failed, ...omitUndefined({ expires_at: until }) };
+  }
+  const { expires_in } = renewal.tokens;
+  const expires_at = expires_in === undefined ? undefined : new Date(now + expires_in * 1000).toISOString();
+  const generation = before.generation + 1;
+  return { ...before, sealed, generation, updated_at: at, ...omitUndefined({ expires_at }) };
+}
+
+/** Tries again while the store is away: what was received once cannot be received again. Throws its last error. */
+async function withPatience<T>(write: () => Promise<T>): Promise<T> {
+  const end = performance.now() + STORING_MS;
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await write();
+    } catch (error) {
+      const pause = backoff(attempt, { base: 100, cap: 2_000 });
+      if (performance.now() + pause > end) throw error;
+      await sleep(pause);
+    }
+  }
+}

@@ -1,0 +1,144 @@
+// Connections over the documents port. Secrets are encrypted before they are written, and decrypted only here.
+
+import {
+  change,
+  type Document,
+  type Documents,
+  type DocumentWrite,
+  retain,
+} from "../../agent/core/documents.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import type { Page } from "../../agent/core/stores.ts";
+import type { Cipher } from "./cipher.ts";
+import {
+  type Connection,
+  type ConnectionSpec,
+  connectionInfo,
+  connectionsOf,
+  contextOf,
+  type Keeper,
+  type KeptConnection,
+  keptIn,
+  noConnection,
+  type Secrets,
+  splitSpec,
+} from "./credential.ts";
+
+/** A connection as readers see it, and the version of its document. */
+export interface Versioned {
+  readonly connection: Connection;
+  readonly version: string;
+}
+
+/** Throws `precondition_failed` unless the caller may replace this version. Undefined: there is no connection. */
+export type Precondition = (version: string | undefined) => void;
+
+export interface ConnectionStore {
+  /** Creates or replaces a connection. Throws what `precondition` throws, and `limit_exceeded`. */
+  put(
+    keeper: Keeper,
+    id: string,
+    spec: ConnectionSpec,
+    precondition?: Precondition,
+  ): Promise<Versioned & { readonly isNew: boolean }>;
+  get(keeper: Keeper, id: string): Promise<Versioned | undefined>;
+  /** In the order of their ids. */
+  list(keeper: Keeper, page: PageQuery): Promise<Page<Connection>>;
+  /** Throws what `precondition` throws, and `not_found`. Returns what it deleted. */
+  delete(keeper: Keeper, id: string, precondition?: Precondition): Promise<KeptConnection>;
+  /** Deletes all of a user. Returns what it deleted. */
+  deleteAll(keeper: Keeper): Promise<KeptConnection[]>;
+
+  read(
+    keeper: Keeper,
+    id: string,
+  ): Promise<{ readonly kept: KeptConnection | undefined; readonly now: number }>;
+  /** Writes what `update` makes of a connection, unless that is undefined. Returns what it wrote. */
+  update(keeper: Keeper, id: string, update: Update): Promise<KeptConnection | undefined>;
+  seal(keeper: Keeper, id: string, secrets: Secrets): Promise<string>;
+  /** Throws an `UnreadableSecret`. */
+  secretsOf(keeper: Keeper, kept: KeptConnection): Promise<Secrets>;
+}
+
+interface PageQuery {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+/** `now`: the store's clock, in ms since 1970. */
+type Update = (before: KeptConnection, now: number) => KeptConnection | undefined;
+
+/** Once a day the vault looks at each connection, to protect it with the current key. */
+export const LOOK_MS = 24 * 3_600_000;
+
+/** `most`: of a user, and of a tenant. */
+export function createConnectionStore(documents: Documents, cipher: Cipher, most: number): ConnectionStore {
+  const limit = { count: most, error: () => tooMany(most) };
+  const seal = (keeper: Keeper, id: string, secrets: Secrets) =>
+    cipher.seal(JSON.stringify(secrets), contextOf(keeper, id));
+
+  return {
+    seal,
+    async secretsOf(keeper, { id, sealed }) {
+      // Only `seal` writes it.
+      return JSON.parse(await cipher.open(sealed, contextOf(keeper, id))) as Secrets;
+    },
+    async put(keeper, id, spec, precondition = () => {}) {
+      const { secrets, rest } = splitSpec(spec);
+      const sealed = await seal(keeper, id, secrets);
+      const at = { collection: connectionsOf(keeper), keys: [id], limit };
+      return change(documents, at, ({ found: [found], now, version }) => {
+        precondition(found?.version);
+        const before = found && keptIn(found.body);
+        const made = iso(now);
+        const generation = (before?.generation ?? 0) + 1;
+        const times = { created_at: before?.created_at ?? made, updated_at: made };
+        const kept: KeptConnection = { id, ...rest, ...times, sealed, generation };
+        const connection = connectionInfo(kept);
+        return { writes: [writeOf(kept, found, now)], result: { connection, version, isNew: !before } };
+      });
+    },
+    async get(keeper, id) {
+      const [found] = (await documents.read(connectionsOf(keeper), [id])).found;
+      return found && { connection: connectionInfo(keptIn(found.body)), version: found.version };
+    },
+    async list(keeper, page) {
+      const { items, ...rest } = await documents.page(connectionsOf(keeper), { order: "key", ...page });
+      return { ...rest, items: items.map(({ body }) => connectionInfo(keptIn(body))) };
+    },
+    delete: (keeper, id, precondition = () => {}) =>
+      change(documents, { collection: connectionsOf(keeper), keys: [id] }, ({ found: [found] }) => {
+        if (!found) throw noConnection(id);
+        precondition(found.version);
+        const writes = [{ key: id, seen: found.version, body: undefined }];
+        return { writes, result: keptIn(found.body) };
+      }),
+    async deleteAll(keeper) {
+      const all = await documents.list(connectionsOf(keeper));
+      await retain(documents, connectionsOf(keeper), { count: 0 });
+      return all.map(({ body }) => keptIn(body));
+    },
+    async read(keeper, id) {
+      const { found, now } = await documents.read(connectionsOf(keeper), [id]);
+      return { kept: found[0] && keptIn(found[0].body), now };
+    },
+    update: (keeper, id, update) =>
+      change(documents, { collection: connectionsOf(keeper), keys: [id] }, ({ found: [found], now }) => {
+        const next = found && update(keptIn(found.body), now);
+        return next ? { writes: [writeOf(next, found, now)], result: next } : { result: undefined };
+      }),
+  };
+}
+
+function writeOf(kept: KeptConnection, found: Document | undefined, now: number): DocumentWrite {
+  return { key: kept.id, seen: found?.version, body: JSON.stringify(kept), due: now + LOOK_MS };
+}
+
+const iso = (ms: number) => new Date(ms).toISOString();
+
+const tooMany = (most: number) =>
+  new AppError(
+    "limit_exceeded",
+    `There are already ${most} connections, the maximum (vault.connections). Delete one first.`,
+    { details: { limit: "vault.connections", most } },
+  );

@@ -1,0 +1,193 @@
+// Credentials of users and tenants: what a request may hand in, what the store keeps, and what readers see. The forms are those of the
+// vaults of OpenAI and Anthropic.
+
+import { z } from "zod";
+import type { OwnedCollection } from "../../agent/core/documents.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { Id } from "../../protocol/ids.ts";
+
+/** Whose credentials: a user's or, without `user`, those of a tenant for all its users. */
+export interface Keeper {
+  readonly tenant: string;
+  readonly user?: string;
+}
+
+export const connectionsOf = ({ tenant, user }: Keeper): OwnedCollection =>
+  user === undefined ? { kind: "connections", tenant } : { kind: "connections", tenant, user };
+
+const MAX_SECRET = 16_384;
+const Secret = z
+  .string()
+  .min(1)
+  .max(MAX_SECRET)
+  .regex(/^[\x21-\x7e]+$/, "must consist of visible ASCII characters");
+/** RFC 6749, A.2. */
+const ClientSecret = z
+  .string()
+  .min(1)
+  .max(MAX_SECRET)
+  .regex(/^[\x20-\x7e]+$/, "must consist of printable ASCII characters");
+/** A value of a variable may have spaces and lines. */
+const Value = z
+  .string()
+  .min(1)
+  .max(MAX_SECRET)
+  .refine((text) => !text.includes("\0"), "must not contain a NUL character");
+
+const Address = z
+  .string()
+  .max(2048)
+  .refine((text) => {
+    const url = URL.parse(text);
+    return (url?.protocol === "http:" || url?.protocol === "https:") && url.username + url.password === "";
+  }, "must be an http or https URL without a user and a password");
+
+const McpServerUrl = Address.describe("Address of the MCP server. The token is sent to no other address.");
+
+const TokenEndpointAuth = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("none") }),
+  z.strictObject({
+    type: z.enum(["client_secret_basic", "client_secret_post"]),
+    client_secret: ClientSecret,
+  }),
+]);
+
+const Refresh = z
+  .strictObject({
+    client_id: z.string().min(1).max(2048),
+    refresh_token: Secret,
+    token_endpoint: Address.describe("Address at which the server exchanges the refresh token."),
+    token_endpoint_auth: TokenEndpointAuth.prefault({ type: "none" }).describe(
+      "How the server authenticates there.",
+    ),
+    revocation_endpoint: Address.optional().describe(
+      "Address at which the server revokes the tokens when the connection is deleted (RFC 7009).",
+    ),
+    resource: Address.optional().describe("`resource` of each request for a token (RFC 8707)."),
+    scope: z.string().min(1).max(4096).optional(),
+  })
+  .describe("How the server gets a new access token. Without it, the connection ends with its access token.");
+
+const Host = z
+  .string()
+  .max(255)
+  .regex(/^(\*\.)?([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?$/, {
+    error: "must be the name of a host in lower case, such as `api.example.com` or `*.example.com`",
+  });
+const MAX_HOSTS = 50;
+
+const Networking = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("unrestricted") }),
+  z.strictObject({
+    type: z.literal("limited"),
+    allowed_hosts: z.array(Host).min(1).max(MAX_HOSTS).describe("Hosts that may receive the value."),
+  }),
+]);
+
+const McpOAuth = z
+  .strictObject({
+    type: z.literal("mcp_oauth"),
+    mcp_server_url: McpServerUrl,
+    access_token: Secret,
+    expires_at: z.iso.datetime().optional().describe("Time at which the access token ends."),
+    refresh: Refresh.optional(),
+  })
+  .describe("Tokens of an OAuth grant.");
+const StaticBearer = z
+  .strictObject({ type: z.literal("static_bearer"), mcp_server_url: McpServerUrl, token: Secret })
+  .describe("A token that does not change.");
+const EnvironmentVariable = z
+  .strictObject({
+    type: z.literal("environment_variable"),
+    secret_name: z
+      .string()
+      .max(128)
+      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of a variable"),
+    secret_value: Value,
+    networking: Networking.describe("Hosts that may receive the value."),
+  })
+  .describe("A variable for sandboxes.");
+
+export const ConnectionSpec = z
+  .discriminatedUnion("type", [McpOAuth, StaticBearer, EnvironmentVariable])
+  .meta({ id: "ConnectionSpec" });
+export type ConnectionSpec = z.infer<typeof ConnectionSpec>;
+
+/** The secret members of a spec, which are stored encrypted. */
+export interface Secrets {
+  /** Access token, static token, or value of the variable. */
+  readonly value: string;
+  readonly refresh_token?: string;
+  readonly client_secret?: string;
+}
+
+const PublicRefresh = Refresh.omit({ refresh_token: true, token_endpoint_auth: true }).extend({
+  token_endpoint_auth: z.object({ type: z.enum(["none", "client_secret_basic", "client_secret_post"]) }),
+});
+
+const Ended = z.object({ at: z.iso.datetime(), reason: z.string() });
+
+/** A credential as readers see it: without tokens and values. */
+export const Connection = z
+  .object({
+    id: Id,
+    type: z.enum(["mcp_oauth", "static_bearer", "environment_variable"]),
+    mcp_server_url: z.string().optional(),
+    expires_at: z.iso.datetime().optional().describe("Time at which the current access token ends."),
+    refresh: PublicRefresh.optional(),
+    secret_name: z.string().optional(),
+    networking: Networking.optional(),
+    ended: Ended.optional().describe(
+      "Present after the issuer refused to renew the access token. Connect the account again.",
+    ),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: "Connection" });
+export type Connection = z.infer<typeof Connection>;
+
+/** A credential as the store keeps it. */
+export const KeptConnection = Connection.extend({
+  sealed: z.string(),
+  /** Counts its access tokens. A caller whose token was refused names it, so that only that one is renewed. */
+  generation: z.int(),
+  /** The renewal in progress, or the one that has failed. Until then, in ms since 1970 by the store's clock, no other one begins. */
+  renewal: z.object({ id: z.string(), until: z.int(), failure: z.string().optional() }).optional(),
+});
+export type KeptConnection = z.infer<typeof KeptConnection>;
+
+export const keptIn = (body: string): KeptConnection => KeptConnection.parse(JSON.parse(body));
+
+/** Leaves out secrets, and the internals of the store. */
+export const connectionInfo = (kept: KeptConnection): Connection => Connection.parse(kept);
+
+/** Splits what a request hands in. */
+export function splitSpec(spec: ConnectionSpec): {
+  readonly secrets: Secrets;
+  readonly rest: Omit<Connection, "id" | "created_at" | "updated_at">;
+} {
+  if (spec.type === "static_bearer") {
+    const { token: value, ...rest } = spec;
+    return { secrets: { value }, rest };
+  }
+  if (spec.type === "environment_variable") {
+    const { secret_value: value, ...rest } = spec;
+    return { secrets: { value }, rest };
+  }
+  const { access_token: value, refresh, expires_at, ...rest } = spec;
+  const ofToken = { ...rest, ...omitUndefined({ expires_at }) };
+  if (!refresh) return { secrets: { value }, rest: ofToken };
+  const { refresh_token, token_endpoint_auth: auth, ...shown } = refresh;
+  const client_secret = auth.type === "none" ? undefined : auth.client_secret;
+  return {
+    secrets: { value, refresh_token, ...omitUndefined({ client_secret }) },
+    rest: { ...ofToken, refresh: { ...shown, token_endpoint_auth: { type: auth.type } } },
+  };
+}
+
+/** Binds an encrypted secret to its place: a copy in another user's collection cannot be read. */
+export const contextOf = ({ tenant, user }: Keeper, id: string) =>
+  JSON.stringify(["connections", tenant, user ?? null, id]);
+
+export const noConnection = (id: string) => new AppError("not_found", `There is no connection \`${id}\`.`);

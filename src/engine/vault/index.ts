@@ -1,0 +1,138 @@
+// The vault: credentials of users and tenants for other services. A request can write them and never read them. Tools get the current
+// secret of their run's owner.
+
+import { type ClaimedDocument, finish } from "../../agent/core/document-claims.ts";
+import type { Documents } from "../../agent/core/documents.ts";
+import type { KeyWrapper } from "../../agent/core/key-wrapper.ts";
+import type { Page } from "../../agent/core/stores.ts";
+import type { Logger } from "../../lib/logger.ts";
+import type { PublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { createDueWorker, type DueWorker } from "../due-worker.ts";
+import { type Accesses, createAccesses } from "./access.ts";
+import { type Cipher, createCipher, UnreadableSecret } from "./cipher.ts";
+import {
+  type ConnectionStore,
+  createConnectionStore,
+  LOOK_MS,
+  type Precondition,
+} from "./connection-store.ts";
+import { contextOf, type Keeper, type KeptConnection, keptIn } from "./credential.ts";
+import { createIssuer } from "./token-endpoint.ts";
+
+export interface VaultOptions {
+  readonly documents: Documents;
+  readonly logger: Logger;
+  /** Protects new secrets. */
+  readonly key: KeyWrapper;
+  /** Keys whose secrets can still be read. Within two days the vault protects them with `key`. */
+  readonly previousKeys: readonly KeyWrapper[];
+  /** Maximum number of connections of a user, and of a tenant. */
+  readonly most: number;
+  /** For requests to authorization servers. */
+  readonly fetch: PublicFetch;
+}
+
+export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pick<Accesses, "access"> {
+  /**
+   * Deletes a connection, then revokes its tokens at the issuer. `isRevoked`: false if the issuer has no address for that, or did not
+   * answer. Throws what `precondition` throws, and `not_found`.
+   */
+  delete(
+    keeper: Keeper,
+    id: string,
+    options: { readonly precondition?: Precondition; readonly signal: AbortSignal },
+  ): Promise<{ readonly isRevoked: boolean }>;
+  /** Deleted and exported with a user. */
+  readonly records: {
+    list(
+      owner: Owner,
+      page: { readonly limit: number; readonly cursor?: string | undefined },
+    ): Promise<Page<object>>;
+    /** Revokes their tokens too. Returns the number of connections. */
+    deleteAll(owner: Owner): Promise<number>;
+  };
+  open(): void;
+  close(): Promise<void>;
+}
+
+/** Time limit for the revocation of all tokens of a deleted user, in ms. */
+const REVOKING_MS = 30_000;
+
+/** The caller opens and closes it. */
+export function createVault({ documents, logger, key, previousKeys, most, fetch }: VaultOptions): Vault {
+  const cipher = createCipher(key, previousKeys);
+  const store = createConnectionStore(documents, cipher, most);
+  const issuer = createIssuer(fetch);
+  const accesses = createAccesses({ store, issuer, logger });
+  const worker = rewrapper(documents, cipher, logger);
+
+  const revoke = async (keeper: Keeper, kept: KeptConnection, signal: AbortSignal) => {
+    if (!kept.refresh?.revocation_endpoint) return false;
+    try {
+      return await issuer.revoke(kept.refresh, await store.secretsOf(keeper, kept), signal);
+    } catch (err) {
+      logger.warn(
+        { ...keeper, connection: kept.id, err },
+        "could not revoke the tokens of a deleted connection",
+      );
+      return false;
+    }
+  };
+
+  return {
+    put: store.put,
+    get: store.get,
+    list: store.list,
+    access: accesses.access,
+    async delete(keeper, id, { precondition, signal }) {
+      const kept = await store.delete(keeper, id, precondition);
+      return { isRevoked: await revoke(keeper, kept, signal) };
+    },
+    records: {
+      async list(owner, page) {
+        const { items, ...rest } = await store.list(owner, page);
+        return { ...rest, items: items.map(({ type: credential, ...each }) => ({ credential, ...each })) };
+      },
+      async deleteAll(owner) {
+        const all = await store.deleteAll(owner);
+        const signal = AbortSignal.timeout(REVOKING_MS);
+        await Promise.all(all.map((kept) => revoke(owner, kept, signal)));
+        return all.length;
+      },
+    },
+    open: () => worker.open(),
+    async close() {
+      await worker.close();
+      await accesses.close();
+    },
+  };
+}
+
+const LEASE_MS = 30_000;
+const EVERY_MS = 60_000;
+const AT_ONCE = 4;
+
+/** Once a day looks whether the current key protects a connection, and rewraps its data key otherwise. */
+function rewrapper(documents: Documents, cipher: Cipher, logger: Logger): DueWorker {
+  const work = async (claimed: ClaimedDocument) => {
+    const kept = keptIn(claimed.body);
+    const due = claimed.now + LOOK_MS;
+    if (cipher.isCurrent(kept.sealed)) {
+      await finish(documents, claimed, { body: claimed.body, due });
+      return;
+    }
+    const { tenant, user } = claimed.collection;
+    const context = contextOf(user === undefined ? { tenant } : { tenant, user }, kept.id);
+    try {
+      const sealed = await cipher.rewrap(kept.sealed, context);
+      await finish(documents, claimed, { body: JSON.stringify({ ...kept, sealed }), due });
+    } catch (err) {
+      if (!(err instanceof UnreadableSecret)) throw err;
+      logger.error({ tenant, user, connection: kept.id, err }, "a connection cannot be decrypted");
+      await finish(documents, claimed, { body: claimed.body, due });
+    }
+  };
+  const times = { leaseMs: LEASE_MS, everyMs: EVERY_MS, atOnce: AT_ONCE };
+  return createDueWorker(documents, { kind: "connections", work, ...times }, logger);
+}

@@ -1,0 +1,133 @@
+// Requests to an authorization server: a new access token for a refresh token (RFC 6749, 6), and the end of a grant (RFC 7009).
+
+import { z } from "zod";
+import { messageOf } from "../../agent/core/errors.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { PublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
+import type { Connection, Secrets } from "./credential.ts";
+
+/** How long the authorization server may take, in ms. */
+export const ISSUER_MS = 15_000;
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+type Refresh = NonNullable<Connection["refresh"]>;
+
+export interface NewTokens {
+  readonly access_token: string;
+  readonly refresh_token?: string | undefined;
+  /** Lifetime in seconds. */
+  readonly expires_in?: number | undefined;
+}
+
+export type Renewal =
+  | { readonly outcome: "renewed"; readonly tokens: NewTokens }
+  /** The grant is over: another attempt fails too. */
+  | { readonly outcome: "refused"; readonly reason: string }
+  /** Another attempt may succeed. */
+  | { readonly outcome: "failed"; readonly reason: string };
+
+export interface Issuer {
+  /** Never throws. `reason` has no words of the issuer besides its error code. */
+  renew(refresh: Refresh, secrets: Secrets, signal: AbortSignal): Promise<Renewal>;
+  /** Revokes both tokens if the issuer has an address for that. Never throws. Returns false if it failed. */
+  revoke(refresh: Refresh, secrets: Secrets, signal: AbortSignal): Promise<boolean>;
+}
+
+const TokenAnswer = z.object({
+  access_token: z
+    .string()
+    .min(1)
+    .regex(/^[\x21-\x7e]+$/),
+  refresh_token: z.string().min(1).optional(),
+  expires_in: z.coerce.number().positive().optional().catch(undefined),
+});
+const ErrorAnswer = z.object({ error: z.string().regex(/^[a-z_]{1,64}$/) });
+
+/** Errors after which the grant is over. Others, such as `temporarily_unavailable`, pass. */
+const OVER = new Set(["invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"]);
+
+export function createIssuer(fetch: PublicFetch): Issuer {
+  const ask = async (
+    url: string,
+    refresh: Refresh,
+    secrets: Secrets,
+    fields: object,
+    signal: AbortSignal,
+  ) => {
+    const { headers, form } = authenticated(refresh, secrets);
+    const body = new URLSearchParams({ ...form, ...fields }).toString();
+    const all = AbortSignal.any([signal, AbortSignal.timeout(ISSUER_MS)]);
+    await using answer = await fetch(url, { method: "POST", headers, body, signal: all });
+    const pieces: Uint8Array[] = [];
+    for await (const piece of answer.read(MAX_ANSWER_BYTES)) pieces.push(piece);
+    return { status: answer.status, text: Buffer.concat(pieces).toString() };
+  };
+
+  return {
+    async renew(refresh, secrets, signal) {
+      const { resource, scope } = refresh;
+      const fields = {
+        grant_type: "refresh_token",
+        refresh_token: secrets.refresh_token ?? "",
+        ...omitUndefined({ resource, scope }),
+      };
+      try {
+        return renewalOf(await ask(refresh.token_endpoint, refresh, secrets, fields, signal));
+      } catch (error) {
+        return { outcome: "failed", reason: `its issuer could not be reached: ${messageOf(error)}` };
+      }
+    },
+    async revoke(refresh, secrets, signal) {
+      const { revocation_endpoint: url } = refresh;
+      if (url === undefined) return true;
+      const tokens = [
+        { token: secrets.refresh_token, token_type_hint: "refresh_token" },
+        { token: secrets.value, token_type_hint: "access_token" },
+      ];
+      try {
+        const answers = await Promise.all(
+          tokens.map((fields) => (fields.token ? ask(url, refresh, secrets, fields, signal) : undefined)),
+        );
+        return answers.every((answer) => answer === undefined || answer.status < 300);
+      } catch {
+        return false;
+      }
+    },
+  };
+}
+
+function renewalOf({ status, text }: { readonly status: number; readonly text: string }): Renewal {
+  const json = parsed(text);
+  const tokens = TokenAnswer.safeParse(json);
+  if (status < 300 && tokens.success) return { outcome: "renewed", tokens: tokens.data };
+  const error = ErrorAnswer.safeParse(json).data?.error;
+  const reason = `its issuer answered ${status}${error ? ` (\`${error}\`)` : ""}`;
+  const isOver = error !== undefined && OVER.has(error) && status < 500;
+  return { outcome: isOver ? "refused" : "failed", reason };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The client's authentication: in the header, or in the form. */
+function authenticated({ client_id, token_endpoint_auth }: Refresh, { client_secret = "" }: Secrets) {
+  const headers = {
+    "content-type": "application/x-www-form-urlencoded",
+    accept: "application/json",
+    "user-agent": "skein",
+  };
+  if (token_endpoint_auth.type === "none") return { headers, form: { client_id } };
+  if (token_endpoint_auth.type === "client_secret_post")
+    return { headers, form: { client_id, client_secret } };
+  // RFC 6749, 2.3.1: each part is form-encoded first.
+  const encoded = [client_id, client_secret].map((each) =>
+    new URLSearchParams({ x: each }).toString().slice(2),
+  );
+  const basic = Buffer.from(encoded.join(":")).toString("base64");
+  return { headers: { ...headers, authorization: `Basic ${basic}` }, form: {} };
+}

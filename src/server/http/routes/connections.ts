@@ -1,0 +1,180 @@
+// Connections: the credentials that a user, or a tenant for all its users, has handed in for other services.
+
+import type { FastifyRequest } from "fastify";
+import { z } from "zod";
+import { AppError } from "../../../agent/core/errors.ts";
+import { Connection, ConnectionSpec, type Keeper, noConnection } from "../../../engine/vault/credential.ts";
+import type { Vault } from "../../../engine/vault/index.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { Id } from "../../../protocol/ids.ts";
+import { ownerOf, principalOf } from "../../auth/guard.ts";
+import { OwnerName } from "../../auth/principal.ts";
+import { clientDisconnect } from "../client-disconnect.ts";
+import { etagOf, expectedIn, IfMatch } from "../document-versions.ts";
+import { PageQuery, pageOf } from "../schemas.ts";
+import type { RouteServices } from "../services.ts";
+import type { App } from "../validation.ts";
+import { note, reachOf, WHO } from "./admin.ts";
+
+const Params = z.object({ connection_id: Id });
+const Deleted = z
+  .object({
+    is_revoked: z
+      .boolean()
+      .describe(
+        "True if the issuer confirmed that the tokens have ended. False without a `revocation_endpoint`.",
+      ),
+  })
+  .meta({ id: "DeletedConnection" });
+
+/** The differences between the routes of users and of admins. */
+interface Whose {
+  readonly base: "/me/connections" | "/admin/connections";
+  readonly tags: string[];
+  readonly of: string;
+  readonly query: z.ZodObject;
+  /** Throws `not_found` for a tenant out of reach. */
+  keeperOf(request: FastifyRequest): Keeper;
+  /** Called after a change. */
+  changed(request: FastifyRequest, act: string, id: string): void;
+}
+
+export function connectionRoutes(app: App, services: RouteServices): void {
+  routesAt(app, services, {
+    base: "/me/connections",
+    tags: ["connections"],
+    of: "your own",
+    query: z.strictObject({}),
+    keeperOf: ownerOf,
+    changed() {},
+  });
+  routesAt(app, services, {
+    base: "/admin/connections",
+    tags: ["admin"],
+    of: `a tenant's, for all its users. ${WHO}`,
+    query: z.strictObject({ tenant: OwnerName.optional().describe("Default: your tenant.") }),
+    keeperOf(request) {
+      const principal = principalOf(request);
+      const { tenant = principal.tenant } = request.query as { tenant?: string };
+      if (!reachOf(principal, { tenant })) throw new AppError("not_found", "There is no such connection.");
+      return { tenant };
+    },
+    changed(request, act, connection) {
+      const { tenant } = request.query as { tenant?: string };
+      note(request, act, { tenant: tenant ?? principalOf(request).tenant, connection });
+    },
+  });
+}
+
+function routesAt(app: App, services: RouteServices, whose: Whose): void {
+  writingRoutes(app, services, whose);
+  readingRoutes(app, services, whose);
+}
+
+function writingRoutes(
+  app: App,
+  { vault }: RouteServices,
+  { base, tags, of, query, keeperOf, changed }: Whose,
+): void {
+  app.put(
+    `${base}/:connection_id`,
+    {
+      schema: {
+        summary: "Create or replace a connection",
+        description: `Hands in credentials for another service: ${of}\n\nThe server encrypts tokens and values, and returns them in no response. The id of a connection for an MCP server is the name of the server in \`mcp_servers\`.`,
+        tags,
+        params: Params,
+        querystring: query,
+        headers: IfMatch,
+        body: ConnectionSpec,
+        response: { 200: Connection, 201: Connection },
+      },
+    },
+    async (request, reply) => {
+      const { connection_id: id } = request.params;
+      const precondition = expectedIn(request.headers);
+      const { connection, version, isNew } = await opened(vault).put(
+        keeperOf(request),
+        id,
+        request.body,
+        precondition,
+      );
+      changed(request, "put_connection", id);
+      return reply
+        .code(isNew ? 201 : 200)
+        .header("etag", etagOf(version))
+        .send(connection);
+    },
+  );
+
+  app.delete(
+    `${base}/:connection_id`,
+    {
+      schema: {
+        summary: "Delete a connection",
+        description: "Then the server revokes the tokens at their issuer.",
+        tags,
+        params: Params,
+        querystring: query,
+        headers: IfMatch,
+        response: { 200: Deleted },
+      },
+    },
+    async (request, reply) => {
+      const { connection_id: id } = request.params;
+      const precondition = expectedIn(request.headers);
+      const signal = clientDisconnect(reply);
+      const { isRevoked } = await opened(vault).delete(keeperOf(request), id, { precondition, signal });
+      changed(request, "delete_connection", id);
+      return { is_revoked: isRevoked };
+    },
+  );
+}
+
+function readingRoutes(app: App, { vault }: RouteServices, { base, tags, of, query, keeperOf }: Whose): void {
+  app.get(
+    base,
+    {
+      schema: {
+        summary: "List connections, by id",
+        description: `Lists ${of}`,
+        tags,
+        querystring: PageQuery.extend(query.shape),
+        response: { 200: pageOf(Connection) },
+      },
+    },
+    async (request) => {
+      // `query` only adds to it.
+      const { limit, cursor } = request.query as z.infer<typeof PageQuery>;
+      const keeper = keeperOf(request);
+      return vault ? vault.list(keeper, { limit, ...omitUndefined({ cursor }) }) : { items: [] };
+    },
+  );
+
+  app.get(
+    `${base}/:connection_id`,
+    {
+      schema: {
+        summary: "Get a connection",
+        tags,
+        params: Params,
+        querystring: query,
+        response: { 200: Connection },
+      },
+    },
+    async (request, reply) => {
+      const { connection_id: id } = request.params;
+      const found = await vault?.get(keeperOf(request), id);
+      if (!found) throw noConnection(id);
+      return reply.header("etag", etagOf(found.version)).send(found.connection);
+    },
+  );
+}
+
+function opened(vault: Vault | undefined): Vault {
+  if (vault) return vault;
+  throw new AppError(
+    "invalid_request",
+    "This server keeps no credentials, because its setting VAULT_KEY (`vault.key`) is not set.",
+  );
+}

@@ -1,0 +1,234 @@
+// Access tokens that end: by which process they are renewed, and what becomes of them when something fails.
+
+import { randomBytes } from "node:crypto";
+import { expect, onTestFinished, test } from "vitest";
+import type { Documents } from "../../../src/agent/core/documents.ts";
+import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
+import { localWrapper } from "../../../src/engine/vault/cipher.ts";
+import { createVault, type Vault } from "../../../src/engine/vault/index.ts";
+import { hostList } from "../../../src/lib/hosts.ts";
+import { createPublicFetch } from "../../../src/lib/ssrf-safe-fetch/index.ts";
+import {
+  type AuthorizationServer,
+  authorizationServer,
+  CLIENT,
+  RESOURCE,
+} from "../../support/authorization-server.ts";
+
+const ADA = { tenant: "acme", user: "ada" };
+const key = () => localWrapper(randomBytes(32).toString("base64"));
+
+/** A store whose clock a test moves on, and processes that share it. */
+function deployment() {
+  let time = 0;
+  const stores = createMemoryStores({ now: () => Date.now() + time });
+  onTestFinished(() => stores.close());
+  const current = key();
+  const lines: object[] = [];
+  const log = (line: object, text: string) => void lines.push({ ...line, text });
+  const replica = ({ key = current, previousKeys = [current], documents = stores.documents } = {}): Vault => {
+    const vault = createVault({
+      ...{ documents, key, previousKeys, most: 10 },
+      logger: { info: log, warn: log, error: log, debug: log } as never,
+      fetch: createPublicFetch({ allow: hostList("127.0.0.1") }),
+    });
+    vault.open();
+    onTestFinished(() => vault.close());
+    return vault;
+  };
+  const pass = (ms: number) => {
+    time += ms;
+  };
+  return { documents: stores.documents as Documents, lines, replica, pass };
+}
+
+/** Connects an account whose access token has expired. */
+async function connect(vault: Vault, issuer: AuthorizationServer) {
+  const tokens = await issuer.grant();
+  await vault.put(ADA, "calendar", {
+    ...{ type: "mcp_oauth", mcp_server_url: RESOURCE, access_token: tokens.access_token },
+    expires_at: new Date(Date.now() - 1000).toISOString(),
+    refresh: {
+      ...{ client_id: CLIENT.client_id, refresh_token: tokens.refresh_token, resource: RESOURCE },
+      token_endpoint: `${issuer.url}/token`,
+      token_endpoint_auth: { type: "client_secret_basic", client_secret: CLIENT.client_secret },
+      revocation_endpoint: `${issuer.url}/token/revocation`,
+    },
+  });
+  issuer.tokenRequests.splice(0);
+  return tokens;
+}
+
+const { signal } = new AbortController();
+const access = (vault: Vault, refused?: number) => vault.access(ADA, "calendar", { signal, refused });
+
+test("thirty callers in three processes renew an access token once, and all get the new one", async () => {
+  const { replica } = deployment();
+  const issuer = await authorizationServer();
+  const vaults = [replica(), replica(), replica()];
+  const before = await connect(vaults[0] as Vault, issuer);
+  const answers = await Promise.all(
+    vaults.flatMap((vault) => Array.from({ length: 10 }, () => access(vault))),
+  );
+  expect(issuer.tokenRequests).toEqual([{ grant_type: "refresh_token", status: 200 }]);
+  const values = new Set(answers.map((each) => each.state === "open" && each.value));
+  expect(values.size).toBe(1);
+  const [value] = [...values];
+  expect(value).not.toBe(before.access_token);
+  expect(await issuer.isActive(String(value))).toBe(true);
+});
+
+test("a grant survives many renewals, of which each has a new refresh token", async () => {
+  const { replica, pass } = deployment();
+  const issuer = await authorizationServer();
+  const vaults = [replica(), replica()];
+  await connect(vaults[0] as Vault, issuer);
+  const seen = new Set<string>();
+  for (let round = 0; round < 6; round++) {
+    const answer = await access(vaults[round % 2] as Vault);
+    seen.add(answer.state === "open" ? answer.value : answer.state);
+    pass(3_600_000);
+  }
+  expect(seen.size).toBe(6);
+  expect(issuer.tokenRequests.map(({ status }) => status)).toEqual(Array(6).fill(200));
+});
+
+test("a token that its receiver refused is renewed once, although four callers report it", async () => {
+  const { replica, pass } = deployment();
+  const issuer = await authorizationServer();
+  const vaults = [replica(), replica()];
+  await connect(vaults[0] as Vault, issuer);
+  const first = await access(vaults[0] as Vault);
+  const { generation } = first as { generation: number };
+  pass(5000);
+  const answers = await Promise.all([...vaults, ...vaults].map((vault) => access(vault, generation)));
+  expect(issuer.tokenRequests).toHaveLength(2);
+  expect(new Set(answers.map((each) => each.state === "open" && each.generation))).toEqual(
+    new Set([generation + 1]),
+  );
+});
+
+test("a caller that leaves during a renewal loses no grant", async () => {
+  const { replica } = deployment();
+  const issuer = await authorizationServer();
+  const vault = replica();
+  await connect(vault, issuer);
+  const gate = Promise.withResolvers<void>();
+  issuer.state.pause = gate.promise;
+  const leaving = new AbortController();
+  const left = vault.access(ADA, "calendar", { signal: leaving.signal });
+  await expect.poll(() => issuer.tokenRequests.length).toBe(1);
+  leaving.abort(new Error("The run was cancelled."));
+  await expect(left).rejects.toThrow("The run was cancelled.");
+  gate.resolve();
+  await vault.close();
+  const next = await access(replica());
+  expect(next.state).toBe("open");
+  expect(issuer.tokenRequests).toHaveLength(1);
+});
+
+test("tokens that were renewed while the user replaced the connection are revoked, and the user's are used", async () => {
+  const { replica } = deployment();
+  const issuer = await authorizationServer();
+  const vault = replica();
+  await connect(vault, issuer);
+  const gate = Promise.withResolvers<void>();
+  issuer.state.pause = gate.promise;
+  const renewing = access(vault);
+  await expect.poll(() => issuer.tokenRequests.length).toBe(1);
+  await vault.put(ADA, "calendar", { type: "static_bearer", mcp_server_url: RESOURCE, token: "mine" });
+  gate.resolve();
+  expect(await renewing).toMatchObject({ state: "open", value: "mine" });
+});
+
+test("an issuer that refuses ends the connection, and is not asked again", async () => {
+  const { replica, lines } = deployment();
+  const issuer = await authorizationServer();
+  const vault = replica();
+  const { refresh_token } = await connect(vault, issuer);
+  const form = { token: refresh_token, token_type_hint: "refresh_token" };
+  const basic = [CLIENT.client_id, CLIENT.client_secret].map(encodeURIComponent).join(":");
+  const headers = { authorization: `Basic ${Buffer.from(basic).toString("base64")}` };
+  await fetch(`${issuer.url}/token/revocation`, { method: "POST", headers, body: new URLSearchParams(form) });
+  expect(await access(vault)).toEqual({
+    state: "ended",
+    reason: "its issuer answered 400 (`invalid_grant`)",
+  });
+  expect((await vault.get(ADA, "calendar"))?.connection.ended?.reason).toContain("invalid_grant");
+  await access(vault);
+  expect(issuer.tokenRequests).toHaveLength(1);
+  expect(JSON.stringify(lines)).not.toContain(refresh_token);
+});
+
+test("an issuer that is down keeps the grant, and is asked again after a moment", async () => {
+  const { replica, pass } = deployment();
+  const issuer = await authorizationServer();
+  const vaults = [replica(), replica()];
+  await connect(vaults[0] as Vault, issuer);
+  issuer.state.failsWith = 503;
+  const failed = { state: "failed", reason: "its issuer answered 503" };
+  expect(await Promise.all([...vaults, ...vaults].map((vault) => access(vault)))).toEqual(
+    Array(4).fill(failed),
+  );
+  expect(issuer.tokenRequests).toHaveLength(1);
+  issuer.state.failsWith = undefined;
+  pass(5000);
+  expect(await access(vaults[1] as Vault)).toMatchObject({ state: "open" });
+});
+
+test("a process that died in a renewal holds the others up for a bounded time only", async () => {
+  const { replica, pass } = deployment();
+  const issuer = await authorizationServer();
+  const dying = replica();
+  await connect(dying, issuer);
+  const gate = Promise.withResolvers<void>();
+  issuer.state.pause = gate.promise;
+  const stuck = access(dying);
+  await expect.poll(() => issuer.tokenRequests.length).toBe(1);
+  issuer.state.pause = Promise.resolve();
+  const waiting = access(replica());
+  pass(120_000);
+  expect(await waiting).toMatchObject({ state: "open" });
+  gate.resolve();
+  await stuck;
+});
+
+test("deleting a connection revokes its tokens at the issuer", async () => {
+  const { replica } = deployment();
+  const issuer = await authorizationServer();
+  const vault = replica();
+  await connect(vault, issuer);
+  const opened = await access(vault);
+  const { value } = opened as { value: string };
+  expect(await vault.delete(ADA, "calendar", { signal })).toEqual({ isRevoked: true });
+  expect(await issuer.isActive(value)).toBe(false);
+  expect(await access(vault)).toEqual({ state: "absent" });
+});
+
+test("a new key protects all secrets within a day, and then the old one is not needed", async () => {
+  const { replica, pass, documents } = deployment();
+  const vault = replica();
+  await vault.put(ADA, "calendar", { type: "static_bearer", mcp_server_url: RESOURCE, token: "the-token" });
+  const next = key();
+  const bodyOf = async () =>
+    (await documents.read({ kind: "connections", ...ADA }, ["calendar"])).found[0]?.body ?? "";
+  pass(25 * 3_600_000);
+  await vault.close();
+  const rotated = replica({ key: next });
+  await expect.poll(bodyOf).toContain(`v1.${next.id}.`);
+  await rotated.close();
+  const without = replica({ key: next, previousKeys: [] });
+  expect(await access(without)).toMatchObject({ state: "open", value: "the-token" });
+  expect(await bodyOf()).not.toContain("the-token");
+});
+
+test("a secret that was copied to another user's collection cannot be read", async () => {
+  const { replica, documents } = deployment();
+  const vault = replica();
+  await vault.put(ADA, "calendar", { type: "static_bearer", mcp_server_url: RESOURCE, token: "the-token" });
+  const [found] = (await documents.read({ kind: "connections", ...ADA }, ["calendar"])).found;
+  const eve = { tenant: "acme", user: "eve" };
+  const write = { key: "calendar", seen: undefined, body: found?.body };
+  await documents.write({ kind: "connections", ...eve }, [write], { version: "copied" });
+  await expect(vault.access(eve, "calendar", { signal })).rejects.toThrow("cannot be decrypted");
+});
