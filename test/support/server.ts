@@ -12,6 +12,7 @@ import type { Tool } from "../../src/agent/core/tool.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
 import { type App, createApp } from "../../src/app.ts";
 import { ServerConfig } from "../../src/server/config/server.ts";
+import type { Plugin } from "../../src/server/plugins/definition.ts";
 
 const AGENTS = `
 agents:
@@ -27,6 +28,7 @@ export interface ServerOptions {
   realModels?: boolean;
   tools?: readonly Tool[];
   hooks?: readonly HookDefinition[];
+  plugins?: readonly Plugin[];
   agents?: string;
   config?: object;
   env?: NodeJS.ProcessEnv;
@@ -76,6 +78,7 @@ export async function startOne(options: ServerOptions = {}): Promise<TestServer>
     ...(options.realModels ? {} : { createModel: () => model }),
     tools: options.tools ?? [],
     hooks: options.hooks ?? [],
+    plugins: options.plugins ?? [],
   });
   onTestFinished(() => app.close());
   return { url: await app.listen(), app, dir };

@@ -3,9 +3,11 @@
 
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from "fastify";
 import { AppError, messageOf } from "../../agent/core/errors.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { principalOf } from "../auth/guard.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { PluginAccess } from "../auth/scopes.ts";
+import type { OwnRequests } from "./own-requests.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -17,6 +19,11 @@ declare module "fastify" {
 export interface PluginRouteOptions {
   /** Returns who sends the request. Throws for a public route. */
   callerOf(request: FastifyRequest): Pick<Principal, "tenant" | "user" | "scopes">;
+  /**
+   * Returns a `fetch` that sends requests to this server as a user, with the scopes `read` and `run`; give it to
+   * `createClient`. It needs no connection and no credentials, so verify first for whom the plugin acts.
+   */
+  fetchAs(owner: Owner): typeof fetch;
 }
 
 /**
@@ -31,16 +38,21 @@ export interface NamedRoutes {
 }
 
 /** Call it after `guard`. Throws `config_invalid` for a plugin that fails. */
-export async function pluginRoutes(server: FastifyInstance, plugins: readonly NamedRoutes[]): Promise<void> {
+export async function pluginRoutes(
+  server: FastifyInstance,
+  plugins: readonly NamedRoutes[],
+  ownRequests: OwnRequests,
+): Promise<void> {
   const callerOf = (request: FastifyRequest) => {
     const { tenant, user, scopes } = principalOf(request);
     return { tenant, user, scopes };
   };
+  const options: PluginRouteOptions = { callerOf, fetchAs: (owner) => ownRequests.fetchAs(server, owner) };
   for (const { name, routes } of plugins) {
     const prefix = `/plugins/${name}`;
     // An outer scope, because a plugin wrapped by `fastify-plugin` adds to the scope in which it is registered.
     try {
-      await server.register(async (scope) => void (await scope.register(routes, { callerOf })), { prefix });
+      await server.register(async (scope) => void (await scope.register(routes, options)), { prefix });
     } catch (cause) {
       throw new AppError("config_invalid", `plugin \`${name}\`: routes: ${messageOf(cause)}`, { cause });
     }

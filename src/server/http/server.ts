@@ -11,6 +11,7 @@ import { limitConnections } from "./connections.ts";
 import { refuseOddRequests } from "./errors.ts";
 import { bareServer, guarded } from "./guarded-server.ts";
 import { roomForBodies } from "./incoming-bodies.ts";
+import { createOwnRequests } from "./own-requests.ts";
 import { handOn } from "./parts.ts";
 import { pluginRoutes } from "./plugin-routes.ts";
 import { boundBodies } from "./request-timeout.ts";
@@ -108,7 +109,8 @@ export async function createServer(
   const { quotas, limits } = services;
   const { auth, findKey, ownScheme, credentials, metricsToken } = services.access;
   const hasSeveralTenants = auth.scheme !== "none";
-  const authenticate = createAuthenticate(auth, findKey, ownScheme);
+  const ownRequests = createOwnRequests();
+  const authenticate = ownRequests.before(createAuthenticate(auth, findKey, ownScheme));
   const tickets = createTickets(auth.ticket_secret);
   const guards = { authenticate, tickets, bodies: roomForBodies(limits, hasSeveralTenants) };
   const unreadAnswers = new UnreadAnswers(limits.unreadBytes, logger);
@@ -143,7 +145,7 @@ export async function createServer(
   const signIn = createSignIn(auth);
   signInRoutes(app, signIn);
   pageRoutes(app, services, signIn);
-  await pluginRoutes(server, services.pluginRoutes ?? []);
+  await pluginRoutes(server, services.pluginRoutes ?? [], ownRequests);
   server.decorate(OPEN_STREAMS, () => streams.open);
   return server;
 }

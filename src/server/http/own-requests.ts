@@ -1,0 +1,89 @@
+// Requests that a plugin sends to this server on behalf of a user. They need no connection and no credentials: each has a
+// random token, which is valid once, in this process only.
+
+import { addAbortSignal, Readable } from "node:stream";
+import type { FastifyInstance, InjectOptions } from "fastify";
+import { AppError } from "../../agent/core/errors.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Authenticate } from "../auth/credentials.ts";
+import { OwnerName, type Principal } from "../auth/principal.ts";
+
+const TOKEN = "x-skein-own-request";
+const BASE = "http://localhost";
+
+export interface OwnRequests {
+  /** Recognises own requests, and leaves all others to `authenticate`. */
+  before(authenticate: Authenticate): Authenticate;
+  /**
+   * Returns a `fetch` that sends requests to `server` as a user, with the scopes `read` and `run`. Throws `invalid_request` for
+   * names that no credentials may contain.
+   */
+  fetchAs(server: FastifyInstance, owner: Owner): typeof fetch;
+}
+
+export function createOwnRequests(): OwnRequests {
+  const senders = new Map<string, Principal>();
+
+  return {
+    before: (authenticate) => async (request) => {
+      const token = request.headers[TOKEN];
+      const sender = typeof token === "string" ? senders.get(token) : undefined;
+      if (!sender) return authenticate(request);
+      senders.delete(String(token));
+      return sender;
+    },
+
+    fetchAs(server, { tenant, user }) {
+      const principal: Principal = { tenant, user, scopes: ["read", "run"] };
+      if (![tenant, user].every((name) => OwnerName.safeParse(name).success))
+        throw new AppError("invalid_request", "fetchAs: `tenant` and `user` must be names without spaces.");
+      return async (input, init) => {
+        const token = randomId();
+        const request = new Request(absolute(input), init);
+        const sent = await injectionOf(request, token);
+        senders.set(token, principal);
+        try {
+          return responseOf(await server.inject(sent), request.signal);
+        } finally {
+          // A request that is refused before its credentials are read does not use its token.
+          senders.delete(token);
+        }
+      };
+    },
+  };
+}
+
+const absolute = (input: string | URL | Request) =>
+  input instanceof Request ? input : new URL(String(input), BASE);
+
+async function injectionOf(request: Request, token: string) {
+  const { method, headers, body } = request;
+  const { pathname, search } = new URL(request.url);
+  return {
+    method: method as InjectOptions["method"] & string,
+    url: pathname + search,
+    headers: { ...Object.fromEntries(headers), [TOKEN]: token },
+    payloadAsStream: true as const,
+    ...(body ? { payload: Buffer.from(await request.arrayBuffer()) } : {}),
+  };
+}
+
+type Injected = Awaited<ReturnType<FastifyInstance["inject"]>>;
+
+/** Statuses whose responses have no body. */
+const EMPTY: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/** A reader that cancels, or whose `signal` aborts, leaves as a client that disconnects. */
+function responseOf(injected: Injected, signal: AbortSignal): Response {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(injected.headers))
+    for (const each of [value ?? []].flat()) headers.append(name, String(each));
+  const stream = injected.stream();
+  stream.once("close", () => injected.raw.res.destroy());
+  addAbortSignal(signal, stream);
+  const isEmpty = EMPTY.has(injected.statusCode);
+  if (isEmpty) stream.resume();
+  const body = isEmpty ? null : (Readable.toWeb(stream) as ReadableStream);
+  return new Response(body, { status: injected.statusCode, headers });
+}
