@@ -47,21 +47,26 @@ export async function stopRun(runs: Runs, key: RunKey, mode: StopMode): Promise<
   const before = await getRun(runs, key);
   if (isSettled(before.status))
     throw new AppError("run_not_active", `Run \`${run_id}\` has ended (${before.status}).`);
+  const ring = before.status === "pending" ? await prepareCancelled(runs, owner, before) : undefined;
   const run = await runs.stores.runs.requestStop(owner, thread_id, run_id, mode);
   // A queued run ends with this request, so no executor publishes its end or releases its quota.
   if (before.status === "pending" && run?.status === "cancelled") {
     publishEnd(runs.stores.bus, owner, run, "cancelled");
-    void ringCancelled(runs, owner, run);
+    ring?.();
     await runs.quotas?.release(owner, "runs", run_id).catch(() => {});
   }
   runs.executor.stop(run_id, mode);
   return run ?? before;
 }
 
-/** The store has cancelled the run before it began. Runs of subagents never wait. */
-async function ringCancelled({ beforeEnd }: Runs, owner: Owner, run: RunRecord): Promise<void> {
+/** The store is to cancel the run before it begins. Runs of subagents never wait. */
+async function prepareCancelled(
+  { beforeEnd }: Runs,
+  owner: Owner,
+  run: RunRecord,
+): Promise<(() => void) | undefined> {
   const end = doneEvent({ status: "cancelled", stop_reason: "cancelled", usage: run.usage });
-  (await beforeEnd?.({ owner, run, end, interrupts: [], isChild: false }))?.();
+  return beforeEnd?.({ owner, run, end, interrupts: [], isChild: false });
 }
 
 /** Resolves with the ended run, or with its current state when `signal` aborts. */

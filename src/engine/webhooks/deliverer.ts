@@ -100,6 +100,8 @@ async function truthOf(
   const run: RunRecord | undefined = await runs.get(owner, thread_id, run_id);
   // Its process died before the end of the run was stored: the run will end again.
   if (run && !isSettled(run.status)) return "open";
+  // It ended, and was deleted with its thread.
+  if (!run && !isOperators) return "true";
   if (run?.status !== run_status) return "false";
   if (!isOperators) return "true";
   return (await threads.get(owner, thread_id))?.status === "interrupted" ? "true" : "false";

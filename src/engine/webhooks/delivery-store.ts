@@ -1,6 +1,7 @@
 // The deliveries of users' and tenants' webhooks, and of the operator's, kept as documents until they are settled and for some days
 // after that. Deliveries of a thread that keep their order stand in a lane: only the first of it is ever due.
 
+import { LRUCache } from "lru-cache";
 import { type ClaimedDocument, finish } from "../../agent/core/document-claims.ts";
 import {
   change,
@@ -34,6 +35,9 @@ const MAX_OF_USER = 1_000;
 const MAX_OF_TENANT = 10_000;
 /** How many go at once: a tenth, so that making room is rare. */
 const SHARE = 10;
+/** How long a collection in which all deliveries wait is not listed again, in ms, and how many of them a process remembers. */
+const FULL_MS = 30_000;
+const MAX_FULL = 10_000;
 /** Documents that one write deletes. */
 const BATCH_SIZE = 100;
 /** Pages that one list looks through for deliveries of one webhook. */
@@ -51,8 +55,8 @@ export interface DeliveryStore {
    * `limit_exceeded` when there is no room.
    */
   keep(place: DeliveryPlace, delivery: Delivery, holdMs: number): Promise<void>;
-  /** The end of the run of a prepared delivery is stored. */
-  confirm(place: DeliveryPlace): Promise<void>;
+  /** The end of the run of a prepared delivery is stored, and is as `delivery` tells it. */
+  confirm(place: DeliveryPlace, delivery: Delivery): Promise<void>;
   /** Ends a claim with the delivery's next state; undefined forgets it. False: the claim is over. */
   settle(claimed: ClaimedDocument, next: Delivery | undefined, due: number | null): Promise<boolean>;
   /** Newest first. A page may be empty and have a `next_cursor`. */
@@ -66,6 +70,7 @@ export interface DeliveryStore {
 export const parsedDelivery = (body: string): Delivery => Delivery.parse(JSON.parse(body));
 
 export function createDeliveryStore(documents: Documents): DeliveryStore {
+  const full = new LRUCache<string, true>({ max: MAX_FULL, ttl: FULL_MS });
   const keep = ({ collection, key }: DeliveryPlace, delivery: Delivery, holdMs: number) =>
     change(
       documents,
@@ -88,12 +93,14 @@ export function createDeliveryStore(documents: Documents): DeliveryStore {
         await keep(place, delivery, holdMs);
       } catch (error) {
         if (!hasCode(error, "limit_exceeded")) throw error;
-        await makeRoom(documents, place.collection);
+        const name = JSON.stringify(place.collection);
+        if (full.has(name)) throw error;
+        if (!(await makeRoom(documents, place.collection))) full.set(name, true);
         await keep(place, delivery, holdMs);
       }
     },
 
-    confirm: (place) => confirm(documents, place),
+    confirm: (place, delivery) => confirm(documents, place, delivery),
 
     async settle(claimed, next, due) {
       const { lane } = parsedDelivery(claimed.body);
@@ -129,7 +136,11 @@ export function createDeliveryStore(documents: Documents): DeliveryStore {
   };
 }
 
-async function confirm(documents: Documents, { collection, key }: DeliveryPlace): Promise<void> {
+async function confirm(
+  documents: Documents,
+  { collection, key }: DeliveryPlace,
+  told: Delivery,
+): Promise<void> {
   const [stored] = (await documents.read(collection, [key])).found;
   if (!stored) return;
   const keys = keysOf(key, parsedDelivery(stored.body));
@@ -137,8 +148,10 @@ async function confirm(documents: Documents, { collection, key }: DeliveryPlace)
     const delivery = found && parsedDelivery(found.body);
     if (!found || delivery?.state !== "prepared") return { result: undefined };
     const due = lane && queueIn(lane)[0] !== key ? null : now;
-    const body = JSON.stringify({ ...delivery, state: "pending", since: now });
-    return { writes: [{ key, seen: found.version, body, due }], result: undefined };
+    const { lane: own } = delivery;
+    const next = { ...told, lane: own, state: "pending", since: now } satisfies Delivery;
+    const writes = [{ key, seen: found.version, body: JSON.stringify(next), due }];
+    return { writes, result: undefined };
   });
 }
 
@@ -207,14 +220,20 @@ async function leaveLane(
     const writes = [
       last,
       ...laneWrites({ lane, webhook }, found[1], waiting ? others.slice(at) : []),
-      ...(waiting ? [{ key: waiting.key, seen: waiting.version, body: waiting.body, due: now }] : []),
+      ...(waiting ? [dueNow(waiting, now)] : []),
     ];
     if ((await documents.write(collection, writes, { version: newVersion() })) === "written") return true;
   }
 }
 
-/** Deletes the oldest settled deliveries, unless they are kept so that their event is not sent again. */
-async function makeRoom(documents: Documents, collection: OwnedCollection): Promise<void> {
+/** The delivery whose turn it is: the time for its attempts begins. */
+function dueNow({ key, version: seen, body }: Document, now: number): DocumentWrite {
+  const next = { ...parsedDelivery(body), since: now, next_at: now };
+  return { key, seen, body: JSON.stringify(next), due: now };
+}
+
+/** Deletes the oldest settled deliveries, unless they are kept so that their event is not sent again. False: there are none. */
+async function makeRoom(documents: Documents, collection: OwnedCollection): Promise<boolean> {
   const all = await documents.list(collection);
   const parsed = await mapInTicks(collection.tenant, all, (document) => {
     if (isLane(document.key)) return [];
@@ -223,12 +242,14 @@ async function makeRoom(documents: Documents, collection: OwnedCollection): Prom
     return isSettled && keep_until < Date.now() ? [{ document, at }] : [];
   });
   const oldest = parsed.flat().sort((a, b) => a.at - b.at);
+  if (oldest.length === 0) return false;
   const count = Math.ceil(mostOf(collection) / SHARE);
   await deleteAll(
     documents,
     collection,
     oldest.slice(0, count).map(({ document }) => document),
   );
+  return true;
 }
 
 /** Deletes those that are still as they were read, in batches; of a batch that has changed, each by itself. */

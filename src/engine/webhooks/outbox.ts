@@ -1,6 +1,8 @@
 // Stores deliveries of events for the webhooks that ask for them, and says when they may be sent.
 
-import { messageOf } from "../../agent/core/errors.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { hasCode } from "../../agent/core/errors.ts";
+import { backoff } from "../../lib/backoff.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { EndingRun } from "../runs/services.ts";
 import { logDropped } from "./deliverer.ts";
@@ -33,24 +35,32 @@ type About = { readonly id: string } & Partial<Delivery>;
 
 /** No method throws. */
 export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, wake }: OutboxServices) {
-  const posted = async (owner: Keeper, event: ToldEvent, { id, ...about }: About): Promise<Posted[]> =>
-    (await known.of(owner))
-      .filter(({ webhook }) => wants(webhook, event))
-      .map(({ keeper, webhook }) => {
-        const own = deliveryId(keeper, webhook.id, id);
-        const delivery = deliveryOf(owner, event, webhook, { ...about, id: own });
-        return { place: { collection: deliveriesOf(keeper), key: own }, delivery };
-      });
   const keep = async ({ place, delivery }: Posted, ms: number): Promise<void> => {
     try {
       await deliveries.keep(place, delivery, ms);
     } catch (error) {
-      logDropped(logger, delivery, messageOf(error));
+      if (!hasCode(error, "limit_exceeded")) throw error;
+      logDropped(logger, delivery, error.message);
     }
   };
-  const confirm = async (all: readonly Posted[]): Promise<void> => {
+  /** Stores the deliveries of the end of a run. */
+  const prepare = (ending: EndingRun): Promise<Posted[]> =>
+    persistently(async () => {
+      const { owner, run } = ending;
+      const about = { state: "prepared" as const, run_status: statusOfEnd(ending) };
+      const told = eventsOfEnd(ending).map((event) =>
+        posted(known, owner, event, { id: `${run.id} ${event.type}`, ...about }),
+      );
+      const all = [...(await Promise.all(told)).flat(), ...(hasOperator ? notifications(ending) : [])];
+      await Promise.all(all.map((each) => keep(each, holdMs)));
+      return all;
+    });
+  /** The end is stored. */
+  const confirm = async (ending: EndingRun, prepared: readonly Posted[] | undefined): Promise<void> => {
+    const all = prepared ?? (await prepare(ending));
+    if (all.length === 0) return;
     try {
-      for (const { place } of all) await deliveries.confirm(place);
+      for (const { place, delivery } of all) await deliveries.confirm(place, delivery);
       wake();
     } catch {
       // They are due soon without it.
@@ -60,10 +70,12 @@ export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, w
   return {
     async emit(owner: Keeper, event: ToldEvent, about: About): Promise<void> {
       try {
-        const all = await posted(owner, event, about);
-        if (all.length === 0) return;
-        await Promise.all(all.map((each) => keep(each, 0)));
-        wake();
+        const all = await persistently(async () => {
+          const found = await posted(known, owner, event, about);
+          await Promise.all(found.map((each) => keep(each, 0)));
+          return found;
+        });
+        if (all.length > 0) wake();
       } catch (err) {
         logger.error(
           { err, tenant: owner.tenant, type: event.type },
@@ -74,23 +86,47 @@ export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, w
 
     /** See `RunServices.beforeEnd`. */
     async beforeEnd(ending: EndingRun): Promise<() => void> {
-      const { owner, run } = ending;
-      try {
-        const about = { state: "prepared" as const, run_status: statusOfEnd(ending) };
-        const told = eventsOfEnd(ending).map((event) =>
-          posted(owner, event, { id: `${run.id} ${event.type}`, ...about }),
-        );
-        const all = [...(await Promise.all(told)).flat(), ...(hasOperator ? notifications(ending) : [])];
-        if (all.length === 0) return () => {};
-        await Promise.all(all.map((each) => keep(each, holdMs)));
-        return () => void confirm(all);
-      } catch (err) {
-        const { tenant } = owner;
-        logger.error({ err, run_id: run.id, tenant }, "could not store the end of a run for webhooks");
-        return () => {};
-      }
+      // A store without room for deliveries may have room for the end of the run: they are tried again after it.
+      const prepared = await prepare(ending).catch(() => undefined);
+      return () =>
+        void confirm(ending, prepared).catch((err: unknown) => {
+          const { owner, run } = ending;
+          const details = { err, run_id: run.id, tenant: owner.tenant };
+          logger.error(details, "could not store the end of a run for webhooks");
+        });
     },
   };
+}
+
+/** Attempts to write while the store fails, and the pause after each, in ms. */
+const MAX_ATTEMPTS = 5;
+const PAUSE = { base: 100, jitter: 0.5 };
+
+/** Repeats what a store that fails for a moment could not do. */
+async function persistently<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!hasCode(error, "unavailable") || attempt === MAX_ATTEMPTS - 1) throw error;
+      await sleep(backoff(attempt, PAUSE));
+    }
+  }
+}
+
+async function posted(
+  known: KnownWebhooks,
+  owner: Keeper,
+  event: ToldEvent,
+  { id, ...about }: About,
+): Promise<Posted[]> {
+  return (await known.of(owner))
+    .filter(({ webhook }) => wants(webhook, event))
+    .map(({ keeper, webhook }) => {
+      const own = deliveryId(keeper, webhook.id, id);
+      const delivery = deliveryOf(owner, event, webhook, { ...about, id: own });
+      return { place: { collection: deliveriesOf(keeper), key: own }, delivery };
+    });
 }
 
 function deliveryOf(

@@ -78,6 +78,8 @@ export const Webhook = WebhookSpec.extend({
   previous: z.object({ secret: z.string(), until: z.iso.datetime() }).optional(),
   /** Absent while the last delivery succeeded, and before the first one. */
   failing_since: z.iso.datetime().optional(),
+  /** Failures since then, counted up to `MIN_FAILURES`. */
+  failures: z.int().optional(),
   disabled: Disabled.optional(),
   created_at: z.iso.datetime(),
   updated_at: z.iso.datetime(),
@@ -86,7 +88,7 @@ export type Webhook = z.infer<typeof Webhook>;
 
 export const parsedWebhook = (body: string): Webhook => Webhook.parse(JSON.parse(body));
 
-export const WebhookInfo = Webhook.omit({ secret: true, previous: true })
+export const WebhookInfo = Webhook.omit({ secret: true, previous: true, failures: true })
   .extend({
     url: z.string().describe("Address without its query."),
     previous_secret_until: z.iso
@@ -114,7 +116,10 @@ export const WebhookWithSecret = WebhookInfo.extend({
     .describe("Secret to verify signatures with. Present only in the response that creates it."),
 }).meta({ id: "WebhookWithSecret" });
 
-export function webhookInfo({ secret: _, previous, url, ...rest }: Webhook, now: number): WebhookInfo {
+export function webhookInfo(
+  { secret: _, failures: __, previous, url, ...rest }: Webhook,
+  now: number,
+): WebhookInfo {
   const { origin, pathname } = new URL(url);
   const until = previous && Date.parse(previous.until) > now ? previous.until : undefined;
   return { ...rest, url: origin + pathname, ...omitUndefined({ previous_secret_until: until }) };
@@ -123,8 +128,9 @@ export function webhookInfo({ secret: _, previous, url, ...rest }: Webhook, now:
 const SECRET_BYTES = 32;
 /** How long the secret before a rotation still signs, in ms. */
 const PREVIOUS_SECRET_MS = 24 * 3_600_000;
-/** A webhook is disabled after this time without a success between failures, in ms. */
-export const FAILING_MS = 24 * 3_600_000;
+/** A webhook is disabled after this time without a success between failures, in ms, if there were as many of them. */
+const FAILING_MS = 24 * 3_600_000;
+const MIN_FAILURES = 5;
 
 const newSecret = () => `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
 const iso = (ms: number) => new Date(ms).toISOString();
@@ -152,10 +158,13 @@ export function afterAttempt(
   failure: string | undefined,
   now: number,
 ): Webhook | undefined {
-  const { failing_since, ...rest } = webhook;
+  const { failing_since, failures = 0, ...rest } = webhook;
   if (failure === undefined) return failing_since === undefined ? undefined : rest;
-  if (failing_since === undefined) return { ...rest, failing_since: iso(now) };
-  if (webhook.disabled || now - Date.parse(failing_since) < FAILING_MS) return undefined;
+  if (failing_since === undefined) return { ...rest, failing_since: iso(now), failures: 1 };
+  if (webhook.disabled) return undefined;
+  const isLong = now - Date.parse(failing_since) >= FAILING_MS;
+  if (!isLong || failures + 1 < MIN_FAILURES)
+    return failures < MIN_FAILURES ? { ...webhook, failures: failures + 1 } : undefined;
   const reason = `No delivery has succeeded since ${failing_since}. The last one failed: ${failure}.`;
   return { ...webhook, disabled: { at: iso(now), reason } };
 }

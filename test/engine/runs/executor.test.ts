@@ -428,6 +428,23 @@ test("a run that waited and has ended before its start was answered counts no lo
   expect((await store.held(owner)).user.runs).toBe(1);
 });
 
+test("the end of a run that waits is prepared before the run is cancelled: no crash loses it", async () => {
+  const stores = createMemoryStores();
+  const prepared: unknown[] = [];
+  const { runs } = managed(stores, {
+    script: () => ({ say: "a b c", delay_ms: 60_000 }),
+    async beforeEnd({ owner, run }) {
+      prepared.push(run.id, (await stores.runs.get(owner, "t", run.id))?.status);
+      return () => void prepared.push("told");
+    },
+  });
+  await runs.open();
+  await startRun(runs, ADA, command("t", "go"));
+  const { id: run_id } = await startRun(runs, ADA, { ...command("t", "next"), on_busy: "enqueue" });
+  await stopRun(runs, { owner: ADA, thread_id: "t", run_id }, "cancel");
+  expect(prepared).toEqual([run_id, "pending", "told"]);
+});
+
 test("a run whose agent cannot be built answers the calls that it was given", async () => {
   const stores = createMemoryStores();
   const { runs, agents } = managed(stores);

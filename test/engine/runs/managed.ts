@@ -13,7 +13,7 @@ import { keyOf, settledRun } from "../../../src/engine/runs/control.ts";
 import type { Runs } from "../../../src/engine/runs/executor.ts";
 import { createEngine, type Engine } from "../../../src/engine/runs/index.ts";
 import type { Restoration } from "../../../src/engine/runs/restored-calls.ts";
-import type { Agents } from "../../../src/engine/runs/services.ts";
+import type { Agents, RunServices } from "../../../src/engine/runs/services.ts";
 import { type RunCommand, startRun } from "../../../src/engine/runs/start.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import { createRedisStores } from "../../../src/engine/stores/redis/index.ts";
@@ -45,6 +45,7 @@ interface ManagedOptions {
   readonly restoration?: Restoration;
   /** In place of what finds the agent. */
   readonly agents?: Partial<Agents>;
+  readonly beforeEnd?: RunServices["beforeEnd"];
 }
 
 /** Closed, with the stores, when the test has finished. Not open yet. */
@@ -77,7 +78,11 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
   const runs = createEngine({
     ...{ stores, maxActive, backends: newPool({ dataDir: "/nonexistent" }) },
     agents,
-    ...omitUndefined({ quotas: options.quotas, restoration: options.restoration }),
+    ...omitUndefined({
+      quotas: options.quotas,
+      restoration: options.restoration,
+      beforeEnd: options.beforeEnd,
+    }),
     logger: { info() {}, warn() {}, error: (_details, message) => void errors.push(message) },
   });
   onTestFinished(async () => {

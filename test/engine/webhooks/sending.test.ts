@@ -2,11 +2,14 @@
 
 import { randomBytes } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
+import { AppError } from "../../../src/agent/core/errors.ts";
 import type { RunRecord, Thread } from "../../../src/agent/core/records.ts";
 import type { EndingRun } from "../../../src/engine/runs/services.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
+import { deliveriesOf } from "../../../src/engine/webhooks/delivery-store.ts";
 import { createWebhooks, type WebhookOptions } from "../../../src/engine/webhooks/index.ts";
 import { hostList } from "../../../src/lib/hosts.ts";
+import { wrappedMethods } from "../../../src/lib/wrapped-methods.ts";
 import type { Interrupt } from "../../../src/protocol/interrupt.ts";
 import { webhookInbox } from "../../support/webhook-inbox.ts";
 
@@ -28,15 +31,27 @@ const ending = (tenant: string, run: number): EndingRun => ({
 /** A store whose clock a test moves on, and processes that share it. Tenants take turns by this clock, so it never stands still. */
 function deployment() {
   let time = 0;
-  const stores = createMemoryStores({ now: () => Date.now() + time });
+  const memory = createMemoryStores({ now: () => Date.now() + time });
+  const calls = { count: 0, failing: -1, lists: 0 };
+  const documents = wrappedMethods(memory.documents, (name, method) => async (...args) => {
+    if (name === "list") calls.lists++;
+    if (calls.count++ === calls.failing) throw new AppError("unavailable", "The store does not answer.");
+    return method(...args);
+  });
+  const stores = { ...memory, documents };
   onTestFinished(() => stores.close());
-  const status = new Map<string, RunRecord["status"]>();
+  const status = new Map<string, RunRecord["status"] | "deleted">();
   const lines: object[] = [];
   const log = (line: object, text: string) => void lines.push({ ...line, text });
   const open = async (options: Partial<WebhookOptions> = {}) => {
     const webhooks = createWebhooks({
       documents: stores.documents,
-      runs: { get: async (_, __, id) => ({ status: status.get(id) ?? "interrupted" }) as RunRecord },
+      runs: {
+        async get(_, __, id) {
+          const now = status.get(id) ?? "interrupted";
+          return now === "deleted" ? undefined : ({ status: now } as RunRecord);
+        },
+      },
       threads: { get: async () => ({ status: "interrupted" }) as Thread },
       ...{ isDurable: true, maxWebhooks: 10, allow: hostList("127.0.0.1") },
       logger: { info: log, warn: log, error: log },
@@ -50,7 +65,7 @@ function deployment() {
   const pass = (ms: number) => {
     time += ms;
   };
-  return { stores, status, lines, open, pass };
+  return { stores, status, lines, open, pass, calls };
 }
 
 test("deliveries of tenants are sent in turn, however many one of them has", async () => {
@@ -122,6 +137,12 @@ test("a webhook is disabled after a day of nothing but failures, and says so unt
   await emit(owner, { type: "budget.near", data: {} }, "first");
   const health = async () => (await webhooks.get(owner, "mine"))?.webhook;
   await expect.poll(async () => (await health())?.failing_since).toBeDefined();
+  const tried = async () => (await deliveries.list(owner, "mine", { limit: 10 })).items[0]?.attempts;
+  for (const attempts of [2, 3, 4]) {
+    pass(HOUR);
+    wake();
+    await expect.poll(tried).toBe(attempts);
+  }
   expect((await health())?.disabled).toBeUndefined();
   pass(25 * HOUR);
   wake();
@@ -170,4 +191,89 @@ test("an event of a thread waits for the one before it, also if no run ends with
     return inbox.received.map(({ message }) => message.data.at);
   };
   await expect.poll(told).toEqual([1, 1, 1, 2, 3]);
+});
+
+const SPEC = { on: ["run.ended" as const], ordered: false, paused: false };
+const ADA = { tenant: "acme", user: "ada" };
+
+test("the end of a run is sent even if any one call of the store fails", async () => {
+  const count = async (failing: number) => {
+    const { open, calls } = deployment();
+    const inbox = await webhookInbox();
+    const { webhooks, deliveries, beforeEnd } = await open();
+    await webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url });
+    const before = calls.count;
+    calls.failing = before + failing;
+    const ring = await beforeEnd(ending("acme", 1));
+    const prepared = calls.count - before;
+    // A process that dies now loses nothing.
+    expect((await deliveries.list(ADA, "mine", { limit: 10 })).items).toHaveLength(1);
+    ring();
+    if (failing < prepared) await expect.poll(() => inbox.received.length).toBe(1);
+    return prepared;
+  };
+  const all = await count(1_000);
+  expect(all).toBeGreaterThan(2);
+  for (let failing = 0; failing < all; failing++) await count(failing);
+});
+
+test("the end of a run is sent even if the run is deleted before its delivery is confirmed", async () => {
+  const { open, status, pass } = deployment();
+  const inbox = await webhookInbox();
+  const { webhooks, beforeEnd, wake } = await open();
+  await webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url });
+  await beforeEnd(ending("acme", 1));
+  status.set("acme1", "deleted");
+  pass(HOUR);
+  wake();
+  await expect.poll(() => inbox.received.length).toBe(1);
+});
+
+test("a webhook stays enabled when it fails now and then, more than a day apart", async () => {
+  const { open, pass } = deployment();
+  const inbox = await webhookInbox(404, 404, 404);
+  const { webhooks, deliveries, emit } = await open();
+  await webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url, on: ["budget.near"] });
+  for (const id of ["first", "second", "third"]) {
+    await emit(ADA, { type: "budget.near", data: {} }, id);
+    const newest = async () => (await deliveries.list(ADA, "mine", { limit: 1 })).items[0];
+    await expect.poll(async () => (await newest())?.state).toBe("failed");
+    pass(25 * HOUR);
+  }
+  expect((await webhooks.get(ADA, "mine"))?.webhook.disabled).toBeUndefined();
+});
+
+test("a delivery in order is tried for a day from its turn on", async () => {
+  const { open, pass } = deployment();
+  const inbox = await webhookInbox(500, 500);
+  const { webhooks, deliveries, beforeEnd, wake } = await open();
+  await webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url, ordered: true });
+  for (const run of [1, 2]) await beforeEnd(ending("acme", run));
+  pass(25 * HOUR);
+  wake();
+  const ended = async () =>
+    (await deliveries.list(ADA, "mine", { limit: 10 })).items.map(
+      ({ run_id, state, attempts }) => `${run_id} ${state} ${attempts}`,
+    );
+  await expect.poll(async () => (await ended()).sort()).toEqual(["acme1 failed 1", "acme2 delivered 2"]);
+});
+
+test("where all deliveries wait, one more is dropped without a look at all of them each time", async () => {
+  const { open, calls, lines, stores } = deployment();
+  const inbox = await webhookInbox(...Array<"never">(100).fill("never"));
+  const { webhooks, deliveries, emit } = await open();
+  await webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url, on: ["budget.near"] });
+  const tell = (id: string) => emit(ADA, { type: "budget.near", data: {} }, id);
+  await tell("first");
+  const [{ body = "" } = {}] = (await deliveries.list(ADA, "mine", { limit: 1 })).items;
+  const filler = JSON.stringify({ id: "x", webhook: "mine", owner: ADA, body, at: 1, state: "pending" });
+  for (let at = 0; at < 999; at++)
+    await stores.documents.write(deliveriesOf(ADA), [{ key: `filler${at}`, seen: undefined, body: filler }], {
+      version: `v${at}`,
+    });
+  await tell("second");
+  const before = calls.lists;
+  for (const id of ["third", "fourth", "fifth"]) await tell(id);
+  expect(calls.lists).toBe(before);
+  expect(lines.filter((line) => JSON.stringify(line).includes("was dropped"))).toHaveLength(4);
 });
