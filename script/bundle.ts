@@ -21,7 +21,11 @@ const require = $createRequire(import.meta.url), __filename = import.meta.filena
 
 const [dist = "dist"] = process.argv.slice(2);
 const { metafile } = await build({
-  entryPoints: ["src/main.ts", "src/index.ts", "src/skein/adapters/index.ts", "src/lib/node-version.ts"],
+  entryPoints: [
+    ...["src/main.ts", "src/index.ts", "src/skein/adapters/index.ts", "src/lib/node-version.ts"],
+    // A thread of its own begins here.
+    "src/lib/web-documents/worker.ts",
+  ],
   outbase: "src",
   outdir: dist,
   chunkNames: "chunks/[name]-[hash]",

@@ -61,6 +61,7 @@ import { requireFiles, restorationOf } from "./skein/app/restore.ts";
 import { loadServerPlugins, refuseAgentParts } from "./skein/app/server-plugins.ts";
 import type { Siblings } from "./skein/app/siblings.ts";
 import { openApiKeys, openStores, threadTtl } from "./skein/app/stores.ts";
+import { webTools } from "./skein/app/web-tools.ts";
 import { addWire } from "./wires/index.ts";
 
 export { createLogger } from "./skein/app/logger.ts";
@@ -182,8 +183,11 @@ type KeptParts = Awaited<ReturnType<typeof openKept>>;
 type Parts = Described & Keys & KeptParts & ReturnType<typeof openPool>;
 
 /** Opens the plugins, and the agents with the tools of their MCP servers. */
-async function openAgents(options: AppOptions, closers: Closers) {
-  const { config, env, logger } = options;
+async function openAgents(given: AppOptions, closers: Closers) {
+  const { config, env, logger } = given;
+  const web = webTools(config);
+  closers.push(() => web.close());
+  const options = { ...given, tools: [...web.tools, ...(given.tools ?? [])] };
   const own = await loadServerPlugins(
     createPluginLoader(),
     config.plugins,

@@ -84,6 +84,7 @@ const HOMES: Readonly<Record<string, string | readonly string[]>> = {
   ...{ "@agentclientprotocol": "wires/acp" },
   ...{ preact: "page", marked: "page" },
   ...{ ajv: "lib", "ipaddr.js": "lib", standardwebhooks: "lib" },
+  ...{ htmlparser2: "lib/web-documents", linkedom: "lib/web-documents", unpdf: "lib/web-documents" },
 };
 
 type Sources = Readonly<Record<string, string>>;

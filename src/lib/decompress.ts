@@ -25,15 +25,20 @@ export class EncodingError extends Error {}
  * encoding, and emits one for bytes in another encoding.
  */
 export function decompress(answer: IncomingMessage): Readable {
-  const encoding = answer.headers["content-encoding"]?.trim().toLowerCase() ?? "";
-  if (encoding === "" || encoding === "identity") return answer;
+  return decompressed(answer, answer.headers["content-encoding"]);
+}
+
+/** The same for a body whose header is known. */
+export function decompressed(body: Readable, header = ""): Readable {
+  const encoding = header.trim().toLowerCase();
+  if (encoding === "" || encoding === "identity") return body;
   const decoder = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding]?.() : undefined;
   if (!decoder) throw new EncodingError(`is compressed as \`${encoding}\`, which was not requested`);
   const wrong = () => new EncodingError(`does not match its content-encoding (\`${encoding}\`)`);
   const destroy = decoder.destroy.bind(decoder);
   // A decoder's error does not reveal if the bytes or the decoder failed.
   decoder.destroy = (error) => destroy(error && isOfDecoder(error) ? wrong() : error);
-  pipeline(answer, decoder, () => {});
+  pipeline(body, decoder, () => {});
   return decoder;
 }
 

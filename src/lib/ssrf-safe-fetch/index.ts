@@ -1,13 +1,14 @@
 // HTTP requests to untrusted URLs, restricted to public addresses. Every address of the host is checked, and the
 // connection uses a checked address, even if the name resolves to another one by then.
 //
-// Each request has one connection, which is closed with its response. Redirects, decompression and proxies are not
-// supported. `signal` is the only time limit.
+// Each request has one connection, which is closed with its response. Redirects and proxies are not supported. `signal` is
+// the only time limit.
 
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { Dispatcher } from "undici";
 import { orAborted } from "../async.ts";
+import { decompressed, EncodingError } from "../decompress.ts";
 import type { HostList } from "../hosts.ts";
 import { FetchError, pinnedDial } from "./dial.ts";
 import { isPublicAddress, publicNames } from "./public-address.ts";
@@ -25,6 +26,8 @@ export interface PublicRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal: AbortSignal;
+  /** Lets the server compress the response. By default a compressed response cannot be read. */
+  readonly isCompressible?: boolean;
 }
 
 /** The caller must dispose of it. */
@@ -32,7 +35,8 @@ export interface PublicResponse {
   readonly status: number;
   /** Names in lower case. The first value wins if a header is repeated. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Yields the body as it arrives. Call it once. Throws a `FetchError`, for example past `maxBytes`. */
+  /** Yields the body as it arrives. Call it once. Throws a `FetchError`, for example past `maxBytes` after
+   * decompression. */
   read(maxBytes: number): AsyncGenerator<Uint8Array>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -120,7 +124,7 @@ async function systemNames(host: string): Promise<string[]> {
 async function send(
   url: URL,
   addresses: readonly string[],
-  { method, headers, body, signal }: PublicRequest,
+  { method, headers, body, signal, isCompressible = false }: PublicRequest,
 ): Promise<PublicResponse> {
   const { Client } = await import("undici");
   const dial = await pinnedDial(addresses);
@@ -148,10 +152,10 @@ async function send(
       method,
       signal,
       reset: true,
-      headers: { ...headers, "accept-encoding": "identity" },
+      headers: { ...headers, "accept-encoding": isCompressible ? "gzip, deflate, br" : "identity" },
       body: body ?? null,
     });
-    return { ...readable(answer, failure), [Symbol.asyncDispose]: close };
+    return { ...readable(answer, isCompressible, failure), [Symbol.asyncDispose]: close };
   } catch (error) {
     await close();
     throw failure(error);
@@ -160,6 +164,7 @@ async function send(
 
 function readable(
   { statusCode: status, headers: lists, body }: Dispatcher.ResponseData,
+  isCompressible: boolean,
   failure: (error: unknown) => unknown,
 ): Pick<PublicResponse, "status" | "headers" | "read"> {
   body.on("error", () => {}); // readers get it; without one it must not crash the process
@@ -167,7 +172,7 @@ function readable(
     Object.entries(lists).map(([name, value]) => [name, (Array.isArray(value) ? value[0] : value) ?? ""]),
   );
   const coding = headers["content-encoding"] ?? "identity";
-  if (coding !== "identity")
+  if (coding !== "identity" && !isCompressible)
     throw new FetchError("unreadable", "the response is compressed, which was not requested");
   return {
     status,
@@ -175,7 +180,7 @@ function readable(
     async *read(maxBytes) {
       let size = 0;
       try {
-        for await (const chunk of body) {
+        for await (const chunk of decompressed(body, coding)) {
           size += chunk.length;
           if (size > maxBytes)
             throw new FetchError("unreadable", `the response is larger than ${maxBytes / 1024} KiB`);
@@ -195,6 +200,8 @@ const SENTENCES = {
 
 function translated(error: unknown, otherwise: keyof typeof SENTENCES): FetchError {
   if (error instanceof FetchError) return error;
+  if (error instanceof EncodingError)
+    return new FetchError("unreadable", `the response ${error.message}`, error);
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code === "UND_ERR_HEADERS_OVERFLOW")
     return new FetchError(

@@ -17,10 +17,10 @@ import {
   RedisUrl,
   type ServerConfig,
   StoreKind,
-  ToolHosts,
   VaultKey,
   Workers,
 } from "./server.ts";
+import { ToolHosts } from "./tool-hosts.ts";
 
 /** `a, b` */
 const list = <T extends z.ZodType<unknown, string>>(item: T) =>

@@ -5,13 +5,15 @@ import { z } from "zod";
 import { ModelPattern } from "../../agent/core/model.ts";
 import { PluginList, pluginRefs } from "../../agent/core/plugin-ref.ts";
 import { QuotaConfig } from "../../engine/quotas/config.ts";
-import { hostList, Origin } from "../../lib/hosts.ts";
+import { Origin } from "../../lib/hosts.ts";
 import { Duration, Lifetime } from "../../lib/units.ts";
 import { WEBHOOK_SECRET } from "../../lib/webhook-signature.ts";
 import { AuthConfig } from "../auth/config.ts";
 import { Backends } from "./backends.ts";
 import { Limits } from "./limits.ts";
 import { count, Interval, MIB } from "./numbers.ts";
+import { ToolHosts } from "./tool-hosts.ts";
+import { Web } from "./web.ts";
 import { DEFAULT_WIRES, WireName } from "./wire-names.ts";
 
 export const Host = z.string().min(1);
@@ -108,16 +110,6 @@ const Shutdown = z.strictObject({
   grace: Duration.prefault("8s").describe("Maximum time for runs to end before the server hands them over."),
 });
 
-/** `host` or `host:port`, several separated by commas. */
-export const ToolHosts = z.string().superRefine((text, context) => {
-  try {
-    hostList(text);
-  } catch (error) {
-    const why = error instanceof Error ? error.message : "cannot be read";
-    context.addIssue({ code: "custom", message: `must be a list such as tools.internal:8080: it ${why}` });
-  }
-});
-
 export const PublicUrl = z
   .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
   .transform((url) => url.replace(/\/+$/, ""));
@@ -203,6 +195,7 @@ export const ServerConfig = z.strictObject({
   ),
   http_tools: HttpTools.prefault({}),
   vault: Vault.prefault({}),
+  web: Web.prefault({}),
   cors: z
     .strictObject({
       origins: z

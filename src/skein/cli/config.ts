@@ -5,6 +5,8 @@ import { type Change, changesBetween, type WrittenAgents } from "../../agent/age
 import { type LoadedAgents, loadAgents } from "../../agent/agents/load.ts";
 import { draftsOf } from "../../agent/agents/raw-agent.ts";
 import { AppError } from "../../agent/core/errors.ts";
+import type { Tool } from "../../agent/core/tool.ts";
+import { SELDOM } from "../../lib/check.ts";
 import { readText } from "../../lib/read-text.ts";
 import { MAX_YAML_BYTES, readYaml } from "../../lib/yaml/document.ts";
 import type { Variables } from "../../lib/yaml/interpolate.ts";
@@ -12,15 +14,17 @@ import { authProblems } from "../../server/auth/config.ts";
 import { checkConfig } from "../../server/config/check.ts";
 import { loadServerConfig } from "../../server/config/load.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
+import { Web } from "../../server/config/web.ts";
 import { createPluginLoader } from "../../server/plugins/load.ts";
 import { builtInNames, catalogueOf, extending } from "../app/catalogue.ts";
 import { loadServerPlugins, type ServerPlugins } from "../app/server-plugins.ts";
+import { webTools } from "../app/web-tools.ts";
 import { visible } from "./paint.ts";
 import { t } from "./texts.ts";
 
 /** Prints every problem and warning. Returns the exit code: 1 when the server would not start. */
 export async function configCheck(env: NodeJS.ProcessEnv): Promise<number> {
-  let own: ServerPlugins | undefined;
+  let own: Own | undefined;
   const { problems, warnings, summary } = await checkConfig(
     env,
     (file) => agentsIn(file, env, own),
@@ -82,23 +86,36 @@ async function written(
 }
 
 /** Throws `config_invalid` if a plugin cannot be loaded. */
-const serverPlugins = ({ plugins }: ServerConfig): Promise<ServerPlugins> =>
-  loadServerPlugins(createPluginLoader(), plugins, [], builtInNames());
+async function serverPlugins(config: ServerConfig): Promise<Own> {
+  const tools = toolsOf(config);
+  return {
+    ...(await loadServerPlugins(createPluginLoader(), config.plugins, [], builtInNames({ tools }))),
+    tools,
+  };
+}
+
+interface Own extends Pick<ServerPlugins, "plugins" | "names"> {
+  /** The server's own tools. */
+  readonly tools: readonly Tool[];
+}
+
+const toolsOf = (config: Pick<ServerConfig, "web">) => webTools(config).tools;
+
+function withoutPlugins(): Own {
+  const tools = toolsOf({ web: Web.parse({}, SELDOM) });
+  return { plugins: [], names: builtInNames({ tools }), tools };
+}
 
 /** Throws `config_invalid` for an authentication scheme that neither Skein nor a plugin provides. */
-function requireScheme({ listen, auth }: ServerConfig, { plugins }: ServerPlugins): void {
+function requireScheme({ listen, auth }: ServerConfig, { plugins }: Pick<ServerPlugins, "plugins">): void {
   const schemes = plugins.flatMap(({ plugin }) => plugin.auth?.name ?? []);
   const problems = authProblems(listen.host, auth, schemes);
   if (problems.length > 0) throw new AppError("config_invalid", problems.join("\n"));
 }
 
 /** Throws `config_invalid` with every problem of the agents file. */
-function agentsIn(
-  file: string,
-  env: NodeJS.ProcessEnv,
-  own: Pick<ServerPlugins, "plugins" | "names"> = { plugins: [], names: builtInNames() },
-): Promise<LoadedAgents> {
-  const parts = { env, plugins: own.plugins };
+function agentsIn(file: string, env: NodeJS.ProcessEnv, own: Own = withoutPlugins()): Promise<LoadedAgents> {
+  const parts = { env, plugins: own.plugins, tools: own.tools };
   const extend = extending(createPluginLoader(), parts, own.names);
   return loadAgents({ file, catalogue: catalogueOf(parts), extend, env });
 }

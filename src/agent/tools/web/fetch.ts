@@ -1,0 +1,63 @@
+// The tool that reads a page of the web.
+
+import { z } from "zod";
+import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
+import { httpUrl } from "../../../lib/ssrf-safe-fetch/index.ts";
+import { firstChars } from "../../../lib/text.ts";
+import { DocumentError } from "../../../lib/web-documents/job.ts";
+import { type DoneResult, defineTool, done, failed, type Run, type Tool } from "../../core/tool.ts";
+import { framed } from "./others-words.ts";
+import { pageAt, type Reading, type WebPage } from "./page.ts";
+
+/** Longer results would be moved to a file. */
+const MAX_CHARS = 60_000;
+
+/** `limitMs`: maximum time of a call. */
+export function webFetch(reading: Reading, limitMs: number): Tool {
+  return defineTool({
+    name: "web_fetch",
+    description:
+      "Reads a page, a PDF or a text file on the web, and returns it as Markdown or text. Long ones come in parts: call it again with `offset` to read on.",
+    parameters: z.object({
+      url: z.string().min(1).max(4000).describe("Address that begins with https:// or http://."),
+      max_chars: z.int().min(100).max(MAX_CHARS).default(20_000).describe("Maximum characters of the text."),
+      offset: z.int().min(0).default(0).describe("Characters of the text to skip."),
+    }),
+    // It changes nothing, but strangers read its address.
+    annotations: { readOnly: true, category: "network" },
+    describeCall: ({ url }) => `read ${url}`,
+    async execute({ url, max_chars, offset }, _call, run) {
+      const page = await read(url, run, reading, limitMs);
+      return "status" in page ? page : done(shown(page, offset, max_chars));
+    },
+  });
+}
+
+async function read(
+  address: string,
+  run: Run,
+  reading: Reading,
+  limitMs: number,
+): Promise<WebPage | DoneResult> {
+  const deadline = AbortSignal.timeout(limitMs);
+  const signal = AbortSignal.any([run.signal, deadline]);
+  try {
+    return await pageAt(httpUrl(address), { turn: run.owner.tenant, signal }, reading);
+  } catch (error) {
+    if (run.signal.aborted) throw error;
+    if (deadline.aborted) return failed(`The page could not be read within ${limitMs / 1000} s.`);
+    if (error instanceof FetchError) return failed(`The page could not be read: ${error.message}.`);
+    if (error instanceof DocumentError) return failed(`The document ${error.message}.`);
+    throw error;
+  }
+}
+
+function shown({ url, title, text, isCut }: WebPage, offset: number, maxChars: number): string {
+  if (offset > 0 && offset >= text.length) return `The text has only ${text.length} characters.`;
+  const part = firstChars(text.slice(offset), maxChars);
+  const end = offset + part.length;
+  const page = framed("web_page", { url, title }, part.trim() === "" ? "(no text)" : part);
+  if (end < text.length)
+    return `${page}\nThese are the characters ${offset} to ${end} of ${text.length}. Read on with \`offset\`: ${end}.`;
+  return isCut ? `${page}\nThe rest of the document is too long to read.` : page;
+}

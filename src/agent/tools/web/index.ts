@@ -1,0 +1,37 @@
+// Tools that read the web.
+
+import { hostList } from "../../../lib/hosts.ts";
+import { createPublicFetch } from "../../../lib/ssrf-safe-fetch/index.ts";
+import { createDocumentPool } from "../../../lib/web-documents/pool.ts";
+import type { Tool } from "../../core/tool.ts";
+import { webFetch } from "./fetch.ts";
+import { hostsOf, publicGet } from "./get.ts";
+import { createRobots } from "./robots.ts";
+
+export interface WebOptions {
+  /** Patterns of the hosts to read. Undefined: all. */
+  readonly allow?: readonly string[] | undefined;
+  /** Patterns of hosts that are never read. */
+  readonly deny: readonly string[];
+  /** Hosts that may have private addresses, separated by commas. */
+  readonly private: string;
+  readonly robots: "respect" | "ignore";
+}
+
+export interface WebTools {
+  readonly tools: readonly Tool[];
+  /** Ends the threads that read documents. */
+  close(): Promise<void>;
+}
+
+/** In milliseconds: of a call, and of the work on one document. */
+const LIMITS = { call: 30_000, document: 10_000 };
+
+/** `userAgent`: names this program to the servers that it asks. */
+export function createWebTools(options: WebOptions, userAgent: string, limits = LIMITS): WebTools {
+  const pool = createDocumentPool(limits.document);
+  const get = publicGet(createPublicFetch({ allow: hostList(options.private) }), userAgent);
+  const hosts = hostsOf(options);
+  const robots = options.robots === "respect" ? createRobots(get, hosts, pool) : undefined;
+  return { tools: [webFetch({ get, hosts, pool, robots }, limits.call)], close: () => pool.close() };
+}

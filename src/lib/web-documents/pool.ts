@@ -1,0 +1,98 @@
+// Reads strangers' documents in threads of their own, so that a hostile one blocks no other work. Threads start when they
+// are needed.
+
+import {
+  DocumentError,
+  type DocumentText,
+  type Job,
+  type ReadJob,
+  type Reply,
+  type RobotsJob,
+} from "./job.ts";
+import { type DocumentThread, startThread } from "./thread.ts";
+
+const MAX_THREADS = 2;
+/** Maximum documents that wait for a thread. */
+const MAX_WAITING = 256;
+
+export interface DocumentPool {
+  /**
+   * `turn`: who waits; those without a thread get one first. Takes the job's bytes away. Throws a `DocumentError`, or the
+   * reason of `signal`.
+   */
+  read(job: ReadJob, turn: string, signal: AbortSignal): Promise<DocumentText>;
+  isAllowed(job: RobotsJob, turn: string, signal: AbortSignal): Promise<boolean>;
+  /** Ends all threads. */
+  close(): Promise<void>;
+}
+
+interface Task {
+  readonly job: Job;
+  readonly turn: string;
+  settle(reply: Reply): void;
+}
+
+/** `limitMs`: maximum time for one document. */
+export function createDocumentPool(limitMs: number): DocumentPool {
+  const waiting: Task[] = [];
+  /** With their current tasks. */
+  const threads = new Map<DocumentThread, Task | undefined>();
+
+  function free(): DocumentThread | undefined {
+    const idle = [...threads.keys()].find((thread) => thread.isFree());
+    if (idle || threads.size >= MAX_THREADS) return idle;
+    const thread = startThread(limitMs, (ended) => threads.delete(ended));
+    threads.set(thread, undefined);
+    return thread;
+  }
+
+  function nextTask(): Task | undefined {
+    const busy = new Set([...threads.values()].map((task) => task?.turn));
+    const index = waiting.findIndex(({ turn }) => !busy.has(turn));
+    return waiting.splice(Math.max(0, index), 1)[0];
+  }
+
+  /** Gives the waiting tasks to threads that have none. */
+  async function proceed(): Promise<void> {
+    while (waiting.length > 0) {
+      const thread = free();
+      const task = thread && nextTask();
+      if (!thread || !task) return;
+      threads.set(thread, task);
+      const reply = await thread.ask(task.job);
+      if (threads.has(thread)) threads.set(thread, undefined);
+      task.settle(reply);
+    }
+  }
+
+  async function ask(job: Job, turn: string, signal: AbortSignal): Promise<DocumentText | boolean> {
+    signal.throwIfAborted();
+    if (waiting.length >= MAX_WAITING) throw new DocumentError("has to wait: too many are being read");
+    const { promise, resolve, reject } = Promise.withResolvers<DocumentText | boolean>();
+    const settle = (reply: Reply) =>
+      "answer" in reply ? resolve(reply.answer) : reject(new DocumentError(reply.fault));
+    const task = { job, turn, settle };
+    const leave = () => {
+      reject(signal.reason);
+      const place = waiting.lastIndexOf(task);
+      if (place >= 0) waiting.splice(place, 1);
+      for (const [thread, current] of threads) if (current === task) void thread.end("");
+    };
+    signal.addEventListener("abort", leave, { once: true });
+    waiting.push(task);
+    void proceed();
+    return promise.finally(() => signal.removeEventListener("abort", leave));
+  }
+
+  return {
+    // The kind of job decides the kind of answer.
+    read: async (job, turn, signal) => (await ask(job, turn, signal)) as DocumentText,
+    isAllowed: async (job, turn, signal) => (await ask(job, turn, signal)) as boolean,
+    async close() {
+      for (const task of waiting.splice(0)) task.settle({ fault: STOPS });
+      await Promise.all([...threads.keys()].map((thread) => thread.end(STOPS)));
+    },
+  };
+}
+
+const STOPS = "cannot be read: the server stops";
