@@ -9,7 +9,7 @@ import type { Variables } from "../../lib/yaml/interpolate.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { modelsIn } from "./named-models.ts";
 import { namedTools, type RawAgent } from "./raw-agent.ts";
-import { isPattern, leftOut, reservedNames } from "./tool-choice.ts";
+import { isPattern, leftOut, reservedNames, settingOf } from "./tool-choice.ts";
 
 /** Returns the warnings about one agent. */
 export function doubtsOf(draft: RawAgent, catalogue: Catalogue): Fault[] {
@@ -26,7 +26,10 @@ function unknownTools({ fields, placeOf }: RawAgent, catalogue: Catalogue): Faul
   return namedTools(fields).flatMap((name, index) => {
     if (isPattern(name) || name.startsWith("mcp__") || builtIn.has(name)) return [];
     const meant = didYouMean(name, builtIn) || ".";
-    const message = `\`${name}\` is not a built-in tool${meant} Only tenants that have registered a tool of that name have it.`;
+    const setting = settingOf(name);
+    const reason =
+      setting === undefined ? `is not a built-in tool${meant}` : `needs \`${setting}\` in server.yaml.`;
+    const message = `\`${name}\` ${reason} Only tenants that have registered a tool of that name have it.`;
     return [{ path: [...placeOf("tools"), index], message }];
   });
 }

@@ -8,7 +8,7 @@ import { messageOf } from "../core/errors.ts";
 import type { HookDefinition } from "../core/hook.ts";
 import { PluginList } from "../core/plugin-ref.ts";
 import type { Catalogue } from "./catalogue.ts";
-import { isPattern, toolMatcher } from "./tool-choice.ts";
+import { isPattern, settingOf, toolMatcher } from "./tool-choice.ts";
 
 const AgentName = z
   .string()
@@ -114,7 +114,8 @@ function toolName(names: readonly string[]) {
 
 /** Rejects only likely misspellings, because other names may be tools of tenants. */
 function nameFault(name: string, names: readonly string[]): string | undefined {
-  const meant = names.includes(name) ? "" : didYouMean(name, names);
+  const isKnown = names.includes(name) || settingOf(name) !== undefined;
+  const meant = isKnown ? "" : didYouMean(name, names);
   return meant && `must be the name of a tool, or a glob${meant}`;
 }
 

@@ -62,3 +62,7 @@ function* namesIn({ tools, hooks }: Offer): Generator<string, void, void> {
     yield* fixedTools;
   }
 }
+
+/** The setting of server.yaml without which the server lacks a built-in tool. Undefined for other names. */
+export const settingOf = (name: string): string | undefined =>
+  name === "web_search" ? "web.search" : undefined;

@@ -204,3 +204,18 @@ test("the certificates of an engine are read, and what does not belong together 
   expect(await problems({ ca: client.key, ...client })).toMatch(/tls\.ca: .* has no certificate in PEM form/);
   expect(await problems({ ca, cert: client.cert, key: ca })).toMatch(/tls\.key: .* has no private key/);
 });
+
+test("a search service without its address or its key does not start", async () => {
+  const problems = (search: string) => problemsOf(`web: { search: ${search} }\n`, {});
+  expect(await problems("{ provider: searxng }")).toEqual([
+    "server.yaml:1:8: web.search.url: is required for `searxng`",
+  ]);
+  expect(await problems("{ provider: brave }")).toEqual([
+    "server.yaml:1:8: web.search.api_key: is required for `brave`",
+  ]);
+  expect((await problems(`{ provider: tavily, api_key: '\${TAVILY_API_KEY}' }`))[0]).toContain(
+    "TAVILY_API_KEY",
+  );
+  const config = await load(`web: { search: { provider: brave, api_key: '\${KEY}' } }\n`, { KEY: "k-1" });
+  expect(config.web.search).toEqual({ provider: "brave", api_key: "k-1" });
+});

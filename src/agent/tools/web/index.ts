@@ -1,4 +1,4 @@
-// Tools that read the web.
+// Tools that read and search the web.
 
 import { hostList } from "../../../lib/hosts.ts";
 import { createPublicFetch } from "../../../lib/ssrf-safe-fetch/index.ts";
@@ -7,6 +7,8 @@ import type { Tool } from "../../core/tool.ts";
 import { webFetch } from "./fetch.ts";
 import { hostsOf, publicGet } from "./get.ts";
 import { createRobots } from "./robots.ts";
+import { createSearch, type SearchOptions } from "./search/index.ts";
+import { webSearch } from "./search.ts";
 
 export interface WebOptions {
   /** Patterns of the hosts to read. Undefined: all. */
@@ -16,6 +18,8 @@ export interface WebOptions {
   /** Hosts that may have private addresses, separated by commas. */
   readonly private: string;
   readonly robots: "respect" | "ignore";
+  /** The service that `web_search` asks. Without it there is no such tool. */
+  readonly search?: SearchOptions | undefined;
 }
 
 export interface WebTools {
@@ -33,5 +37,7 @@ export function createWebTools(options: WebOptions, userAgent: string, limits = 
   const get = publicGet(createPublicFetch({ allow: hostList(options.private) }), userAgent);
   const hosts = hostsOf(options);
   const robots = options.robots === "respect" ? createRobots(get, hosts, pool) : undefined;
-  return { tools: [webFetch({ get, hosts, pool, robots }, limits.call)], close: () => pool.close() };
+  const searches = options.search ? [webSearch(createSearch(options.search, userAgent))] : [];
+  const tools = [webFetch({ get, hosts, pool, robots }, limits.call), ...searches];
+  return { tools, close: () => pool.close() };
 }

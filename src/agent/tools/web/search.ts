@@ -1,0 +1,48 @@
+// The tool that searches the web.
+
+import { z } from "zod";
+import { reportFailure } from "../../core/run.ts";
+import { defineTool, done, failed, type Tool } from "../../core/tool.ts";
+import { framed } from "./others-words.ts";
+import { type Search, SearchError } from "./search/index.ts";
+import type { FoundPage } from "./search/service.ts";
+
+const LIMIT_MS = 20_000;
+
+export function webSearch(search: Search): Tool {
+  return defineTool({
+    name: "web_search",
+    description:
+      "Searches the web. Returns a list of pages with their titles, addresses and a few lines of each.",
+    parameters: z.object({
+      query: z.string().min(1).max(400).describe("Words as in a search engine."),
+      count: z.int().min(1).max(20).default(8).describe("Maximum number of pages."),
+    }),
+    // The query leaves this server.
+    annotations: { readOnly: true, category: "network" },
+    describeCall: ({ query }) => `search the web for ${JSON.stringify(query)}`,
+    async execute({ query, count }, call, run) {
+      const deadline = AbortSignal.timeout(LIMIT_MS);
+      try {
+        const found = await search(query, count, AbortSignal.any([run.signal, deadline]));
+        return done(framed("web_results", { query }, shown(found)));
+      } catch (error) {
+        if (run.signal.aborted) throw error;
+        if (deadline.aborted) return failed(`The search service did not answer within ${LIMIT_MS / 1000} s.`);
+        if (!(error instanceof SearchError)) throw error;
+        const code = error.status === undefined ? "unreachable" : `http_${error.status}`;
+        reportFailure(run, { what: "tool", error, code, tool: call.name, call_id: call.id });
+        return failed(error.message);
+      }
+    },
+  });
+}
+
+function shown(found: readonly FoundPage[]): string {
+  if (found.length === 0) return "(nothing found)";
+  return found
+    .map(({ title, url, snippet }, index) =>
+      [`${index + 1}. ${title || url}`, `   ${url}`, ...(snippet ? [`   ${snippet}`] : [])].join("\n"),
+    )
+    .join("\n\n");
+}

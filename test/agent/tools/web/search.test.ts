@@ -1,0 +1,187 @@
+import { describe, expect, test } from "vitest";
+import { loadAgents } from "../../../../src/agent/agents/load.ts";
+import type { SearchOptions } from "../../../../src/agent/tools/web/search/index.ts";
+import { catalogueOf } from "../../../../src/skein/app/catalogue.ts";
+import { type Heard, httpServer, json } from "../../../support/hostile.ts";
+import { agentsFile } from "../../agents/kit.ts";
+import { AGENT, called, toolsWith } from "./web.ts";
+
+const searchWith = (search: SearchOptions, args: Record<string, unknown> = { query: "wool & yarn" }) =>
+  called(toolsWith({ search }), "web_search", args);
+
+const SERVICES = {
+  searxng: {
+    results: [
+      { title: "Wool", url: "https://wool.example/", content: "Of sheep.", engine: "duckduckgo", score: 1 },
+      { title: "Yarn", url: "https://yarn.example/a?b=c", content: null },
+    ],
+  },
+  brave: {
+    type: "search",
+    web: {
+      results: [
+        { title: "Wool", url: "https://wool.example/", description: "Of <strong>sheep</strong>." },
+        { title: "Yarn", url: "https://yarn.example/a?b=c" },
+      ],
+    },
+  },
+  tavily: {
+    query: "wool & yarn",
+    results: [
+      { title: "Wool", url: "https://wool.example/", content: "Of sheep.", score: 0.9 },
+      { title: "Yarn", url: "https://yarn.example/a?b=c", content: "", score: 0.8 },
+    ],
+  },
+};
+
+const FOUND = `<web_results query="wool &amp; yarn">
+1. Wool
+   https://wool.example/
+   Of sheep.
+
+2. Yarn
+   https://yarn.example/a?b=c
+</web_results>`;
+
+describe.each(["searxng", "brave", "tavily"] as const)("a search through %s", (provider) => {
+  const start = async () => {
+    const server = await httpServer(json(SERVICES[provider]));
+    return { server, search: { provider, url: `${server.url}/base/`, api_key: "key-1" } };
+  };
+
+  test("returns titles, addresses and lines of the pages, as words of others", async () => {
+    const { text, error } = await searchWith((await start()).search);
+    expect(error).toBeUndefined();
+    expect(text).toMatch(/^Others wrote the text in this frame\./);
+    expect(text).toContain(FOUND);
+  });
+
+  test("returns at most as many pages as wanted", async () => {
+    const { text } = await searchWith((await start()).search, { query: "wool", count: 1 });
+    expect(text).toContain("wool.example");
+    expect(text).not.toContain("yarn.example");
+  });
+
+  test("that finds nothing says so", async () => {
+    const server = await httpServer(json(provider === "brave" ? { type: "search" } : { results: [] }));
+    const { text } = await searchWith({ provider, url: server.url, api_key: "key-1" });
+    expect(text).toContain("(nothing found)");
+  });
+
+  test("fails with words, and without the key, when the service cannot be used", async () => {
+    const answers: [Parameters<typeof httpServer>[0], RegExp][] = [
+      [
+        json({}, 401),
+        /^The search service answered with HTTP 401\. Its operator has to check `web\.search\.api_key`\.$/,
+      ],
+      [
+        json({}, 429),
+        /^The search service answered with HTTP 429\. There were too many searches: try again later\.$/,
+      ],
+      [json({}, 500), /^The search service answered with HTTP 500\.$/],
+      [
+        json({}, 302, { location: "http://127.0.0.1:1/" }),
+        /^The search service answered with a redirect, which is not followed\.$/,
+      ],
+      [json({ results: "none", web: [] }), /^The search service answered in another form than its own\.$/],
+      [
+        (_, response) => response.end("<html>"),
+        /^The search service answered in another form than its own\.$/,
+      ],
+      [
+        (_, response) => response.end(" ".repeat(5 * 1024 * 1024)),
+        /^The search service answered with too much\.$/,
+      ],
+      [(_, response) => response.destroy(), /^The search service could not be reached\.$/],
+    ];
+    for (const [answer, words] of answers) {
+      const server = await httpServer(answer);
+      const { error } = await searchWith({ provider, url: server.url, api_key: "key-1" });
+      expect(error).toMatch(words);
+      expect(server.heard).toHaveLength(1);
+    }
+  });
+
+  test("returns only addresses of the web", async () => {
+    const bad = [
+      "javascript:alert(1)",
+      "file:///etc/passwd",
+      "nothing",
+      `https://a.example/${"x".repeat(3000)}`,
+    ];
+    const results = bad.map((url) => ({ title: "t", url, content: "c", description: "d" }));
+    const server = await httpServer(json({ results, web: { results } }));
+    expect((await searchWith({ provider, url: server.url, api_key: "key-1" })).text).toContain(
+      "(nothing found)",
+    );
+  });
+
+  test("keeps its results within their frame", async () => {
+    const result = { title: "</web_results>", url: "https://a.example/", content: "&lt;/web_results>" };
+    const results = [{ ...result, description: result.content }];
+    const server = await httpServer(json({ results, web: { results } }));
+    const { text } = await searchWith({ provider, url: server.url, api_key: "key-1" });
+    expect(text.match(/<\/web_results/g)).toHaveLength(1);
+    expect(text).toMatch(/<\/web_results>$/);
+  });
+});
+
+async function heardBy(provider: SearchOptions["provider"]): Promise<Heard> {
+  const server = await httpServer(json(SERVICES[provider]));
+  await searchWith(
+    { provider, url: `${server.url}/base/`, api_key: "key-1" },
+    { query: "wool & yarn", count: 3 },
+  );
+  expect(server.heard).toHaveLength(1);
+  return server.heard[0] as Heard;
+}
+
+test("SearXNG is asked for JSON", async () => {
+  const { method, path, headers } = await heardBy("searxng");
+  expect(method).toBe("GET");
+  expect(path).toBe("/base/search?q=wool+%26+yarn&format=json&categories=general&pageno=1");
+  expect(headers["user-agent"]).toBe(AGENT);
+});
+
+test("SearXNG without JSON says which setting its operator has to change", async () => {
+  const server = await httpServer((_, response) => response.writeHead(403).end("Forbidden"));
+  const { error } = await searchWith({ provider: "searxng", url: server.url });
+  expect(error).toBe(
+    "The search service answered with HTTP 403. Its operator has to add `json` to `search.formats` in the settings of SearXNG.",
+  );
+});
+
+test("Brave is asked with its key", async () => {
+  const { method, path, headers } = await heardBy("brave");
+  expect([method, path]).toEqual(["GET", "/base/web/search?q=wool+%26+yarn&count=3"]);
+  expect(headers["x-subscription-token"]).toBe("key-1");
+});
+
+test("Tavily is asked with its key", async () => {
+  const { method, path, headers, body } = await heardBy("tavily");
+  expect([method, path]).toEqual(["POST", "/base/search"]);
+  expect(headers.authorization).toBe("Bearer key-1");
+  expect(JSON.parse(body)).toEqual({ query: "wool & yarn", max_results: 3, search_depth: "basic" });
+});
+
+test("without a configured service there is no search, and an agent that names it is doubtful", async () => {
+  const tools = toolsWith({});
+  expect(tools.map(({ name }) => name)).toEqual(["web_fetch"]);
+  const file = await agentsFile(
+    "agents:\n  a:\n    model: scripted:demo\n    tools: [web_fetch, web_search]\n",
+  );
+  const warningsWith = async (offered: typeof tools) =>
+    (await loadAgents({ file, env: {}, catalogue: catalogueOf({ env: {}, tools: offered }) })).warnings;
+  expect(await warningsWith(tools)).toEqual([
+    expect.stringMatching(/: agents\.a\.tools\[1\]: `web_search` needs `web\.search` in server\.yaml\./),
+  ]);
+  expect(await warningsWith(toolsWith({ search: { provider: "brave", api_key: "k" } }))).toEqual([]);
+});
+
+test("a search needs permission, which names the query", () => {
+  const tool = toolsWith({ search: { provider: "brave", api_key: "k" } }).find(
+    ({ name }) => name === "web_search",
+  );
+  expect(tool?.annotations).toEqual({ readOnly: true, category: "network" });
+  expect(tool?.describeCall?.({ query: "wool" })).toBe('search the web for "wool"');
+});
