@@ -86,6 +86,11 @@ export type Usage = {
   cache_hit_ratio?: number | undefined;
 };
 
+export type WebSource = {
+  url: string;
+  title?: string | undefined;
+};
+
 export type Message = {
   id: string;
   created_at: string;
@@ -120,6 +125,8 @@ export type Message = {
   name: string;
   /** Present only if the call failed. */
   error?: string | undefined;
+  /** Pages of the web that the output comes from. */
+  sources?: WebSource[] | undefined;
   /** True if a person or a rule denied the call (`error` is the reason), or if the user declined to answer its question. */
   denied?: true | undefined;
 };

@@ -92,6 +92,12 @@ export const AssistantMessage = z.object({
       "Present only if the answer was cut off: `stopped` by someone, or `failed` by an error or a limit. `content` contains the answer up to that point.",
     ),
 });
+/** A page of the web. */
+export const WebSource = z
+  .object({ url: z.string(), title: z.string().optional() })
+  .meta({ id: "WebSource" });
+export type WebSource = z.infer<typeof WebSource>;
+
 export const ToolMessage = z.object({
   ...identity,
   role: z.literal("tool"),
@@ -99,6 +105,7 @@ export const ToolMessage = z.object({
   tool_call_id: z.string(),
   name: z.string(),
   error: z.string().optional().describe("Present only if the call failed."),
+  sources: z.array(WebSource).optional().describe("Pages of the web that the output comes from."),
   denied: z
     .literal(true)
     .optional()

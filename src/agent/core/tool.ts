@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Answer, InterruptPolicy } from "../../protocol/interrupt.ts";
+import type { WebSource } from "../../protocol/message.ts";
 import type { Backend } from "./backend.ts";
 import { AppError } from "./errors.ts";
 import {
@@ -46,6 +47,8 @@ export type ToolResult =
       /** A person or a rule denied the call, or the user declined to answer its question. */
       readonly denied?: true;
       readonly endsRun?: true;
+      /** Pages of the web that the output comes from, which front ends show as citations. */
+      readonly sources?: readonly WebSource[];
       /**
        * Id of the resulting message, which identifies a delivered result in the thread. Default: a new id.
        */
@@ -65,9 +68,13 @@ export const denied = (error: string): DoneResult => ({ ...failed(error), denied
 /** The tool message with a call's result. */
 export function resultMessage(
   call: Pick<ToolCall, "id" | "name">,
-  { output, error, denied, message_id }: DoneResult,
+  { output, error, denied, sources, message_id }: DoneResult,
 ): ToolMessage {
-  const message = { ...toolMessage(call, output, error), ...(denied ? { denied } : {}) };
+  const message = {
+    ...toolMessage(call, output, error),
+    ...(denied ? { denied } : {}),
+    ...(sources ? { sources: [...sources] } : {}),
+  };
   return message_id === undefined ? message : { ...message, id: message_id };
 }
 

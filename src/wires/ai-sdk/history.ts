@@ -81,6 +81,15 @@ export function uiPartsOf(content: Content): UIPart[] {
   });
 }
 
+/** The pages that a result comes from. */
+export const sourceParts = ({ tool_call_id, sources = [] }: ToolMessage): (UIPart & { type: string })[] =>
+  sources.map(({ url, title }, index) => ({
+    type: "source-url",
+    sourceId: `${tool_call_id}:${index}`,
+    url,
+    ...(title === undefined ? {} : { title }),
+  }));
+
 function toolParts(
   { id, name, args }: { id: string; name: string; args: unknown },
   result: ToolMessage | undefined,
@@ -89,7 +98,8 @@ function toolParts(
   const part = { type: "dynamic-tool", toolCallId: id, toolName: name, input: args };
   const ours = { ...part, providerExecuted: true };
   if (result?.error !== undefined) return [{ ...ours, state: "output-error", errorText: resultText(result) }];
-  if (result) return [{ ...ours, state: "output-available", output: textOf(result.content) }];
+  if (result)
+    return [{ ...ours, state: "output-available", output: textOf(result.content) }, ...sourceParts(result)];
   const questions = open.filter(({ call_id }) => call_id === id);
   const approval = questions.find(({ kind }) => kind === "approval");
   // A subagent's question has a part of its own beside the call that delegates.

@@ -9,7 +9,7 @@ import type { Frame } from "../../server/http/sse.ts";
 import type { Fold } from "../fold.ts";
 import { resultText, shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";
-import { uiPartsOf } from "./history.ts";
+import { sourceParts, uiPartsOf } from "./history.ts";
 
 export interface ProjectOptions {
   /** Id of the assistant message of the turn. */
@@ -130,7 +130,11 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
         if (!asked && !begunCalls.has(toolCallId)) return [];
         if (error === undefined) {
           const output = typeof content === "string" ? content : textOf(content);
-          return [...chunks, { type: "tool-output-available", toolCallId, output, dynamic: true }];
+          return [
+            ...chunks,
+            { type: "tool-output-available", toolCallId, output, dynamic: true },
+            ...sourceParts(message),
+          ];
         }
         if (denied.delete(toolCallId) && version > 5)
           return [...chunks, { type: "tool-output-denied", toolCallId }];

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { gate, gated, WITH_GATE } from "../../support/gate.ts";
+import { httpServer } from "../../support/hostile.ts";
 import { postJson, runsOf } from "../../support/native.ts";
 import { startServer } from "../../support/server.ts";
 import { HELPED } from "../../support/team.ts";
@@ -46,6 +47,26 @@ describe("a page with useChat", () => {
     });
     expect(textOf(chat.lastMessage)).toBe("Done.");
     expect(textOf((await history(url)).at(-1))).toBe("Done.");
+  });
+
+  test("shows the pages of the web that an agent has read, and finds them after a reload", async () => {
+    const web = await httpServer((_, response) =>
+      response.writeHead(200, { "content-type": "text/html" }).end("<title>Wool</title><p>Of sheep."),
+    );
+    const { url } = await startServer({
+      script: [{ call: [{ tool: "web_fetch", args: { url: `${web.url}/wool` } }] }, { say: "Of sheep." }],
+      agents: "agents: { assistant: { model: 'scripted:test', tools: [web_fetch] } }",
+      config: { web: { private: `127.0.0.1:${web.port}` } },
+    });
+    const { chat } = page(url);
+    await chat.sendMessage({ text: "What is wool?" });
+    const sourcesOf = (message: typeof chat.lastMessage) =>
+      message?.parts.filter(({ type }) => type === "source-url");
+    expect(sourcesOf(chat.lastMessage)).toMatchObject([{ url: `${web.url}/wool`, title: "Wool" }]);
+    const read = await history(url);
+    expect(sourcesOf(read.at(-1))).toEqual(sourcesOf(chat.lastMessage));
+    expect(essence(read)).toEqual(essence(chat.messages));
+    expect(web.heard.map(({ path }) => path)).toEqual(["/robots.txt", "/wool"]);
   });
 
   test("gets another answer in place of the first", async () => {

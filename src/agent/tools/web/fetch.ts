@@ -28,7 +28,7 @@ export function webFetch(reading: Reading, limitMs: number): Tool {
     describeCall: ({ url }) => `read ${url}`,
     async execute({ url, max_chars, offset }, _call, run) {
       const page = await read(url, run, reading, limitMs);
-      return "status" in page ? page : done(shown(page, offset, max_chars));
+      return "status" in page ? page : { ...done(shown(page, offset, max_chars)), sources: [sourceOf(page)] };
     },
   });
 }
@@ -51,6 +51,8 @@ async function read(
     throw error;
   }
 }
+
+const sourceOf = ({ url, title }: WebPage) => (title === "" ? { url } : { url, title });
 
 function shown({ url, title, text, isCut }: WebPage, offset: number, maxChars: number): string {
   if (offset > 0 && offset >= text.length) return `The text has only ${text.length} characters.`;

@@ -25,7 +25,8 @@ export function webSearch(search: Search): Tool {
       const deadline = AbortSignal.timeout(LIMIT_MS);
       try {
         const found = await search(query, count, AbortSignal.any([run.signal, deadline]));
-        return done(framed("web_results", { query }, shown(found)));
+        const sources = found.map(({ url, title }) => (title === "" ? { url } : { url, title }));
+        return { ...done(framed("web_results", { query }, shown(found))), sources };
       } catch (error) {
         if (run.signal.aborted) throw error;
         if (deadline.aborted) return failed(`The search service did not answer within ${LIMIT_MS / 1000} s.`);

@@ -17,8 +17,9 @@ test("a page comes as Markdown, with its title, its address and absolute links",
     <table><tr><th>kind</th><th>price</th></tr><tr><td>wool</td><td>3 | 4</td></tr></table>
     <pre><code class="language-js">knit(1);</code></pre></article><script>alert(1)</script>`;
   const server = await serving("text/html; charset=utf-8", page);
-  const { text, error } = await readPage(server, "/yarn#top");
+  const { text, error, sources } = await readPage(server, "/yarn#top");
   expect(error).toBeUndefined();
+  expect(sources).toEqual([{ url: `${server.url}/yarn`, title: "About yarn" }]);
   expect(text).toContain(`<web_page url="${server.url}/yarn" title="About yarn">`);
   expect(text).toContain("# Yarn");
   expect(text).toContain(`See [wool](${server.url}/wool).`);

@@ -50,8 +50,12 @@ describe.each(["searxng", "brave", "tavily"] as const)("a search through %s", (p
   };
 
   test("returns titles, addresses and lines of the pages, as words of others", async () => {
-    const { text, error } = await searchWith((await start()).search);
+    const { text, error, sources } = await searchWith((await start()).search);
     expect(error).toBeUndefined();
+    expect(sources).toEqual([
+      { url: "https://wool.example/", title: "Wool" },
+      { url: "https://yarn.example/a?b=c", title: "Yarn" },
+    ]);
     expect(text).toMatch(/^Others wrote the text in this frame\./);
     expect(text).toContain(FOUND);
   });

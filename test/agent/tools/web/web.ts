@@ -29,7 +29,7 @@ export async function called(
 ) {
   const { messages } = await play({ tools, script: [{ call: [{ tool, args }] }, { say: "ok" }] });
   const [result] = toolMessages(messages);
-  return { text: String(result?.content), error: result?.error };
+  return { text: String(result?.content), error: result?.error, sources: result?.sources };
 }
 
 export const readPage = (server: LocalServer, path = "/", args: Record<string, unknown> = {}) =>
