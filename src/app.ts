@@ -27,6 +27,7 @@ import type { StartingKeys } from "./engine/runs/services.ts";
 import type { AllStores } from "./engine/stores/all-stores.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
 import { within } from "./lib/hosts.ts";
+import { omitUndefined } from "./lib/omit-undefined.ts";
 import { warmUpSchemaEngine } from "./lib/untrusted-schema/index.ts";
 import { watchFiles } from "./lib/watch-files.ts";
 import { createLedger, forgetEngine } from "./sandbox/ledger.ts";
@@ -81,6 +82,8 @@ export interface AppOptions {
   readonly agents?: ProgramAgents;
   /** The other workers, if this process is one of several. */
   readonly siblings?: Siblings;
+  /** Replaces the store's clock, as in tests: milliseconds since 1970. */
+  readonly now?: () => number;
 }
 
 export interface ProgramAgents {
@@ -232,12 +235,12 @@ async function openKeys({ config, logger }: AppOptions, closers: Closers) {
 
 /** Opens the stores, the services on top of them, and their metrics and traces. */
 async function openKept(
-  { config, env, logger, siblings }: AppOptions,
+  { config, env, logger, siblings, now }: AppOptions,
   { agents }: Described,
   closers: Closers,
   observed: () => Observed,
 ) {
-  const opened = await openStores(config, logger);
+  const opened = await openStores(config, omitUndefined({ logger, now }));
   closers.push(() => opened.close());
   const metrics = await openMetrics(config, { agents, stores: opened, siblings }, observed);
   const stores = metrics ? metrics.timed(opened) : opened;

@@ -28,6 +28,8 @@ export interface FaultOptions {
   /** Absent when the servers have none. */
   readonly shared: SharedStore | undefined;
   readonly leaseMs: number;
+  /** Longest time between two of them. Default: 2 s. */
+  readonly pauseMs?: number;
 }
 
 /** First one of each kind, then random ones. Resolves when `world.ending` has aborted and everything works again. */
@@ -36,7 +38,7 @@ export async function strike(random: Random, options: FaultOptions, world: World
   const first = random.shuffle(options.faults);
   const underWay = new Set<Promise<void>>();
   while (weighted.length > 0) {
-    await pause(random, LONGEST_PAUSE_MS, world.ending);
+    await pause(random, options.pauseMs ?? LONGEST_PAUSE_MS, world.ending);
     if (world.ending.aborted) break;
     const fault = first.pop() ?? random.pick(weighted);
     const striking = befall(fault, random, options, world).finally(() => underWay.delete(striking));

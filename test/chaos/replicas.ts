@@ -36,6 +36,10 @@ export interface ReplicasOptions {
   readonly journal: Journal;
   /** Whether what the servers need was there for all of the last moments: else they may fail. */
   readonly isCalm: () => boolean;
+  /** Default: `skein serve`. */
+  readonly program?: readonly string[];
+  /** More variables for each process. */
+  readonly own?: () => Readonly<Record<string, string>>;
 }
 
 export class Replicas {
@@ -71,9 +75,10 @@ export class Replicas {
     return this.#places.flatMap((replica) => replica?.url ?? []);
   }
 
-  /** As by `kill -9`; another one takes the place after a while. */
-  async kill(replica: Replica, thenMs: number): Promise<void> {
+  /** As by `kill -9`, at the latest after `dying`; another one takes the place after a while. */
+  async kill(replica: Replica, thenMs: number, dying?: () => Promise<unknown>): Promise<void> {
     replica.state = "ending";
+    await dying?.();
     this.#options.journal.strike(replica.name, "kill");
     replica.child.kill("SIGKILL");
     await replica.exited;
@@ -157,11 +162,11 @@ export class Replicas {
   }
 
   async #launch(): Promise<Replica | { readonly complaint: string }> {
-    const { journal } = this.#options;
+    const { journal, program, own } = this.#options;
     const name = `replica-${++this.#made}`;
     const log = openSync(this.#logFile(name), "a");
-    const child = spawn(process.execPath, ["--import", TETHER, MAIN, "serve"], {
-      env: this.#environment(name),
+    const child = spawn(process.execPath, ["--import", TETHER, ...(program ?? [MAIN, "serve"])], {
+      env: { ...this.#environment(name), ...own?.() },
       stdio: ["ignore", "pipe", log, "ipc"],
     });
     closeSync(log);

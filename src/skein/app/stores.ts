@@ -5,7 +5,7 @@ import type { AllStores } from "../../engine/stores/all-stores.ts";
 import type { Inspection } from "../../engine/stores/check/facts.ts";
 import { markFailures } from "../../engine/stores/mark-failures.ts";
 import { createMemoryStores } from "../../engine/stores/memory/index.ts";
-import { DEFAULTS } from "../../engine/stores/options.ts";
+import { DEFAULTS, type StoreOptions } from "../../engine/stores/options.ts";
 import {
   createPostgresStores,
   inspectPostgres,
@@ -15,8 +15,6 @@ import { createRedisStores, inspectRedis, openRedisKeys } from "../../engine/sto
 import { createSqliteStores } from "../../engine/stores/sqlite/index.ts";
 import { inspectSqlite } from "../../engine/stores/sqlite/inspection.ts";
 import { openSqliteKeyFile } from "../../engine/stores/sqlite/key-file.ts";
-import type { Logger } from "../../lib/logger.ts";
-import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { createApiKeys } from "../../server/auth/api-keys.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
 import { finishRestore } from "./restore.ts";
@@ -32,11 +30,13 @@ const THREAD_TTL_MS: Readonly<Record<ServerConfig["store"], number>> = {
 export const threadTtl = ({ store, retention }: ServerConfig): number =>
   retention.threads ?? THREAD_TTL_MS[store];
 
-/** Opens the stores. The caller closes them. `logger` is that of `StoreOptions`. */
-export const openStores = async (config: ServerConfig, logger?: Logger): Promise<AllStores> =>
-  markFailures(await storesOf(config, logger));
+/** Opens the stores. The caller closes them. `options` are those of `StoreOptions`. */
+export const openStores = async (config: ServerConfig, options: StoreParts = {}): Promise<AllStores> =>
+  markFailures(await storesOf(config, options));
 
-async function storesOf(config: ServerConfig, logger?: Logger): Promise<AllStores> {
+type StoreParts = Pick<StoreOptions, "logger" | "now">;
+
+async function storesOf(config: ServerConfig, options: StoreParts): Promise<AllStores> {
   const { store, data_dir, redis, postgres, limits, retention } = config;
   const all = {
     threadTtlMs: threadTtl(config),
@@ -45,7 +45,7 @@ async function storesOf(config: ServerConfig, logger?: Logger): Promise<AllStore
     tenantQueueLength: limits.waiting_threads,
     eventRetentionMs: retention.events,
     sweepMs: retention.sweep,
-    ...omitUndefined({ logger }),
+    ...options,
   };
   if (store === "sqlite") {
     await finishRestore(data_dir);
