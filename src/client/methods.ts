@@ -144,6 +144,9 @@ function scheduleMethods({ call }: Pick<Requests, "call">) {
       call("PUT /schedules/{schedule_id}", { ...of(scheduleId), body: schedule }, signal),
     delete: (scheduleId: string, signal?: Signal) =>
       call("DELETE /schedules/{schedule_id}", of(scheduleId), signal),
+    /** Returns the next times of a schedule without storing it. */
+    preview: (times: Body<"POST /schedules/preview">, signal?: Signal) =>
+      call("POST /schedules/preview", { body: times }, signal),
     /** Starts a run of the schedule now, besides the scheduled ones. */
     run: (scheduleId: string, signal?: Signal) =>
       call("POST /schedules/{schedule_id}/run", of(scheduleId), signal),

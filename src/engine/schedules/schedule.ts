@@ -7,7 +7,7 @@ import { Metadata } from "../../agent/core/records.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { Id } from "../../protocol/ids.ts";
 import type { RunCommand } from "../runs/start.ts";
-import { slotsAfter } from "./timing.ts";
+import { slotsAfter, type Timing } from "./timing.ts";
 
 /** Shorter than other ids: the threads of its runs are named after it. */
 export const ScheduleId = z
@@ -162,6 +162,10 @@ export interface PendingStart {
 export const recordOf = (body: string) => JSON.parse(body) as ScheduleRecord;
 
 const NEXT_RUNS = 5;
+
+/** The next times of a schedule, at most five. `now` is in ms since 1970. */
+export const nextTimes = (timing: Timing, now: number): string[] =>
+  slotsAfter(timing, now, NEXT_RUNS).map(iso);
 
 export function scheduleOf(id: string, record: ScheduleRecord): Schedule {
   const { spec, next, pause, slot, run, from_file, created, updated } = record;

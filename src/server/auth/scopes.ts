@@ -72,6 +72,7 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "GET /schedules/:schedule_id": "read",
   "DELETE /schedules/:schedule_id": "run",
   "POST /schedules/:schedule_id/run": "run",
+  "POST /schedules/preview": "read",
 
   "POST /threads/:thread_id/runs/:run_id/resume": "run",
   "GET /threads/:thread_id/interrupts": "read",

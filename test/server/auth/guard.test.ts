@@ -126,6 +126,8 @@ describe("scopes", () => {
     });
     const reading = (path: string) => `post /langgraph/${path}: read`;
     expect(others).toEqual([
+      // It computes times and stores nothing.
+      "post /schedules/preview: read",
       "post /tools: tools",
       "post /tools/{name}/try: tools",
       "patch /tools/{name}: tools",

@@ -84,6 +84,7 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
     { cron: "*/5 * * * *", input: "hello" },
     { at: "2100-01-01T00:00:00Z", input: "hello", paused: true },
   ],
+  "POST /schedules/preview": [{ cron: "0 9 * * MON-FRI" }, { at: "2100-01-01T00:00:00Z" }],
   "PATCH /agents/{name}/overrides": [{ hooks: {} }],
   "POST /threads/{thread_id}/fork": [{}],
   "POST /agents/{name}/permissions": [{ decision: "deny", matcher: { tool: "execute" } }],

@@ -236,6 +236,7 @@ export const BODIES: Readonly<Record<string, object>> = {
   "POST /threads/{thread_id}/shares": { expires_in: 3600 },
   "PUT /threads/{thread_id}/messages/{message_id}/feedback": { rating: "up" },
   "PUT /schedules/{schedule_id}": { cron: "0 9 * * *", input: "hello", thread: "{thread}" },
+  "POST /schedules/preview": { cron: "0 9 * * *" },
   "POST /tickets": { path: "{path}" },
   "POST /tools": {
     ...{ name: "mine", description: "Mine.", callback_url: "https://tools.example.com/" },

@@ -3,7 +3,8 @@
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { RunRecord } from "../../../agent/core/records.ts";
-import { Schedule, ScheduleId, ScheduleSpec } from "../../../engine/schedules/schedule.ts";
+import { nextTimes, Schedule, ScheduleId, ScheduleSpec } from "../../../engine/schedules/schedule.ts";
+import { checkTiming } from "../../../engine/schedules/timing.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { ownerOf, sentBy } from "../../auth/guard.ts";
 import { idempotencyKey } from "../run-stream.ts";
@@ -16,12 +17,18 @@ const IfMatch = z.looseObject({
   "if-match": z.string().max(256).optional().describe("`ETag` of the schedule that you have read."),
 });
 
+const ScheduleTimes = ScheduleSpec.pick({ cron: true, at: true, timezone: true, until: true }).meta({
+  id: "ScheduleTimes",
+});
+const NextRuns = Schedule.pick({ next_runs: true }).meta({ id: "NextRuns" });
+
 const tags = ["schedules"];
 
 export function scheduleRoutes(app: App, services: RouteServices): void {
   readRoutes(app, services);
   writeRoutes(app, services);
   runNowRoute(app, services);
+  previewRoute(app);
 }
 
 function readRoutes(app: App, { schedules }: RouteServices): void {
@@ -116,6 +123,25 @@ function runNowRoute(app: App, { schedules }: RouteServices): void {
       const key = idempotencyKey(request);
       const run = await schedules.run(ownerOf(request), request.params.schedule_id, key);
       return reply.code(202).send(run);
+    },
+  );
+}
+
+function previewRoute(app: App): void {
+  app.post(
+    "/schedules/preview",
+    {
+      schema: {
+        summary: "Show the next times of a schedule, without storing it",
+        description: "Returns an empty list if no time is left.",
+        tags,
+        body: ScheduleTimes,
+        response: { 200: NextRuns },
+      },
+    },
+    async ({ body }) => {
+      checkTiming(body);
+      return { next_runs: nextTimes(body, Date.now()) };
     },
   );
 }
