@@ -54,6 +54,18 @@ const OWNER = {
   tenant: { value: "NAME", about: (texts) => texts.options.tenant },
 } as const satisfies Options;
 
+const TIMES = {
+  cron: { value: "LINE", about: (texts) => texts.options.scheduleCron },
+  at: { value: "TIME", about: (texts) => texts.options.scheduleAt },
+  timezone: { value: "ZONE", about: (texts) => texts.options.scheduleZone },
+  until: { value: "TIME", about: (texts) => texts.options.scheduleUntil },
+} as const satisfies Options;
+const SECRET = {
+  secret: { value: "FILE", about: (texts) => texts.options.triggerSecret },
+} as const satisfies Options;
+
+const schedules = () => import("./schedules.ts");
+const triggers = () => import("./triggers.ts");
 const webhooks = () => import("./webhooks.ts");
 
 export const COMMANDS: readonly Command[] = [
@@ -198,6 +210,127 @@ export const COMMANDS: readonly Command[] = [
     },
     run: async (values, dir = "") =>
       (await import("./threads/command.ts")).importFrom(dir, values, environment(values)),
+  }),
+  command({
+    name: "schedules list",
+    about: (texts) => texts.commands.schedulesList,
+    options: SERVER,
+    run: async ({ url }) => show({ output: await (await schedules()).listSchedules(serverOf(url)) }),
+  }),
+  command({
+    name: "schedules put",
+    argument: "ID",
+    about: (texts) => texts.commands.schedulesPut,
+    options: {
+      input: { value: "TEXT", about: (texts) => texts.options.scheduleInput, required: true },
+      ...TIMES,
+      agent: { value: "NAME", about: (texts) => texts.options.scheduleAgent },
+      thread: { value: "ID", about: (texts) => texts.options.scheduleThread },
+      overlap: { value: "ACTION", about: (texts) => texts.options.scheduleOverlap },
+      missed: { value: "ACTION", about: (texts) => texts.options.scheduleCatchUp },
+      questions: { value: "ACTION", about: (texts) => texts.options.scheduleQuestions },
+      paused: { about: (texts) => texts.options.schedulePaused },
+      ...SERVER,
+    },
+    run: async ({ url, ...options }, id = "") =>
+      show(await (await schedules()).putSchedule(serverOf(url), id, options)),
+  }),
+  command({
+    name: "schedules preview",
+    about: (texts) => texts.commands.schedulesPreview,
+    options: { ...TIMES, ...SERVER },
+    run: async ({ url, ...times }) =>
+      show({ output: await (await schedules()).previewSchedule(serverOf(url), times) }),
+  }),
+  command({
+    name: "schedules run",
+    argument: "ID",
+    about: (texts) => texts.commands.schedulesRun,
+    options: SERVER,
+    run: async ({ url }, id = "") => show(await (await schedules()).runSchedule(serverOf(url), id)),
+  }),
+  command({
+    name: "schedules pause",
+    argument: "ID",
+    about: (texts) => texts.commands.schedulesPause,
+    options: SERVER,
+    run: async ({ url }, id = "") =>
+      show({ output: await (await schedules()).pauseSchedule(serverOf(url), id, true) }),
+  }),
+  command({
+    name: "schedules continue",
+    argument: "ID",
+    about: (texts) => texts.commands.schedulesContinue,
+    options: SERVER,
+    run: async ({ url }, id = "") =>
+      show({ output: await (await schedules()).pauseSchedule(serverOf(url), id, false) }),
+  }),
+  command({
+    name: "schedules delete",
+    argument: "ID",
+    about: (texts) => texts.commands.schedulesDelete,
+    options: SERVER,
+    run: async ({ url }, id = "") =>
+      show({ output: await (await schedules()).deleteSchedule(serverOf(url), id) }),
+  }),
+  command({
+    name: "triggers list",
+    about: (texts) => texts.commands.triggersList,
+    options: SERVER,
+    run: async ({ url }) => show({ output: await (await triggers()).listTriggers(serverOf(url)) }),
+  }),
+  command({
+    name: "triggers put",
+    argument: "ID",
+    about: (texts) => texts.commands.triggersPut,
+    options: {
+      agent: { value: "NAME", about: (texts) => texts.options.triggerAgent, required: true },
+      scheme: { value: "SCHEME", about: (texts) => texts.options.triggerScheme, required: true },
+      input: { value: "TEMPLATE", about: (texts) => texts.options.triggerInput, required: true },
+      thread: { value: "TEMPLATE", about: (texts) => texts.options.triggerThread },
+      header: { value: "NAME", about: (texts) => texts.options.triggerHeader },
+      prefix: { value: "TEXT", about: (texts) => texts.options.triggerPrefix },
+      paused: { about: (texts) => texts.options.triggerPaused },
+      ...SECRET,
+      ...SERVER,
+    },
+    run: async ({ url, ...options }, id = "") =>
+      show(await (await triggers()).putTrigger(serverOf(url), id, options)),
+  }),
+  command({
+    name: "triggers rotate",
+    argument: "ID",
+    about: (texts) => texts.commands.triggersRotate,
+    options: { ...SECRET, ...SERVER },
+    run: async ({ url, ...options }, id = "") =>
+      show(await (await triggers()).rotateTrigger(serverOf(url), id, options)),
+  }),
+  command({
+    name: "triggers test",
+    argument: "ID",
+    about: (texts) => texts.commands.triggersTest,
+    options: {
+      body: { value: "FILE", about: (texts) => texts.options.triggerBody, required: true },
+      ...SERVER,
+    },
+    run: async ({ url, body = "" }, id = "") =>
+      show({ output: await (await triggers()).testTrigger(serverOf(url), id, body) }),
+  }),
+  command({
+    name: "triggers deliveries",
+    argument: "ID",
+    about: (texts) => texts.commands.triggersDeliveries,
+    options: SERVER,
+    run: async ({ url }, id = "") =>
+      show({ output: await (await triggers()).listTriggerDeliveries(serverOf(url), id) }),
+  }),
+  command({
+    name: "triggers delete",
+    argument: "ID",
+    about: (texts) => texts.commands.triggersDelete,
+    options: SERVER,
+    run: async ({ url }, id = "") =>
+      show({ output: await (await triggers()).deleteTrigger(serverOf(url), id) }),
   }),
   command({
     name: "webhooks list",
