@@ -21,6 +21,7 @@ import { Undo } from "./views/undo.tsx";
 
 const Admin = lazy(async () => (await import("./views/admin.tsx")).Admin);
 const Agents = lazy(async () => (await import("./views/agents.tsx")).Agents);
+const Automation = lazy(async () => (await import("./views/automation.tsx")).Automation);
 const Compare = lazy(async () => (await import("./views/compare.tsx")).Compare);
 const readConversation = async () => (await import("./views/conversation.tsx")).Conversation;
 const Conversation = lazy(readConversation);
@@ -162,6 +163,8 @@ function View({ route }: { route: Route }) {
       return <Agents agent={route.agent} />;
     case "admin":
       return <Admin tab={route.tab} />;
+    case "schedules":
+      return <Automation tab={route.tab} />;
     case "compare":
       return <Compare key={hashOf(route)} runs={route.runs} />;
     case "tools":

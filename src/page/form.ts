@@ -10,17 +10,21 @@ export interface Field {
   readonly title?: string;
   readonly description?: string;
   /**
-   * `long`: a text of several lines. `list`: one text per line. `pairs`: one `Name: value` per line. `json`: any other
-   * type.
+   * `long`: a text of several lines. `list`: one text per line. `pairs`: one `Name: value` per line. `time`: a time in the
+   * zone of the browser. `json`: any other type.
    */
-  readonly kind: "choice" | "number" | "text" | "long" | "list" | "pairs" | "json";
+  readonly kind: "choice" | "number" | "text" | "long" | "list" | "pairs" | "time" | "json";
   /** For a choice: the values by their visible texts. */
   readonly choices?: ReadonlyMap<string, unknown>;
+  /** Values that a text field offers, and what each means. */
+  readonly suggestions?: ReadonlyMap<string, string>;
   readonly required: boolean;
   /** The default that applies when the field is empty. */
   readonly standard?: unknown;
   /** The accepted range, such as `1 to 16` or `at most 60000`. */
   readonly range?: string;
+  /** The field is folded away below the others. */
+  readonly isMore?: boolean;
 }
 
 /** Maximum number of fields; no hook has more. */
@@ -97,6 +101,7 @@ export function textOf({ choices, kind }: Field, value: unknown): string {
   if (choices) return [...choices].find(([, each]) => each === value)?.[0] ?? "";
   if (kind === "list" && Array.isArray(value)) return value.join("\n");
   if (kind === "json") return JSON.stringify(value, null, 2);
+  if (kind === "time") return localTime(String(value));
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
@@ -106,9 +111,17 @@ export function valueIn(field: Field, text: string): unknown {
   if (field.choices) return field.choices.get(text);
   if (field.kind === "list") return linesOf(text);
   if (field.kind === "pairs") return pairsOf(text);
+  if (field.kind === "time") return new Date(text).toISOString();
   // The server reports an invalid number.
   if (field.kind === "number") return Number.isNaN(Number(text)) ? text : Number(text);
   return field.kind === "json" ? JSON.parse(text) : text;
+}
+
+/** Returns a time as a field of the browser has it: `2026-05-04T10:00`, in the browser's zone. */
+function localTime(time: string): string {
+  const at = new Date(time);
+  const local = new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString();
+  return local.slice(0, at.getUTCSeconds() === 0 ? 16 : 19);
 }
 
 /** Returns the lines that are not empty. */

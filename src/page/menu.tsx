@@ -41,6 +41,9 @@ export function Navigation({ route }: { route: Route }) {
         <Link to={{ view: "agents" }} route={route}>
           {t().navigation.agents}
         </Link>
+        <Link to={{ view: "schedules" }} route={route}>
+          {t().navigation.schedules}
+        </Link>
         <Link to={{ view: "tools" }} route={route}>
           {t().navigation.tools}
         </Link>

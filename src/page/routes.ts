@@ -18,7 +18,7 @@ export type Route =
   | { readonly view: "inbox" | "runs" | "usage" | "tools" | "settings" }
   | { readonly view: "agents"; readonly agent?: string }
   | { readonly view: "shared"; readonly user: string; readonly thread: string; readonly share: string }
-  | { readonly view: "admin"; readonly tab?: string }
+  | { readonly view: "admin" | "schedules"; readonly tab?: string }
   | { readonly view: "compare"; readonly runs: readonly [RunPlace, RunPlace] };
 
 export interface RunPlace {
@@ -56,7 +56,8 @@ export function routeOf(hash: string): Route {
       ],
     };
   if (first === "agents" && rest.length < 2) return { view: "agents", ...(one ? { agent: one } : {}) };
-  if (first === "admin" && rest.length < 2) return { view: "admin", ...(one ? { tab: one } : {}) };
+  if ((first === "admin" || first === "schedules") && rest.length < 2)
+    return { view: first, ...(one ? { tab: one } : {}) };
   if (first === "" && rest.length === 0) return { view: "new" };
   const view = rest.length > 0 ? undefined : PLAIN.find((name) => name === first);
   return { view: view ?? "missing" };
@@ -76,7 +77,8 @@ export function hashOf(route: Route): string {
       .join("/")}`;
   if (route.view === "shared")
     return `#/shared/${[route.user, route.thread, route.share].map(encodeURIComponent).join("/")}`;
-  if (route.view === "admin") return route.tab ? `#/admin/${encodeURIComponent(route.tab)}` : "#/admin";
+  if (route.view === "admin" || route.view === "schedules")
+    return route.tab ? `#/${route.view}/${encodeURIComponent(route.tab)}` : `#/${route.view}`;
   if (route.view !== "thread") return `#/${route.view}`;
   const { thread, run, tab, message, words, span } = route;
   const place = message ? ["m", message, ...(words ? [words] : [])] : [];

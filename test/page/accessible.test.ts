@@ -53,6 +53,26 @@ const OPENED: Readonly<
     (page) => page.getByRole("button", { name: "Deny, because…" }).click(),
     "Why not?",
   ],
+  "a schedule and the form for it": [
+    "#/schedules",
+    "briefing",
+    async (page) => {
+      await page.getByText("briefing", { exact: true }).click();
+      await page.getByRole("button", { name: "Edit briefing" }).click();
+      await page.getByText("More settings").click();
+    },
+    "Asia/Kathmandu",
+  ],
+  "a trigger and the form for another": [
+    "#/schedules/triggers",
+    "issues",
+    async (page) => {
+      await page.getByText("issues", { exact: true }).click();
+      await page.getByRole("button", { name: "New trigger" }).click();
+      await page.getByText("Try it").click();
+    },
+    "Deliveries appear here",
+  ],
   "the edit of a call": [
     "#/inbox",
     "ls -la",

@@ -104,3 +104,25 @@ test("an admin makes a key for a user, sees it once, and revokes it", async () =
   await page.getByRole("button", { name: "Revoke", exact: true }).click();
   await page.getByRole("row").filter({ hasText: "Laptop" }).getByText("Revoked").waitFor();
 });
+
+test("an admin makes a webhook of the tenant and replaces its secret; an operator finds it under the tenant's name", async () => {
+  const { url } = await furnished();
+  const { page, go } = await opened(url, headersOf("acme", "root", "read,admin"));
+  await go("#/admin/webhooks", "Webhooks that you create appear here.");
+  const section = page.getByRole("region", { name: "Webhooks" });
+  await section.getByLabel("Address").fill("https://example.com/all");
+  await section.getByRole("button", { name: "Create a webhook" }).click();
+  const secret = section.getByText(/^whsec_/);
+  const first = await secret.textContent();
+  await section.getByText("https://example.com/all").click();
+  await section.getByText("No event was sent in the last day.").waitFor();
+  await section.getByRole("button", { name: "New secret" }).click();
+  await expect.poll(() => secret.count()).toBe(2);
+  expect(await secret.first().textContent()).not.toBe(first);
+
+  const operator = await opened(url, headersOf("house", "ops", "read,operator"));
+  await operator.go("#/admin/webhooks", "Webhooks that you create appear here.");
+  await operator.page.getByLabel("Tenant").fill("acme");
+  await operator.page.getByLabel("Tenant").press("Enter");
+  await operator.page.getByText("https://example.com/all").waitFor();
+});

@@ -126,3 +126,12 @@ test("a patch turns what was set into what is meant, for any two values", () => 
     }),
   );
 });
+
+test("a time is typed in the zone of the browser and sent with its offset from UTC, to the second", () => {
+  const time: Field = { name: "at", kind: "time", required: true };
+  const typed = textOf(time, "2031-05-04T10:00:00+02:00");
+  expect(typed).toMatch(/^2031-05-0[345]T\d\d:\d\d$/);
+  expect(valueIn(time, typed)).toBe("2031-05-04T08:00:00.000Z");
+  expect(valueIn(time, textOf(time, "2031-05-04T08:00:07Z"))).toBe("2031-05-04T08:00:07.000Z");
+  expect([textOf(time, undefined), valueIn(time, "")]).toEqual(["", undefined]);
+});

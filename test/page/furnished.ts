@@ -1,5 +1,6 @@
 // A server with something in each view of the page, and where the views are.
 
+import { createClient } from "../../src/client/client.ts";
 import { startServer } from "../support/server.ts";
 import { runs } from "./seen.ts";
 
@@ -44,6 +45,13 @@ export async function furnished() {
   });
   await runs(url, "asks", { input: "Ask me." });
   await runs(url, "fails", { input: "Fail." });
+  const { schedules, triggers } = createClient({ baseUrl: url });
+  await schedules.put("briefing", {
+    ...{ cron: "30 9 * * MON-FRI", timezone: "Asia/Kathmandu", input: "Summarize.", paused: true },
+  });
+  await triggers.put("issues", {
+    ...{ agent: "assistant", verify: { scheme: "github" }, input: "Triage {{body.issue.title}}." },
+  });
   return { url, run };
 }
 
@@ -73,6 +81,9 @@ export const VIEWS: Readonly<Record<string, readonly [hash: string, text: string
   "a run beside itself": ["#/compare/full/RUN/full/RUN", "Second run"],
   "the keys of a server without keys": ["#/admin/keys", "does not use API keys"],
   "the usage of all tenants": ["#/admin/usage", "Model calls"],
+  "the schedules": ["#/schedules", "briefing"],
+  "the triggers": ["#/schedules/triggers", "issues"],
+  "the webhooks of a tenant": ["#/admin/webhooks", "Webhooks that you create appear here"],
   "the tools": ["#/tools", "Tools"],
   "the settings": ["#/settings", "Settings"],
 };

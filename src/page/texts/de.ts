@@ -407,6 +407,7 @@ export const de: Texts = {
     runs: "Läufe",
     usage: "Verbrauch",
     agents: "Agenten",
+    schedules: "Zeitpläne",
     tools: "Werkzeuge",
     settings: "Einstellungen",
     menu: "Unterhaltungen und Seiten",

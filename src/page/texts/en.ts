@@ -348,6 +348,7 @@ export const en = {
     runs: "Runs",
     usage: "Usage",
     agents: "Agents",
+    schedules: "Schedules",
     tools: "Tools",
     settings: "Settings",
     menu: "Threads and pages",

@@ -8,8 +8,10 @@ import { costOf, money, number } from "../numbers.ts";
 import { go } from "../routes.ts";
 import { client, may } from "../session.ts";
 import { Tabs } from "../tabs.tsx";
+import { webhookTexts } from "../texts/webhooks.ts";
 import { t } from "../texts.ts";
 import { Keys } from "./admin-keys.tsx";
+import { TenantWebhooks } from "./admin-webhooks.tsx";
 import { Confirm } from "./confirm.tsx";
 import { download } from "./download.ts";
 import { Listing, ownerColumns } from "./listing.tsx";
@@ -43,6 +45,7 @@ export function Admin({ tab = "users" }: { tab?: string | undefined }) {
           waiting: { title: words.waiting, body: () => <WaitingRuns /> },
           sandboxes: { title: words.sandboxes, body: () => <Sandboxes /> },
           keys: { title: words.keys, body: () => <Keys /> },
+          webhooks: { title: webhookTexts().title, body: () => <TenantWebhooks /> },
           usage: { title: words.usage, body: () => <Usage /> },
         }}
       />

@@ -1,11 +1,14 @@
 // A form of fields. A server error about a value appears at its field, every other error below the form.
 
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Plain, Problem, visible } from "../components.tsx";
 import { type Field, issueAt, issuesOf, textOf, valueIn } from "../form.ts";
 import { messageOf } from "../session.ts";
 import { t } from "../texts.ts";
+
+/** The texts that the user has typed, by the names of the fields. */
+export type FormTexts = Readonly<Record<string, string>>;
 
 export interface FieldsFormProps {
   readonly fields: readonly Field[];
@@ -18,13 +21,17 @@ export interface FieldsFormProps {
   readonly submit: string;
   /** Gets the value of each field that is not empty. An error that it throws is shown. */
   readonly onSubmit: (values: Record<string, unknown>) => Promise<unknown>;
+  /** Drawn below the field of this name. */
+  readonly below?: { readonly name: string; readonly draw: (texts: FormTexts) => ComponentChildren };
+  /** Title of the fields that are folded away. */
+  readonly moreTitle?: string;
   /** Drawn beside the button. */
   readonly more?: ComponentChildren;
 }
 
 export function FieldsForm(props: FieldsFormProps) {
   const { fields, prefix = "" } = props;
-  const [texts, setTexts] = useState<Readonly<Record<string, string>>>(() =>
+  const [texts, setTexts] = useState<FormTexts>(() =>
     Object.fromEntries(fields.map((field) => [field.name, textOf(field, props.values[field.name])])),
   );
   const [issues, setIssues] = useState<ReadonlyMap<string, string>>(new Map());
@@ -36,7 +43,8 @@ export function FieldsForm(props: FieldsFormProps) {
     if (issues.size > 0) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [issues]);
 
-  const submit = async () => {
+  const submit = async (event: Event) => {
+    event.preventDefault();
     setProblem("");
     const { values, faults } = valuesOf(fields, texts);
     setIssues(faults);
@@ -53,25 +61,23 @@ export function FieldsForm(props: FieldsFormProps) {
     setBusy(false);
   };
 
+  const more = fields.filter(({ isMore }) => isMore);
+  const drawn = {
+    ...{ texts, issues, standards: props.standards, below: props.below },
+    onText: (name: string, text: string) => setTexts({ ...texts, [name]: text }),
+  };
+
   return (
-    <form
-      ref={form}
-      class="fields"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void submit();
-      }}
-    >
-      {fields.map((field) => (
-        <Control
-          key={field.name}
-          field={field}
-          text={texts[field.name] ?? ""}
-          standard={props.standards?.[field.name] ?? field.standard}
-          issue={issueAt(issues, field.name)}
-          onText={(text) => setTexts({ ...texts, [field.name]: text })}
-        />
-      ))}
+    <form ref={form} class="fields" onSubmit={submit}>
+      <Controls {...drawn} fields={fields.filter(({ isMore }) => !isMore)} />
+      {more.length > 0 && (
+        <details open={more.some(({ name }) => issueAt(issues, name) !== "") || undefined}>
+          <summary>{props.moreTitle}</summary>
+          <div class="fields">
+            <Controls {...drawn} fields={more} />
+          </div>
+        </details>
+      )}
       <p class="row">
         <button type="submit" class="primary" disabled={isBusy}>
           {props.submit}
@@ -83,7 +89,32 @@ export function FieldsForm(props: FieldsFormProps) {
   );
 }
 
-function valuesOf(fields: readonly Field[], texts: Readonly<Record<string, string>>) {
+interface ControlsProps extends Pick<FieldsFormProps, "fields"> {
+  readonly standards: FieldsFormProps["standards"];
+  readonly below: FieldsFormProps["below"];
+  readonly texts: FormTexts;
+  readonly issues: ReadonlyMap<string, string>;
+  readonly onText: (name: string, text: string) => void;
+}
+
+const Controls = ({ fields, standards, below, texts, issues, onText }: ControlsProps) => (
+  <>
+    {fields.map((field) => (
+      <Fragment key={field.name}>
+        <Control
+          field={field}
+          text={texts[field.name] ?? ""}
+          standard={standards?.[field.name] ?? field.standard}
+          issue={issueAt(issues, field.name)}
+          onText={(text) => onText(field.name, text)}
+        />
+        {below?.name === field.name && below.draw(texts)}
+      </Fragment>
+    ))}
+  </>
+);
+
+function valuesOf(fields: readonly Field[], texts: FormTexts) {
   const values: Record<string, unknown> = {};
   const faults = new Map<string, string>();
   for (const field of fields) {
@@ -155,7 +186,7 @@ interface InputProps {
 }
 
 function Input({ field, standard, common, onText }: InputProps) {
-  const { kind, choices } = field;
+  const { kind, choices, suggestions } = field;
   if (choices)
     return (
       <select {...common} onChange={(event) => onText(event.currentTarget.value)}>
@@ -168,13 +199,26 @@ function Input({ field, standard, common, onText }: InputProps) {
       </select>
     );
   const typed = { ...common, placeholder: standard, spellcheck: kind === "long", autocomplete: "off" };
-  if (kind === "text" || kind === "number")
+  if (kind === "time")
     return (
       <input
-        {...typed}
-        inputMode={kind === "number" ? "decimal" : "text"}
+        {...common}
+        type="datetime-local"
+        step="any"
         onInput={(event) => onText(event.currentTarget.value)}
       />
+    );
+  if (kind === "text" || kind === "number")
+    return (
+      <>
+        <input
+          {...typed}
+          list={suggestions && `${common.id}-list`}
+          inputMode={kind === "number" ? "decimal" : "text"}
+          onInput={(event) => onText(event.currentTarget.value)}
+        />
+        {suggestions && <Suggestions id={`${common.id}-list`} suggestions={suggestions} />}
+      </>
     );
   return (
     <textarea
@@ -183,5 +227,17 @@ function Input({ field, standard, common, onText }: InputProps) {
       rows={kind === "json" ? 6 : 3}
       onInput={(event) => onText(event.currentTarget.value)}
     />
+  );
+}
+
+function Suggestions({ id, suggestions }: { id: string; suggestions: ReadonlyMap<string, string> }) {
+  return (
+    <datalist id={id}>
+      {[...suggestions].map(([value, meaning]) => (
+        <option key={value} value={value}>
+          {meaning}
+        </option>
+      ))}
+    </datalist>
   );
 }

@@ -137,6 +137,7 @@ function viewChoices(): Choice[] {
     [navigation.runs, { view: "runs" }],
     [navigation.usage, { view: "usage" }],
     [navigation.agents, { view: "agents" }],
+    [navigation.schedules, { view: "schedules" }],
     [navigation.tools, { view: "tools" }],
     ...(may("admin") || may("operator") ? [[admin.title, { view: "admin" }] as const] : []),
     [navigation.settings, { view: "settings" }],

@@ -13,6 +13,7 @@ import { Permissions, type RuleScope } from "./permissions.tsx";
 import { ChangeTool } from "./tool-change.tsx";
 import { NewTool } from "./tool-form.tsx";
 import { TryTool } from "./tool-try.tsx";
+import { ownWebhooks } from "./webhook-methods.ts";
 import { Webhooks } from "./webhooks.tsx";
 
 export const Tools = () => (
@@ -20,7 +21,7 @@ export const Tools = () => (
     <div class="sections">
       <TenantTools />
       <Remembered />
-      <Webhooks />
+      <Webhooks methods={ownWebhooks()} />
     </div>
   </PageView>
 );

@@ -1,13 +1,14 @@
-// The user's webhooks: create one, see its deliveries, send them again.
+// Webhooks of the user, or of a tenant: create one, see its deliveries, send them again.
 
 import { useState } from "preact/hooks";
 import type { Webhook, WebhookDelivery } from "../../client/client.ts";
 import { Action, Copy, Empty, Plain, Problem, Time, useRead, visible } from "../components.tsx";
-import { client, may, messageOf } from "../session.ts";
+import { messageOf } from "../session.ts";
 import { webhookTexts } from "../texts/webhooks.ts";
 import { t } from "../texts.ts";
 import { Confirm } from "./confirm.tsx";
 import { Listing } from "./listing.tsx";
+import type { WebhookMethods } from "./webhook-methods.ts";
 
 const EVENTS = ["run.ended", "run.failed", "interrupt.opened", "budget.near", "schedule.paused"] as const;
 /** Maximum number of webhooks to show. */
@@ -15,8 +16,8 @@ const MOST = 100;
 /** Maximum number of deliveries in a page. */
 const LIMIT = 20;
 
-export function Webhooks() {
-  const { value, problem, reload } = useRead((signal) => client.webhooks.list({ limit: MOST }, signal), []);
+export function Webhooks({ methods }: { methods: WebhookMethods }) {
+  const { value, problem, reload } = useRead((signal) => methods.list({ limit: MOST }, signal), []);
   const words = webhookTexts();
   return (
     <section aria-label={words.title}>
@@ -26,15 +27,21 @@ export function Webhooks() {
       {value?.items.length === 0 && <Empty>{words.empty}</Empty>}
       <div class="changes">
         {value?.items.map((webhook) => (
-          <OneWebhook key={webhook.id} webhook={webhook} onChanged={reload} />
+          <OneWebhook key={webhook.id} webhook={webhook} methods={methods} onChanged={reload} />
         ))}
       </div>
-      {may("run") && <NewWebhook onMade={reload} />}
+      {methods.mayChange() && <NewWebhook methods={methods} onMade={reload} />}
     </section>
   );
 }
 
-function OneWebhook({ webhook, onChanged }: { webhook: Webhook; onChanged: () => void }) {
+interface OneProps {
+  readonly webhook: Webhook;
+  readonly methods: WebhookMethods;
+  readonly onChanged: () => void;
+}
+
+function OneWebhook({ webhook, methods, onChanged }: OneProps) {
   const { id, url, on, agents, paused, disabled, failing_since } = webhook;
   const words = webhookTexts();
   const [count, setCount] = useState(0);
@@ -62,10 +69,11 @@ function OneWebhook({ webhook, onChanged }: { webhook: Webhook; onChanged: () =>
           </>
         )}
       </dl>
-      <Deliveries id={id} of={count} />
-      {may("run") && (
+      <Deliveries id={id} methods={methods} of={count} />
+      {methods.mayChange() && (
         <div class="row">
-          <Try id={id} />
+          <Try id={id} methods={methods} />
+          <Rotate id={id} methods={methods} />
           <button type="button" onClick={() => setCount(count + 1)}>
             {words.refresh}
           </button>
@@ -73,7 +81,7 @@ function OneWebhook({ webhook, onChanged }: { webhook: Webhook; onChanged: () =>
             class="danger"
             question={words.deleteQuestion}
             onConfirm={async () => {
-              await client.webhooks.delete(id);
+              await methods.delete(id);
               onChanged();
             }}
           >
@@ -85,12 +93,12 @@ function OneWebhook({ webhook, onChanged }: { webhook: Webhook; onChanged: () =>
   );
 }
 
-function Deliveries({ id, of }: { id: string; of: number }) {
+function Deliveries({ id, methods, of }: { id: string; methods: WebhookMethods; of: number }) {
   const words = webhookTexts();
   return (
     <Listing<WebhookDelivery>
       of={[id, of]}
-      read={(cursor, signal) => client.webhooks.deliveries(id, { limit: LIMIT, cursor }, signal)}
+      read={(cursor, signal) => methods.deliveries(id, { limit: LIMIT, cursor }, signal)}
       keyOf={(each) => each.id}
       empty={words.noDeliveries}
       columns={[
@@ -100,11 +108,11 @@ function Deliveries({ id, of }: { id: string; of: number }) {
         {
           name: words.actions,
           cell: (each, reload) =>
-            may("run") ? (
+            methods.mayChange() ? (
               <Action
                 label={words.sendAgainOf(each.id)}
                 onClick={async () => {
-                  await client.webhooks.send(id, each.id);
+                  await methods.send(id, each.id);
                   reload();
                 }}
               >
@@ -122,14 +130,14 @@ function Status({ status, error }: Pick<WebhookDelivery, "status" | "error">) {
   return <>{error ? `${text}: ${visible(error)}` : text}</>;
 }
 
-function Try({ id }: { id: string }) {
+function Try({ id, methods }: { id: string; methods: WebhookMethods }) {
   const words = webhookTexts();
   const [said, setSaid] = useState("");
   return (
     <>
       <Action
         onClick={async () => {
-          const { delivered, error = "" } = await client.webhooks.test(id);
+          const { delivered, error = "" } = await methods.test(id);
           setSaid(delivered ? words.taken : words.notTaken(visible(error)));
         }}
       >
@@ -140,7 +148,26 @@ function Try({ id }: { id: string }) {
   );
 }
 
-function NewWebhook({ onMade }: { onMade: () => void }) {
+function Rotate({ id, methods }: { id: string; methods: WebhookMethods }) {
+  const words = webhookTexts();
+  const [secret, setSecret] = useState("");
+  return (
+    <>
+      <Action onClick={async () => setSecret((await methods.rotate(id)).secret ?? "")}>{words.rotate}</Action>
+      {secret && <ShownOnce secret={secret} />}
+    </>
+  );
+}
+
+function ShownOnce({ secret }: { secret: string }) {
+  return (
+    <p role="status" class="row">
+      <span>{webhookTexts().shownOnce}</span> <code>{secret}</code> <Copy text={() => secret} />
+    </p>
+  );
+}
+
+function NewWebhook({ methods, onMade }: { methods: WebhookMethods; onMade: () => void }) {
   const words = webhookTexts();
   const [url, setUrl] = useState("");
   const [events, setEvents] = useState<readonly (typeof EVENTS)[number][]>(["run.ended", "run.failed"]);
@@ -151,7 +178,7 @@ function NewWebhook({ onMade }: { onMade: () => void }) {
     setSecret("");
     setProblem("");
     try {
-      setSecret((await client.webhooks.create({ url: url.trim(), on: [...events] })).secret ?? "");
+      setSecret((await methods.create({ url: url.trim(), on: [...events] })).secret ?? "");
       setUrl("");
       onMade();
     } catch (error) {
@@ -183,11 +210,7 @@ function NewWebhook({ onMade }: { onMade: () => void }) {
         {words.create}
       </button>
       <Problem>{problem}</Problem>
-      {secret && (
-        <p role="status" class="row">
-          <span>{words.shownOnce}</span> <code>{secret}</code> <Copy text={() => secret} />
-        </p>
-      )}
+      {secret && <ShownOnce secret={secret} />}
     </form>
   );
 }

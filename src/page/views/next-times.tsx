@@ -1,0 +1,50 @@
+// The next times of a schedule: in the zone of the person who reads, and in that of the schedule.
+
+import { Empty } from "../components.tsx";
+import { scheduleTexts } from "../texts/schedules.ts";
+import { locale } from "../texts.ts";
+
+const FORM: Intl.DateTimeFormatOptions = {
+  ...{ weekday: "short", year: "numeric", month: "short", day: "numeric" },
+  ...{ hour: "2-digit", minute: "2-digit" },
+};
+
+/** The zone of this browser. */
+export const ownZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** `Mon, 4 May 2026, 09:30`, in the zone of this browser unless another is named. */
+export const shortTime = (time: string, timeZone?: string): string =>
+  new Intl.DateTimeFormat(locale(), { ...FORM, ...(timeZone === undefined ? {} : { timeZone }) }).format(
+    new Date(time),
+  );
+
+export function NextTimes({ times, timezone }: { times: readonly string[]; timezone: string }) {
+  const words = scheduleTexts();
+  if (times.length === 0) return <Empty>{words.noNext}</Empty>;
+  const own = ownZone();
+  const isOther = timezone !== own;
+  return (
+    <table class="runs" aria-label={words.next}>
+      <thead>
+        <tr>
+          <th>{words.yourTime(own)}</th>
+          {isOther && <th>{timezone}</th>}
+        </tr>
+      </thead>
+      <tbody>
+        {times.map((time) => (
+          <tr key={time}>
+            <td data-name={isOther ? words.yourTime(own) : undefined}>
+              <time dateTime={time}>{shortTime(time)}</time>
+            </td>
+            {isOther && (
+              <td data-name={timezone}>
+                <time dateTime={time}>{shortTime(time, timezone)}</time>
+              </td>
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
