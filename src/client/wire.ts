@@ -1230,6 +1230,11 @@ export type Schedule = {
   updated_at: string;
 };
 
+export type NextRuns = {
+  /** The next times, at most five. */
+  next_runs: string[];
+};
+
 export type Share = {
   id: string;
   created_at: string;
@@ -1826,6 +1831,17 @@ export type ScheduleSpec = {
   paused?: boolean | undefined;
 };
 
+export type ScheduleTimes = {
+  /** When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` is every working day at 9. */
+  cron?: string | undefined;
+  /** Time of a single run, with its offset. Use either `at` or `cron`. */
+  at?: string | undefined;
+  /** IANA time zone in which `cron` is read, such as `Europe/Berlin`. Default: `"UTC"`. */
+  timezone?: string | undefined;
+  /** Time after which the schedule starts no run. */
+  until?: string | undefined;
+};
+
 export type HttpToolRegistration = {
   name: string;
   /** Description that the model reads. */
@@ -2258,6 +2274,11 @@ export interface Operations {
   "POST /schedules/{schedule_id}/run": {
     path: { schedule_id: string };
     answer: Run;
+  };
+  /** Show the next times of a schedule, without storing it. */
+  "POST /schedules/preview": {
+    body: ScheduleTimes;
+    answer: NextRuns;
   };
   /** List the open interrupts of a thread. */
   "GET /threads/{thread_id}/interrupts": {
