@@ -94,6 +94,7 @@ export function serverOf(
       engines: [{ name: "default", host }],
       deployment,
       firewall: "managed",
+      egress: {},
       isShared: false,
       caps,
       sweepMs: 20_000,

@@ -6,6 +6,7 @@ import type { Logger } from "../lib/logger.ts";
 import type { TlsFiles } from "../lib/tls-files.ts";
 import { Seconds } from "../lib/units.ts";
 import type { Owner } from "../protocol/ids.ts";
+import type { DialOptions } from "./egress/dial.ts";
 import type { SandboxLedger } from "./ledger.ts";
 import type { SandboxCaps } from "./sandbox-caps.ts";
 
@@ -63,6 +64,8 @@ export interface DockerSettings {
   readonly sweepMs: number;
   /** Who blocks the host and private addresses for sandboxes on the network `bridge`: this server or the operator. */
   readonly firewall: "managed" | "operator";
+  /** How the hosts of `network.allow` are found. By default only public addresses are reached. */
+  readonly egress: DialOptions;
 }
 
 export interface EngineSettings {

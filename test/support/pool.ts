@@ -11,6 +11,7 @@ export function newPool(options: Pick<PoolOptions, "dataDir"> & Partial<PoolOpti
     allowSeveralUsers: false,
     docker: {
       ...{ engines: [{ name: SOLE_ENGINE }], deployment: undefined, firewall: "managed", isShared: false },
+      egress: {},
       ...{ caps: { total: 100, tenant: 100 }, sweepMs: 20_000 },
     },
     sandboxes: createLedger(createMemoryStores().documents),

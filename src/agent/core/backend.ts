@@ -29,6 +29,8 @@ export interface ExecOptions {
   readonly timeoutMs: number;
   /** Variables to add to those of the backend, or to override. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** Hosts that the command may reach besides those of the backend, if that limits hosts. */
+  readonly hosts?: readonly string[];
 }
 
 /** A piece of output, decoded as UTF-8, as soon as it arrives. */
@@ -51,6 +53,18 @@ export interface ExecResult {
   readonly ended?: CommandEnd;
   /** How the sandbox was lost, such as "its container was removed". */
   readonly detail?: string;
+  /** Hosts that the command tried to reach and may not, each once. A few at most. */
+  readonly refused?: readonly RefusedHost[];
+}
+
+export interface RefusedHost {
+  /** `host:port`. */
+  readonly target: string;
+  /**
+   * `host`: it is not allowed. `address`: it has a private address. `name`: the connection was not TLS for this host, or
+   * the request was for another one.
+   */
+  readonly reason: "host" | "address" | "name";
 }
 
 export type CommandEnd =

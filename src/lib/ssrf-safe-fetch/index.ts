@@ -85,7 +85,7 @@ export async function isRefused(
 }
 
 /** `isAllowed`: true if all addresses may be called. Throws the reason of `signal`. */
-async function lookUp(
+export async function lookUp(
   url: URL,
   { allow = () => false, resolve }: PublicFetchOptions,
   signal: AbortSignal,

@@ -135,6 +135,7 @@ export const de: Texts = {
     memory_unreadable: "Ein Gedächtnis ist nicht lesbar.",
     guardrail_unavailable: "Eine Prüfung war nicht möglich.",
     hook_failed: "Ein Hook des Agenten ist fehlgeschlagen.",
+    network_refused: "Ein Befehl wollte einen Server erreichen, der nicht erlaubt ist.",
   },
   connection: {
     lost: "Der Server antwortet nicht. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",

@@ -28,7 +28,7 @@ export interface Wanted {
 /** Resolves with the container's id. Throws `backend_failed`, `backend_refused`, or `unavailable` when the engine is unreachable. */
 export async function ensureContainer(host: Host, wanted: Wanted, signal: AbortSignal): Promise<string> {
   const { sandbox, options } = wanted;
-  const network = await host.networks.prepare(options.network, signal);
+  const network = await host.networks.prepare(engineNetwork(options), signal);
   const labels = labelsOf(host.deployment, sandbox);
   const spec = specOf({ options, volume: sandbox.id, network, labels });
   let deadline = performance.now() + RETRY_MS;
@@ -235,5 +235,16 @@ export function shellSpec({ workdir }: DockerOptions): ExecSpec {
     ],
   };
 }
+
+/** A relay, which the tenant can neither signal nor trace. It needs no folder. */
+export const RELAY_SHELL: ExecSpec = {
+  command: ["/bin/sh"],
+  user: "65533:65533",
+  folder: "/",
+  environment: ["ENV=", "PS1="],
+};
+
+/** A container whose hosts are listed has no network: a relay carries its connections. */
+const engineNetwork = ({ network }: DockerOptions) => (typeof network === "string" ? network : "none");
 
 const hashOf = (spec: object) => createHash("sha256").update(JSON.stringify(spec)).digest("hex").slice(0, 16);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Logger } from "../../lib/logger.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { BackendServices, EngineSettings } from "../definition.ts";
+import type { DialOptions } from "../egress/dial.ts";
 import type { SandboxLedger } from "../ledger.ts";
 import type { SandboxCaps } from "../sandbox-caps.ts";
 import { SOLE_ENGINE } from "../sandbox-records.ts";
@@ -22,6 +23,7 @@ export interface Host {
   readonly networks: Networks;
   readonly ledger: SandboxLedger;
   readonly caps: SandboxCaps;
+  readonly egress: DialOptions;
   readonly logger: Logger;
 }
 
@@ -58,6 +60,7 @@ export function lazyHost(
       networks: networks(engine, { firewall: docker.firewall, deployment, mark, logger }),
       ledger: sandboxes,
       caps: { ...docker.caps, ...omitUndefined({ engine: settings.sandboxes }) },
+      egress: docker.egress,
       logger,
     };
   };

@@ -9,9 +9,10 @@ import { PRELUDE } from "../shell/prelude.ts";
 import { quote, SandboxLostError, type ScriptRunner } from "../shell/script.ts";
 import type { Channel, ChannelEvents, OpenChannel } from "../shell/session.ts";
 import { Shell } from "../shell/shell.ts";
-import { chownSpec, shellSpec } from "./container.ts";
+import { chownSpec, RELAY_SHELL, shellSpec } from "./container.ts";
 import { DiskWatch } from "./disk.ts";
-import type { ContainerInfo, DockerClient } from "./engine.ts";
+import { type Egress, openEgress } from "./egress.ts";
+import type { ContainerInfo, DockerClient, ExecSpec } from "./engine.ts";
 import { EngineError } from "./engine-error.ts";
 import type { Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
@@ -23,6 +24,8 @@ export interface OpenSandbox {
   readonly containerId: string;
   readonly shell: Shell;
   readonly helper: Helper;
+  /** Present if the sandbox may reach some hosts only. */
+  readonly egress: Egress | undefined;
   /** Present if nothing else limits the workspace's size. */
   readonly diskWatch: DiskWatch | undefined;
   /** Why the sandbox was lost. Undefined until then. */
@@ -45,15 +48,18 @@ export async function openSandbox(
   { sandbox, options, containerId, onSilence }: OpenSandboxOptions,
   signal: AbortSignal,
 ): Promise<OpenSandbox> {
-  const open: OpenChannel = async (events, signal) => {
-    try {
-      return frameChannel(await host.engine.exec(containerId, shellSpec(options), signal), events);
-    } catch (error) {
-      // The caller finds out why the container ended.
-      throw error instanceof EngineError ? new SandboxLostError(error.message, { cause: error }) : error;
-    }
-  };
-  const { workdir } = options;
+  const openAs =
+    (spec: ExecSpec): OpenChannel =>
+    async (events, signal) => {
+      try {
+        return frameChannel(await host.engine.exec(containerId, spec, signal), events);
+      } catch (error) {
+        // The caller finds out why the container ended.
+        throw error instanceof EngineError ? new SandboxLostError(error.message, { cause: error }) : error;
+      }
+    };
+  const open = openAs(shellSpec(options));
+  const { workdir, network } = options;
   const shell = new Shell(open, { workdir, prelude: PRELUDE, onSilence });
   try {
     await shell.prewarm(signal);
@@ -61,12 +67,17 @@ export async function openSandbox(
     if (!(await isUsable(shell, workdir, signal))) await giveToTenant(host, { sandbox, options }, signal);
     const isCapped = await host.disk.isCapped(sandbox.id, signal);
     const diskWatch = isCapped ? undefined : new DiskWatch({ shell, workdir, bytes: options.disk });
+    const egress =
+      typeof network === "string"
+        ? undefined
+        : await openEgress({ hosts: network.allow, dialing: host.egress, open: openAs(RELAY_SHELL) }, signal);
     const helper = keepHelper(open, workdir);
     const close = (reason: Error) => {
+      egress?.close();
       helper.close(reason);
       shell.close(reason);
     };
-    return { host, containerId, shell, helper, diskWatch, lost: undefined, close };
+    return { host, containerId, shell, helper, egress, diskWatch, lost: undefined, close };
   } catch (error) {
     shell.close(error instanceof Error ? error : new Error("the sandbox could not be opened"));
     throw error;

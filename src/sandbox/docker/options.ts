@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { Duration, Size } from "../../lib/units.ts";
 import { commonOptions } from "../definition.ts";
+import { AllowedHosts } from "../egress/allowed-hosts.ts";
 import type { SandboxKeep } from "../sandbox-records.ts";
 
 const MIB = 1024 ** 2;
@@ -26,6 +27,18 @@ const atLeast = (mib: number) =>
   });
 const Keep = z.union([z.literal("forever").transform(() => null), Duration]);
 
+export const Egress = z.strictObject({
+  allow: AllowedHosts.describe(
+    "Hosts that commands reach over HTTPS and HTTP: `api.example.com`, `*.example.com` for all names below, `*` for all, or `host:port` for another port.",
+  ),
+  ask: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Gives the agent the tool `request_host`, with which it asks the user for a host for the thread.",
+    ),
+});
+
 export const DockerOptions = z
   .strictObject({
     type: z.literal("docker").describe("Files and commands are in a container for each user."),
@@ -35,10 +48,19 @@ export const DockerOptions = z
       .regex(/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$/, `must name an image, ${EXAMPLE_IMAGE}`)
       .describe("Any image with /bin/sh. The engine pulls an image that it does not have."),
     network: z
-      .string()
-      .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, "must be none, bridge, or the name of an internal network")
+      .union([
+        z
+          .string()
+          .regex(
+            /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/,
+            "must be none, bridge, or the name of an internal network",
+          ),
+        Egress,
+      ])
       .default("none")
-      .describe("`none`, `bridge` for the internet, or the name of an internal network of the engine."),
+      .describe(
+        "`none`, `bridge` for the internet, the name of an internal network of the engine, or `{ allow: [host, …] }` for some hosts only.",
+      ),
     memory: atLeast(LEAST_MEMORY_MIB)
       .prefault("512m")
       .describe("Memory, without swap. Includes the content of /tmp."),

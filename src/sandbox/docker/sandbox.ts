@@ -140,7 +140,7 @@ export class DockerSandbox implements ScriptRunner {
         });
         if (!opened) return CANCELLED;
         try {
-          const result = yield* execWatched(opened, command, options);
+          const result = yield* execInside(opened, command, options);
           const isLost = result.ended === "sandbox-lost";
           const detail = isLost ? { detail: await this.#explain(opened) } : {};
           this.#lostInARow = isLost || result.ended === "output-lost" ? this.#lostInARow + 1 : 0;
@@ -309,6 +309,23 @@ export class DockerSandbox implements ScriptRunner {
     if (this.#state.status === state.status && this.#state.error === state.error) return;
     this.#state = state;
     this.#settings.onState(state);
+  }
+}
+
+/** Runs a command with its network, if the sandbox may reach some hosts only. */
+async function* execInside(
+  opened: OpenSandbox,
+  command: string,
+  options: ExecOptions,
+): Stream<ExecResult, ExecOutput> {
+  const network = opened.egress?.enter(options.hosts ?? []);
+  if (!network) return yield* execWatched(opened, command, options);
+  try {
+    const environment = { ...network.environment, ...options.environment };
+    const result = yield* execWatched(opened, command, { ...options, environment });
+    return network.refused.length === 0 ? result : { ...result, refused: network.refused };
+  } finally {
+    network.end();
   }
 }
 

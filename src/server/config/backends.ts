@@ -4,6 +4,7 @@ import { z } from "zod";
 import { isLoopback } from "../../lib/hosts.ts";
 import { Size } from "../../lib/units.ts";
 import { count, Interval } from "./numbers.ts";
+import { ToolHosts } from "./tool-hosts.ts";
 
 export const DockerHost = z
   .string()
@@ -92,6 +93,9 @@ const Docker = z.strictObject({
     .describe(
       "Owner of the firewall that keeps sandboxes on `bridge` away from private networks: this server or the operator.",
     ),
+  private_hosts: ToolHosts.default("").describe(
+    "Private addresses that sandboxes may reach if their `network.allow` names the host: `host` or `host:port`, separated by commas.",
+  ),
 });
 
 export const Backends = z.strictObject({

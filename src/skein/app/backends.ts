@@ -3,6 +3,7 @@
 import type { FastifyBaseLogger } from "fastify";
 import type { BackendStatus } from "../../agent/core/backend.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
+import { hostList } from "../../lib/hosts.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { createLedger } from "../../sandbox/ledger.ts";
@@ -36,6 +37,7 @@ export function openBackends(
     docker: {
       engines: docker.engines ?? [{ name: SOLE_ENGINE, host: docker.host }],
       firewall: docker.firewall,
+      egress: { allow: hostList(docker.private_hosts) },
       isShared: shared !== undefined,
       deployment: docker.deployment ?? shared?.deployment,
       caps: {

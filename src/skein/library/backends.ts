@@ -55,6 +55,7 @@ export function openPool({
     docker: {
       engines: [{ name: SOLE_ENGINE }],
       firewall: "managed",
+      egress: {},
       isShared: stores.shared !== undefined,
       deployment: stores.shared?.deployment,
       caps: { total: 100, tenant: 100 },

@@ -60,6 +60,7 @@ export function newServer(
         engines: [{ name: SOLE_ENGINE, host }],
         deployment,
         firewall: "managed",
+        egress: {},
         isShared: false,
         caps: { total: 100, tenant: 100 },
         sweepMs: 100,

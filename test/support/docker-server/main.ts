@@ -6,6 +6,7 @@ import { newPool } from "../pool.ts";
 const [host = "", dataDir = "", deployment = "", config = ""] = process.argv.slice(2);
 const docker = {
   firewall: "managed",
+  egress: {},
   isShared: false,
   caps: { total: 9, tenant: 9 },
   sweepMs: 20_000,

@@ -2,21 +2,25 @@
 // brackets that explains how the command ended. Only a command that was ended from outside is a failed call.
 
 import { z } from "zod";
+import { warning } from "../../../protocol/event.ts";
 import type { Backend, BackendConfig, CommandEnd, ExecResult } from "../../core/backend.ts";
 import { COMMAND_ENVIRONMENT } from "../../core/command-environment.ts";
 import { mapEvents } from "../../core/stream.ts";
 import { defineTool, done, failed, type Tool } from "../../core/tool.ts";
+import { allowedHosts, hostLimits, refusals, toldOf } from "./hosts.ts";
 
 const MAX_SECONDS = 600;
+const DESCRIPTION =
+  "Run a shell command (sh) in the workspace: use relative paths, nothing can be typed in. Returns what it printed and its exit code. Background processes keep running.";
 /** Each backend type may set the default time limit, in seconds. */
 const Limits = z.looseObject({ timeout: z.number().positive().max(MAX_SECONDS).default(120) });
 
 export function execute(backend: Backend, config: BackendConfig | undefined): Tool {
   const seconds = Limits.parse(config ?? {}).timeout;
+  const limits = hostLimits(config);
   return defineTool({
     name: "execute",
-    description:
-      "Run a shell command (sh) in the workspace: use relative paths, nothing can be typed in. Returns what it printed and its exit code. Background processes keep running.",
+    description: limits ? `${DESCRIPTION} ${toldOf(limits)}` : DESCRIPTION,
     parameters: z.object({
       command: z.string().min(1),
       timeout: z
@@ -33,10 +37,12 @@ export function execute(backend: Backend, config: BackendConfig | undefined): To
       const work = backend.exec(command, {
         ...{ signal: run.signal, timeoutMs: timeout * 1000 },
         ...(environment ? { environment } : {}),
+        ...(limits?.ask ? { hosts: allowedHosts(run) } : {}),
       });
       const result = yield* mapEvents(work, ({ text }) => [
         { event: "on_tool_progress", name: call.name, data: { call_id: call.id, output: text } } as const,
       ]);
+      for (const refused of refusals(result.refused ?? [])) yield warning("network_refused", refused);
       const report = reportOf(result);
       return result.ended ? failed(reasons[result.ended](timeout, result.detail), report) : done(report);
     },
@@ -56,11 +62,12 @@ const reasons: Readonly<Record<CommandEnd, (seconds: number, detail?: string) =>
     `The sandbox was lost while the command ran: ${detail}. What the command did is not known; files are kept, and the next call works again.`,
 };
 
-function reportOf({ output, omitted, exitCode, signal }: ExecResult): string {
+function reportOf({ output, omitted, exitCode, signal, refused = [] }: ExecResult): string {
+  const network = refused.length > 0 ? `[network: ${refusals(refused).join(" ")}]\n` : "";
   const facts = [
     exitCode === null ? `killed by ${signal ?? "a signal"}` : `exit_code: ${exitCode}`,
     ...(omitted > 0 ? [`${omitted} characters of output left out`] : []),
   ];
   const gap = output === "" || output.endsWith("\n") ? "" : "\n";
-  return `${output}${gap}[${facts.join(", ")}]`;
+  return `${output}${gap}${network}[${facts.join(", ")}]`;
 }

@@ -1,0 +1,84 @@
+// The hosts that commands may reach: the list of the backend, and the hosts that the user allowed for the thread. The tool
+// request_host asks the user.
+
+import { z } from "zod";
+import { firstChars } from "../../../lib/text.ts";
+import type { BackendConfig, RefusedHost } from "../../core/backend.ts";
+import { askFor } from "../../core/open-interrupts.ts";
+import { patchState } from "../../core/run.ts";
+import { defineTool, denied, done, failed, interrupted, type Run, type Tool } from "../../core/tool.ts";
+
+/** The key of a thread's state with the hosts that the user allowed: a map to the time. */
+const STATE_KEY = "hosts";
+const MAX_HOSTS = 32;
+const MAX_REASON_CHARS = 300;
+const MAX_LISTED = 20;
+/** A name, perhaps with a port. The backend decides what it reaches. */
+const HOST = /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63}){0,8}\.[a-z][a-z0-9-]{0,62}(:\d{1,5})?$/i;
+
+const Allowed = z.record(z.string(), z.string());
+const Limits = z.looseObject({
+  network: z.looseObject({ allow: z.array(z.string()), ask: z.boolean().default(false) }),
+});
+
+/** Undefined if the backend does not limit hosts. */
+export function hostLimits(config: BackendConfig | undefined) {
+  return Limits.safeParse(config).data?.network;
+}
+
+/** The hosts that the user allowed for this thread. */
+export const allowedHosts = (run: Run): readonly string[] =>
+  Object.keys(Allowed.safeParse(run.state.get(STATE_KEY)).data ?? {})
+    .filter((host) => HOST.test(host))
+    .slice(0, MAX_HOSTS);
+
+/** A sentence for the description of a tool that runs commands. */
+export function toldOf({ allow, ask }: NonNullable<ReturnType<typeof hostLimits>>): string {
+  const rest = allow.length - MAX_LISTED;
+  const names = [...allow.slice(0, MAX_LISTED), ...(rest > 0 ? [`${rest} more`] : [])].join(", ");
+  const more = ask ? " request_host asks the user for another one." : "";
+  return `The network is an HTTP proxy that HTTPS_PROXY names, for these hosts only: ${names}. Programs that do not use a proxy have no network.${more}`;
+}
+
+const REASONS: Readonly<Record<RefusedHost["reason"], string>> = {
+  host: "is not among the hosts that commands may reach",
+  address: "has a private address",
+  name: "was allowed, but the connection was not TLS or HTTP for it",
+};
+
+/** One sentence for each refusal. */
+export const refusals = (refused: readonly RefusedHost[]): string[] =>
+  refused.map(({ target, reason }) => `${target} ${REASONS[reason]}.`);
+
+export const requestHost: Tool = defineTool({
+  name: "request_host",
+  description:
+    "Ask the user to let commands of this conversation reach a host that the network refused. Then run the command again.",
+  parameters: z.object({
+    host: z.string().regex(HOST, "must be a name such as api.example.com, perhaps with a port"),
+    reason: z.string().min(1).describe("Purpose of the connection, shown to the user."),
+  }),
+  annotations: { category: "network", requiresPermission: false },
+  describeCall: ({ host }) => `let commands reach the host \`${host}\``,
+  async *execute({ host: asked, reason }, call, run) {
+    const host = asked.toLowerCase();
+    const known = allowedHosts(run);
+    if (known.includes(host)) return done(`Commands may already reach ${host}.`);
+    if (known.length >= MAX_HOSTS)
+      return failed(`A conversation may have at most ${MAX_HOSTS} further hosts.`);
+    const answer = yield* askFor(
+      {
+        ...{ call, kind: "approval", options: ["approve", "deny"] },
+        prompt: `May commands of this conversation reach the host \`${host}\`? The agent's reason: ${firstChars(reason, MAX_REASON_CHARS)}`,
+      },
+      run,
+    );
+    if (!answer) return interrupted();
+    if (answer.decision !== "approve")
+      return denied(
+        answer.message ?? `The user does not allow ${host}. Do not try to reach it in another way.`,
+      );
+    yield* patchState(run, STATE_KEY, { [host]: new Date().toISOString() });
+    return done(`Commands of this conversation may now reach ${host}.`);
+  },
+});

@@ -1,0 +1,58 @@
+// The hosts that a sandbox may reach: names, optionally with a leading `*.` for all names below, and with a port.
+
+import { z } from "zod";
+
+/** Ports of an entry without one: HTTPS and HTTP. */
+const USUAL_PORTS: readonly number[] = [443, 80];
+const MAX_ENTRIES = 256;
+const LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?";
+const NAME = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
+/** Also `127.1` and `0x7f.1`, which systems read as addresses. */
+const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
+const ENTRY = /^(\*$|\*(?=:)|(?:\*\.)?[^*:]+)(?::(\d{1,5}))?$/;
+
+/** Returns the name in lower case without a final dot. Undefined if it is an address or not a name. */
+export function hostName(text: string): string | undefined {
+  const name = text.toLowerCase().replace(/\.$/, "");
+  return name.length <= 253 && NAME.test(name) && !ENDS_IN_NUMBER.test(name) ? name : undefined;
+}
+
+interface Entry {
+  /** Without `*.`; empty for `*`. */
+  readonly name: string;
+  readonly isWildcard: boolean;
+  readonly port: number | undefined;
+}
+
+function entryOf(text: string): Entry | undefined {
+  const [, host = "", digits] = ENTRY.exec(text) ?? [];
+  const port = digits === undefined ? undefined : Number(digits);
+  if (port !== undefined && (port < 1 || port > 65_535)) return undefined;
+  if (host === "*") return { name: "", isWildcard: true, port };
+  const isWildcard = host.startsWith("*.");
+  const name = hostName(isWildcard ? host.slice(2) : host);
+  return name === undefined ? undefined : { name, isWildcard, port };
+}
+
+const Host = z
+  .string()
+  .refine(
+    (text) => entryOf(text) !== undefined,
+    "must be the name of a host, such as api.example.com, *.example.com or api.example.com:8443; addresses are never reached",
+  );
+
+export const AllowedHosts = z.array(Host).min(1).max(MAX_ENTRIES);
+
+/** True if the host, as `hostName` returns it, may be reached on the port. */
+export type Allows = (host: string, port: number) => boolean;
+
+/** Skips entries that `AllowedHosts` refuses. */
+export function allowing(hosts: readonly string[]): Allows {
+  const entries = hosts.flatMap((host) => entryOf(host) ?? []);
+  return (host, port) =>
+    entries.some(
+      (entry) =>
+        (entry.port === undefined ? USUAL_PORTS.includes(port) : entry.port === port) &&
+        (entry.isWildcard ? entry.name === "" || host.endsWith(`.${entry.name}`) : host === entry.name),
+    );
+}

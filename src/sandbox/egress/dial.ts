@@ -1,0 +1,52 @@
+// Connects to a host outside: its name is resolved here, every address must be public, and the connection goes to one of
+// these addresses.
+
+import { connect, type Socket } from "node:net";
+import { lookUp, type PublicFetchOptions } from "../../lib/ssrf-safe-fetch/index.ts";
+
+const CONNECT_MS = 10_000;
+const MAX_TRIED = 4;
+
+/** `allow`: hosts that may have private addresses. */
+export type DialOptions = Pick<PublicFetchOptions, "allow" | "resolve">;
+
+/** Resolves with `private` or `unreachable` without a connection. The caller destroys the socket. */
+export async function dial(
+  host: string,
+  port: number,
+  options: DialOptions,
+  signal: AbortSignal,
+): Promise<Socket | "private" | "unreachable"> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MS)]);
+  try {
+    const { addresses, isAllowed } = await lookUp(new URL(`https://${host}:${port}`), options, limit);
+    if (addresses.length === 0) return "unreachable";
+    if (!isAllowed) return "private";
+    for (const address of addresses.slice(0, MAX_TRIED)) {
+      const socket = await connected(address, port, limit);
+      if (socket) return socket;
+    }
+  } catch (error) {
+    if (!limit.aborted) throw error;
+  }
+  return "unreachable";
+}
+
+function connected(host: string, port: number, signal: AbortSignal): Promise<Socket | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, allowHalfOpen: true, noDelay: true });
+    const end = (result: Socket | undefined) => {
+      signal.removeEventListener("abort", onEnd);
+      socket.off("connect", onConnect).off("error", onEnd);
+      // Later errors close the socket, which its user sees.
+      socket.on("error", () => {});
+      if (!result) socket.destroy();
+      resolve(result);
+    };
+    const onConnect = () => end(socket);
+    const onEnd = () => end(undefined);
+    socket.on("connect", onConnect).on("error", onEnd);
+    signal.addEventListener("abort", onEnd, { once: true });
+    if (signal.aborted) onEnd();
+  });
+}
