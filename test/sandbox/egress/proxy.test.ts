@@ -12,6 +12,7 @@ import type { DialOptions } from "../../../src/sandbox/egress/dial.ts";
 import { egressProxy } from "../../../src/sandbox/egress/proxy.ts";
 import { newCertificates } from "../../support/certificates.ts";
 import { httpServer, tcpServer } from "../../support/hostile.ts";
+import { helloFor } from "../docker/ways-out.ts";
 
 /** A proxy on a port, until the test is over, and what it refused. */
 async function proxyFor(hosts: readonly string[], options: DialOptions = {}) {
@@ -154,6 +155,18 @@ test("an allowed host with a private address is not connected to, and a name is 
   expect(connections).toBe(0);
 });
 
+test("a plain request is refused unless its one Host is the host of its URL", async () => {
+  const server = await httpServer((_, answer) => answer.end("reached"));
+  const target = `api.example:${server.port}`;
+  const proxy = await proxyFor([target], allowed(target));
+  for (const hosts of ["Host: evil.example", "Host: api.example", `Host: ${target}\r\nHost: evil.example`])
+    expect(await answerTo(proxy.port, `GET http://${target}/ HTTP/1.1\r\n${hosts}\r\n\r\n`)).toMatch(
+      /^HTTP\/1\.1 40[03] /,
+    );
+  expect(proxy.refused).toContain(`${target} name`);
+  expect(server.heard).toEqual([]);
+});
+
 test("a host that is not allowed is not even looked up", async () => {
   const asked: string[] = [];
   const proxy = await proxyFor(["api.example"], {
@@ -179,7 +192,8 @@ test("what a refusal reports is short and has no control characters", async () =
 
 test("a tunnel ends at both ends when either closes, and with the proxy", async () => {
   const ended: Promise<unknown>[] = [];
-  const server = await tcpServer((socket) => ended.push(once(socket.resume(), "close")));
+  const arrived = Promise.withResolvers<unknown>();
+  const server = await tcpServer((socket) => ended.push(once(socket.on("data", arrived.resolve), "close")));
   const target = `api.example:${server.port}`;
   const proxy = await proxyFor([target], allowed(target));
   const first = (await tunnel(proxy.port, target)) as Socket;
@@ -187,6 +201,9 @@ test("a tunnel ends at both ends when either closes, and with the proxy", async 
   await expect.poll(() => ended.length).toBe(2);
   first.destroy();
   await ended[0];
+  // From then on no time limit ends it.
+  second.write(helloFor("api.example"));
+  await arrived.promise;
   proxy.close();
   await Promise.all([ended[1], once(second.resume(), "close")]);
 });
