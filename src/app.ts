@@ -56,7 +56,7 @@ import {
   openTraces,
   type Reload,
 } from "./skein/app/metrics.ts";
-import { type Nouns, openNouns, openWebhooks } from "./skein/app/nouns.ts";
+import { answersTo, type Nouns, openAudit, openNouns, openWebhooks } from "./skein/app/nouns.ts";
 import { reloadAgents } from "./skein/app/reload.ts";
 import { requireFiles, restorationOf } from "./skein/app/restore.ts";
 import { loadServerPlugins, refuseAgentParts } from "./skein/app/server-plugins.ts";
@@ -162,6 +162,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
     ownAddress = address;
     await parts.webhooks.open();
     await runs.open();
+    parts.audit.open();
     nouns.open();
     warmUp.begin();
     pool.begin(agents.list().flatMap(({ backend }) => backend ?? []));
@@ -249,11 +250,13 @@ async function openKept(
   for (const warning of stores.warnings ?? []) logger.warn(warning);
   const webhooks = openWebhooks(config, stores, { logger, metrics });
   closers.push(() => webhooks.close());
+  const audit = openAudit(config, stores, { logger, metrics, webhooks });
+  closers.push(() => audit.close());
   const { onNear } = webhooks;
   const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config), logger, onNear });
   const counted = countedDocuments(stores.documents, quotas, new Set(["tools"]));
   const httpTools = createHttpToolStore(counted, config.http_tools.bytes);
-  return { stores, metrics, traces, quotas, httpTools, webhooks };
+  return { stores, metrics, traces, quotas, httpTools, webhooks, audit };
 }
 
 function openPool(
@@ -269,7 +272,7 @@ function openPool(
 
 async function engineOf(
   { config, logger }: AppOptions,
-  { own, agents, backends, stores, metrics, traces, quotas, httpTools, webhooks, credentials }: Parts,
+  { own, agents, backends, stores, metrics, traces, quotas, httpTools, webhooks, audit, credentials }: Parts,
   ownAddress: () => string | undefined,
 ) {
   const ofLog = logger.level === "debug" || logger.level === "trace" ? [logRecorder(logger)] : [];
@@ -299,6 +302,7 @@ async function engineOf(
     recorder: allRecorders([...ofLog, ...ofPlugins], logger),
     tasks: own.plugins.find(({ plugin }) => plugin.tasks)?.plugin.tasks,
     beforeEnd: webhooks.beforeEnd,
+    onAnswered: answersTo(audit),
   });
 }
 
@@ -308,7 +312,7 @@ async function serverOf(
   { runs, dependencies, nouns }: Pick<Observed, "runs" | "dependencies"> & { readonly nouns: Nouns },
   closers: Closers,
 ): Promise<HttpServer> {
-  const { own, agents, backends, stores, metrics, quotas, httpTools, webhooks, apiKeys } = parts;
+  const { own, agents, backends, stores, metrics, quotas, httpTools, webhooks, audit, apiKeys } = parts;
   const { warn_after } = config.event_loop;
   const eventLoop = warn_after > 0 ? watchEventLoop(warn_after, logger, true) : undefined;
   closers.push(async () => eventLoop?.close());
@@ -316,6 +320,7 @@ async function serverOf(
     {
       ...{ stores, runs, backends, agents, quotas, httpTools, webhooks, dependencies, metrics },
       ...nouns.services,
+      audit: { ...audit, reads: config.audit.reads, runs: config.audit.runs },
       apiKeys: apiKeys?.keys,
       admin: {
         ...{ runs, quotas, backends },

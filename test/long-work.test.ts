@@ -43,6 +43,7 @@ const SHORT_JSON: Readonly<Record<string, readonly string[]>> = {
       "engine/runs/deliveries.ts",
       "engine/runs/sent-requests.ts",
       "engine/webhooks",
+      "engine/audit",
       "engine/schedules",
       "engine/triggers",
       "engine/vault",

@@ -35,6 +35,9 @@ export function adminMethods({ call, open }: Pick<Requests, "call" | "open">) {
     /** Lists API keys, newest first. The list never contains a key's secret part. */
     keys: (query: Query<"GET /admin/keys"> = {}, signal?: Signal) =>
       call("GET /admin/keys", { query }, signal),
+    /** Reads the audit trail of a tenant, newest first. A page can be empty and still have a `next_cursor`. */
+    audit: (query: Query<"GET /admin/audit"> = {}, signal?: Signal) =>
+      call("GET /admin/audit", { query }, signal),
     /** Creates an API key for a user. Only this response contains the `key` itself. */
     createKey: (body: Body<"POST /admin/keys">, signal?: Signal) =>
       call("POST /admin/keys", { body }, signal),

@@ -911,6 +911,44 @@ export type PromptBlock = {
   text: string;
 };
 
+export type AuditActor = {
+  /** `key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`: it acted by itself. `server`: the server. */
+  type: "key" | "user" | "operator" | "schedule" | "trigger" | "server";
+  /** Id of the key, schedule or trigger, or name of the user. */
+  id: string;
+  /** User to whom the credentials, the schedule or the trigger belong. */
+  user?: string | undefined;
+  /** Tenant of an operator who acted on another tenant. */
+  tenant?: string | undefined;
+};
+
+export type AuditTarget = {
+  type: string;
+  id: string;
+  /** User to whom it belongs. */
+  user?: string | undefined;
+};
+
+export type AuditEntry = {
+  id: string;
+  /** Time at which the request arrived, or at which the server acted. */
+  at: string;
+  tenant: string;
+  actor: AuditActor;
+  /** Such as `thread.delete`. */
+  action: string;
+  target?: AuditTarget | undefined;
+  /** `refused`: the server did not allow or find it. `failed`: another error. `ok`: the rest. */
+  outcome: "ok" | "refused" | "failed";
+  /** Status of the HTTP response. */
+  status?: number | undefined;
+  request_id?: string | undefined;
+  /** Address of the client. */
+  ip?: string | undefined;
+  /** With the action `audit.gap`: number of entries that the server could not keep. */
+  dropped?: number | undefined;
+};
+
 export type BackendStatus = {
   name: string;
   type: string;
@@ -1483,8 +1521,8 @@ export type WebhookDelivery = {
 export type Webhook = {
   /** Address without its query. */
   url: string;
-  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. */
-  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused">;
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry of the audit trail; only for webhooks of a tenant. */
+  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
   /** Sends an event of a thread only after the event before it was delivered or given up. */
@@ -1508,8 +1546,8 @@ export type Webhook = {
 export type WebhookWithSecret = {
   /** Address without its query. */
   url: string;
-  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. */
-  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused">;
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry of the audit trail; only for webhooks of a tenant. */
+  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
   /** Sends an event of a thread only after the event before it was delivered or given up. */
@@ -1922,8 +1960,8 @@ export type SampleDelivery = {
 export type WebhookSpec = {
   /** Address that receives each event as a POST request. */
   url: string;
-  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. */
-  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused">;
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry of the audit trail; only for webhooks of a tenant. */
+  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
   /** Sends an event of a thread only after the event before it was delivered or given up. Default: `false`. */
@@ -1935,8 +1973,8 @@ export type WebhookSpec = {
 export type NewWebhook = {
   /** Address that receives each event as a POST request. */
   url: string;
-  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. */
-  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused">;
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry of the audit trail; only for webhooks of a tenant. */
+  on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
   /** Sends an event of a thread only after the event before it was delivered or given up. Default: `false`. */
@@ -2805,6 +2843,14 @@ export interface Operations {
   "GET /admin/tenants/{tenant}/users/{user}/export": {
     path: { tenant: string; user: string };
     answer: void;
+  };
+  /** Read the audit trail of a tenant. */
+  "GET /admin/audit": {
+    query: { limit?: number | undefined; cursor?: string | undefined; tenant?: string | undefined; user?: string | undefined; action?: string | undefined; since?: string | undefined; until?: string | undefined };
+    answer: {
+      items: AuditEntry[];
+      next_cursor?: string | undefined;
+    };
   };
   /** Deliver an event to a trigger. */
   "POST /hooks/{address}": {

@@ -5,7 +5,7 @@ import type { BackendPool } from "../../agent/core/backend.ts";
 import type { AppError } from "../../agent/core/errors.ts";
 import type { Subagents } from "../../agent/core/hook.ts";
 import type { Completion, ModelRequest } from "../../agent/core/model.ts";
-import type { RunRecord } from "../../agent/core/records.ts";
+import type { RunRecord, RunRequest } from "../../agent/core/records.ts";
 import type { Failure } from "../../agent/core/run.ts";
 import type { Claim, Stores } from "../../agent/core/stores.ts";
 import type { TaskBoard } from "../../agent/core/task-board.ts";
@@ -14,7 +14,7 @@ import type { TraceContext, TracedRun } from "../../agent/core/trace-context.ts"
 import type { Logger } from "../../lib/logger.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
-import type { Interrupt } from "../../protocol/interrupt.ts";
+import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { Restoration } from "./restored-calls.ts";
@@ -46,6 +46,11 @@ export interface StartingKeys {
   watch(apiKey: string, onRevoked: () => void): () => void;
 }
 
+/** Answers of people, and who sent them. */
+export interface AnsweredRun extends Pick<RunRequest, "api_key" | "origin"> {
+  readonly answers: readonly Answer[];
+}
+
 export interface RunServices {
   readonly stores: Stores;
   readonly agents: Agents;
@@ -74,6 +79,8 @@ export interface RunServices {
    * called once the end is stored. Must not throw; that function must also return at once.
    */
   beforeEnd?(ending: EndingRun): Promise<() => void>;
+  /** Called for each run that people's answers began. Must return at once and not throw. */
+  onAnswered?(owner: Owner, answered: AnsweredRun): void;
   /** Called for each accepted deferred result. `late`: its thread has continued without it. Must return at once and not throw. */
   onDelivered?(outcome: "delivered" | "late"): void;
   /** Assigns runs to traces. If absent, the trace context of a run's request is passed on. */

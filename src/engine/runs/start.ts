@@ -108,7 +108,7 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
     checkAnswers(answers, isCurrent ? open : await openOn(runs.stores.threads, owner, thread_id));
     const brought = omitUndefined({ tools, lineage, api_key, origin, unattended });
     const request = { input: [], settings: {}, answers, ...brought };
-    return begin(runs, owner, {
+    const run = await begin(runs, owner, {
       ...rest,
       thread_id,
       agent,
@@ -117,6 +117,9 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
       on_busy: "reject",
       resumes: run_id,
     });
+    // The answers to a subagent's questions are those to its parent's.
+    if (!lineage) runs.onAnswered?.(owner, resume);
+    return run;
   });
 }
 

@@ -22,6 +22,8 @@ export interface FireServices {
   endOfKey(api_key: string): Promise<AppError | undefined>;
   /** To be called before a run of a temporary thread is started. Throws `events_expired` when the thread was deleted after that run. */
   announce(owner: Owner, thread_id: string): Promise<void>;
+  /** Called for each run that a slot has started. May be called again for the same run. Must return at once and not throw. */
+  onStarted?(owner: Owner, schedule: string, run: Pick<RunRecord, "id">): void;
 }
 
 export interface Schedule {
@@ -92,6 +94,7 @@ export async function fire(
 ): Promise<NextRecord> {
   try {
     const run = await startScheduled(services, owner, record.spec, runOfSlot(id, record, start));
+    services.onStarted?.(owner, id, run);
     const started = { thread_id: run.thread_id, run_id: run.id, slot: start };
     return moved({ ...record, run: started }, done, { outcome: "started" });
   } catch (error) {

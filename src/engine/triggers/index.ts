@@ -34,6 +34,8 @@ export interface TriggerServices {
   endOfKey(apiKey: string): Promise<AppError | undefined>;
   /** The server's public address. */
   readonly publicUrl: string | undefined;
+  /** Called for each delivery. Must return at once and not throw. */
+  onDelivery?(owner: Owner, trigger: string, delivery: Omit<Delivery, "at"> & { request_id: string }): void;
   readonly limits: {
     /** Triggers of a user. */
     readonly triggers: number;
@@ -119,7 +121,10 @@ async function receive(services: Receiving, open: OpenTrigger, incoming: Incomin
   const { quotas, store, log } = services;
   const { owner, trigger } = open;
   const at = new Date().toISOString();
-  const note = (delivery: Omit<Delivery, "at">) => log.add(owner, trigger.id, { at, ...delivery });
+  const note = (delivery: Omit<Delivery, "at">) => {
+    log.add(owner, trigger.id, { at, ...delivery });
+    services.onDelivery?.(owner, trigger.id, { ...delivery, request_id: incoming.request_id });
+  };
   if (!isVerified(trigger.verify, secretsOf(trigger, Date.now()), incoming, Date.now())) {
     note({ outcome: "refused", reason: "not verified" });
     throw notVerified();

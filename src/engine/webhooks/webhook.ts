@@ -24,6 +24,7 @@ export const WebhookEvent = z.enum([
   "interrupt.opened",
   "budget.near",
   "schedule.paused",
+  "audit.entry",
 ]);
 export type WebhookEvent = z.infer<typeof WebhookEvent>;
 
@@ -46,7 +47,7 @@ export const WebhookSpec = z
       .max(WebhookEvent.options.length)
       .refine(unique, "must name each event once")
       .describe(
-        "Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule.",
+        "Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry of the audit trail; only for webhooks of a tenant.",
       ),
     agents: z
       .array(z.string().min(1).max(64))

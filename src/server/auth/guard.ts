@@ -36,9 +36,10 @@ export function guard(server: FastifyInstance, { authenticate, tickets, credenti
     const ticket = access === "ticket" ? ticketOf(request) : undefined;
     const principal =
       ticket === undefined ? await authenticate(request) : await ownerOfTicket(ticket, request);
+    // Before the scope is checked, so that the trail names refused callers too.
+    request.setDecorator(PRINCIPAL, principal);
     // Any authenticated user gets 404 for an unknown route.
     if (access && access !== "any") requireScope(principal, scopeOf(access, principal));
-    request.setDecorator(PRINCIPAL, principal);
   });
 
   async function ownerOfTicket(ticket: string, request: FastifyRequest): Promise<Principal> {

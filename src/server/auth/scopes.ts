@@ -134,6 +134,7 @@ const ROUTES: Readonly<Record<string, Access>> = {
   // The route itself requires `admin` or `operator`, by the tenant that the request names.
   "POST /admin/backup": "operator",
   "DELETE /admin/engines/:engine": "operator",
+  "GET /admin/audit": "manage",
   "GET /admin/tenants": "manage",
   "GET /admin/users": "manage",
   "GET /admin/runs": "manage",

@@ -99,6 +99,20 @@ const Retention = z.strictObject({
     ),
 });
 
+const Audit = z.strictObject({
+  reads: z.boolean().default(false).describe("Records what users read of their own data too."),
+  runs: z.boolean().default(false).describe("Records the runs that users start too."),
+  keep: Lifetime.prefault("90d").describe("Time to keep entries of the trail."),
+  entries: z
+    .int()
+    .min(1_000)
+    .optional()
+    .describe(
+      "Maximum entries of a tenant; the oldest are deleted first. Default: 100000, or 10000 in memory.",
+    ),
+  log: z.boolean().default(false).describe("Writes each entry to the log too."),
+});
+
 const EventLoop = z.strictObject({
   warn_after: Duration.prefault("50ms").describe(
     "Duration of one piece of blocking work above which the server logs a warning. `0s` logs none.",
@@ -247,6 +261,7 @@ export const ServerConfig = z.strictObject({
   interrupts: Interrupts.prefault({}),
   streams: Streams.prefault({}),
   retention: Retention.prefault({}),
+  audit: Audit.prefault({}),
   event_loop: EventLoop.prefault({}),
   shutdown: Shutdown.prefault({}),
   plugins: PluginList.default([]).transform((modules) => pluginRefs(modules, "server.yaml")),

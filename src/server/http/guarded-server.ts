@@ -20,6 +20,7 @@ import { guard, hasPrincipal, limitRequests, ownerOf, spreadRequests } from "../
 import { isOauthPath, routesAt } from "../auth/scopes.ts";
 import type { Tickets } from "../auth/tickets.ts";
 import { withoutNeedlessSlashes } from "../config/wire-names.ts";
+import { auditRequests } from "./audit-hook.ts";
 import {
   browserHeaders,
   forbidCaching,
@@ -45,7 +46,7 @@ export interface Guards {
 /** Adds guards, limits and headers to a bare server. Call it before adding routes. */
 export async function guarded(
   server: FastifyInstance,
-  { access, limits, quotas, unreadAnswers }: RouteServices,
+  { access, limits, quotas, unreadAnswers, audit }: RouteServices,
   { authenticate, tickets, bodies }: Guards,
   logger: FastifyBaseLogger,
 ): Promise<App> {
@@ -61,6 +62,7 @@ export async function guarded(
   const { trusted_proxies: trustedProxies } = auth;
   server.addHook("onRequest", refuseCrossSiteWrites({ origins, publicUrl, trustedProxies }));
   guard(server, { authenticate, tickets, credentials });
+  auditRequests(server, audit, trustedProxies);
   spreadRequests(server);
   limitRequests(server, quotas);
   boundIncomingBodies(server, bodies);

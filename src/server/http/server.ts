@@ -19,6 +19,7 @@ import { adminRoutes } from "./routes/admin.ts";
 import { adminKeyRoutes } from "./routes/admin-keys.ts";
 import { adminUserRoutes } from "./routes/admin-users.ts";
 import { agentRoutes } from "./routes/agents.ts";
+import { auditRoutes } from "./routes/audit.ts";
 import { backendRoutes } from "./routes/backend.ts";
 import { branchRoutes } from "./routes/branches.ts";
 import { connectionRoutes } from "./routes/connections.ts";
@@ -79,6 +80,7 @@ const ROUTES = [
   adminRoutes,
   adminKeyRoutes,
   adminUserRoutes,
+  auditRoutes,
 ];
 
 const OPEN_STREAMS = "openStreams";

@@ -23,6 +23,7 @@ import type { Credentials } from "../auth/credential-end.ts";
 import type { RequireOperator } from "../auth/operator.ts";
 import type { OwnScheme } from "../auth/own-scheme.ts";
 import type { WireName } from "../config/wire-names.ts";
+import type { AuditTrail } from "./audit-hook.ts";
 import type { ConnectionLimits } from "./connections.ts";
 import type { Dependencies } from "./dependencies.ts";
 import type { NamedRoutes } from "./plugin-routes.ts";
@@ -46,6 +47,7 @@ export interface HttpServices {
   readonly schedules: Schedules;
   readonly temporaryThreads: TemporaryThreads;
   readonly triggers: Triggers;
+  readonly audit: AuditTrail;
   readonly quotas: Quotas;
   readonly webhooks: Webhooks;
   /** Undefined without a key. */

@@ -54,6 +54,7 @@ export function createFamilies(registry: Registry) {
       ["outcome"],
     ),
     ...ofWebhooks(counter),
+    auditEntries: counter("audit_entries", "Entries of the audit trail, by outcome.", ["outcome"]),
     storeSeconds: histogram("store", "Duration of store calls.", SECONDS, ["operation"]),
     storeErrors: counter("store_errors", "Store calls that failed.", ["operation"]),
     requests: counter("http_requests", "Answered requests.", ["route", "method", "status"]),

@@ -2,8 +2,10 @@
 
 import type { KeyWrapper } from "../../agent/core/key-wrapper.ts";
 import type { UserRecords } from "../../engine/admin/services.ts";
+import { type Audit, createAudit } from "../../engine/audit/index.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
+import type { AnsweredRun } from "../../engine/runs/services.ts";
 import { createSchedules } from "../../engine/schedules/index.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
 import { createTemporaryThreads, type TemporaryThreads } from "../../engine/temporary-threads/index.ts";
@@ -15,6 +17,7 @@ import { hostList } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { createPublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { Credentials } from "../../server/auth/credential-end.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
 import type { Metrics } from "../../server/telemetry/metrics.ts";
@@ -24,6 +27,7 @@ export interface NounParts {
   readonly quotas: Quotas;
   readonly runs: Runs;
   readonly webhooks: Webhooks;
+  readonly audit: Audit;
   readonly credentials: Credentials;
   /** A plugin's. Replaces the key of the settings. */
   readonly vaultKey: KeyWrapper | undefined;
@@ -61,14 +65,24 @@ export function openNouns(config: ServerConfig, parts: NounParts) {
 
 const schedulesOf = (
   { limits }: ServerConfig,
-  { stores, runs, webhooks, credentials, logger }: NounParts,
+  { stores, runs, webhooks, audit, credentials, logger }: NounParts,
   temporaryThreads: TemporaryThreads,
 ) =>
   createSchedules({
     ...{ documents: stores.documents, runs, logger, perUser: limits.schedules },
     endOfKey: (api_key) => credentials.endOf({ api_key }),
     announce: (owner, thread_id) => temporaryThreads.announce(owner, thread_id, true),
+    onStarted: ({ tenant, user }, id, run) =>
+      audit.record({
+        ...{ tenant, actor: { type: "schedule", id, user }, action: "run.start", outcome: "ok" },
+        target: { type: "run", id: run.id, user },
+      }),
     async onPaused(owner, { id, agent, pause }) {
+      const { tenant, user } = owner;
+      audit.record({
+        ...{ tenant, actor: { type: "schedule", id, user }, action: "schedule.pause", outcome: "failed" },
+        target: { type: "schedule", id, user },
+      });
       const data = { schedule_id: id, reason: pause?.reason, message: pause?.message };
       const event = { type: "schedule.paused" as const, ...omitUndefined({ agent }), data };
       await webhooks.emit(owner, event, `schedule_${id}_${owner.user}_${pause?.since}`);
@@ -77,12 +91,20 @@ const schedulesOf = (
 
 const triggersOf = (
   { limits, public_url }: ServerConfig,
-  { stores: { documents }, quotas, runs, credentials, logger }: NounParts,
+  { stores: { documents }, quotas, runs, audit, credentials, logger }: NounParts,
 ) =>
   createTriggers({
     ...{ documents, runs, quotas, logger },
     endOfKey: (api_key) => credentials.endOf({ api_key }),
     publicUrl: public_url,
+    onDelivery({ tenant, user }, id, { outcome, run_id, request_id }) {
+      if (outcome !== "started" && outcome !== "refused" && outcome !== "failed") return;
+      audit.record({
+        ...{ tenant, actor: { type: "trigger", id, user }, action: "run.start", request_id },
+        outcome: outcome === "started" ? "ok" : outcome,
+        target: run_id === undefined ? { type: "trigger", id, user } : { type: "run", id: run_id, user },
+      });
+    },
     limits: { triggers: limits.triggers, requestsPerMinute: limits.trigger_requests },
   });
 
@@ -105,6 +127,47 @@ const temporaryThreadsOf = ({ retention, limits }: ServerConfig, { stores, quota
     keepMs: retention.temporary_threads,
     most: limits.temporary_threads,
   });
+
+/** Entries of a tenant with `STORE=memory`, and with the other stores. */
+const ENTRIES = { inMemory: 10_000, elsewhere: 100_000 };
+
+/** The caller opens and closes it. */
+export function openAudit(
+  { audit: { keep, entries, log }, store }: ServerConfig,
+  { documents }: AllStores,
+  {
+    logger,
+    metrics,
+    webhooks,
+  }: {
+    readonly logger: Logger;
+    readonly metrics: Metrics | undefined;
+    readonly webhooks: Pick<Webhooks, "emit">;
+  },
+): Audit {
+  const count = entries ?? (store === "memory" ? ENTRIES.inMemory : ENTRIES.elsewhere);
+  return createAudit({
+    ...{ documents, logger, kept: { ms: keep, count }, isLogged: log },
+    onWritten: (entry) =>
+      webhooks.emit({ tenant: entry.tenant }, { type: "audit.entry", data: { entry } }, entry.id),
+    onCounted: (outcome, number) => metrics?.auditEntries.inc({ outcome }, number),
+  });
+}
+
+/** Tells the trail of the answers to questions, on every wire. */
+export const answersTo =
+  (audit: Pick<Audit, "record">) =>
+  ({ tenant, user }: Owner, { answers, api_key, origin }: AnsweredRun): void => {
+    const actor = { type: api_key === undefined ? "user" : "key", id: api_key ?? user, user } as const;
+    const about = {
+      tenant,
+      actor,
+      outcome: "ok",
+      ...omitUndefined({ request_id: origin?.request_id }),
+    } as const;
+    for (const { id, decision } of answers)
+      audit.record({ ...about, action: `interrupt.${decision}`, target: { type: "interrupt", id } });
+  };
 
 /** Runs and quotas tell them of events, so they are made first. The caller opens and closes them. */
 export function openWebhooks(

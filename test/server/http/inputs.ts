@@ -27,6 +27,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
       "nothing" as const,
     ]),
   ),
+  "GET /admin/audit cursor": "nothing",
   "GET /threads/{thread_id}/runs cursor": "runPage",
   "GET /runs cursor": "allRunsPage",
   "GET /schedules cursor": "nothing",

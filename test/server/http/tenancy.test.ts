@@ -180,6 +180,8 @@ describe.each([
         if (newcomer === neighbour && each.operation.path.startsWith("/admin/")) continue;
         // What ada shares, her neighbours read: test/e2e/sharing.test.ts.
         if (newcomer === neighbour && each.operation.path.startsWith("/shared/")) continue;
+        // A newcomer's own trail names the ids that the newcomer asked for: test/e2e/audit.test.ts.
+        if (each.operation.path === "/admin/audit") continue;
         const [asking, comparing] = await pairFor(each);
         for (const things of adas) {
           const { sent, text } = await answered(each, asking, things);

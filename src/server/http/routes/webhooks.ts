@@ -86,6 +86,15 @@ function routesAt(app: App, services: RouteServices, whose: Whose): void {
 
 const shown = (webhook: Webhook) => webhookInfo(webhook, Date.now());
 
+/** The trail is read by admins. Throws `invalid_request`. */
+function requireTenants({ user }: Keeper, { on: events }: WebhookSpec): void {
+  if (user === undefined || !events.includes("audit.entry")) return;
+  throw new AppError(
+    "invalid_request",
+    "Invalid body: on: only a webhook of a tenant gets `audit.entry`. An admin creates it with `POST /admin/webhooks`.",
+  );
+}
+
 function puttingRoutes(
   app: App,
   services: RouteServices,
@@ -95,6 +104,7 @@ function puttingRoutes(
 
   const put = async (request: FastifyRequest, id: string, spec: WebhookSpec) => {
     const keeper = keeperOf(request);
+    requireTenants(keeper, spec);
     await requirePublic(services, spec.url);
     const { webhook, version, isNew } = await webhooks.put(keeper, id, spec, expectedIn(request.headers));
     changed(request, "put_webhook", id);

@@ -1,0 +1,95 @@
+// An entry of the trail: who did what to what, when and from where. It has ids only, no contents and no secrets.
+
+import { z } from "zod";
+import type { OwnedCollection } from "../../agent/core/documents.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { randomId } from "../../lib/random-id.ts";
+
+const ActorType = z.enum(["key", "user", "operator", "schedule", "trigger", "server"]);
+
+export const Actor = z
+  .object({
+    type: ActorType.describe(
+      "`key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`: it acted by itself. `server`: the server.",
+    ),
+    id: z.string().describe("Id of the key, schedule or trigger, or name of the user."),
+    user: z.string().optional().describe("User to whom the credentials, the schedule or the trigger belong."),
+    tenant: z.string().optional().describe("Tenant of an operator who acted on another tenant."),
+  })
+  .meta({ id: "AuditActor" });
+export type Actor = z.infer<typeof Actor>;
+
+const Target = z
+  .object({
+    type: z.string(),
+    id: z.string(),
+    user: z.string().optional().describe("User to whom it belongs."),
+  })
+  .meta({ id: "AuditTarget" });
+export type Target = z.infer<typeof Target>;
+
+export const Outcome = z.enum(["ok", "refused", "failed"]);
+export type Outcome = z.infer<typeof Outcome>;
+
+export const AuditEntry = z
+  .object({
+    id: z.string(),
+    at: z.iso.datetime().describe("Time at which the request arrived, or at which the server acted."),
+    tenant: z.string(),
+    actor: Actor,
+    action: z.string().describe("Such as `thread.delete`."),
+    target: Target.optional(),
+    outcome: Outcome.describe(
+      "`refused`: the server did not allow or find it. `failed`: another error. `ok`: the rest.",
+    ),
+    status: z.int().optional().describe("Status of the HTTP response."),
+    request_id: z.string().optional(),
+    ip: z.string().optional().describe("Address of the client."),
+    dropped: z
+      .int()
+      .optional()
+      .describe("With the action `audit.gap`: number of entries that the server could not keep."),
+  })
+  .meta({ id: "AuditEntry" });
+export type AuditEntry = z.infer<typeof AuditEntry>;
+
+/** What other rooms tell the trail. `at` is in ms since 1970; by default it is now. */
+export interface NewEntry extends Omit<AuditEntry, "id" | "at" | "target"> {
+  readonly at?: number | undefined;
+  readonly target?: Target | undefined;
+}
+
+/** Maximum length of an id in an entry. The rest is cut off. */
+const MAX_ID = 256;
+const cut = (text: string) => text.slice(0, MAX_ID);
+
+export function entryOf({ at = Date.now(), target, ...entry }: NewEntry): AuditEntry {
+  const cutTarget = target && { ...target, id: cut(target.id) };
+  const about = { id: `aud_${randomId()}`, at: new Date(at).toISOString() };
+  return { ...about, ...entry, ...omitUndefined({ target: cutTarget }) };
+}
+
+/** Where the store keeps a tenant's trail. */
+export const trailOf = (tenant: string): OwnedCollection => ({ kind: "audit", tenant });
+
+const TIME_DIGITS = 9;
+const LAST_TIME = 36 ** TIME_DIGITS - 1;
+const COUNT_DIGITS = 4;
+const LAST_COUNT = 36 ** COUNT_DIGITS - 1;
+let counted = 0;
+
+/** Begins the keys of all entries of a millisecond. Later ones come first, so that a list by key begins with the newest. */
+export const keyAt = (ms: number): string =>
+  Math.min(Math.max(LAST_TIME - ms, 0), LAST_TIME)
+    .toString(36)
+    .padStart(TIME_DIGITS, "0");
+
+/** Entries that one process makes within a millisecond keep their order. */
+export function keyOf({ id, at }: Pick<AuditEntry, "id" | "at">): string {
+  counted = (counted + 1) % (LAST_COUNT + 1);
+  const order = (LAST_COUNT - counted).toString(36).padStart(COUNT_DIGITS, "0");
+  return `${keyAt(Date.parse(at))}${order}${id}`;
+}
+
+/** Whether a text can be a key of an entry. */
+export const isKey = (text: string): boolean => /^[0-9a-z]{13}aud_[0-9A-Za-z]{22}$/.test(text);

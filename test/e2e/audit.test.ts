@@ -1,0 +1,279 @@
+// The trail: who did what to what, and when, as admins and operators read it.
+
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import type { Script } from "../../src/agent/models/scripted.ts";
+import { createClient } from "../../src/client/client.ts";
+import { omitUndefined } from "../../src/lib/omit-undefined.ts";
+import { startServer } from "../support/server.ts";
+import { webhookInbox } from "../support/webhook-inbox.ts";
+
+type Who = { tenant: string; user: string; scopes?: string };
+const ADA: Who = { tenant: "acme", user: "ada" };
+const BOB: Who = { tenant: "acme", user: "bob" };
+const ADMIN: Who = { tenant: "acme", user: "root", scopes: "admin" };
+const STRANGER: Who = { tenant: "other", user: "eve", scopes: "admin,read,run" };
+const OPERATOR: Who = { tenant: "house", user: "ops", scopes: "operator" };
+
+const headersOf = ({ tenant, user, scopes = "read,run,tools" }: Who) => ({
+  ...{ "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": scopes },
+});
+
+async function serve({
+  script,
+  agents,
+  ...more
+}: { script?: Script; agents?: string } & Record<string, unknown> = {}) {
+  const log: string[] = [];
+  const { url } = await startServer({
+    config: {
+      auth: { scheme: "header", trusted_proxies: ["127.0.0.1"], external_operators: true },
+      backends: { allow_local: true },
+      ...more,
+    },
+    ...omitUndefined({ agents }),
+    script: script ?? (() => ({ say: "done" })),
+    logger: pino({ level: "info" }, { write: (line: string) => log.push(line) }),
+  });
+  const as = (who: Who) => createClient({ baseUrl: url, headers: headersOf(who) });
+  const actions = async () =>
+    (await as(ADMIN).admin.audit()).items
+      .filter(({ action }) => action !== "audit.read")
+      .map(({ action, outcome, target }) => [action, outcome, target?.id].join(" "));
+  return { url, log, as, actions };
+}
+
+test("a change is in the trail with who made it, from where and when, and without its contents", async () => {
+  const { url, as } = await serve();
+  const before = new Date().toISOString();
+  await fetch(`${url}/threads/t`, { method: "DELETE", headers: headersOf(ADA) });
+  await fetch(`${url}/threads`, {
+    method: "POST",
+    headers: {
+      ...headersOf(ADA),
+      ...{
+        "content-type": "application/json",
+        "x-request-id": "r-1",
+        "x-forwarded-for": "203.0.113.9, 127.0.0.1",
+      },
+    },
+    body: JSON.stringify({ id: "t", title: "a secret title" }),
+  });
+  const admin = as(ADMIN).admin;
+  await expect.poll(async () => (await admin.audit({ action: "thread" })).items).toHaveLength(2);
+  const { items } = await admin.audit({ action: "thread" });
+  expect(items).toEqual([
+    {
+      ...{ id: expect.stringMatching(/^aud_/), at: expect.any(String), tenant: "acme" },
+      ...{ actor: { type: "user", id: "ada", user: "ada" }, action: "thread.create" },
+      ...{ target: { type: "thread", id: "t" }, outcome: "ok", status: 201 },
+      ...{ request_id: "r-1", ip: "203.0.113.9" },
+    },
+    expect.objectContaining({ action: "thread.delete", outcome: "refused", status: 404, ip: "127.0.0.1" }),
+  ]);
+  expect((items[0]?.at ?? "") >= before).toBe(true);
+  expect(JSON.stringify(items)).not.toContain("secret");
+});
+
+test("what was not allowed is in the trail, and what users read and run of their own only if the settings say so", async () => {
+  const doAll = async ({ as }: Awaited<ReturnType<typeof serve>>) => {
+    await as(ADA).threads.create({ id: "mine" });
+    await as(ADA).threads.get("mine");
+    await as(ADA).start("mine", { input: "go" });
+    await expect(as(BOB).threads.get("mine")).rejects.toMatchObject({ status: 404 });
+    await expect(as({ ...BOB, scopes: "read" }).threads.delete("mine")).rejects.toMatchObject({
+      status: 403,
+    });
+    await expect(as(BOB).admin.users()).rejects.toMatchObject({ status: 403 });
+    await as(ADA).threads.create({ id: "last" });
+  };
+  const plain = await serve();
+  await doAll(plain);
+  await expect
+    .poll(plain.actions)
+    .toEqual([
+      "thread.create ok last",
+      "user.list refused acme",
+      "thread.delete refused mine",
+      "thread.read refused mine",
+      "thread.create ok mine",
+    ]);
+  const all = await serve({ audit: { reads: true, runs: true } });
+  await doAll(all);
+  await expect
+    .poll(all.actions)
+    .toEqual(
+      expect.arrayContaining(["thread.read ok mine", "thread.run ok mine", "thread.read refused mine"]),
+    );
+});
+
+test("an admin reads the trail of the tenant only, and an operator that of any", async () => {
+  const { as, actions } = await serve();
+  await as(ADA).threads.create({ id: "t" });
+  await as(STRANGER).threads.create({ id: "theirs" });
+  await expect.poll(actions).toEqual(["thread.create ok t"]);
+  const idsOf = async (who: Who, query: object = {}) =>
+    (await as(who).admin.audit({ action: "thread", ...query })).items.map(({ target }) => target?.id);
+  await expect.poll(() => idsOf(STRANGER)).toEqual(["theirs"]);
+  expect(await idsOf(STRANGER, { tenant: "acme" })).toEqual([]);
+  expect(await idsOf(OPERATOR, { tenant: "acme" })).toEqual(["t"]);
+  expect(await idsOf(OPERATOR)).toEqual([]);
+  await expect(as(ADA).admin.audit()).rejects.toMatchObject({ status: 403 });
+});
+
+test("an operator's act is in the trail of the tenant, and an admin writes into no other tenant's", async () => {
+  const { as } = await serve();
+  await as(ADA).threads.create({ id: "t" });
+  await expect(
+    as({ ...STRANGER, scopes: "admin" }).admin.deleteUser({ tenant: "acme", user: "ada" }),
+  ).rejects.toMatchObject({ status: 404 });
+  await (await as(OPERATOR).admin.exportUser({ tenant: "acme", user: "ada" })).text();
+  await as(OPERATOR).admin.deleteUser({ tenant: "acme", user: "ada" });
+  const trail = async (who: Who, query: object) =>
+    (await as(who).admin.audit(query)).items
+      .filter(({ action }) => action !== "audit.read")
+      .map(({ action, outcome, actor, target }) => ({
+        ...{ action, outcome, actor, target },
+      }));
+  const actor = { type: "operator", id: "ops", user: "ops", tenant: "house" };
+  const target = { type: "user", id: "ada", user: "ada" };
+  // The user's entries outlast the user.
+  await expect
+    .poll(() => trail(ADMIN, { user: "ada" }))
+    .toEqual([
+      { action: "user.delete", outcome: "ok", actor, target },
+      { action: "user.export", outcome: "ok", actor, target },
+      expect.objectContaining({ action: "thread.create", actor: { type: "user", id: "ada", user: "ada" } }),
+    ]);
+  expect(await trail(STRANGER, { action: "user" })).toEqual([
+    { action: "user.delete", outcome: "refused", actor: { type: "user", id: "eve", user: "eve" }, target },
+  ]);
+});
+
+test("the trail is read in pages, by action, user and time, each entry once", async () => {
+  const { as } = await serve();
+  for (const id of ["a", "b", "c", "d", "e"]) await as(id < "c" ? ADA : BOB).threads.create({ id });
+  const admin = as(ADMIN).admin;
+  const idsOf = (page: Awaited<ReturnType<typeof admin.audit>>) => page.items.map(({ target }) => target?.id);
+  await expect.poll(async () => idsOf(await admin.audit({ action: "thread.create" }))).toEqual([..."edcba"]);
+  const found = [];
+  let cursor: string | undefined;
+  do {
+    const page = await admin.audit({
+      action: "thread",
+      limit: 2,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    expect(page.items.length).toBeLessThanOrEqual(2);
+    found.push(...idsOf(page));
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  expect(found).toEqual([..."edcba"]);
+  expect(idsOf(await admin.audit({ user: "ada" }))).toEqual(["b", "a"]);
+  const [, , c] = (await admin.audit({ action: "thread" })).items;
+  const at = c?.at ?? "";
+  expect(idsOf(await admin.audit({ action: "thread", until: at }))).toContain("c");
+  expect(idsOf(await admin.audit({ action: "thread", since: at }))).toContain("c");
+  expect(idsOf(await admin.audit({ action: "thread", until: "2000-01-01T00:00:00Z" }))).toEqual([]);
+  expect(idsOf(await admin.audit({ action: "thread", since: "2100-01-01T00:00:00Z" }))).toEqual([]);
+  await expect(admin.audit({ cursor: "x" })).rejects.toMatchObject({ status: 400 });
+});
+
+test("entries are lines of the log, if the settings say so, and events of the tenant's webhooks", async () => {
+  const inbox = await webhookInbox();
+  const { as, log, actions } = await serve({ audit: { log: true }, http_tools: { allow: inbox.host } });
+  const spec = { url: inbox.url, on: ["audit.entry" as const] };
+  await expect(as(ADA).webhooks.put("mine", spec)).rejects.toMatchObject({ status: 400 });
+  await as(ADMIN).admin.webhooks.put("all", spec);
+  await as(ADA).threads.create({ id: "t" });
+  await expect.poll(actions).toContain("thread.create ok t");
+  const entries = () => inbox.received.map(({ message }) => message.data.entry);
+  await expect
+    .poll(entries)
+    .toContainEqual(
+      expect.objectContaining({ action: "thread.create", target: { type: "thread", id: "t" } }),
+    );
+  expect(log.map((line) => JSON.parse(line))).toContainEqual(
+    expect.objectContaining({ msg: "audit", audit: expect.objectContaining({ action: "thread.create" }) }),
+  );
+});
+
+const ASKING = `
+agents:
+  assistant:
+    model: scripted:test
+    backend: { type: local }
+    permissions: { rules: [{ ask: write_file }] }
+`;
+
+test("an answer to an approval is in the trail with what was decided, on each wire once", async () => {
+  const call = { tool: "write_file", args: { path: "a.txt", content: "secret" } };
+  const { url, as, actions } = await serve({
+    script: ({ messages }) => (messages.at(-1)?.role === "user" ? { call: [call] } : { say: "done" }),
+    agents: ASKING,
+    wires: ["openai"],
+  });
+  const ada = as(ADA);
+  const run = await ada.start("one", { input: "go" });
+  for await (const _ of ada.runs.events("one", run.id));
+  const [asked] = await ada.interrupts("one");
+  await ada.answer("one", run.id, [{ id: asked?.id ?? "", decision: "deny" }]);
+  await expect.poll(() => actions()).toEqual([`interrupt.deny ok ${asked?.id}`]);
+  await expect(ada.answer("one", run.id, [{ id: "none", decision: "approve" }])).rejects.toMatchObject({
+    status: 409,
+  });
+
+  const ask = async (body: object) => {
+    const headers = { ...headersOf(ADA), "content-type": "application/json" };
+    const response = await fetch(`${url}/v1/responses`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+    });
+    return (await response.json()) as { id: string; output: { type: string; id: string }[] };
+  };
+  const { id, output } = await ask({ model: "assistant", input: "go" });
+  const request = output.find(({ type }) => type === "mcp_approval_request");
+  const approval = { type: "mcp_approval_response", approval_request_id: request?.id, approve: true };
+  await ask({ model: "assistant", previous_response_id: id, input: [approval] });
+  await expect
+    .poll(() => actions())
+    .toEqual([
+      expect.stringMatching(/^interrupt.approve ok /),
+      `run.answer failed ${run.id}`,
+      `interrupt.deny ok ${asked?.id}`,
+    ]);
+});
+
+test("a run that a schedule or a trigger starts is in the trail, and so is a delivery that a trigger refuses", async () => {
+  const { url, as } = await serve();
+  const secret = "a secret of 16 characters or more";
+  const trigger = await as(ADA).triggers.put("hook", {
+    agent: "assistant",
+    verify: { scheme: "token" },
+    secret,
+    input: "go",
+  });
+  const deliver = (token: string) =>
+    fetch(url + trigger.url, {
+      method: "POST",
+      headers: { "x-skein-token": token, authorization: `Bearer ${token}` },
+    });
+  await deliver("another");
+  expect((await deliver(secret)).status).toBe(202);
+  const at = new Date(Date.now() + 1_000).toISOString();
+  await as(ADA).schedules.put("soon", { at, input: "go" });
+  const started = async () =>
+    (await as(ADMIN).admin.audit({ action: "run" })).items.map(({ actor, outcome, target }) => ({
+      ...{ actor, outcome, target },
+    }));
+  const run = { type: "run", id: expect.stringMatching(/^run_/), user: "ada" };
+  await expect.poll(started).toEqual([
+    { actor: { type: "schedule", id: "soon", user: "ada" }, outcome: "ok", target: run },
+    { actor: { type: "trigger", id: "hook", user: "ada" }, outcome: "ok", target: run },
+    {
+      ...{ actor: { type: "trigger", id: "hook", user: "ada" }, outcome: "refused" },
+      target: { type: "trigger", id: "hook", user: "ada" },
+    },
+  ]);
+});

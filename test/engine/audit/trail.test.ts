@@ -1,0 +1,98 @@
+// What the trail keeps when many entries come at once, when the store fails, and when the server stops.
+
+import { expect, onTestFinished, test } from "vitest";
+import type { Documents } from "../../../src/agent/core/documents.ts";
+import { AppError } from "../../../src/agent/core/errors.ts";
+import type { NewEntry } from "../../../src/engine/audit/entry.ts";
+import { createAudit } from "../../../src/engine/audit/index.ts";
+import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
+import type { Logger } from "../../../src/lib/logger.ts";
+
+const entry = (tenant: string, id: string): NewEntry => ({
+  ...{ tenant, action: "thread.create", outcome: "ok" },
+  ...{ actor: { type: "user", id: "ada", user: "ada" }, target: { type: "thread", id } },
+});
+
+function open({ count = 100_000, bend = (documents: Documents) => documents } = {}) {
+  const stores = createMemoryStores();
+  const lines: string[] = [];
+  const counted = { written: 0, dropped: 0 };
+  const log = (details: object, message: string) =>
+    lines.push(`${message} ${JSON.stringify(details, ["tenant", "dropped", "entries"])}`);
+  const logger: Logger = { info: log, warn: log, error: log };
+  const audit = createAudit({
+    ...{ documents: bend(stores.documents), logger, isLogged: false },
+    kept: { ms: Number.POSITIVE_INFINITY, count },
+    onWritten: async () => {},
+    onCounted: (outcome, entries) => {
+      counted[outcome] += entries;
+    },
+  });
+  onTestFinished(async () => {
+    await audit.close();
+    await stores.close();
+  });
+  const idsOf = async (tenant: string, most = 10_000) =>
+    (await audit.list(tenant, { limit: most, action: "thread" })).items.map(({ target }) => target?.id);
+  return { audit, lines, counted, idsOf };
+}
+
+test("what finds no place is counted, logged and an entry of its own, and another tenant loses nothing", async () => {
+  const { audit, counted, lines, idsOf } = open();
+  for (let n = 0; n < 2_600; n++) audit.record(entry("loud", `t${n}`));
+  audit.record(entry("quiet", "mine"));
+  await expect.poll(() => counted).toEqual({ written: 2_002, dropped: 600 });
+  const gaps = (await audit.list("loud", { limit: 10, action: "audit.gap" })).items;
+  expect(gaps).toMatchObject([{ dropped: 600, outcome: "failed", actor: { type: "server" } }]);
+  expect(await idsOf("quiet")).toEqual(["mine"]);
+  expect(lines).toContainEqual(expect.stringMatching(/entries of the audit trail were dropped.*"loud"/));
+});
+
+test("entries that the store refuses are written later, each once", async () => {
+  let failures = 2;
+  const bend = (documents: Documents): Documents => ({
+    ...documents,
+    async write(...args) {
+      if (failures-- > 0) throw new AppError("unavailable", "The store is away.");
+      const outcome = await documents.write(...args);
+      // The store has written, and its answer is lost.
+      if (failures-- === -2) throw new AppError("unavailable", "The store is away.");
+      return outcome;
+    },
+  });
+  const { audit, counted, idsOf } = open({ bend });
+  for (const id of ["a", "b", "c"]) audit.record(entry("acme", id));
+  await expect.poll(() => counted.written).toBe(3);
+  expect(await idsOf("acme")).toEqual(["c", "b", "a"]);
+});
+
+test("a server that stops writes what waits first, and says how much it could not write", async () => {
+  const good = open();
+  for (let n = 0; n < 250; n++) good.audit.record(entry("acme", `t${n}`));
+  await good.audit.close();
+  expect(await good.idsOf("acme")).toHaveLength(250);
+
+  const away = open({
+    bend: (documents) => ({
+      ...documents,
+      write: async () => {
+        throw new AppError("unavailable", "The store is away.");
+      },
+    }),
+  });
+  for (let n = 0; n < 250; n++) away.audit.record(entry("acme", `t${n}`));
+  await away.audit.close();
+  expect(away.lines).toContainEqual('entries of the audit trail were lost: the store failed {"entries":250}');
+});
+
+test("a tenant's oldest entries are deleted beyond the maximum, and those of other tenants stay", async () => {
+  const { audit, counted, idsOf } = open({ count: 1_000 });
+  audit.record(entry("other", "theirs"));
+  for (let n = 0; n < 1_900; n++) audit.record(entry("acme", `t${n}`));
+  await expect.poll(() => counted.written).toBe(1_901);
+  const ids = await idsOf("acme");
+  expect(ids.length).toBeGreaterThanOrEqual(1_000);
+  expect(ids.length).toBeLessThanOrEqual(1_100);
+  expect(ids.slice(0, 900)).toEqual(Array.from({ length: 900 }, (_, n) => `t${1_899 - n}`));
+  expect(await idsOf("other")).toEqual(["theirs"]);
+});
