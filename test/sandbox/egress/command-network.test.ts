@@ -51,7 +51,7 @@ async function opened() {
 
 test("each command has its own further hosts and refusals", async () => {
   const { egress, tunnel } = await opened();
-  const [one, other] = [egress.enter(["more.example.com"]), egress.enter([])];
+  const [other, one] = [egress.enter([]), egress.enter(["more.example.com"])];
   const proxy = one.environment.HTTPS_PROXY ?? "";
   expect(proxy).toMatch(/^http:\/\/\w{22}:x@127\.0\.0\.1:4000$/);
   expect(await tunnel("api.example.com")).toBe(502);
