@@ -22,16 +22,31 @@ export function doubtsOf(draft: RawAgent, catalogue: Catalogue): Fault[] {
 
 /** Warns about tool names that only tools of tenants could match. */
 function unknownTools({ fields, placeOf }: RawAgent, catalogue: Catalogue): Fault[] {
-  const builtIn = reservedNames(catalogue);
   return namedTools(fields).flatMap((name, index) => {
-    if (isPattern(name) || name.startsWith("mcp__") || builtIn.has(name)) return [];
-    const meant = didYouMean(name, builtIn) || ".";
-    const setting = settingOf(name);
-    const reason =
-      setting === undefined ? `is not a built-in tool${meant}` : `needs \`${setting}\` in server.yaml.`;
-    const message = `\`${name}\` ${reason} Only tenants that have registered a tool of that name have it.`;
-    return [{ path: [...placeOf("tools"), index], message }];
+    const message = nameDoubt(name, reservedNames(catalogue));
+    return message === undefined ? [] : [{ path: [...placeOf("tools"), index], message }];
   });
+}
+
+function nameDoubt(name: string, builtIn: ReadonlySet<string>): string | undefined {
+  if (isPattern(name) || name.startsWith("mcp__") || builtIn.has(name)) return undefined;
+  const meant = didYouMean(name, builtIn) || ".";
+  const setting = settingOf(name);
+  const reason =
+    setting === undefined ? `is not a built-in tool${meant}` : `needs \`${setting}\` in server.yaml.`;
+  return `\`${name}\` ${reason} Only tenants that have registered a tool of that name have it.`;
+}
+
+/** Why a rule's name or pattern of tools may match none; undefined if it may match one. */
+export function patternDoubt(
+  pattern: string,
+  catalogue: Catalogue,
+  servers: readonly string[],
+): string | undefined {
+  const server = /^mcp__([^*?[{]+?)__/.exec(pattern)?.[1];
+  if (server !== undefined && !servers.includes(server))
+    return `\`${pattern}\` matches no tool: there is no MCP server \`${server}\` under \`mcp_servers\`${didYouMean(server, servers)}`;
+  return nameDoubt(pattern, reservedNames(catalogue));
 }
 
 /** Warns about `subagents` of an agent whose `tools` exclude every tool for delegation. */

@@ -9,10 +9,10 @@ import { MAX_YAML_BYTES, readYaml } from "../../lib/yaml/document.ts";
 import type { Variables } from "../../lib/yaml/interpolate.ts";
 import type { AgentDefinition } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
-import type { HookDefinition } from "../core/hook.ts";
+import { FlowRule } from "../core/flow.ts";
 import { PluginList } from "../core/plugin-ref.ts";
 import type { Catalogue, Extend, Extended } from "./catalogue.ts";
-import { doubtsOf, serverDoubts } from "./doubts.ts";
+import { doubtsOf, patternDoubt, serverDoubts } from "./doubts.ts";
 import { aliasesIn, type ModelAliases, withAliases } from "./model-aliases.ts";
 import { automaticModel } from "./model-choice.ts";
 import { modelFaults, modelsIn } from "./named-models.ts";
@@ -103,7 +103,7 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const defined = (draft: Drafted) => define(draft, schema, env);
   const doubts = [
     ...drafts.flatMap((draft) => doubtsOf(draft, named)),
-    ...drafts.flatMap((draft) => permissionDoubts(draft, permissions)),
+    ...drafts.flatMap((draft) => permissionDoubts(draft, named, servers)),
     ...serverDoubts(document.data, env),
   ];
   return {
@@ -148,12 +148,30 @@ function permissionFaults(draft: Drafted): Fault[] {
   return isTwice ? [...faults, { path: place, message }] : faults;
 }
 
-function permissionDoubts(draft: Drafted, hook: HookDefinition | undefined): Fault[] {
+function permissionDoubts(draft: Drafted, catalogue: Catalogue, servers: readonly string[]): Fault[] {
   const { value, place } = permissionsOf(draft);
+  const hook = catalogue.hooks.find(({ name }) => name === "permissions");
   const checked = value === undefined ? undefined : hook?.options.safeParse(value);
   const doubts = checked?.success ? (hook?.doubts?.(checked.data) ?? []) : [];
-  return doubts.map((doubt) => ({ ...doubt, path: [...place, ...doubt.path] }));
+  return [...doubts, ...flowDoubts(value, catalogue, servers)].map((doubt) => ({
+    ...doubt,
+    path: [...place, ...doubt.path],
+  }));
 }
+
+/** Warns about tools in flow rules that the agent cannot have. */
+function flowDoubts(permissions: unknown, catalogue: Catalogue, servers: readonly string[]): Fault[] {
+  const rules = FlowFields.safeParse(permissions, SELDOM).data?.flow ?? [];
+  return rules.flatMap((rule, index) =>
+    (["after", "ask", "deny"] as const).flatMap((key) =>
+      (rule[key] ?? []).flatMap((pattern, at) => {
+        const message = patternDoubt(pattern, catalogue, servers);
+        return message === undefined ? [] : [{ path: ["flow", index, key, at], message }];
+      }),
+    ),
+  );
+}
+const FlowFields = z.looseObject({ flow: z.array(FlowRule) });
 
 /** Faults that involve several fields. Skips parts that the schema has rejected. */
 function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): Fault[] {

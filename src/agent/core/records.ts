@@ -6,6 +6,7 @@ import { DoneStatus, ErrorShape } from "../../protocol/event.ts";
 import { Id } from "../../protocol/ids.ts";
 import { Answer } from "../../protocol/interrupt.ts";
 import { LimitDetails } from "../../protocol/limit-details.ts";
+import { InheritedRule, Reading } from "./flow.ts";
 import { Message, Usage } from "./message.ts";
 import { ModelSettings } from "./model.ts";
 
@@ -44,6 +45,10 @@ export const Lineage = z.object({
   name: z.string(),
   /** The agent in whose backend the child works. Undefined: in its own backend. */
   backend_of: z.string().optional(),
+  /** Readings of the parent's thread when the child's run began. */
+  read: z.array(Reading).optional(),
+  /** Flow rules of the agents above, which bind the child as well. */
+  flow: z.array(InheritedRule).optional(),
 });
 export type Lineage = z.infer<typeof Lineage>;
 

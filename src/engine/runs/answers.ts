@@ -50,6 +50,7 @@ function faultOfWidth(
   if (remember_as === undefined) return undefined;
   if (remember === undefined) return "accepts `remember_as` only together with `remember`";
   if (remember_options.some((each) => each.remember_as === remember_as)) return undefined;
+  if (remember_options.length === 0) return "cannot be remembered: it counts for this call only";
   const names = remember_options.map((each) => `\`${each.remember_as}\``).join(" or ");
   return `cannot be remembered as \`${remember_as}\`: its \`remember_as\` may be ${names}`;
 }

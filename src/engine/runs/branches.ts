@@ -4,6 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
+import { bounded, FLOW_STATE, readByChildren, storedReadings } from "../../agent/core/flow.ts";
 import type { Message } from "../../agent/core/message.ts";
 import type { Thread } from "../../agent/core/records.ts";
 import type { ThreadStore } from "../../agent/core/stores.ts";
@@ -23,8 +24,13 @@ export interface BranchServices {
 /** State that a copy of a thread starts with. Open questions, subagents and permissions stay with the original. */
 const COPIED = ["todos", "files", "refused_files"];
 
-export const copiedState = (state: Readonly<Record<string, unknown>>) =>
-  Object.fromEntries(Object.entries(state).filter(([key]) => COPIED.includes(key)));
+export function copiedState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const copied = Object.fromEntries(Object.entries(state).filter(([key]) => COPIED.includes(key)));
+  // The readings of its subagents count in the copy, although the subagents stay with the original.
+  const slots = new Map(Object.entries(state));
+  const read = bounded([...storedReadings(slots), ...readByChildren(slots)]);
+  return read.length > 0 ? { ...copied, [FLOW_STATE]: read } : copied;
+}
 
 interface ThreadKey {
   readonly owner: Owner;

@@ -102,7 +102,7 @@ export function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
           <button type="button" class="opens-edit" disabled={isOff || !isSeen} onClick={() => open("edit")}>
             {words.edit}
           </button>
-          <Remember ask={ask} kept={kept} onKept={setKept} />
+          {ask.remember_options?.length !== 0 && <Remember ask={ask} kept={kept} onKept={setKept} />}
         </div>
       )}
     </div>

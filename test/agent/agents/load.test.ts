@@ -440,3 +440,27 @@ test("reads no system prompt from outside the folder, from no file, and none tha
   expect(await problemOf("empty.md")).toBe("must name a text file: `empty.md` is empty");
   expect(await problemOf("big.md")).toBe("must name a text file: `big.md` is larger than 256 KiB");
 });
+
+test("a flow rule with a tool that the agent cannot have is a warning, and one with a mistake an error", async () => {
+  const rules = (flow: string) => `
+agents:
+  coder: { model: "acme:large", permissions: { flow: [${flow}] } }
+mcp_servers: { mail: { command: "${process.execPath}" } }
+`;
+  const hooks = [permissions];
+  const after = 'after: ["mcp__mail__*", "mcp__mai__*", frieght, "*"]';
+  const { warnings } = await load(rules(`{ ${after}, deny: [frieght] }`), { hooks });
+  expect(warnings.map((line) => line.replace(/^\S+ /, ""))).toEqual([
+    "agents.coder.permissions.flow[0].after[1]: `mcp__mai__*` matches no tool: there is no MCP server `mai` under `mcp_servers`; did you mean `mail`?",
+    expect.stringMatching(
+      /^agents\.coder\.permissions\.flow\[0\]\.after\[2\]: `frieght` is not a built-in tool\. Only/,
+    ),
+    expect.stringMatching(/^agents\.coder\.permissions\.flow\[0\]\.deny\[0\]: `frieght` is not/),
+  ]);
+  const problems = await problemsOf(
+    load(rules('{ after: [a] }, { after: [], ask: [a] }, { after: [a], ask: ["{"], becuase: x }'), { hooks }),
+  );
+  expect(problems.join("\n")).toMatch(
+    /flow\[0\]: must have `ask` or `deny`[\s\S]*flow\[1\]\.after[\s\S]*flow\[2\][\s\S]*`becuase`/,
+  );
+});

@@ -4,19 +4,24 @@
 import { z } from "zod";
 import type { Fault } from "../../../lib/check.ts";
 import { sharedRegex } from "../../../lib/regex.ts";
-import { firstChars } from "../../../lib/text.ts";
 import { ownTick, sharedTick } from "../../../lib/ticks.ts";
 import { warning } from "../../../protocol/event.ts";
 import type { Answer } from "../../../protocol/interrupt.ts";
 import { COMMAND_ENVIRONMENT } from "../../core/command-environment.ts";
 import { AppError } from "../../core/errors.ts";
+import { FlowRule } from "../../core/flow.ts";
+import { FLOW_RULES } from "../../core/flow-rules.ts";
 import { type CallTool, defineHook, type HookDefinition, type ToolRequest } from "../../core/hook.ts";
-import { approvalOf, askFor } from "../../core/open-interrupts.ts";
+import { approvalOf } from "../../core/open-interrupts.ts";
 import type { Stream } from "../../core/stream.ts";
-import { denied, done, interrupted, type Run, type ToolResult, type TraceRecorder } from "../../core/tool.ts";
+import { denied, interrupted, type Run, type ToolResult, type TraceRecorder } from "../../core/tool.ts";
+import { answered } from "./answered.ts";
+import { type HeldVerdict, held } from "./flow/held.ts";
+import { holdFor } from "./flow/hold.ts";
 import { instructionsOf } from "./instructions.ts";
 import { compileRule } from "./match.ts";
 import { decideOn, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
+import { ask, isRunnable, refusal } from "./question.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
 import { rememberOptions } from "./rule-options.ts";
 import { guardedEnvironment } from "./shell/guarded-environment.ts";
@@ -31,9 +36,6 @@ import {
   userRulesShelf,
 } from "./stored-rules.ts";
 import { subjectOf } from "./subject.ts";
-
-/** Maximum characters of the call's description in a question. */
-const MAX_WHAT_CHARS = 1000;
 
 export const permissions = permissionsWith([]);
 
@@ -51,10 +53,16 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         .describe(
           "JSON files with lists of rules, relative to agents.yaml. Their rules come before `rules`.",
         ),
+      flow: z
+        .array(FlowRule)
+        .max(32)
+        .default([])
+        .describe("Rules about what a thread may do once it has read the words of others."),
     }),
     doubts: ({ rules }) => rules.flatMap(optionDoubts),
     activeByDefault: () => own.length > 0,
-    create({ mode, rules, files }, { agent, recorder, items, backend }) {
+    create({ mode, rules, files, flow }, services) {
+      const { agent, recorder, items, backend } = services;
       // The loader of agents.yaml replaces `files` with the rules in them.
       if (files.length > 0)
         throw new AppError("config_invalid", "permissions: `files` belong in agents.yaml; pass `rules`.");
@@ -64,6 +72,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       let user: KeptRules | undefined;
       let session: KeptRules | undefined;
       let remembered: readonly Rule[] = [];
+      let hold = holdFor(flow, services);
 
       /** Compiles again only if the remembered rules have changed. */
       function policiesFor(run: Run): Policies {
@@ -87,6 +96,12 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         if (verdict.decision === "deny" || !verdict.rule || configured.includes(verdict.rule)) return verdict;
         const without = decideOn(subject, base);
         return without.decision === "deny" ? without : verdict;
+      }
+
+      /** The policy's verdict, or the stricter one of a flow rule. */
+      async function decide(request: ToolRequest, policies: Policies, run: Run): Promise<HeldVerdict> {
+        const verdict = judge(request, policies);
+        return held(verdict, await hold.judge(request, run), mode);
       }
 
       /** If an answer cannot be remembered, it still applies to its call. */
@@ -119,32 +134,15 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         known = undefined;
       }
 
-      /** Applies a person's answer to a call. */
-      async function* follow(
-        answer: Answer,
-        request: ToolRequest,
-        next: CallTool,
-        run: Run,
-      ): Stream<ToolResult> {
-        yield* remember(answer, request, run);
-        switch (answer.decision) {
-          case "approve":
-          case "edit": // `request` already contains the edited call.
-            return yield* next(request);
-          case "deny":
-            return denied(
-              answer.message ??
-                "The user does not allow this call. Do not try to reach the same in another way.",
-            );
-          case "respond":
-            return done(answer.message ?? "");
-        }
+      async function* pass(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult> {
+        yield* hold.record(request, run);
+        return yield* next(request);
       }
 
       return {
         name: "permissions",
 
-        async beforeAgent(run) {
+        async *beforeAgent(run) {
           if (items) {
             user = keptRules(items, userRulesShelf(run.owner, agent.name), "user");
             session = keptRules(items, sessionRulesShelf(run.owner, run.threadId), "session");
@@ -156,6 +154,10 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
             if (rule.matcher.regex !== undefined) sharedRegex(rule.matcher.regex);
             await sharedTick(run.owner.tenant);
           }
+          const binding = [...flow, ...(run.lineage?.flow ?? [])];
+          run.values.set(FLOW_RULES, binding);
+          hold = holdFor(binding, services);
+          yield* hold.begin(run);
           run.values.set(COMMAND_ENVIRONMENT, {
             ...run.values.get(COMMAND_ENVIRONMENT),
             ...guardedEnvironment(policiesFor(run).policy),
@@ -174,7 +176,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           // Yields to other work, so that decisions about many calls of one message do not block the event
           // loop.
           await ownTick(run.owner.tenant);
-          const verdict = judge(request, policies);
+          const verdict = await decide(request, policies, run);
           if (recorder) trace(recorder, request, verdict, run);
           // Rules and tools may have changed since the question, so an answer applies unless the call is
           // denied now.
@@ -182,8 +184,12 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           const isAsked = isAnswered || (verdict.decision === "ask" && isRunnable(request));
           const answer = isAsked ? yield* ask(request, verdict, run, backend?.workdir) : undefined;
           if (verdict.decision === "deny") return denied(verdict.message ?? refusal(request, verdict));
-          if (!isAsked) return yield* next(request);
-          return answer ? yield* follow(answer, request, next, run) : interrupted();
+          const go: CallTool = (each) => pass(each, next, run);
+          if (!isAsked) return yield* go(request);
+          if (!answer) return interrupted();
+          if (verdict.isHeld && answer.remember) yield warning("not_remembered", ASKS_AGAIN);
+          else yield* remember(answer, request, run);
+          return yield* answered(answer, request, go);
         },
       };
     },
@@ -209,42 +215,9 @@ interface Policies {
   readonly base: Policy;
 }
 
+const ASKS_AGAIN = "The answer counts for this call only, because a flow rule asks each time.";
+
 const isSame = (a: Rule, b: Rule) => a.id === b.id && a.scope === b.scope;
-
-/** A call that would fail before it does anything needs no approval. */
-function isRunnable({ call, tool }: ToolRequest): boolean {
-  return tool !== undefined && call.malformed === undefined && "args" in tool.parse(call.args);
-}
-
-function ask(
-  request: ToolRequest,
-  { message, why }: Verdict,
-  run: Run,
-  workdir?: string,
-): Stream<Answer | undefined> {
-  const { call, tool } = request;
-  return askFor(
-    {
-      ...{ call, kind: "approval", options: ["approve", "deny", "edit", "respond"] },
-      prompt: message ?? `May the agent ${whatOf(request)}? (${why})`,
-      rememberOptions: rememberOptions(subjectOf(call, tool, workdir)),
-    },
-    run,
-  );
-}
-
-/** Describes the call to the person who approves it. */
-function whatOf({ call, tool }: ToolRequest): string {
-  const parsed = tool?.parse(call.args);
-  const told = parsed && "args" in parsed && tool?.describeCall?.(parsed.args);
-  const what = told || `call \`${call.name}\` with ${JSON.stringify(call.args)}`;
-  if (what.length <= MAX_WHAT_CHARS) return what;
-  return `${firstChars(what, MAX_WHAT_CHARS)}… (${what.length - MAX_WHAT_CHARS} more characters: see its arguments)`;
-}
-
-function refusal({ call }: ToolRequest, { why }: Verdict): string {
-  return `Permission denied for \`${call.name}\`: ${why}. Do not try to reach the same in another way.`;
-}
 
 function trace(recorder: TraceRecorder, { call }: ToolRequest, verdict: Verdict, run: Run): void {
   const { decision, rule, why } = verdict;

@@ -78,7 +78,7 @@ export async function* awaitChild(
         const thread = await config.subagents.thread(run.owner, child.thread_id);
         if (!isWaiting(ending)) {
           const report = reportFor(ending, record.id, thread);
-          child = yield* recordResult(config, { child, report }, run);
+          child = yield* recordResult(config, { child, report, thread }, run);
           yield endEvent(options, report, followed.usage);
           return { status: "ended", child, report };
         }

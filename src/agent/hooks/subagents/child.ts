@@ -3,11 +3,14 @@
 
 import { z } from "zod";
 import { firstChars, xmlTag } from "../../../lib/text.ts";
-import { AppError } from "../../core/errors.ts";
+import { AppError, hasCode } from "../../core/errors.ts";
+import { bounded, FLOW_STATE, Reading, readByChildren, readingsOf, storedReadings } from "../../core/flow.ts";
+import { FLOW_RULES } from "../../core/flow-rules.ts";
+import type { Subagents } from "../../core/hook.ts";
 import { type Message, type ToolCall, userMessage } from "../../core/message.ts";
 import { newThreadId } from "../../core/new-ids.ts";
 import type { Lineage, RunRecord } from "../../core/records.ts";
-import { patchState, rootOf } from "../../core/run.ts";
+import { patchState, rootOf, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
 import { backendOf, memberCalled, type SubagentConfig } from "./subagent-config.ts";
@@ -39,10 +42,18 @@ const StoredChild = z.object({
   summary: z.string().optional().describe("The beginning of the summary."),
   /** Set once the agent has read the outcome of a background child. */
   told: z.literal(true).optional(),
+  /** The child's readings when it ended. */
+  read: z.array(Reading).optional(),
 });
 
 export interface Child extends z.infer<typeof StoredChild> {
   readonly thread_id: string;
+}
+
+/** The messages and state of a child's thread. */
+export interface ChildThread {
+  readonly messages: readonly Message[];
+  readonly state: Readonly<Record<string, unknown>>;
 }
 
 export const hasEnded = ({ status }: Child) => status !== "running" && status !== "interrupted";
@@ -77,14 +88,15 @@ export async function* saveChildren(run: Run, children: readonly Child[]): Strea
   const known = childrenOf(run);
   const added = children.filter(({ thread_id }) => !known.some((each) => each.thread_id === thread_id));
   const surplus = Math.max(0, known.length + added.length - MAX_CHILDREN);
+  const forgotten = known.filter(hasEnded).slice(0, surplus);
+  // Their readings still count.
+  if (forgotten.some(({ read = [] }) => read.length > 0))
+    yield* setState(run, FLOW_STATE, bounded([...storedReadings(run.state), ...readByChildren(run.state)]));
   yield* patchState(
     run,
     STATE_KEY,
     Object.fromEntries([
-      ...known
-        .filter(hasEnded)
-        .slice(0, surplus)
-        .map(({ thread_id }) => [thread_id, null]),
+      ...forgotten.map(({ thread_id }) => [thread_id, null]),
       ...children.map(({ thread_id, ...stored }) => [thread_id, stored]),
     ]),
   );
@@ -187,13 +199,36 @@ export async function startChild(
 export function lineageOf(config: SubagentConfig, child: Child, call: ToolCall, run: Run): Lineage {
   const { agent, name, background } = child;
   const backend_of = backendOf(agent, config, run.lineage?.backend_of);
+  const read = bounded(readingsOf(run, call));
+  const flow = run.values.get(FLOW_RULES) ?? [];
   return {
     parent: { thread_id: run.threadId, run_id: run.id, call_id: call.id, background },
     root: rootOf(run),
     depth: (run.lineage?.depth ?? 0) + 1,
     name,
     ...(backend_of === undefined ? {} : { backend_of }),
+    ...(read.length > 0 ? { read } : {}),
+    ...(flow.length > 0 ? { flow: [...flow] } : {}),
   };
+}
+
+/** The readings of a subagent's thread, with its own subagents. */
+export const readInChild = ({ messages, state }: ChildThread): Reading[] =>
+  bounded(readingsOf({ messages, state: new Map(Object.entries(state)) }));
+
+/** A subagent's readings so far. */
+export async function readByChild(
+  subagents: Subagents,
+  { owner }: Run,
+  { thread_id }: Child,
+): Promise<Reading[]> {
+  try {
+    return readInChild(await subagents.thread(owner, thread_id));
+  } catch (error) {
+    // It has not begun.
+    if (hasCode(error, "not_found")) return [];
+    throw error;
+  }
 }
 
 /** The caller and the reason, then failures of similar tasks, and finally the task itself. */

@@ -8,6 +8,7 @@ import { defineHook } from "../../core/hook.ts";
 import { unanswered } from "../../core/message.ts";
 import type { SystemBlock } from "../../core/model.ts";
 import type { Run } from "../../core/tool.ts";
+import { inheritedFlow } from "../permissions/flow/inherited.ts";
 import { boardFor } from "./board.ts";
 import { type Child, childrenOf, hasEnded } from "./child.ts";
 import { CANCELLED, completionProtocol, recordResult, taskComplete } from "./result.ts";
@@ -34,6 +35,7 @@ export const subagents = defineHook({
     const { agent, subagents, items } = services;
     const tasks = boardFor(services);
     const config = subagents && agent.subagents.length > 0 && { agent, subagents, items, tasks, concurrency };
+    const inherited = inheritedFlow(services);
     const mayDelegate = ({ lineage }: Run) => (lineage?.depth ?? 0) < agent.max_delegation_depth;
     return {
       name: "subagents",
@@ -44,6 +46,7 @@ export const subagents = defineHook({
       ],
 
       async *beforeAgent(run) {
+        yield* inherited.begin(run);
         if (!config) return;
         for (const child of abandoned(run)) {
           await cancel(config, child, run);
@@ -59,6 +62,8 @@ export const subagents = defineHook({
         ];
         return blocks.length > 0 ? { ...request, system: [...request.system, ...blocks] } : request;
       },
+
+      wrapToolCall: inherited.wrap,
 
       async afterAgent(_, run) {
         if (!config || isHandover(run.signal)) return;

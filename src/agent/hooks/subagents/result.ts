@@ -5,13 +5,13 @@ import { z } from "zod";
 import { firstChars, xmlTag } from "../../../lib/text.ts";
 import type { ErrorShape } from "../../../protocol/event.ts";
 import { AppError, hasCode } from "../../core/errors.ts";
-import { type Message, textOf } from "../../core/message.ts";
+import { textOf } from "../../core/message.ts";
 import type { SystemBlock } from "../../core/model.ts";
 import type { RunStatus } from "../../core/records.ts";
 import { reportFailure, rootOf, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { defineTool, type Run, type Tool } from "../../core/tool.ts";
-import { type Child, cut, saveChildren } from "./child.ts";
+import { type Child, type ChildThread, cut, readInChild, saveChildren } from "./child.ts";
 import type { SubagentConfig } from "./subagent-config.ts";
 
 /** The key in the child's state for its own report. */
@@ -45,11 +45,6 @@ export interface Ending {
   readonly status: RunStatus;
   readonly stop_reason?: string | undefined;
   readonly error?: z.infer<typeof ErrorShape> | undefined;
-}
-
-interface ChildThread {
-  readonly messages: readonly Message[];
-  readonly state: Readonly<Record<string, unknown>>;
 }
 
 export const STOPPED = "Stopped before it had finished.";
@@ -95,12 +90,19 @@ export async function storedReport({ subagents }: SubagentConfig, child: Child, 
   return report.status === status ? report : stored;
 }
 
+interface ChildResult {
+  readonly child: Child;
+  readonly report: Report;
+  /** Without it, what the child has read is found when it matters. */
+  readonly thread?: ChildThread;
+}
+
 /**
  * Stores a child's ending with the thread, the task board and the reflections. Returns the child as stored.
  */
 export async function* recordResult(
   config: SubagentConfig,
-  { child, report: { status, summary } }: { child: Child; report: Report },
+  { child, report: { status, summary }, thread }: ChildResult,
   run: Run,
 ): Stream<Child> {
   const { owner } = run;
@@ -121,7 +123,12 @@ export async function* recordResult(
     const { recordFailure } = await import("../extra/reflections.ts");
     await recordFailure(items, place, { task: child.task, summary }).catch(ignoreRefusal);
   }
-  const settled = { ...child, status, summary: cut(summary, MAX_STORED_SUMMARY_CHARS) };
+  const settled: Child = {
+    ...child,
+    status,
+    summary: cut(summary, MAX_STORED_SUMMARY_CHARS),
+    ...(thread ? { read: readInChild(thread) } : {}),
+  };
   yield* saveChildren(run, [settled]);
   return settled;
 }

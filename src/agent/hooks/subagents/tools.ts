@@ -250,12 +250,13 @@ async function* reportIfEnded(config: SubagentConfig, child: Child, run: Run): S
   const newest = await config.subagents.newest(owner, child.thread_id);
   const isOver = !newest || (isSettled(newest.status) && newest.status !== "interrupted");
   if (!isOver && !hasEnded(child)) return undefined;
-  const report: Report = newest
-    ? reportFor(newest, newest.id, await config.subagents.thread(owner, child.thread_id))
-    : { status: "failed", summary: "Its thread was deleted." };
   const told: Child = { ...child, told: true };
+  const thread = newest && (await config.subagents.thread(owner, child.thread_id));
+  const report: Report = thread
+    ? reportFor(newest, newest.id, thread)
+    : { status: "failed", summary: "Its thread was deleted." };
   if (hasEnded(child)) yield* saveChildren(run, [told]);
-  else yield* recordResult(config, { child: told, report }, run);
+  else yield* recordResult(config, { child: told, report, ...(thread ? { thread } : {}) }, run);
   return report;
 }
 

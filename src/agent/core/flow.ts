@@ -1,0 +1,172 @@
+// Which tools a thread has read from, and rules about what it may do afterwards. The readings are derived from the thread's
+// messages and state. So they outlast restarts, summaries and forks, and end when their message is cut.
+
+import { z } from "zod";
+import { globMatcher } from "../../lib/glob.ts";
+import { firstChars } from "../../lib/text.ts";
+import { messageOf } from "./errors.ts";
+import type { Message, ToolCall } from "./message.ts";
+
+/** A call that brought the words of others into a thread: its tool and its subject, without contents. */
+export const Reading = z.object({
+  /** `ANY` stands for every tool. */
+  tool: z.string(),
+  /** The host or path that was read. */
+  about: z.string().optional(),
+  /** The subagent or the file through which the words came. */
+  through: z.string().optional(),
+});
+export type Reading = z.infer<typeof Reading>;
+
+const ToolPattern = z
+  .string()
+  .min(1)
+  .max(200)
+  .superRefine((value, context) => {
+    try {
+      globMatcher(value);
+    } catch (error) {
+      context.addIssue({ code: "custom", message: `must be valid: it ${messageOf(error)}` });
+    }
+  });
+const Patterns = z.array(ToolPattern).min(1).max(64);
+
+export const FlowRule = z
+  .strictObject({
+    after: Patterns.describe("Tools that read, as names or globs. The rule applies once one was called."),
+    ask: Patterns.optional().describe("Tools whose calls a person must then approve."),
+    deny: Patterns.optional().describe("Tools whose calls are then denied."),
+    because: z
+      .string()
+      .min(1)
+      .max(500)
+      .optional()
+      .describe("The reason, for the person who is asked and for the model."),
+  })
+  .refine(({ ask, deny }) => ask !== undefined || deny !== undefined, "must have `ask` or `deny`");
+export type FlowRule = z.infer<typeof FlowRule>;
+
+/** A rule that a subagent's run keeps. Its patterns were valid when it was written. */
+export const InheritedRule = z.object({
+  after: z.array(z.string()),
+  ask: z.array(z.string()).optional(),
+  deny: z.array(z.string()).optional(),
+  because: z.string().optional(),
+});
+
+/** The key in a thread's state for readings that its messages do not show. */
+export const FLOW_STATE = "flow";
+
+/** Maximum number of readings that are stored or passed on. */
+const MAX_READINGS = 64;
+/** The tool of a reading when there were too many to keep. Every pattern matches it. */
+export const ANY = "*";
+
+/** The parts of a thread from which its readings are derived. */
+export interface ReadingThread {
+  readonly messages: readonly Message[];
+  readonly state: ReadonlyMap<string, unknown>;
+  readonly lineage?: { readonly read?: readonly Reading[] | undefined } | undefined;
+}
+
+/**
+ * The readings of a thread: of the thread that it works for when it began, of its ended subagents, and of its
+ * own calls. A denied call read nothing. `except`: a call that is being decided.
+ */
+export function readingsOf({ messages, state, lineage }: ReadingThread, except?: ToolCall): Reading[] {
+  return distinct([
+    ...(lineage?.read ?? []),
+    ...storedReadings(state),
+    ...readByChildren(state),
+    ...readIn(messages, except),
+  ]);
+}
+
+const Readings = z.array(Reading);
+
+/** The readings in the thread's state that its messages do not show. */
+export const storedReadings = (state: ReadonlyMap<string, unknown>): Reading[] =>
+  Readings.safeParse(state.get(FLOW_STATE)).data ?? [];
+
+const Slot = z.record(z.string(), z.unknown());
+const RecordedChild = z.object({ name: z.string(), read: Readings });
+
+/** The recorded readings of the thread's subagents. */
+export function readByChildren(state: ReadonlyMap<string, unknown>): Reading[] {
+  const slot = Slot.safeParse(state.get("subagents")).data ?? {};
+  return Object.values(slot).flatMap((each) => {
+    const child = RecordedChild.safeParse(each).data;
+    return child ? through(child.read, child.name) : [];
+  });
+}
+
+/** The same readings, as they come through a subagent or a file. */
+export const through = (readings: readonly Reading[], way: string): Reading[] =>
+  readings.map((each) => ({ ...each, through: firstChars(way, MAX_ABOUT_CHARS) }));
+
+function readIn(messages: readonly Message[], except: ToolCall | undefined): Reading[] {
+  const made: { readonly call: ToolCall; isDenied: boolean }[] = [];
+  const open = new Map<string, { isDenied: boolean }>();
+  for (const message of messages) {
+    if (message.role === "assistant")
+      for (const call of message.tool_calls ?? []) {
+        const each = { call, isDenied: false };
+        made.push(each);
+        open.set(call.id, each);
+      }
+    const answered = message.role === "tool" && message.denied ? open.get(message.tool_call_id) : undefined;
+    if (answered) answered.isDenied = true;
+  }
+  // Call ids may repeat. The call that is being decided is the newest of its id.
+  const own = except && open.get(except.id);
+  return made.flatMap((each) => (each.isDenied || each === own ? [] : readingIn(each.call)));
+}
+
+/** A name that no tool can have read nothing. */
+const NAME = /^[\w.:/-]{1,128}$/;
+const MAX_ABOUT_CHARS = 100;
+
+function readingIn({ name, args }: ToolCall): Reading[] {
+  if (!NAME.test(name)) return [];
+  const about = subjectIn(args);
+  return [about === undefined ? { tool: name } : { tool: name, about }];
+}
+
+/**
+ * The host or the path that a call names, for the person who decides. A page may have put other words into
+ * the call, so only characters of hosts and paths are accepted.
+ */
+export function subjectIn(args: ToolCall["args"]): string | undefined {
+  const texts = Object.values(args).filter((value) => typeof value === "string");
+  const [host] = texts.flatMap(hostIn);
+  if (host !== undefined) return host;
+  const { path } = args;
+  return typeof path === "string" && /^[\w./@-]{1,100}$/.test(path) ? path : undefined;
+}
+
+function hostIn(text: string): string[] {
+  if (!/^https?:\/\//i.test(text) || text.length > 8192 || !URL.canParse(text)) return [];
+  return [firstChars(new URL(text).host, MAX_ABOUT_CHARS)];
+}
+
+const keyOf = ({ tool, about, through }: Reading) => [tool, about, through].join("\n");
+
+const distinct = (readings: readonly Reading[]) => [
+  ...new Map(readings.map((each) => [keyOf(each), each])).values(),
+];
+
+/** The readings that are not among the known ones. */
+export function unknownReadings(readings: readonly Reading[], known: readonly Reading[]): Reading[] {
+  const keys = new Set(known.map(keyOf));
+  return distinct(readings).filter((each) => !keys.has(keyOf(each)));
+}
+
+/** Keeps every tool with its first readings. More tools than fit count as all tools. */
+export function bounded(readings: readonly Reading[], most = MAX_READINGS): Reading[] {
+  const all = distinct(readings);
+  if (all.length <= most) return all;
+  const firsts = [...new Map(all.toReversed().map((each) => [each.tool, each])).values()].reverse();
+  if (firsts.length > most) return [...firsts.slice(0, most - 1), { tool: ANY }];
+  const others = all.filter((each) => !firsts.includes(each));
+  return [...firsts, ...others.slice(0, most - firsts.length)];
+}

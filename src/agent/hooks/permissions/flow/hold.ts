@@ -1,0 +1,110 @@
+// Applies flow rules to a run: its agent's own and those of the agents that it works for. Collects what the run has read, with its
+// subagents and the files that earlier threads wrote, and decides each call by it.
+
+import type { AgentDefinition } from "../../../core/agent.ts";
+import {
+  bounded,
+  FLOW_STATE,
+  type FlowRule,
+  type Reading,
+  readingsOf,
+  storedReadings,
+  through,
+  unknownReadings,
+} from "../../../core/flow.ts";
+import type { HookServices, Subagents, ToolRequest } from "../../../core/hook.ts";
+import type { Shelf } from "../../../core/items.ts";
+import type { ToolCall } from "../../../core/message.ts";
+import { setState } from "../../../core/run.ts";
+import type { Stream } from "../../../core/stream.ts";
+import type { Run } from "../../../core/tool.ts";
+import { childrenOf, readByChild } from "../../subagents/child.ts";
+import { instructionsOf } from "../instructions.ts";
+import { type FlowVerdict, flowVerdict, isSpokenOf, readingsOfRules } from "./verdict.ts";
+import { markWritten, type Provenance, readBy, readWritten, writtenBy } from "./written.ts";
+
+type Services = Pick<HookServices, "agent" | "items" | "subagents" | "backend">;
+
+/** The folder where relative paths start if the backend defines none. */
+const WORKDIR = "/workspace";
+
+export interface Hold {
+  /** Adds what the agent's instructions were written after. */
+  begin(run: Run): Stream<void>;
+  /** Returns undefined for a call that no rule holds. */
+  judge(request: ToolRequest, run: Run): Promise<FlowVerdict | undefined>;
+  /** Records what the call is about to read and write. */
+  record(request: ToolRequest, run: Run): Stream<void>;
+}
+
+/** A run without flow rules costs nothing. */
+export function holdFor(rules: readonly FlowRule[], { agent, items, subagents, backend }: Services): Hold {
+  const workdir = backend?.workdir ?? WORKDIR;
+  const shelfOf = (run: Run): Shelf => ({
+    owner: run.owner,
+    of: { agent: run.lineage?.backend_of ?? agent.name },
+    kind: "settings",
+  });
+  const list = async (run: Run): Promise<Provenance> => (items ? readWritten(items, shelfOf(run)) : {});
+
+  /** Adds readings that the messages do not show to the thread's state. */
+  async function* add(readings: readonly Reading[], run: Run): Stream<void> {
+    const known = storedReadings(run.state);
+    const news = unknownReadings(readings, known);
+    if (news.length > 0) yield* setState(run, FLOW_STATE, bounded([...known, ...news]));
+  }
+
+  async function collect(run: Run, call: ToolCall): Promise<Reading[]> {
+    const written = await list(run);
+    const others = latestCalls(run).filter(({ id }) => id !== call.id);
+    const byFiles = others.flatMap((each) => {
+      const names = readBy({ call: each, tool: run.tools.get(each.name) }, written, run, workdir);
+      return readingsBehind(names, written);
+    });
+    const live = subagents ? await readByLiveChildren(subagents, run, call) : [];
+    return [...readingsOf(run, call), ...live, ...byFiles];
+  }
+
+  return {
+    async *begin(run) {
+      const written = rules.length > 0 && hasInstructions(agent) ? await list(run) : {};
+      const instructs = instructionsOf(agent, workdir);
+      yield* add(readingsBehind(Object.keys(written).filter(instructs), written), run);
+    },
+
+    async judge({ call }, run) {
+      if (!isSpokenOf(call.name, rules)) return undefined;
+      return flowVerdict(call.name, await collect(run, call), rules);
+    },
+
+    async *record(request, run) {
+      if (rules.length === 0 || !items) return;
+      const written = writtenBy(request, run, workdir);
+      if (written) {
+        const readings = readingsOfRules(await collect(run, request.call), rules);
+        return void (await markWritten(items, shelfOf(run), { ...written, readings }));
+      }
+      const all = await list(run);
+      yield* add(readingsBehind(readBy(request, all, run, workdir), all), run);
+    },
+  };
+}
+
+const hasInstructions = ({ memory, skills }: AgentDefinition) => memory !== undefined || skills !== undefined;
+
+const readingsBehind = (names: readonly string[], written: Provenance): Reading[] =>
+  names.flatMap((name) => through(written[name] ?? [], `\`${name}\``));
+
+/** The calls of the newest message that has calls. They run in parallel. */
+function latestCalls({ messages }: Run): readonly ToolCall[] {
+  const last = messages.findLast((each) => each.role === "assistant" && each.tool_calls !== undefined);
+  return last?.role === "assistant" ? (last.tool_calls ?? []) : [];
+}
+
+/** The readings so far of subagents without a recorded result. A call does not come after its own subagents. */
+async function readByLiveChildren(subagents: Subagents, run: Run, { id }: ToolCall): Promise<Reading[]> {
+  const live = childrenOf(run).filter(({ read, call_id }) => read === undefined && call_id !== id);
+  const all: Reading[] = [];
+  for (const child of live) all.push(...through(await readByChild(subagents, run, child), child.name));
+  return all;
+}

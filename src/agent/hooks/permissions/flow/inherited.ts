@@ -1,0 +1,53 @@
+// Flow rules that a subagent without permissions of its own inherits from the agents that it works for.
+
+import { FLOW_RULES } from "../../../core/flow-rules.ts";
+import type { CallTool, HookServices, ToolRequest } from "../../../core/hook.ts";
+import { approvalOf } from "../../../core/open-interrupts.ts";
+import type { Stream } from "../../../core/stream.ts";
+import { denied, interrupted, type Run, type ToolResult } from "../../../core/tool.ts";
+import { answered } from "../answered.ts";
+import { ask, isRunnable, refusal } from "../question.ts";
+import { held } from "./held.ts";
+import { type Hold, holdFor } from "./hold.ts";
+
+export interface InheritedFlow {
+  begin(run: Run): Stream<void>;
+  wrap(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
+}
+
+/** Does nothing in a run where the hook `permissions` applies the rules. */
+export function inheritedFlow(services: HookServices): InheritedFlow {
+  let hold: Hold | undefined;
+
+  return {
+    async *begin(run) {
+      const rules = run.lineage?.flow ?? [];
+      if (run.values.has(FLOW_RULES) || rules.length === 0) return;
+      run.values.set(FLOW_RULES, rules);
+      hold = holdFor(rules, services);
+      yield* hold.begin(run);
+    },
+
+    wrap: (request, next, run) =>
+      hold ? decide({ hold, workdir: services.backend?.workdir }, { request, next }, run) : next(request),
+  };
+}
+
+const ALLOWED = { decision: "allow", why: "no rule matches it" } as const;
+
+async function* decide(
+  { hold, workdir }: { readonly hold: Hold; readonly workdir: string | undefined },
+  { request, next }: { readonly request: ToolRequest; readonly next: CallTool },
+  run: Run,
+): Stream<ToolResult> {
+  const verdict = held(ALLOWED, await hold.judge(request, run), "default");
+  if (verdict.decision === "deny") return denied(refusal(request, verdict));
+  const go: CallTool = async function* (each) {
+    yield* hold.record(each, run);
+    return yield* next(each);
+  };
+  const isAnswered = approvalOf(request.call, run) !== undefined;
+  if (!isAnswered && !(verdict.decision === "ask" && isRunnable(request))) return yield* go(request);
+  const answer = yield* ask(request, verdict, run, workdir);
+  return answer ? yield* answered(answer, request, go) : interrupted();
+}

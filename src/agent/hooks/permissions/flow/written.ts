@@ -1,0 +1,85 @@
+// Files and notes that a thread wrote after it had read the words of others. Another thread that reads one of them has read these
+// words too. The list belongs to the user and the agent whose files they are. It knows what tools write by path, not what commands do.
+
+import { posix } from "node:path";
+import { z } from "zod";
+import { isInside } from "../../../../lib/paths.ts";
+import { AppError } from "../../../core/errors.ts";
+import { bounded, Reading } from "../../../core/flow.ts";
+import type { ToolRequest } from "../../../core/hook.ts";
+import type { ItemStore, Shelf } from "../../../core/items.ts";
+import { rootOf } from "../../../core/run.ts";
+import type { Run } from "../../../core/tool.ts";
+
+/** The readings behind each file and note, by name, oldest first. */
+const Provenance = z.record(z.string(), z.array(Reading));
+export type Provenance = Readonly<Record<string, readonly Reading[]>>;
+
+const KEY = "flow:written";
+/** Maximum number of names. Beyond it, the oldest are forgotten. */
+const MAX_NAMES = 200;
+const MAX_NAME_CHARS = 200;
+/** Maximum characters of the list, which is one item. */
+const MAX_CHARS = 60_000;
+/** Maximum number of readings that a name keeps. */
+const MAX_SOURCES = 8;
+/** Attempts to change the list while other runs change it. */
+const ATTEMPTS = 8;
+
+type KnownCall = Pick<ToolRequest, "call" | "tool">;
+
+/** The file or note that a call writes. `isWhole`: nothing of the earlier content is left. */
+export function writtenBy({ call, tool }: KnownCall, run: Run, workdir: string) {
+  const { path, name } = call.args;
+  if (call.name === "write_note" && typeof name === "string")
+    return { name: noteName(name, run), isWhole: true };
+  if (tool?.annotations.category !== "write" || typeof path !== "string") return undefined;
+  return { name: cut(posix.resolve(workdir, path)), isWhole: call.name === "write_file" };
+}
+
+/** The names in the list that a call reads: a file, the files of a folder, or notes. */
+export function readBy({ call, tool }: KnownCall, written: Provenance, run: Run, workdir: string): string[] {
+  const { path = ".", name } = call.args;
+  const names = Object.keys(written);
+  if (call.name === "read_note") return names.filter((each) => each === noteName(String(name), run));
+  if (call.name === "list_notes") return names.filter((each) => each.startsWith(noteName("", run)));
+  if (tool?.annotations.category !== "read" || typeof path !== "string") return [];
+  const full = cut(posix.resolve(workdir, path));
+  return names.filter((each) => each === full || isInside(full, each));
+}
+
+const noteName = (name: string, run: Run) => `note ${rootOf(run)} ${name}`;
+
+const cut = (name: string) => name.slice(0, MAX_NAME_CHARS);
+
+export async function readWritten(items: ItemStore, shelf: Shelf): Promise<Provenance> {
+  return Provenance.safeParse((await items.get(shelf, KEY))?.value).data ?? {};
+}
+
+/** Adds readings to a name, or forgets a whole new file or note without readings. */
+export async function markWritten(
+  items: ItemStore,
+  shelf: Shelf,
+  { name, readings, isWhole }: { name: string; readings: readonly Reading[]; isWhole: boolean },
+): Promise<void> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const item = await items.get(shelf, KEY);
+    const { [name]: before = [], ...others } = Provenance.safeParse(item?.value).data ?? {};
+    const kept = bounded([...(isWhole ? [] : before), ...readings], MAX_SOURCES);
+    if (kept.length === 0 && before.length === 0) return;
+    const value = newest({ ...others, ...(kept.length > 0 ? { [name]: kept } : {}) });
+    if (await items.put(shelf, { key: KEY, value, version: item?.version ?? 0 })) return;
+  }
+  throw new AppError("unavailable", "Too many runs write files at once. Try again.");
+}
+
+/** Forgets the oldest names until the list fits. */
+function newest(written: Provenance): Provenance {
+  let left = MAX_CHARS;
+  const entries = Object.entries(written).slice(-MAX_NAMES).reverse();
+  const kept = entries.filter((entry) => {
+    left -= JSON.stringify(entry).length;
+    return left >= 0;
+  });
+  return Object.fromEntries(kept.reverse());
+}
