@@ -5,6 +5,7 @@ import packageJson from "../package.json" with { type: "json" };
 import { type AgentRegistry, createRegistry, type DefaultModel } from "./agent/agents/registry.ts";
 import type { ModelSpec } from "./agent/core/agent.ts";
 import type { BackendPool } from "./agent/core/backend.ts";
+import type { Connections } from "./agent/core/connections.ts";
 import { AppError, hasCode } from "./agent/core/errors.ts";
 import type { HookDefinition } from "./agent/core/hook.ts";
 import type { Model } from "./agent/core/model.ts";
@@ -25,6 +26,7 @@ import { allRecorders } from "./engine/runs/recorders.ts";
 import { createSentRequests } from "./engine/runs/sent-requests.ts";
 import type { StartingKeys } from "./engine/runs/services.ts";
 import type { AllStores } from "./engine/stores/all-stores.ts";
+import type { Vault } from "./engine/vault/index.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
 import { within } from "./lib/hosts.ts";
 import { omitUndefined } from "./lib/omit-undefined.ts";
@@ -45,7 +47,7 @@ import { createPluginLoader } from "./server/plugins/load.ts";
 import { enginesOf, openBackends } from "./skein/app/backends.ts";
 import { backUpData, oneAtATime } from "./skein/app/backup.ts";
 import { builtInNames, catalogueOf, extending } from "./skein/app/catalogue.ts";
-import { refusedTools, tenantTools, toolTrial } from "./skein/app/http-tools.ts";
+import { bothTools, ownersTools, refusedTools, tenantTools, toolTrial } from "./skein/app/http-tools.ts";
 import { BACKLOG, listenFailure } from "./skein/app/listening.ts";
 import {
   answersIn,
@@ -56,7 +58,7 @@ import {
   openTraces,
   type Reload,
 } from "./skein/app/metrics.ts";
-import { answersTo, type Nouns, openAudit, openNouns, openWebhooks } from "./skein/app/nouns.ts";
+import { answersTo, type Nouns, openAudit, openNouns, openVault, openWebhooks } from "./skein/app/nouns.ts";
 import { reloadAgents } from "./skein/app/reload.ts";
 import { requireFiles, restorationOf } from "./skein/app/restore.ts";
 import { loadServerPlugins, refuseAgentParts } from "./skein/app/server-plugins.ts";
@@ -128,9 +130,11 @@ export async function createApp(options: AppOptions): Promise<App> {
 
 async function assembled(options: AppOptions, closers: Closers): Promise<Omit<App, "close">> {
   const { config, logger, siblings } = options;
-  const described = await openAgents(options, closers);
+  let connections: Vault | undefined;
+  const described = await openAgents(options, closers, () => connections);
   const keys = await openKeys(options, closers);
   const kept = await openKept(options, described, closers, () => observed);
+  connections = kept.vault;
   const parts: Parts = {
     ...described,
     ...keys,
@@ -140,8 +144,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   const { agents, pool, metrics, stores, tools, own, backends } = parts;
   let ownAddress: string | undefined;
   const runs = await engineOf(options, parts, () => ownAddress);
-  const vaultKey = parts.own.plugins.find(({ plugin }) => plugin.vaultKey)?.plugin.vaultKey;
-  const nouns = openNouns(config, { ...parts, runs, vaultKey, logger });
+  const nouns = openNouns(config, { ...parts, runs, logger });
   const dependencies = createDependencies(
     [
       { name: "store", check: () => stores.ping() },
@@ -187,7 +190,7 @@ type KeptParts = Awaited<ReturnType<typeof openKept>>;
 type Parts = Described & Keys & KeptParts & ReturnType<typeof openPool>;
 
 /** Opens the plugins, and the agents with the tools of their MCP servers. */
-async function openAgents(given: AppOptions, closers: Closers) {
+async function openAgents(given: AppOptions, closers: Closers, connections: () => Connections | undefined) {
   const { config, env, logger } = given;
   const web = webTools(config);
   closers.push(() => web.close());
@@ -219,7 +222,7 @@ async function openAgents(given: AppOptions, closers: Closers) {
   for (const warning of [...agents.warnings(), ...quotaWarnings(config)]) logger.warn(warning);
   // The catalogue's schema has checked it.
   const servers = agents.mcpServers() as McpServerDefinitions;
-  const tools = createMcpServers(servers, { logger, version: packageJson.version });
+  const tools = createMcpServers(servers, { logger, version: packageJson.version, connections });
   mcp = tools;
   closers.push(async () => mcp?.close());
   return { own, schemes, agents, tools };
@@ -237,7 +240,7 @@ async function openKeys({ config, logger }: AppOptions, closers: Closers) {
 /** Opens the stores, the services on top of them, and their metrics and traces. */
 async function openKept(
   { config, env, logger, siblings, now }: AppOptions,
-  { agents }: Described,
+  { agents, own }: Described,
   closers: Closers,
   observed: () => Observed,
 ) {
@@ -256,7 +259,9 @@ async function openKept(
   const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config), logger, onNear });
   const counted = countedDocuments(stores.documents, quotas, new Set(["tools"]));
   const httpTools = createHttpToolStore(counted, config.http_tools.bytes);
-  return { stores, metrics, traces, quotas, httpTools, webhooks, audit };
+  const vaultKey = own.plugins.find(({ plugin }) => plugin.vaultKey)?.plugin.vaultKey;
+  const vault = openVault(config, stores, { vaultKey, logger });
+  return { stores, metrics, traces, quotas, httpTools, webhooks, audit, vault };
 }
 
 function openPool(
@@ -270,11 +275,9 @@ function openPool(
   return { pool, backends: agents?.withOwn(pool) ?? pool };
 }
 
-async function engineOf(
-  { config, logger }: AppOptions,
-  { own, agents, backends, stores, metrics, traces, quotas, httpTools, webhooks, audit, credentials }: Parts,
-  ownAddress: () => string | undefined,
-) {
+async function engineOf({ config, logger }: AppOptions, parts: Parts, ownAddress: () => string | undefined) {
+  const { own, agents, tools, backends, stores, quotas, httpTools, webhooks } = parts;
+  const { metrics, traces, audit, credentials } = parts;
   const ofLog = logger.level === "debug" || logger.level === "trace" ? [logRecorder(logger)] : [];
   const ofPlugins = own.plugins.flatMap(({ plugin }) => plugin.recorder ?? []);
   return createEngine({
@@ -291,7 +294,7 @@ async function engineOf(
       perRun: config.limits.subagents_per_run,
       inAll: config.limits.subagents_in_all,
     },
-    tenantTools: tenantTools(config, httpTools, stores, ownAddress),
+    tenantTools: bothTools(tenantTools(config, httpTools, stores, ownAddress), ownersTools(agents, tools)),
     deliveries: createDeliveries(stores.documents, logger),
     restoration: config.store === "sqlite" ? await restorationOf(config.data_dir) : undefined,
     sentRequests: config.traces.requests ? createSentRequests(stores.documents) : undefined,

@@ -139,8 +139,8 @@ export type RememberOption = {
 
 export type Interrupt = {
   id: string;
-  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. */
-  kind: "approval" | "question" | "tool";
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, then approve. */
+  kind: "approval" | "question" | "tool" | "connect";
   call_id: string;
   run_id: string;
   /** Name of the tool. */
@@ -150,6 +150,8 @@ export type Interrupt = {
   prompt: string;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
+  /** With `connect`: address that the user opens in a browser to connect the account. */
+  url?: string | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
   /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */
@@ -573,8 +575,8 @@ export type ThreadState = {
 
 export type OpenInterrupt = {
   id: string;
-  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. */
-  kind: "approval" | "question" | "tool";
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, then approve. */
+  kind: "approval" | "question" | "tool" | "connect";
   call_id: string;
   run_id: string;
   /** Name of the tool. */
@@ -584,6 +586,8 @@ export type OpenInterrupt = {
   prompt: string;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
+  /** With `connect`: address that the user opens in a browser to connect the account. */
+  url?: string | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
   /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */
@@ -1033,8 +1037,8 @@ export type UserEvent = {
     run_id: string;
     agent: string;
     id: string;
-    /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. */
-    kind: "approval" | "question" | "tool";
+    /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, then approve. */
+    kind: "approval" | "question" | "tool" | "connect";
     /** Name of the tool. */
     name: string;
   };
@@ -1601,8 +1605,8 @@ export type UserRun = {
 
 export type UserInterrupt = {
   id: string;
-  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. */
-  kind: "approval" | "question" | "tool";
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, then approve. */
+  kind: "approval" | "question" | "tool" | "connect";
   call_id: string;
   run_id: string;
   /** Name of the tool. */
@@ -1612,6 +1616,8 @@ export type UserInterrupt = {
   prompt: string;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
+  /** With `connect`: address that the user opens in a browser to connect the account. */
+  url?: string | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
   /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */

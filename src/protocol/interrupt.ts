@@ -2,8 +2,11 @@
 
 import { z } from "zod";
 
-export const InterruptKind = z.enum(["approval", "question", "tool"]);
+export const InterruptKind = z.enum(["approval", "question", "tool", "connect"]);
 export type InterruptKind = z.infer<typeof InterruptKind>;
+
+/** True if `approve` and `deny` answer it. */
+export const asksToApprove = (kind: InterruptKind) => kind === "approval" || kind === "connect";
 
 export const RememberAs = z.enum(["call", "command", "tool"]);
 export type RememberAs = z.infer<typeof RememberAs>;
@@ -49,7 +52,7 @@ export const Interrupt = z
   .object({
     id: z.string(),
     kind: InterruptKind.describe(
-      "`approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result.",
+      "`approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, then approve.",
     ),
     call_id: z.string(),
     run_id: z.string(),
@@ -57,6 +60,10 @@ export const Interrupt = z
     args: z.record(z.string(), z.unknown()),
     prompt: z.string().describe("The question to show to the user."),
     options: z.array(z.string()).optional().describe("Answers to offer to the user."),
+    url: z
+      .string()
+      .optional()
+      .describe("With `connect`: address that the user opens in a browser to connect the account."),
     one_of_options: z
       .literal(true)
       .optional()

@@ -116,6 +116,7 @@ const WAITS = {
   approval: "waiting_for_permission",
   question: "waiting_for_answer",
   tool: "waiting_for_tool",
+  connect: "waiting_for_permission",
 } as const;
 
 /** The run's own work takes precedence over work that it waits for. */

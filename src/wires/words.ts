@@ -1,7 +1,7 @@
 // Open questions and their answers as text, for clients that have no other way to ask.
 
 import { decisionIn } from "../protocol/approval-words.ts";
-import type { Answer, Interrupt } from "../protocol/interrupt.ts";
+import { type Answer, asksToApprove, type Interrupt } from "../protocol/interrupt.ts";
 
 /**
  * Returns the answers in a user's text. An approval needs a word of agreement or refusal; questions accept any text.
@@ -10,7 +10,7 @@ import type { Answer, Interrupt } from "../protocol/interrupt.ts";
 export function answersInWords(text: string, open: readonly Interrupt[]): Answer[] {
   const decision = decisionIn(text);
   return open.flatMap(({ id, kind, options = [], one_of_options }): Answer[] => {
-    if (kind === "approval") return decision ? [{ id, decision }] : [];
+    if (asksToApprove(kind)) return decision ? [{ id, decision }] : [];
     if (kind === "tool") return [];
     const option = options.find((each) => each.toLowerCase() === text.trim().toLowerCase());
     if (one_of_options && option === undefined) return [];

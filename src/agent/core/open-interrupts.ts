@@ -32,6 +32,8 @@ export interface Question {
   readonly kind: InterruptKind;
   readonly prompt: string;
   readonly options?: readonly string[];
+  /** Address to connect an account at. */
+  readonly url?: string | undefined;
   /** The answer must be one of `options`. */
   readonly oneOfOptions?: boolean;
   readonly rememberOptions?: readonly RememberOption[];
@@ -44,7 +46,7 @@ export interface Question {
  * unattended or the question has expired.
  */
 export async function* askFor(
-  { call, kind, prompt, options, oneOfOptions, rememberOptions }: Question,
+  { call, kind, prompt, options, url, oneOfOptions, rememberOptions }: Question,
   run: Run,
 ): Stream<Answer | undefined> {
   const id = `${kind}_${call.id}`;
@@ -61,12 +63,37 @@ export async function* askFor(
     args: call.args,
     prompt,
     ...(options ? { options: [...options] } : {}),
+    ...(url === undefined ? {} : { url }),
     ...(oneOfOptions ? { one_of_options: true as const } : {}),
     ...(rememberOptions ? { remember_options: [...rememberOptions] } : {}),
     created_at: new Date(now).toISOString(),
     ...(expiresAfterMs === undefined ? {} : { expires_at: new Date(now + expiresAfterMs).toISOString() }),
   };
   return yield* answerTo(asked, run, () => expiry(asked, run.interrupts));
+}
+
+/** Questions that calls of a run share, by the state of the run and the common prefix of the calls. */
+const asked = new WeakMap<Run["state"], Map<string, { readonly call: string; answer?: Answer }>>();
+
+/**
+ * Like `askFor`, for a question that several calls of a turn share: the first one asks, and all get its answer. The calls' tools have names
+ * that begin with `prefix`.
+ */
+export async function* askTogether(question: Question, run: Run, prefix: string): Stream<Answer | undefined> {
+  const { call, kind } = question;
+  const ofRun = asked.get(run.state) ?? new Map<string, { readonly call: string; answer?: Answer }>();
+  asked.set(run.state, ofRun);
+  const first = ofRun.get(prefix) ?? { call: call.id };
+  if (first.answer) return first.answer;
+  const isOthers = ({ kind: its, name, call_id }: OpenInterrupt) =>
+    its === kind && name.startsWith(prefix) && call_id !== call.id;
+  const others = [...kept(run.state).values()].find(isOthers);
+  if (others) return others.answer ?? broughtTo(others, run) ?? expiry(others, run.interrupts);
+  if (first.call !== call.id) return undefined;
+  ofRun.set(prefix, first);
+  const answer = yield* askFor(question, run);
+  if (answer) first.answer = answer;
+  return answer;
 }
 
 /**

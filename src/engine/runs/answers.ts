@@ -8,6 +8,7 @@ const DECISIONS: Record<InterruptKind, readonly Answer["decision"][]> = {
   approval: ["approve", "deny", "edit", "respond"],
   question: ["respond", "deny"],
   tool: ["respond", "deny"],
+  connect: ["approve", "deny"],
 };
 
 /** Throws `interrupt_closed` if an interrupt is not open, and `invalid_request` if the answer does not fit it. */

@@ -9,6 +9,7 @@ import { Countdown } from "./countdown.tsx";
 import { Exact } from "./exact-text.tsx";
 import { Approval } from "./question-approval.tsx";
 import { Choice } from "./question-choice.tsx";
+import { Connect } from "./question-connect.tsx";
 import { ClientTool } from "./question-tool.tsx";
 
 export interface QuestionProps {
@@ -65,7 +66,8 @@ export function Question({ ask, isOnly = false, onAnswer, onLater }: QuestionPro
 /** Returns a title in one line, for lists and screen readers. */
 export function titleOf({ kind, name, prompt }: Pick<Interrupt, "kind" | "name" | "prompt">): string {
   const words = t().question;
-  return kind === "approval" ? words.title(name) : kind === "question" ? prompt : words.waitsFor(name);
+  if (kind === "approval") return words.title(name);
+  return kind === "tool" ? words.waitsFor(name) : prompt;
 }
 
 function Title({ kind, name, prompt }: Interrupt) {
@@ -92,4 +94,4 @@ function Title({ kind, name, prompt }: Interrupt) {
   return <Exact text={prompt} />;
 }
 
-const BODIES = { approval: Approval, question: Choice, tool: ClientTool } as const;
+const BODIES = { approval: Approval, question: Choice, tool: ClientTool, connect: Connect } as const;

@@ -1,5 +1,7 @@
 // The tools that tenants register: their allowed addresses, their use in runs, and single calls without a run.
 
+import type { AgentRegistry } from "../../agent/agents/registry.ts";
+import { namesServer } from "../../agent/agents/tool-choice.ts";
 import { AppError, messageOf } from "../../agent/core/errors.ts";
 import { newThreadId } from "../../agent/core/new-ids.ts";
 import { OPEN_ENDED } from "../../agent/core/open-interrupts.ts";
@@ -9,6 +11,7 @@ import type { Tool, ToolResult } from "../../agent/core/tool.ts";
 import { createHttpTools, type HttpToolServices } from "../../agent/tools/http/index.ts";
 import type { HttpTool } from "../../agent/tools/http/registration.ts";
 import type { HttpToolStore } from "../../agent/tools/http/store.ts";
+import type { McpServers } from "../../agent/tools/mcp/servers.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
 import { hostList, isLoopback } from "../../lib/hosts.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -47,6 +50,21 @@ export function tenantTools(
     return (await Promise.all(made)).flat();
   };
 }
+
+type OwnersTools = (owner: Owner, agent: string) => Promise<readonly Tool[]>;
+
+/** The tools of MCP servers with an account of the run's owner, as far as the agent names them. */
+export const ownersTools =
+  (agents: Pick<AgentRegistry, "find">, mcp: Pick<McpServers, "toolsOf">): OwnersTools =>
+  async (owner, agent) => {
+    const { tools: choice = [] } = agents.find(agent);
+    return mcp.toolsOf(owner, (server) => namesServer(choice, server));
+  };
+
+export const bothTools =
+  (...sources: readonly OwnersTools[]): OwnersTools =>
+  async (owner, agent) =>
+    (await Promise.all(sources.map((toolsOf) => toolsOf(owner, agent)))).flat();
 
 function servicesOf({ http_tools }: ServerConfig): HttpToolServices {
   return {

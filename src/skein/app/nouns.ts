@@ -11,7 +11,7 @@ import type { AllStores } from "../../engine/stores/all-stores.ts";
 import { createTemporaryThreads, type TemporaryThreads } from "../../engine/temporary-threads/index.ts";
 import { createTriggers } from "../../engine/triggers/index.ts";
 import { localWrapper } from "../../engine/vault/cipher.ts";
-import { createVault } from "../../engine/vault/index.ts";
+import { createVault, type Vault } from "../../engine/vault/index.ts";
 import { createWebhooks, type Webhooks } from "../../engine/webhooks/index.ts";
 import { hostList } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
@@ -29,8 +29,8 @@ export interface NounParts {
   readonly webhooks: Webhooks;
   readonly audit: Audit;
   readonly credentials: Credentials;
-  /** A plugin's. Replaces the key of the settings. */
-  readonly vaultKey: KeyWrapper | undefined;
+  /** Undefined without a key. */
+  readonly vault: Vault | undefined;
   readonly logger: Logger;
 }
 
@@ -38,10 +38,10 @@ export type Nouns = ReturnType<typeof openNouns>;
 
 /** The caller opens and closes them. */
 export function openNouns(config: ServerConfig, parts: NounParts) {
+  const { vault } = parts;
   const temporaryThreads = temporaryThreadsOf(config, parts);
   const schedules = schedulesOf(config, parts, temporaryThreads);
   const triggers = triggersOf(config, parts);
-  const vault = vaultOf(config, parts);
   const workers = [temporaryThreads, schedules, ...(vault ? [vault] : [])];
   const records: UserRecords[] = [
     { type: "schedule", ...schedules },
@@ -108,19 +108,6 @@ const triggersOf = (
     limits: { triggers: limits.triggers, requestsPerMinute: limits.trigger_requests },
   });
 
-function vaultOf(
-  { http_tools, vault: { key, previous_keys, connections: most } }: ServerConfig,
-  { stores: { documents }, vaultKey, logger }: NounParts,
-) {
-  const ofSettings = [key, ...previous_keys].flatMap((each) =>
-    each === undefined ? [] : localWrapper(each),
-  );
-  const [current, ...previousKeys] = [...(vaultKey ? [vaultKey] : []), ...ofSettings];
-  if (!current) return undefined;
-  const fetch = createPublicFetch({ allow: hostList(http_tools.allow) });
-  return createVault({ documents, logger, key: current, previousKeys, most, fetch });
-}
-
 const temporaryThreadsOf = ({ retention, limits }: ServerConfig, { stores, quotas, logger }: NounParts) =>
   createTemporaryThreads({
     ...{ stores, quotas, logger },
@@ -186,4 +173,19 @@ export function openWebhooks(
     allow: hostList(http_tools.allow),
     operator: url && secret ? { url, secret } : undefined,
   });
+}
+
+/** `vaultKey`: a plugin's, which replaces the key of the settings. The caller opens and closes it. */
+export function openVault(
+  { http_tools, vault: { key, previous_keys, connections: most } }: ServerConfig,
+  { documents }: AllStores,
+  { vaultKey, logger }: { readonly vaultKey: KeyWrapper | undefined; readonly logger: Logger },
+): Vault | undefined {
+  const ofSettings = [key, ...previous_keys].flatMap((each) =>
+    each === undefined ? [] : localWrapper(each),
+  );
+  const [current, ...previousKeys] = [...(vaultKey ? [vaultKey] : []), ...ofSettings];
+  if (!current) return undefined;
+  const fetch = createPublicFetch({ allow: hostList(http_tools.allow) });
+  return createVault({ documents, logger, key: current, previousKeys, most, fetch });
 }

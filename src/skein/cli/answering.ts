@@ -60,6 +60,14 @@ const ASK_FOR: Record<Interrupt["kind"], AskFor> = {
       question = `  ${t().questions.noOption}`;
     }
   },
+  async connect(interrupt, { ask, paint }) {
+    const text = await ask(`${asked(interrupt, paint)}\n  ${t().questions.connect}: `);
+    if (text === undefined) return undefined;
+    const decision = t().questions.approving.some((word) => word === text.toLowerCase())
+      ? "approve"
+      : decisionIn(text);
+    return { decision: decision ?? "deny" };
+  },
   async tool({ name }) {
     return { decision: "deny", message: `\`${name}\` is not available in a terminal.` };
   },

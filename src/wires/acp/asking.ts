@@ -27,6 +27,8 @@ export async function askFor(interrupt: Interrupt, asking: Asking): Promise<AskR
   switch (interrupt.kind) {
     case "approval":
       return permission(interrupt, asking);
+    case "connect":
+      return consent(interrupt, asking);
     case "question": {
       if (asking.capabilities.elicitation?.form) return elicitation(interrupt, asking);
       const canChoose = (interrupt.options ?? []).length > 0 && interrupt.args.kind !== "multi_select";
@@ -47,6 +49,11 @@ const PERMISSIONS: readonly PermissionOption[] = [
   { optionId: "reject", name: "Reject", kind: "reject_once" },
 ];
 
+const CONSENT: readonly PermissionOption[] = [
+  { optionId: "connected", name: "Connected", kind: "allow_once" },
+  { optionId: "reject", name: "Continue without it", kind: "reject_once" },
+];
+
 async function permission(interrupt: Interrupt, asking: Asking): Promise<AskResult> {
   const { id } = interrupt;
   switch (await selected(interrupt, PERMISSIONS, asking)) {
@@ -59,6 +66,13 @@ async function permission(interrupt: Interrupt, asking: Asking): Promise<AskResu
     default:
       return { id, decision: "deny" };
   }
+}
+
+async function consent(interrupt: Interrupt, asking: Asking): Promise<AskResult> {
+  const { id } = interrupt;
+  const optionId = await selected(interrupt, CONSENT, asking);
+  if (optionId === undefined) return "cancelled";
+  return { id, decision: optionId === "connected" ? "approve" : "deny" };
 }
 
 async function choice(interrupt: Interrupt, asking: Asking): Promise<AskResult> {

@@ -1,7 +1,7 @@
 // A thread as AG-UI's messages and state: the same as a client has after it has read the thread's runs.
 
 import { type Content, type Message, textOf } from "../../agent/core/message.ts";
-import type { Interrupt } from "../../protocol/interrupt.ts";
+import { asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
 import { resultText, shownContents, shownTodos } from "../shown.ts";
 
 export type Plain = Readonly<Record<string, unknown>>;
@@ -70,12 +70,12 @@ export function interruptOf(interrupt: Interrupt, whose: Attribution = {}): Plai
   const { id, kind, prompt, call_id, expires_at } = interrupt;
   return {
     id,
-    reason: kind === "approval" ? "tool_call" : "input_required",
+    reason: asksToApprove(kind) ? "tool_call" : "input_required",
     message: prompt,
     toolCallId: call_id,
     ...(expires_at === undefined ? {} : { expiresAt: expires_at }),
     ...whose,
-    responseSchema: kind === "approval" ? APPROVAL : answerSchema(interrupt),
+    responseSchema: asksToApprove(kind) ? APPROVAL : answerSchema(interrupt),
   };
 }
 

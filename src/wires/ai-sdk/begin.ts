@@ -5,7 +5,7 @@ import type { UserMessage } from "../../agent/core/message.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
 import { align, keyOfMessage, type SentMessage } from "../../engine/runs/align.ts";
 import { beginTurn, type Caller, type FoundThread, type TurnInput } from "../../engine/runs/begin-turn.ts";
-import type { Interrupt } from "../../protocol/interrupt.ts";
+import { asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import { messageOf } from "../messages.ts";
 import { answersInWords } from "../words.ts";
@@ -65,7 +65,7 @@ export async function beginning(
 const answersToApprovals = (text: string, open: readonly Interrupt[]) =>
   answersInWords(
     text,
-    open.filter(({ kind }) => kind === "approval"),
+    open.filter(({ kind }) => asksToApprove(kind)),
   );
 
 /** The user's newest message starts a run, replaces an earlier message, or repeats a request. */

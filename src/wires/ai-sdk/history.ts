@@ -1,7 +1,7 @@
 // A thread as UI messages.
 
 import { type Content, type Message, type ToolMessage, textOf } from "../../agent/core/message.ts";
-import type { Interrupt } from "../../protocol/interrupt.ts";
+import { asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
 import { resultText, shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";
 import { ToolPart, type UIMessage, type UIPart } from "./input.ts";
@@ -101,10 +101,10 @@ function toolParts(
   if (result)
     return [{ ...ours, state: "output-available", output: textOf(result.content) }, ...sourceParts(result)];
   const questions = open.filter(({ call_id }) => call_id === id);
-  const approval = questions.find(({ kind }) => kind === "approval");
+  const approval = questions.find(({ kind }) => asksToApprove(kind));
   // A subagent's question has a part of its own beside the call that delegates.
   const others = questions
-    .filter(({ kind, asked_by }) => asked_by && kind !== "approval")
+    .filter(({ kind, asked_by }) => asked_by && !asksToApprove(kind))
     .map((each) => ({
       type: "dynamic-tool",
       toolCallId: each.id,

@@ -6,7 +6,7 @@ import { type Content, Part } from "../../agent/core/message.ts";
 import type { ClientTool } from "../../agent/core/records.ts";
 import { boundedList, boundedMap } from "../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../lib/check.ts";
-import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
+import { type Answer, asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
 import { clientToolsOf } from "../client-tools.ts";
 import { readDataUrl } from "../messages.ts";
 
@@ -93,10 +93,9 @@ export function answersIn({ parts }: UIMessage, open: readonly Interrupt[]): Ans
   const given = calls.flatMap((part) => ToolPart.safeParse(part).data ?? []);
   return open.flatMap((interrupt) => {
     const { id, call_id, kind, asked_by } = interrupt;
-    const part =
-      kind === "approval"
-        ? given.find(({ approval }) => approval?.id === id)
-        : given.find(({ toolCallId }) => toolCallId === (asked_by ? id : call_id));
+    const part = asksToApprove(kind)
+      ? given.find(({ approval }) => approval?.id === id)
+      : given.find(({ toolCallId }) => toolCallId === (asked_by ? id : call_id));
     const answer = part && answerOf(part, interrupt);
     return answer ? [answer] : [];
   });
@@ -106,7 +105,7 @@ function answerOf(
   { state, approval, output, errorText }: z.infer<typeof ToolPart>,
   { id, kind }: Interrupt,
 ): Answer | undefined {
-  if (kind === "approval") {
+  if (asksToApprove(kind)) {
     if (approval?.approved === undefined) return undefined;
     if (approval.approved) return { id, decision: "approve" };
     return { id, decision: "deny", ...(approval.reason ? { message: approval.reason } : {}) };

@@ -158,6 +158,13 @@ export const interruptsOf = (open: readonly Interrupt[]): LangChainInterrupt[] =
     value: kind === "people" ? reviewOf(asked) : toolRequestOf(asked),
   }));
 
+const ALLOWED: Readonly<Record<Interrupt["kind"], readonly string[]>> = {
+  approval: ["approve", "edit", "reject", "respond"],
+  question: ["respond", "edit", "reject"],
+  tool: ["respond", "edit", "reject"],
+  connect: ["approve", "reject"],
+};
+
 function reviewOf(asked: readonly Interrupt[]) {
   return {
     action_requests: asked.map((each) => ({
@@ -168,8 +175,7 @@ function reviewOf(asked: readonly Interrupt[]) {
     })),
     review_configs: asked.map(({ name, kind }) => ({
       action_name: name,
-      allowed_decisions:
-        kind === "approval" ? ["approve", "edit", "reject", "respond"] : ["respond", "edit", "reject"],
+      allowed_decisions: ALLOWED[kind],
     })),
   };
 }

@@ -3,14 +3,14 @@
 import { z } from "zod";
 import { firstChars } from "../../lib/text.ts";
 import { decisionIn } from "../../protocol/approval-words.ts";
-import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
+import { type Answer, asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
 
 /** Maximum characters of the arguments to show. */
 const MAX_ARGS = 2000;
 
 /** The parameters of `elicitation/create`. */
 export function formOf({ kind, prompt, name, args, options = [], one_of_options }: Interrupt) {
-  if (kind === "approval")
+  if (asksToApprove(kind))
     return form(`${prompt}\n\n${name} ${firstChars(JSON.stringify(args), MAX_ARGS)}`, "decision", {
       decision: { type: "string", title: "Decision", enum: ["approve", "deny"] },
       reason: { type: "string", title: "Reason", description: "Why it is denied, for the agent." },
@@ -53,7 +53,7 @@ export function answerIn(filled: unknown, { id, kind }: Pick<Interrupt, "id" | "
   const { action, content } = Filled.safeParse(filled).data ?? {};
   if (action !== "accept") return { id, decision: "deny", message: REFUSED[action ?? "none"] };
   const { decision, reason, answer } = content ?? {};
-  if (kind !== "approval")
+  if (!asksToApprove(kind))
     return answer === undefined
       ? { id, decision: "deny", message: REFUSED.none }
       : { id, decision: "respond", message: answer };

@@ -261,8 +261,8 @@ function reasonOf(error: unknown, channel: Channel): [FailureKind, string] {
 }
 
 function statusReason(status: number): [FailureKind, string] {
-  if (status === 401 || status === 403)
-    return ["answered", `rejects the configured credentials (HTTP ${status})`];
+  if (status === 401) return ["unauthorized", "rejects the configured credentials (HTTP 401)"];
+  if (status === 403) return ["answered", "rejects the configured credentials (HTTP 403)"];
   // A server that has lost a session returns 404, and some return 400. The call had no effect in either case.
   if (status === 404 || status === 400) return ["forgotten", `rejects the request (HTTP ${status})`];
   return ["answered", `returned HTTP ${status}`];

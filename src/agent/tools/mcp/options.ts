@@ -56,6 +56,12 @@ export const HttpServer = z.strictObject({
     .record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "must be the name of a header"), Text)
     .default({})
     .describe("Headers of every request. Skein never logs them."),
+  per: z
+    .enum(["user", "tenant"])
+    .optional()
+    .describe(
+      "Whose account the server is used with: each user or each tenant connects their own. Default: all share `headers`.",
+    ),
   ...common,
 });
 

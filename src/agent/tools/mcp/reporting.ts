@@ -7,10 +7,11 @@ import { messageOf } from "../../core/errors.ts";
 import type { McpServerDefinition } from "./options.ts";
 
 /**
- * `forgotten`: the session has expired, and the call had no effect. `answered`: the server refused. `ended`:
+ * `forgotten`: the session has expired, and the call had no effect. `unauthorized`: the server refused the token, and the call had no
+ * effect. `answered`: the server refused. `ended`:
  * the connection ended, and the effect is unknown. `strange`: the response is invalid.
  */
-export type FailureKind = "forgotten" | "answered" | "ended" | "strange";
+export type FailureKind = "forgotten" | "unauthorized" | "answered" | "ended" | "strange";
 
 /** The message completes "The server …". It contains no path, address or secret of this server. */
 export class McpFailure extends Error {

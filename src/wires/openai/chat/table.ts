@@ -3,6 +3,7 @@
 import { NO_USAGE, type Usage } from "../../../agent/core/message.ts";
 import type { RunRecord } from "../../../agent/core/records.ts";
 import type { StreamEvent } from "../../../protocol/event.ts";
+import { asksToApprove } from "../../../protocol/interrupt.ts";
 import { readTurn } from "../../../protocol/turn-reader.ts";
 import type { Frame } from "../../../server/http/sse.ts";
 import type { Fold } from "../../fold.ts";
@@ -159,7 +160,7 @@ function createTable({ outputOnly, answersAs }: Pick<ProjectOptions, "outputOnly
     ask(question) {
       const { kind, call_id, name, args, asked_by } = question;
       if (kind === "tool" && !asked_by) return call(call_id, name, args);
-      return sayApart(kind === "approval" ? approvalText(question) : questionText(question));
+      return sayApart(asksToApprove(kind) ? approvalText(question) : questionText(question));
     },
     end({ as, reason, message, usage, output }, run) {
       if (as === "failed") return [{ error: { code: reason, message } }];

@@ -10,7 +10,7 @@ import {
   textOf,
   unanswered,
 } from "../../../agent/core/message.ts";
-import type { Interrupt } from "../../../protocol/interrupt.ts";
+import { asksToApprove, type Interrupt } from "../../../protocol/interrupt.ts";
 import { resultText } from "../../shown.ts";
 import { questionText } from "../../words.ts";
 import { approvalIdOf, askedCallOf } from "./ids.ts";
@@ -61,7 +61,7 @@ export function callItem(
 export function questionItem(question: Interrupt): Item {
   const { kind, name, args } = question;
   const call_id = askedCallOf(question);
-  if (kind === "approval")
+  if (asksToApprove(kind))
     return {
       id: approvalIdOf(question),
       type: "mcp_approval_request",

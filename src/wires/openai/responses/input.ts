@@ -18,7 +18,7 @@ import { Metadata } from "../../../agent/core/records.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { mapInTicks } from "../../../lib/ticks.ts";
-import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
+import { type Answer, asksToApprove, type Interrupt } from "../../../protocol/interrupt.ts";
 import { readDataUrl } from "../../messages.ts";
 import {
   argumentsOf,
@@ -304,7 +304,7 @@ export function refuseSystem(items: readonly SentItem[], param: string): void {
 export function answersIn(items: readonly SentItem[], open: readonly Interrupt[]): Answer[] {
   return open.flatMap((question): Answer[] => {
     const { id, kind } = question;
-    if (kind === "approval") {
+    if (asksToApprove(kind)) {
       const sent = items.findLast(
         ({ approval_request_id }) => approval_request_id === approvalIdOf(question),
       );

@@ -10,7 +10,7 @@ import {
 import type { RunRecord } from "../../../agent/core/records.ts";
 import type { End } from "../../../protocol/end.ts";
 import type { EventData } from "../../../protocol/event.ts";
-import type { Interrupt } from "../../../protocol/interrupt.ts";
+import { asksToApprove, type Interrupt } from "../../../protocol/interrupt.ts";
 import { readTurn } from "../../../protocol/turn-reader.ts";
 import type { Frame } from "../../../server/http/sse.ts";
 import type { Fold } from "../../fold.ts";
@@ -123,7 +123,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
       message.say(done.id, textIn(done));
       return message.close("completed");
     }
-    if (question.kind === "approval") return finish(add(done), done);
+    if (asksToApprove(question.kind)) return finish(add(done), done);
     call(done, question);
   };
   /** A call of one of the client's functions. */
@@ -162,8 +162,8 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     end(run, outcomeOf(how));
   };
   const decided = ({ id }: EventData<"on_resume">) => {
-    const [, kind, call = ""] = /^(approval|tool)_(.*)$/s.exec(id) ?? [];
-    if (kind === "approval") approvals.set(call, `mcpr_${call}`);
+    const [, kind, call = ""] = /^(approval|connect|tool)_(.*)$/s.exec(id) ?? [];
+    if (kind === "approval" || kind === "connect") approvals.set(call, `mcpr_${call}`);
     if (kind === "tool") ofClient.add(call);
   };
 

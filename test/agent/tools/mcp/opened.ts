@@ -45,6 +45,7 @@ export async function open(definitions: Record<string, Definition>): Promise<Ope
   const servers = createMcpServers(parsed, {
     logger: { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") },
     version: "1",
+    connections: () => undefined,
   });
   const processes = () => processesWith(mark);
   const end = async () => {

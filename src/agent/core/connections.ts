@@ -1,0 +1,37 @@
+// The port to credentials of users and tenants, for tools that call other services on their behalf.
+
+/** Owner of a connection: a user or, without `user`, a tenant. */
+export interface ConnectionKeeper {
+  readonly tenant: string;
+  readonly user?: string;
+}
+
+export type ConnectionAccess =
+  | {
+      readonly state: "open";
+      readonly connection: {
+        /** The only address that may receive the value. */
+        readonly mcp_server_url?: string | undefined;
+      };
+      readonly value: string;
+      /** Pass it as `refused` if the receiver refuses the value. */
+      readonly generation: number;
+    }
+  /** There is no such connection. */
+  | { readonly state: "absent" }
+  /** The account must be connected again. `reason` completes "the connection ended, because …". */
+  | { readonly state: "ended"; readonly reason: string }
+  /** The issuer cannot be reached now. `reason` completes "the token could not be renewed: …". */
+  | { readonly state: "failed"; readonly reason: string };
+
+export interface Connections {
+  /**
+   * Returns the current value of a connection. Renews an access token that is about to expire, or that has the generation `refused`.
+   * Throws the reason of `signal`, or an error of the store.
+   */
+  access(
+    keeper: ConnectionKeeper,
+    id: string,
+    options: { readonly refused?: number | undefined; readonly signal: AbortSignal },
+  ): Promise<ConnectionAccess>;
+}

@@ -1,0 +1,215 @@
+// MCP servers that each user, or each tenant, connects with credentials of their own. Nothing of one owner's connection, not even the list
+// of its tools, is used for another.
+
+import { LRUCache } from "lru-cache";
+import type { Logger } from "../../../lib/logger.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { ConnectionAccess, ConnectionKeeper, Connections } from "../../core/connections.ts";
+import type { ToolCall } from "../../core/message.ts";
+import { askTogether } from "../../core/open-interrupts.ts";
+import { type Stream, toStream } from "../../core/stream.ts";
+import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
+import type { HttpServer, McpServerDefinitions } from "./options.ts";
+import { McpFailure } from "./reporting.ts";
+import { McpServer, type McpServices } from "./server.ts";
+
+/** Maximum number of live connections of this process. The one unused for longest is closed for one more. */
+const MAX_CONNECTED = 500;
+/** Time without use after which a connection is closed, in ms. */
+const IDLE_MS = 10 * 60_000;
+
+export interface OwnerServers {
+  /**
+   * The tools of the servers that `isNamed` selects, as the owner may use them. A server that the owner has not connected has only the
+   * tool `mcp__<server>__connect`. Never throws.
+   */
+  toolsOf(owner: Owner, isNamed: (server: string) => boolean): Promise<readonly Tool[]>;
+  /** Closes all connections, each when its calls have ended. */
+  replace(definitions: McpServerDefinitions): void;
+  close(): Promise<void>;
+}
+
+interface OwnerServices extends McpServices {
+  readonly connections: () => Connections | undefined;
+}
+
+type OwnerServer = HttpServer & { readonly per: NonNullable<HttpServer["per"]> };
+type OpenAccess = Extract<ConnectionAccess, { readonly state: "open" }>;
+
+/** A live connection of one owner with one token. */
+interface Session {
+  readonly server: McpServer;
+  readonly generation: number;
+}
+
+/** The caller closes it. */
+export function createOwnerServers(services: OwnerServices): OwnerServers {
+  const { logger } = services;
+  let definitions: ReadonlyMap<string, OwnerServer> = new Map();
+  const closing = new Set<Promise<void>>();
+  const sessions = new LRUCache<string, Session>({
+    ...{ max: MAX_CONNECTED, ttl: IDLE_MS, updateAgeOnGet: true, ttlAutopurge: true },
+    dispose({ server }) {
+      const ended = server.retire().finally(() => closing.delete(ended));
+      closing.add(ended);
+    },
+  });
+  const open = (place: ServerPlace, { value, generation }: OpenAccess): McpServer => {
+    const { tenant, user } = place.keeper;
+    const key = JSON.stringify([place.name, tenant, user]);
+    const known = sessions.get(key);
+    if (known?.generation === generation) return known.server;
+    const headers = { ...place.definition.headers, Authorization: `Bearer ${value}` };
+    const server = new McpServer(place.name, { ...place.definition, headers }, services);
+    sessions.set(key, { server, generation });
+    return server;
+  };
+  const connecting = { connections: services.connections, open, logger };
+
+  return {
+    async toolsOf(owner, isNamed) {
+      const named = [...definitions].filter(([name]) => isNamed(name));
+      const tools = named.map(async ([name, definition]) => {
+        const keeper = keeperOf(definition, owner);
+        return toolsAt({ name, definition, keeper }, connecting);
+      });
+      return (await Promise.all(tools)).flat();
+    },
+    replace(next) {
+      const isOfOwners = (entry: [string, object]): entry is [string, OwnerServer] =>
+        "per" in entry[1] && entry[1].per !== undefined;
+      definitions = new Map(Object.entries(next).filter(isOfOwners));
+      sessions.clear();
+    },
+    async close() {
+      definitions = new Map();
+      sessions.clear();
+      await Promise.all(closing);
+    },
+  };
+}
+
+const keeperOf = ({ per }: OwnerServer, { tenant, user }: Owner): ConnectionKeeper =>
+  per === "user" ? { tenant, user } : { tenant };
+
+/** A server, and whose account it is used with. */
+interface ServerPlace {
+  readonly name: string;
+  readonly definition: OwnerServer;
+  readonly keeper: ConnectionKeeper;
+}
+
+interface Connecting {
+  readonly connections: () => Connections | undefined;
+  open(place: ServerPlace, access: OpenAccess): McpServer;
+  readonly logger: Logger;
+}
+
+async function toolsAt(place: ServerPlace, connecting: Connecting): Promise<readonly Tool[]> {
+  const connect = connectTool(place, connecting);
+  try {
+    const signal = AbortSignal.timeout(place.definition.connect_timeout);
+    const access = await accessTo(place, connecting, { signal });
+    if (access.state !== "open") return [connect];
+    const server = connecting.open(place, access);
+    await server.listed();
+    return [connect, ...server.tools().map((tool) => ownTool(tool, place, connecting))];
+  } catch (err) {
+    const { name: server, keeper } = place;
+    connecting.logger.warn({ ...keeper, server, err }, "the account at an MCP server cannot be used");
+    return [];
+  }
+}
+
+type AccessOptions = Parameters<Connections["access"]>[2];
+
+/** A connection for another address than the configured one counts as none: its token must not be sent here. */
+async function accessTo(
+  { name, definition, keeper }: ServerPlace,
+  { connections }: Connecting,
+  options: AccessOptions,
+): Promise<ConnectionAccess> {
+  const access = (await connections()?.access(keeper, name, options)) ?? { state: "absent" };
+  if (access.state !== "open") return access;
+  const { mcp_server_url: url } = access.connection;
+  const isSame = url !== undefined && new URL(url).href === new URL(definition.url).href;
+  return isSame ? access : { state: "absent" };
+}
+
+/** The server's tool, called with the token that is current then. */
+function ownTool(tool: Tool, place: ServerPlace, connecting: Connecting): Tool {
+  const call = (server: McpServer, ...rest: Parameters<Tool["execute"]>) => {
+    const current = server.tools().find(({ name }) => name === tool.name) ?? tool;
+    return toStream(current.execute(...rest));
+  };
+  return {
+    ...tool,
+    async *execute(args, toolCall, run) {
+      for (let refused: number | undefined; ; ) {
+        const access = await accessTo(place, connecting, { refused, signal: run.signal });
+        if (access.state !== "open") {
+          const result = yield* askToConnect(place, access, toolCall, run);
+          if (result) return result;
+          const again = await accessTo(place, connecting, { signal: run.signal });
+          if (again.state !== "open") return failed(notConnected(place));
+          continue;
+        }
+        const server = connecting.open(place, access);
+        await server.listed();
+        try {
+          return yield* call(server, args, toolCall, run);
+        } catch (error) {
+          // The call had no effect.
+          if (!isRefusal(error)) throw error;
+          if (refused === access.generation) return failed(`${notConnected(place)} It refuses the token.`);
+          refused = access.generation;
+        }
+      }
+    },
+  };
+}
+
+const isRefusal = (error: unknown) => error instanceof McpFailure && error.kind === "unauthorized";
+
+const notConnected = ({ name }: ServerPlace) => `The account at MCP server \`${name}\` is not connected.`;
+
+/** Lets a model ask for the account before it knows any tool of the server. */
+function connectTool(place: ServerPlace, connecting: Connecting): Tool {
+  const { name, definition } = place;
+  const whose = definition.per === "user" ? "the user's" : "the tenant's";
+  return {
+    name: `mcp__${name}__connect`,
+    description: `Asks to connect ${whose} account at \`${name}\`. Use it only if you need \`${name}\` and have no other tool of it. They are offered afterwards.`,
+    parameters: { type: "object", properties: {} },
+    annotations: { readOnly: true, requiresPermission: false },
+    parse: () => ({ args: {} }),
+    async *execute(_, call, run) {
+      const access = await accessTo(place, connecting, { signal: run.signal });
+      const connected = done(`The account at \`${name}\` is connected. Its tools are offered now.`);
+      if (access.state === "open") return connected;
+      const result = yield* askToConnect(place, access, call, run);
+      if (result) return result;
+      const again = await accessTo(place, connecting, { signal: run.signal });
+      return again.state === "open" ? connected : failed(notConnected(place));
+    },
+  };
+}
+
+/** Undefined once a person says that the account is connected. Otherwise the result of the call. */
+async function* askToConnect(
+  { name, definition: { per } }: ServerPlace,
+  access: Exclude<ConnectionAccess, OpenAccess>,
+  call: ToolCall,
+  run: Run,
+): Stream<ToolResult | undefined> {
+  if (access.state === "failed")
+    return failed(`The account at \`${name}\` cannot be used now: ${access.reason}.`);
+  const why = access.state === "ended" ? ` The connection ended, because ${access.reason}.` : "";
+  const whose = per === "user" ? "your account" : "the tenant's account";
+  const prompt = `Connect ${whose} at \`${name}\`, then approve.${why} Deny to continue without it.`;
+  const answer = yield* askTogether({ call, kind: "connect", prompt }, run, `mcp__${name}__`);
+  if (!answer) return interrupted();
+  if (answer.decision === "approve") return undefined;
+  const words = `The account at \`${name}\` was not connected. Continue without it, and do not ask again.`;
+  return { ...done(answer.message ? `${words} ${answer.message}` : words), denied: true };
+}
