@@ -102,6 +102,13 @@ describeWithEngine("a sandbox that may reach some hosts only", (engine) => {
     expect(await throughProxy(ways)).toEqual(Object.keys(ways));
   });
 
+  test("an ordinary program finds the proxy by itself, with the credentials of its command", async () => {
+    const url = `http://allowed.example:${place.allowed}/`;
+    expect(await output(`wget -q -O - ${url}`)).toBe(REACHED);
+    const refused = [{ target: "evil.example:80", reason: "host" }];
+    expect(await run("wget -q -O - http://evil.example/")).toMatchObject({ exitCode: 1, refused });
+  });
+
   test("has no way to another host through its proxy, and none of their names is looked up", async () => {
     const before = asked.length;
     const ways = badWays(place, `bob.example:${place.allowed}`);
