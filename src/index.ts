@@ -83,3 +83,4 @@ export type {
 export type { RunResult } from "./skein/library/result.ts";
 export { createRuntime, type Runtime, type RuntimeOptions } from "./skein/library/runtime.ts";
 export { createServer, type Server, type ServerOptions } from "./skein/library/server.ts";
+export { webTools } from "./skein/library/web-tools.ts";
