@@ -67,6 +67,7 @@ const SECRET = {
 const schedules = () => import("./schedules.ts");
 const triggers = () => import("./triggers.ts");
 const webhooks = () => import("./webhooks.ts");
+const audit = () => import("./audit.ts");
 
 export const COMMANDS: readonly Command[] = [
   command({
@@ -394,6 +395,19 @@ export const COMMANDS: readonly Command[] = [
     options: SERVER,
     run: async ({ url }, id = "") =>
       show({ output: await (await webhooks()).deleteWebhook(serverOf(url), id) }),
+  }),
+  command({
+    name: "audit",
+    about: (texts) => texts.commands.audit,
+    options: {
+      user: { value: "USER", about: (texts) => texts.options.auditUser },
+      action: { value: "ACTION", about: (texts) => texts.options.auditAction },
+      since: { value: "TIME", about: (texts) => texts.options.auditSince },
+      tenant: { value: "TENANT", about: (texts) => texts.options.auditTenant },
+      ...SERVER,
+    },
+    run: async ({ url, ...options }) =>
+      show({ output: await (await audit()).listTrail(serverOf(url), options) }),
   }),
 ];
 

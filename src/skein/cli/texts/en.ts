@@ -63,6 +63,7 @@ Documentation: ${docs}`,
     webhooksDeliveries: "list the most recent deliveries of a webhook",
     webhooksSend: "send a delivery of a webhook again",
     webhooksDelete: "delete a webhook and its deliveries",
+    audit: "list the newest entries of the audit trail",
   },
   /** Names of variables and defaults are in brackets at the end. */
   options: {
@@ -115,6 +116,10 @@ Documentation: ${docs}`,
     webhookPaused: "send nothing until the next put",
     webhookStatus: "list only deliveries with this status: pending, delivered, failed",
     webhookDelivery: "id of the delivery; required",
+    auditUser: "list only what this user did, and what others did to the user's data",
+    auditAction: "list only this action, such as thread.delete, or all that begin with thread",
+    auditSince: "list nothing before this time, such as 2031-05-04T10:00:00Z",
+    auditTenant: "tenant, for operators; the default is the tenant of the key",
   },
   init: {
     exists: (dir: string, files: string) =>
@@ -159,6 +164,7 @@ Documentation: ${docs}`,
     noJson: (file: string) => `\`${file}\` contains no JSON.`,
     deleted: (id: string) => `Deleted ${id}.`,
   },
+  audit: { head: ["TIME", "ACTOR", "ACTION", "TARGET", "OUTCOME", "ADDRESS"] },
   webhooks: {
     head: ["ID", "EVENTS", "STATE", "ADDRESS"],
     deliveryHead: ["ID", "EVENT", "STATUS", "ATTEMPTS", "CREATED", "RUN", "ERROR"],
