@@ -77,7 +77,7 @@ export function readingsOf({ messages, state, lineage }: ReadingThread, except?:
   return distinct([
     ...(lineage?.read ?? []),
     ...storedReadings(state),
-    ...readByChildren(state),
+    ...readByChildren(state, except),
     ...readIn(messages, except),
   ]);
 }
@@ -89,14 +89,14 @@ export const storedReadings = (state: ReadonlyMap<string, unknown>): Reading[] =
   Readings.safeParse(state.get(FLOW_STATE)).data ?? [];
 
 const Slot = z.record(z.string(), z.unknown());
-const RecordedChild = z.object({ name: z.string(), read: Readings });
+const RecordedChild = z.object({ name: z.string(), call_id: z.string(), read: Readings });
 
-/** The recorded readings of the thread's subagents. */
-export function readByChildren(state: ReadonlyMap<string, unknown>): Reading[] {
+/** The recorded readings of the thread's subagents, except those of a call that is being decided. */
+export function readByChildren(state: ReadonlyMap<string, unknown>, except?: ToolCall): Reading[] {
   const slot = Slot.safeParse(state.get("subagents")).data ?? {};
   return Object.values(slot).flatMap((each) => {
     const child = RecordedChild.safeParse(each).data;
-    return child ? through(child.read, child.name) : [];
+    return child && child.call_id !== except?.id ? through(child.read, child.name) : [];
   });
 }
 

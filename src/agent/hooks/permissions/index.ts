@@ -14,7 +14,7 @@ import { FLOW_RULES } from "../../core/flow-rules.ts";
 import { type CallTool, defineHook, type HookDefinition, type ToolRequest } from "../../core/hook.ts";
 import { approvalOf } from "../../core/open-interrupts.ts";
 import type { Stream } from "../../core/stream.ts";
-import { denied, interrupted, type Run, type ToolResult, type TraceRecorder } from "../../core/tool.ts";
+import { denied, interrupted, type Run, type TraceRecorder } from "../../core/tool.ts";
 import { answered } from "./answered.ts";
 import { type HeldVerdict, held } from "./flow/held.ts";
 import { holdFor } from "./flow/hold.ts";
@@ -134,11 +134,6 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         known = undefined;
       }
 
-      async function* pass(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult> {
-        yield* hold.record(request, run);
-        return yield* next(request);
-      }
-
       return {
         name: "permissions",
 
@@ -184,7 +179,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           const isAsked = isAnswered || (verdict.decision === "ask" && isRunnable(request));
           const answer = isAsked ? yield* ask(request, verdict, run, backend?.workdir) : undefined;
           if (verdict.decision === "deny") return denied(verdict.message ?? refusal(request, verdict));
-          const go: CallTool = (each) => pass(each, next, run);
+          const go: CallTool = (each) => hold.pass(each, next, run);
           if (!isAsked) return yield* go(request);
           if (!answer) return interrupted();
           if (verdict.isHeld && answer.remember) yield warning("not_remembered", ASKS_AGAIN);

@@ -247,6 +247,23 @@ agents:
     expect(sent).toEqual([]);
   });
 
+  test("may be given tasks by a call that began before its own subagents read", async () => {
+    const permissions = "{ mode: bypass, flow: [{ after: [fetch_page], deny: [delegate] }] }";
+    const script = cast({
+      lead: [delegating(task, { agent: "coder", task: "Ask" }), { say: "ok" }],
+      coder: (request, turn) => {
+        const asks = JSON.stringify(request.messages).includes("Ask");
+        if (turn === 0) return { call: [asks ? { tool: "ask_user", args: { question: "Red?" } } : read] };
+        return completing("Done.");
+      },
+    });
+    const team = TEAM("").replace(flow("deny"), permissions).replace("send_mail]", "send_mail, ask_user]");
+    const { say, answer } = await served(script, team);
+    const [asked] = dataOf(own(await say("t")), "on_interrupt");
+    const after = await answer("t", asked, { decision: "respond", message: "Yes." });
+    expect(errorsOf(after)).toEqual([undefined]);
+  });
+
   test("in the background brings it before its result is known", async () => {
     const script = cast({
       lead: [
@@ -311,6 +328,7 @@ describe("a file that was written after reading", () => {
     read: { call: [read] },
     send: { call: [leak] },
     write: { call: [write("notes/a.md")] },
+    fail: { call: [{ tool: "write_file", args: { path: "notes/a.md" } }] },
     edit: { call: [{ tool: "edit_file", args: { path: "notes/a.md", old_text: "x", new_text: "y" } }] },
     look: { call: [{ tool: "read_file", args: { path: "./notes/a.md" } }] },
     search: { call: [{ tool: "grep", args: { pattern: "x", path: "notes" } }] },
@@ -332,6 +350,7 @@ describe("a file that was written after reading", () => {
     ["is found by a search in its folder", ["a read", "a write", "b search", "b send"]],
     ["is read in the message that sends", ["a read", "a write", "b both"]],
     ["is changed by another thread and then read", ["a read", "a write", "b edit", "c look", "c send"]],
+    ["is not replaced because the call failed", ["a read", "a write", "b fail", "c look", "c send"]],
     ["is the agent's memory", ["a read", "a remember", "b send"]],
   ])("marks another thread when it %s", async (_, plan) => {
     await play(plan.map((each) => each.split(" ") as [string, string]));

@@ -12,16 +12,16 @@ import {
   through,
   unknownReadings,
 } from "../../../core/flow.ts";
-import type { HookServices, Subagents, ToolRequest } from "../../../core/hook.ts";
+import type { CallTool, HookServices, Subagents, ToolRequest } from "../../../core/hook.ts";
 import type { Shelf } from "../../../core/items.ts";
 import type { ToolCall } from "../../../core/message.ts";
 import { setState } from "../../../core/run.ts";
 import type { Stream } from "../../../core/stream.ts";
-import type { Run } from "../../../core/tool.ts";
+import type { Run, ToolResult } from "../../../core/tool.ts";
 import { childrenOf, readByChild } from "../../subagents/child.ts";
 import { instructionsOf } from "../instructions.ts";
 import { type FlowVerdict, flowVerdict, isSpokenOf, readingsOfRules } from "./verdict.ts";
-import { markWritten, type Provenance, readBy, readWritten, writtenBy } from "./written.ts";
+import { markWritten, type Provenance, readBy, readWritten, unmarkWritten, writtenBy } from "./written.ts";
 
 type Services = Pick<HookServices, "agent" | "items" | "subagents" | "backend">;
 
@@ -33,8 +33,8 @@ export interface Hold {
   begin(run: Run): Stream<void>;
   /** Returns undefined for a call that no rule holds. */
   judge(request: ToolRequest, run: Run): Promise<FlowVerdict | undefined>;
-  /** Records what the call is about to read and write. */
-  record(request: ToolRequest, run: Run): Stream<void>;
+  /** Makes the call, and records which marked files it reads and which files it marks. */
+  pass(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
 }
 
 /** A run without flow rules costs nothing. */
@@ -77,15 +77,23 @@ export function holdFor(rules: readonly FlowRule[], { agent, items, subagents, b
       return flowVerdict(call.name, await collect(run, call), rules);
     },
 
-    async *record(request, run) {
-      if (rules.length === 0 || !items) return;
-      const written = writtenBy(request, run, workdir);
-      if (written) {
-        const readings = readingsOfRules(await collect(run, request.call), rules);
-        return void (await markWritten(items, shelfOf(run), { ...written, readings }));
-      }
+    async *pass(request, next, run) {
+      if (rules.length === 0 || !items) return yield* next(request);
       const all = await list(run);
-      yield* add(readingsBehind(readBy(request, all, run, workdir), all), run);
+      const target = writtenBy(request, run, workdir);
+      if (!target) {
+        yield* add(readingsBehind(readBy(request, all, run, workdir), all), run);
+        return yield* next(request);
+      }
+      const { name, isWhole } = target;
+      const readings = readingsOfRules(await collect(run, request.call), rules);
+      if (readings.length > 0) await markWritten(items, shelfOf(run), { name, readings });
+      const result = yield* next(request);
+      const before = all[name];
+      const isNew = isWhole && result.status === "done" && result.error === undefined;
+      if (before && isNew && readings.length === 0)
+        await unmarkWritten(items, shelfOf(run), { name, before });
+      return result;
     },
   };
 }

@@ -42,10 +42,7 @@ async function* decide(
 ): Stream<ToolResult> {
   const verdict = held(ALLOWED, await hold.judge(request, run), "default");
   if (verdict.decision === "deny") return denied(refusal(request, verdict));
-  const go: CallTool = async function* (each) {
-    yield* hold.record(each, run);
-    return yield* next(each);
-  };
+  const go: CallTool = (each) => hold.pass(each, next, run);
   const isAnswered = approvalOf(request.call, run) !== undefined;
   if (!isAnswered && !(verdict.decision === "ask" && isRunnable(request))) return yield* go(request);
   const answer = yield* ask(request, verdict, run, workdir);

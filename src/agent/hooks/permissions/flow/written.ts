@@ -2,6 +2,7 @@
 // words too. The list belongs to the user and the agent whose files they are. It knows what tools write by path, not what commands do.
 
 import { posix } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { isInside } from "../../../../lib/paths.ts";
 import { AppError } from "../../../core/errors.ts";
@@ -56,19 +57,36 @@ export async function readWritten(items: ItemStore, shelf: Shelf): Promise<Prove
   return Provenance.safeParse((await items.get(shelf, KEY))?.value).data ?? {};
 }
 
-/** Adds readings to a name, or forgets a whole new file or note without readings. */
-export async function markWritten(
+/** Adds readings to a name. Call it before the name is written. */
+export const markWritten = (
   items: ItemStore,
   shelf: Shelf,
-  { name, readings, isWhole }: { name: string; readings: readonly Reading[]; isWhole: boolean },
+  { name, readings }: { readonly name: string; readonly readings: readonly Reading[] },
+): Promise<void> =>
+  changeList(items, shelf, ({ [name]: before = [], ...others }) =>
+    newest({ ...others, [name]: bounded([...before, ...readings], MAX_SOURCES) }),
+  );
+
+/** Forgets a name whose whole content is new, unless another thread has marked it since `before` was read. */
+export const unmarkWritten = (
+  items: ItemStore,
+  shelf: Shelf,
+  { name, before }: { readonly name: string; readonly before: readonly Reading[] },
+): Promise<void> =>
+  changeList(items, shelf, ({ [name]: now, ...others }) =>
+    isDeepStrictEqual(now, before) ? others : undefined,
+  );
+
+/** Applies a change to the newest list. Nothing is written when it returns undefined. */
+async function changeList(
+  items: ItemStore,
+  shelf: Shelf,
+  change: (written: Provenance) => Provenance | undefined,
 ): Promise<void> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const item = await items.get(shelf, KEY);
-    const { [name]: before = [], ...others } = Provenance.safeParse(item?.value).data ?? {};
-    const kept = bounded([...(isWhole ? [] : before), ...readings], MAX_SOURCES);
-    if (kept.length === 0 && before.length === 0) return;
-    const value = newest({ ...others, ...(kept.length > 0 ? { [name]: kept } : {}) });
-    if (await items.put(shelf, { key: KEY, value, version: item?.version ?? 0 })) return;
+    const value = change(Provenance.safeParse(item?.value).data ?? {});
+    if (!value || (await items.put(shelf, { key: KEY, value, version: item?.version ?? 0 }))) return;
   }
   throw new AppError("unavailable", "Too many runs write files at once. Try again.");
 }
