@@ -15,6 +15,7 @@ import { itemLivesContract } from "../../contracts/items-lives.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
 import { sandboxesContract } from "../../contracts/sandboxes.ts";
+import { schedulesContract } from "../../contracts/schedules.ts";
 import { sentRequestsContract } from "../../contracts/sent-requests.ts";
 import { storesContract } from "../../contracts/stores.ts";
 import { threadsContract } from "../../contracts/threads.ts";
@@ -49,6 +50,7 @@ itemLivesContract(open);
 sentRequestsContract(open);
 ownersContract(open);
 storesContract(open);
+schedulesContract(open);
 
 test("an idle thread that is kept compressed has the same messages, state, runs and events", () =>
   fc.assert(

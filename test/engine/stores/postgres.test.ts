@@ -12,6 +12,7 @@ import { eventsContract } from "../../contracts/events.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
+import { schedulesContract } from "../../contracts/schedules.ts";
 import { storesContract } from "../../contracts/stores.ts";
 import { threadsContract } from "../../contracts/threads.ts";
 import { needing } from "../../support/needing.ts";
@@ -49,6 +50,7 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   resultsAfterClockSetBackContract(open);
   busContract(open);
   storesContract(open);
+  schedulesContract(open);
   ownersContract(open);
 
   test("a copy that a process has left behind, unfinished, keeps no other of the same name from being made", async () => {

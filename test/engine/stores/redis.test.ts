@@ -10,6 +10,7 @@ import { eventsContract } from "../../contracts/events.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
+import { schedulesContract } from "../../contracts/schedules.ts";
 import { storesContract } from "../../contracts/stores.ts";
 import { threadsContract } from "../../contracts/threads.ts";
 import { needing } from "../../support/needing.ts";
@@ -56,4 +57,5 @@ needing(redis, "redis-server").describe("redis stores", () => {
   busContract(open);
   ownersContract(open);
   storesContract(open);
+  schedulesContract(open);
 });

@@ -15,6 +15,7 @@ import { eventsContract } from "../../contracts/events.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
+import { schedulesContract } from "../../contracts/schedules.ts";
 import { storesContract } from "../../contracts/stores.ts";
 import { threadsContract } from "../../contracts/threads.ts";
 import {
@@ -60,6 +61,7 @@ itemLivesContract(open);
 busContract(open);
 ownersContract(open);
 storesContract(open);
+schedulesContract(open);
 
 const TABLES = ["threads", "runs", "messages", "state", "inbox", "events", "deferred_calls", "documents"];
 const countRows = () =>
