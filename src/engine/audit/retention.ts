@@ -10,8 +10,8 @@ export interface KeptEntries {
   /** How long entries are kept, in ms. May be infinite. */
   readonly ms: number;
   /**
-   * Maximum number of entries of a tenant, more than a few batches: the oldest batch of those that stay may lose any of its
-   * entries.
+   * Maximum number of entries of a tenant, more than a few batches: of entries written in the same millisecond as the oldest
+   * that stays, any may be deleted.
    */
   readonly count: number;
 }
