@@ -260,7 +260,7 @@ async function openKept(
   const counted = countedDocuments(stores.documents, quotas, new Set(["tools"]));
   const httpTools = createHttpToolStore(counted, config.http_tools.bytes);
   const vaultKey = own.plugins.find(({ plugin }) => plugin.vaultKey)?.plugin.vaultKey;
-  const vault = openVault(config, stores, { vaultKey, logger });
+  const vault = openVault(config, stores, { vaultKey, audit, logger });
   return { stores, metrics, traces, quotas, httpTools, webhooks, audit, vault };
 }
 

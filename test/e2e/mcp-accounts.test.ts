@@ -48,7 +48,7 @@ agents:
     },
   });
   const as = (user: string, tenant = "acme") => {
-    const headers = { "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": "read,run" };
+    const headers = { "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": "read,run,admin" };
     const client = createClient({ baseUrl: base, headers });
     const put = (connection: Parameters<typeof client.connections.put>[1]) =>
       client.connections.put("calendar", connection);
@@ -62,6 +62,10 @@ agents:
         const [asked] = await client.interrupts("t");
         const answer = { id: asked?.id ?? "", decision, ...(message === undefined ? {} : { message }) };
         return drained(client.resume("t", asked?.run_id ?? "", [answer]));
+      },
+      async uses() {
+        const { items } = await client.admin.audit({ action: "connection.use" });
+        return items.map(({ target }) => target?.user);
       },
       interrupts: async () => await client.interrupts("t"),
       messages: async () => JSON.stringify(await client.threads.messages("t")),
@@ -96,6 +100,8 @@ test("each user calls with their own token, and sees no tool before the account 
   expect(calendar.calls.map(({ user }) => user).sort()).toEqual(["ada", "bob"]);
   expect(await ada.messages()).toContain("the calendar of ada");
   expect(await bob.messages()).toContain("the calendar of bob");
+  // The trail tells of each use.
+  await expect.poll(() => ada.uses()).toEqual(expect.arrayContaining(["ada", "bob"]));
 });
 
 test("a call without an account asks once for the turn, and continues after the account is connected", async () => {

@@ -31,6 +31,8 @@ export interface VaultOptions {
   readonly most: number;
   /** For requests to authorization servers. */
   readonly fetch: PublicFetch;
+  /** Called for each value that leaves the vault. Must return at once and not throw. */
+  onUse(keeper: Keeper, id: string): void;
 }
 
 export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pick<Accesses, "access"> {
@@ -60,7 +62,8 @@ export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pi
 const REVOKING_MS = 30_000;
 
 /** The caller opens and closes it. */
-export function createVault({ documents, logger, key, previousKeys, most, fetch }: VaultOptions): Vault {
+export function createVault(options: VaultOptions): Vault {
+  const { documents, logger, key, previousKeys, most, fetch } = options;
   const cipher = createCipher(key, previousKeys);
   const store = createConnectionStore(documents, cipher, most);
   const issuer = createIssuer(fetch);
@@ -84,7 +87,11 @@ export function createVault({ documents, logger, key, previousKeys, most, fetch 
     put: store.put,
     get: store.get,
     list: store.list,
-    access: accesses.access,
+    async access(keeper, id, how) {
+      const access = await accesses.access(keeper, id, how);
+      if (access.state === "open") options.onUse(keeper, id);
+      return access;
+    },
     async delete(keeper, id, { precondition, signal }) {
       const kept = await store.delete(keeper, id, precondition);
       return { isRevoked: await revoke(keeper, kept, signal) };

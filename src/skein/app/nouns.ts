@@ -179,7 +179,11 @@ export function openWebhooks(
 export function openVault(
   { http_tools, vault: { key, previous_keys, connections: most } }: ServerConfig,
   { documents }: AllStores,
-  { vaultKey, logger }: { readonly vaultKey: KeyWrapper | undefined; readonly logger: Logger },
+  {
+    vaultKey,
+    audit,
+    logger,
+  }: { readonly vaultKey: KeyWrapper | undefined } & Pick<NounParts, "audit" | "logger">,
 ): Vault | undefined {
   const ofSettings = [key, ...previous_keys].flatMap((each) =>
     each === undefined ? [] : localWrapper(each),
@@ -187,5 +191,12 @@ export function openVault(
   const [current, ...previousKeys] = [...(vaultKey ? [vaultKey] : []), ...ofSettings];
   if (!current) return undefined;
   const fetch = createPublicFetch({ allow: hostList(http_tools.allow) });
-  return createVault({ documents, logger, key: current, previousKeys, most, fetch });
+  return createVault({
+    ...{ documents, logger, key: current, previousKeys, most, fetch },
+    onUse({ tenant, user }, id) {
+      const actor = { type: "server" as const, id: "vault" };
+      const target = { type: "connection", id, ...omitUndefined({ user }) };
+      audit.record({ tenant, actor, action: "connection.use", target, outcome: "ok" });
+    },
+  });
 }

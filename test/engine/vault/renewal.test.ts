@@ -31,6 +31,7 @@ function deployment() {
       ...{ documents, key, previousKeys, most: 10 },
       logger: { info: log, warn: log, error: log, debug: log } as never,
       fetch: createPublicFetch({ allow: hostList("127.0.0.1") }),
+      onUse() {},
     });
     vault.open();
     onTestFinished(() => vault.close());
