@@ -150,8 +150,6 @@ export type Interrupt = {
   prompt: string;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
-  /** With `connect`: address that the user opens in a browser to connect the account. */
-  url?: string | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
   /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */
@@ -586,8 +584,6 @@ export type OpenInterrupt = {
   prompt: string;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
-  /** With `connect`: address that the user opens in a browser to connect the account. */
-  url?: string | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
   /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */
@@ -1616,8 +1612,6 @@ export type UserInterrupt = {
   prompt: string;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
-  /** With `connect`: address that the user opens in a browser to connect the account. */
-  url?: string | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
   /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */

@@ -60,10 +60,6 @@ export const Interrupt = z
     args: z.record(z.string(), z.unknown()),
     prompt: z.string().describe("The question to show to the user."),
     options: z.array(z.string()).optional().describe("Answers to offer to the user."),
-    url: z
-      .string()
-      .optional()
-      .describe("With `connect`: address that the user opens in a browser to connect the account."),
     one_of_options: z
       .literal(true)
       .optional()

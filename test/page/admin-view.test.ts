@@ -70,6 +70,11 @@ test("an admin finds the users of the tenant, stops a run of one of them, and de
   await page.getByRole("button", { name: "Delete", exact: true }).click();
   await row("bob").waitFor({ state: "detached" });
   await row("ada").waitFor();
+  const root = createClient({ baseUrl: url, headers: headersOf("acme", "root", "read,admin") });
+  const actions = async () => (await root.admin.audit()).items.map(({ action }) => action);
+  await expect.poll(actions).toContain("user.delete");
+  await go("#/admin/trail", "user.delete");
+  await row("run.cancel").first().waitFor();
 });
 
 test("an operator sees every tenant, and who is neither finds no way there", async () => {

@@ -32,8 +32,6 @@ export interface Question {
   readonly kind: InterruptKind;
   readonly prompt: string;
   readonly options?: readonly string[];
-  /** Address to connect an account at. */
-  readonly url?: string | undefined;
   /** The answer must be one of `options`. */
   readonly oneOfOptions?: boolean;
   readonly rememberOptions?: readonly RememberOption[];
@@ -46,7 +44,7 @@ export interface Question {
  * unattended or the question has expired.
  */
 export async function* askFor(
-  { call, kind, prompt, options, url, oneOfOptions, rememberOptions }: Question,
+  { call, kind, prompt, options, oneOfOptions, rememberOptions }: Question,
   run: Run,
 ): Stream<Answer | undefined> {
   const id = `${kind}_${call.id}`;
@@ -63,7 +61,6 @@ export async function* askFor(
     args: call.args,
     prompt,
     ...(options ? { options: [...options] } : {}),
-    ...(url === undefined ? {} : { url }),
     ...(oneOfOptions ? { one_of_options: true as const } : {}),
     ...(rememberOptions ? { remember_options: [...rememberOptions] } : {}),
     created_at: new Date(now).toISOString(),

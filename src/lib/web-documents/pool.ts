@@ -34,7 +34,7 @@ interface Task {
 
 /** `limitMs`: maximum time for one document. */
 export function createDocumentPool(limitMs: number): DocumentPool {
-  const waiting: Task[] = [];
+  const waitingTasks: Task[] = [];
   /** With their current tasks. */
   const threads = new Map<DocumentThread, Task | undefined>();
 
@@ -48,13 +48,13 @@ export function createDocumentPool(limitMs: number): DocumentPool {
 
   function nextTask(): Task | undefined {
     const busy = new Set([...threads.values()].map((task) => task?.turn));
-    const index = waiting.findIndex(({ turn }) => !busy.has(turn));
-    return waiting.splice(Math.max(0, index), 1)[0];
+    const index = waitingTasks.findIndex(({ turn }) => !busy.has(turn));
+    return waitingTasks.splice(Math.max(0, index), 1)[0];
   }
 
   /** Gives the waiting tasks to threads that have none. */
   async function proceed(): Promise<void> {
-    while (waiting.length > 0) {
+    while (waitingTasks.length > 0) {
       const thread = free();
       const task = thread && nextTask();
       if (!thread || !task) return;
@@ -67,19 +67,19 @@ export function createDocumentPool(limitMs: number): DocumentPool {
 
   async function ask(job: Job, turn: string, signal: AbortSignal): Promise<DocumentText | boolean> {
     signal.throwIfAborted();
-    if (waiting.length >= MAX_WAITING) throw new DocumentError("has to wait: too many are being read");
+    if (waitingTasks.length >= MAX_WAITING) throw new DocumentError("has to wait: too many are being read");
     const { promise, resolve, reject } = Promise.withResolvers<DocumentText | boolean>();
     const settle = (reply: Reply) =>
       "answer" in reply ? resolve(reply.answer) : reject(new DocumentError(reply.fault));
     const task = { job, turn, settle };
     const leave = () => {
       reject(signal.reason);
-      const place = waiting.lastIndexOf(task);
-      if (place >= 0) waiting.splice(place, 1);
+      const place = waitingTasks.lastIndexOf(task);
+      if (place >= 0) waitingTasks.splice(place, 1);
       for (const [thread, current] of threads) if (current === task) void thread.end("");
     };
     signal.addEventListener("abort", leave, { once: true });
-    waiting.push(task);
+    waitingTasks.push(task);
     void proceed();
     return promise.finally(() => signal.removeEventListener("abort", leave));
   }
@@ -89,7 +89,7 @@ export function createDocumentPool(limitMs: number): DocumentPool {
     read: async (job, turn, signal) => (await ask(job, turn, signal)) as DocumentText,
     isAllowed: async (job, turn, signal) => (await ask(job, turn, signal)) as boolean,
     async close() {
-      for (const task of waiting.splice(0)) task.settle({ fault: STOPS });
+      for (const task of waitingTasks.splice(0)) task.settle({ fault: STOPS });
       await Promise.all([...threads.keys()].map((thread) => thread.end(STOPS)));
     },
   };

@@ -8,8 +8,10 @@ import { costOf, money, number } from "../numbers.ts";
 import { go } from "../routes.ts";
 import { client, may } from "../session.ts";
 import { Tabs } from "../tabs.tsx";
+import { auditTexts } from "../texts/audit.ts";
 import { webhookTexts } from "../texts/webhooks.ts";
 import { t } from "../texts.ts";
+import { Trail } from "./admin-audit.tsx";
 import { Keys } from "./admin-keys.tsx";
 import { TenantWebhooks } from "./admin-webhooks.tsx";
 import { Confirm } from "./confirm.tsx";
@@ -46,6 +48,7 @@ export function Admin({ tab = "users" }: { tab?: string | undefined }) {
           sandboxes: { title: words.sandboxes, body: () => <Sandboxes /> },
           keys: { title: words.keys, body: () => <Keys /> },
           webhooks: { title: webhookTexts().title, body: () => <TenantWebhooks /> },
+          trail: { title: auditTexts().title, body: () => <Trail /> },
           usage: { title: words.usage, body: () => <Usage /> },
         }}
       />

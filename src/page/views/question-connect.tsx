@@ -4,21 +4,16 @@ import { may } from "../session.ts";
 import { t } from "../texts.ts";
 import type { BodyProps } from "./question-body.ts";
 
-export function Connect({ ask, isOff, answer }: BodyProps) {
+export function Connect({ isOff, answer }: BodyProps) {
   if (!may("run")) return null;
   const words = t().question;
   return (
     <div class="row actions">
-      {ask.url !== undefined && (
-        <a class="button primary" href={ask.url} target="_blank" rel="noreferrer">
-          {words.connect}
-        </a>
-      )}
       <button type="button" disabled={isOff} onClick={() => void answer({ decision: "approve" })}>
         {words.isConnected}
       </button>
       <button type="button" disabled={isOff} onClick={() => void answer({ decision: "deny" })}>
-        {words.withoutIt}
+        {words.deny}
       </button>
     </div>
   );

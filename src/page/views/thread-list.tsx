@@ -195,7 +195,7 @@ const KINDS: Readonly<Record<OpenInterrupt["kind"], (name: string) => string>> =
   approval: (name) => t().threadList.approval(visible(name)),
   question: () => t().threadList.asks,
   tool: (name) => t().threadList.waitsFor(visible(name)),
-  connect: (name) => t().threadList.waitsFor(visible(name)),
+  connect: () => t().threadList.asks,
 };
 
 function wordOf([first, ...others]: readonly OpenInterrupt[]): string {

@@ -1,0 +1,29 @@
+// The words of the audit trail, in each language. They come with their view: the first view has no room for them.
+
+import { locale } from "../texts.ts";
+
+const en = {
+  title: "Audit trail",
+  empty: "The trail has no entries yet.",
+  at: "Time",
+  actor: "Who",
+  action: "Action",
+  target: "On",
+  outcome: "Outcome",
+  outcomes: { ok: "Done", refused: "Refused", failed: "Failed" },
+  address: "From",
+};
+
+const de: typeof en = {
+  title: "Audit-Trail",
+  empty: "Der Trail hat noch keine Einträge.",
+  at: "Zeit",
+  actor: "Wer",
+  action: "Aktion",
+  target: "Woran",
+  outcome: "Ergebnis",
+  outcomes: { ok: "Ausgeführt", refused: "Abgelehnt", failed: "Fehlgeschlagen" },
+  address: "Von",
+};
+
+export const auditTexts = (): typeof en => (locale().startsWith("de") ? de : en);
