@@ -10,6 +10,7 @@ import { RuleSpec } from "../src/agent/hooks/permissions/rule.ts";
 import { Turn } from "../src/agent/models/scripted.ts";
 import { HttpServer, McpServerDefinitions, StdioServer } from "../src/agent/tools/mcp/options.ts";
 import { Price, Quota } from "../src/engine/quotas/config.ts";
+import { FileSchedules } from "../src/engine/schedules/file-schedules.ts";
 import { BackendOptions, backends } from "../src/sandbox/index.ts";
 import { VARIABLES } from "../src/server/config/environment.ts";
 import { ServerConfig } from "../src/server/config/server.ts";
@@ -124,7 +125,13 @@ function defaultOf(path: string, { default: value, title }: Schema): string {
 /** Returns the schema of a table. `deep` lists the keys of nested maps, such as `judge.policy`. */
 function schemaOf(name: string): { schema: z.ZodType; deep?: true; below?: string } {
   const [room = "", rest = ""] = name.split("/");
-  const parts = { hooks, backends: BackendOptions, tools: () => [], mcpServers: McpServerDefinitions };
+  const parts = {
+    hooks,
+    backends: BackendOptions,
+    tools: () => [],
+    mcpServers: McpServerDefinitions,
+    schedules: FileSchedules,
+  };
   const { agent, several } = fileSchemas(parts);
   const found = {
     hooks: hooks.find((hook) => hook.name === rest)?.options,

@@ -5,11 +5,18 @@ import { z } from "zod";
 import { fileSchemas } from "../src/agent/agents/schema.ts";
 import { hooks } from "../src/agent/hooks/index.ts";
 import { McpServerDefinitions } from "../src/agent/tools/mcp/options.ts";
+import { FileSchedules } from "../src/engine/schedules/file-schedules.ts";
 import { BackendOptions } from "../src/sandbox/index.ts";
 
 const FILE = new URL("../config/agents.schema.json", import.meta.url);
 
-const parts = { hooks, backends: BackendOptions, tools: () => [], mcpServers: McpServerDefinitions };
+const parts = {
+  hooks,
+  backends: BackendOptions,
+  tools: () => [],
+  mcpServers: McpServerDefinitions,
+  schedules: FileSchedules,
+};
 const { several, single } = fileSchemas(parts);
 const file = z
   .union([several, single])

@@ -25,6 +25,7 @@ import { logRecorder } from "./engine/runs/logging.ts";
 import { allRecorders } from "./engine/runs/recorders.ts";
 import { createSentRequests } from "./engine/runs/sent-requests.ts";
 import type { StartingKeys } from "./engine/runs/services.ts";
+import type { FileSchedules } from "./engine/schedules/file-schedules.ts";
 import type { AllStores } from "./engine/stores/all-stores.ts";
 import type { Vault } from "./engine/vault/index.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
@@ -145,6 +146,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   let ownAddress: string | undefined;
   const runs = await engineOf(options, parts, () => ownAddress);
   const nouns = openNouns(config, { ...parts, runs, logger });
+  const { schedules } = nouns.services;
   const dependencies = createDependencies(
     [
       { name: "store", check: () => stores.ping() },
@@ -166,13 +168,16 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
     await parts.webhooks.open();
     await runs.open();
     parts.audit.open();
+    // The catalogue's schema has checked it.
+    await schedules.writeFile(agents.schedules() as FileSchedules);
     nouns.open();
     warmUp.begin();
     pool.begin(agents.list().flatMap(({ backend }) => backend ?? []));
     return address;
   };
   const onReloaded = (outcome: Reload) => metrics && countReload(metrics, outcome);
-  const reload = () => reloadAgents({ agents, mcp: tools, backends: pool, stores, logger, onReloaded });
+  const reload = () =>
+    reloadAgents({ agents, mcp: tools, backends: pool, stores, schedules, logger, onReloaded });
   const watch = watchFiles(() => agents.files(), reload, WATCH);
   closers.push(async () => watch.close());
   const fixed = watchFiles(

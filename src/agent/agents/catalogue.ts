@@ -52,6 +52,8 @@ export interface Catalogue {
   absentServers?(): readonly { readonly server: string; readonly why: string }[];
   /** Schema of `mcp_servers`, by name. */
   readonly mcpServers: z.ZodType;
+  /** Schema of `schedules`, by name. Default: the file may contain none. */
+  readonly schedules?: z.ZodType;
   /** Schema of a configured backend. Its value is a `BackendConfig`. */
   readonly backends: z.ZodType;
   /** Opens no connection. Throws an `AppError` if no provider accepts the spec. */

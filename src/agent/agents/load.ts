@@ -49,6 +49,8 @@ export interface LoadedAgents {
   readonly withoutModel: ReadonlySet<string>;
   /** Parsed by the catalogue's schema. */
   readonly mcpServers: unknown;
+  /** Parsed by the catalogue's schema. */
+  readonly schedules: unknown;
   /** Problems that appear only in use, such as a model without its key. One line each, with its position. */
   readonly warnings: readonly string[];
 }
@@ -94,8 +96,7 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
     ...Object.entries(models).flatMap(([name, spec]) => modelFaults(spec, ["models", name], named)),
     ...drafts.flatMap((draft) => [...faultsOf(draft, named), ...serverFaults(draft, servers)]),
     ...drafts.flatMap(permissionFaults),
-    ...drafts.flatMap((draft) => teamFaults(draft, drafts)),
-    ...sharingFaults(drafts),
+    ...faultsAmong(drafts, document.data),
   ];
   const problems = [...("problems" in checked ? checked.problems : []), ...faults.map(document.problem)];
   const [first, ...others] = drafts;
@@ -112,6 +113,7 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
     models,
     withoutModel: new Set(drafts.filter(({ fields }) => fields.model === undefined).map(({ name }) => name)),
     mcpServers: checked.value.mcp_servers ?? {},
+    schedules: checked.value.schedules ?? {},
     warnings: document.linesOf([...document.doubts, ...doubts.map(document.problem)]),
   };
 }
@@ -198,6 +200,13 @@ function serverFaults({ fields, placeOf }: RawAgent, servers: readonly string[])
   });
 }
 
+/** Faults of parts that name other parts of the file. */
+const faultsAmong = (drafts: readonly Drafted[], data: unknown): Fault[] => [
+  ...drafts.flatMap((draft) => teamFaults(draft, drafts)),
+  ...sharingFaults(drafts),
+  ...scheduleFaults(data, drafts),
+];
+
 /** Subagents must be other agents in the file. */
 function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly RawAgent[]): Fault[] {
   const names = drafts.map(({ name }) => name);
@@ -216,6 +225,20 @@ function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly R
   });
 }
 const NamedAgent = z.looseObject({ agent: z.string() });
+
+/** The agents of schedules must be in the file. */
+function scheduleFaults(data: unknown, drafts: readonly RawAgent[]): Fault[] {
+  const names = drafts.map(({ name }) => name);
+  const schedules = Object.entries(WithSchedules.safeParse(data, SELDOM).data?.schedules ?? {});
+  return schedules.flatMap(([schedule, { agent }]) => {
+    if (typeof agent !== "string" || names.includes(agent)) return [];
+    const message = `there is no agent \`${agent}\`${didYouMean(agent, names)}`;
+    return [{ path: ["schedules", schedule, "agent"], message }];
+  });
+}
+const WithSchedules = z.looseObject({
+  schedules: z.record(z.string(), z.looseObject({ agent: z.unknown() })).optional(),
+});
 
 const serverNames = (data: unknown) =>
   Object.keys(WithServers.safeParse(data, SELDOM).data?.mcp_servers ?? {});

@@ -21,7 +21,7 @@ export const isSingle = (data: unknown): data is Fields =>
 /** Skips values that are not maps. */
 export function draftsOf(data: unknown): RawAgent[] {
   if (isSingle(data)) {
-    const { name, mcp_servers: _, plugins: __, models: ___, ...fields } = data;
+    const { name, mcp_servers: _, plugins: __, models: ___, schedules: ____, ...fields } = data;
     return [{ name: String(name), fields, placeOf: (field) => [field] }];
   }
   if (!isObject(data) || !isObject(data.agents)) return [];

@@ -84,6 +84,8 @@ export interface AgentRegistry {
   ): Promise<Agent>;
   /** The file's `mcp_servers`, parsed. */
   mcpServers(): unknown;
+  /** The file's `schedules`, parsed. */
+  schedules(): unknown;
   /** Problems that appear only in use. One line each, with its position in the file. */
   warnings(): readonly string[];
   /** All files of the configuration, including unreadable ones. */
@@ -136,6 +138,7 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
     changeable: () => changeable(current.catalogue.hooks),
     isReserved: (name) => isReserved(name, current.catalogue),
     mcpServers: () => current.mcpServers,
+    schedules: () => current.schedules,
     checkModel: (definition, model) => void requestedModel(model, definition.model, current.catalogue),
     build: (definition, services, overrides) =>
       buildAgent(definition, current.catalogue, { ...services, ...overrides }),
@@ -171,6 +174,7 @@ interface Snapshot {
   list(): readonly AgentInfo[];
   readonly withoutModel: ReadonlySet<string>;
   readonly mcpServers: unknown;
+  readonly schedules: unknown;
   readonly warnings: readonly string[];
 }
 
@@ -189,11 +193,12 @@ function snapshot(
 }
 
 function isSame(one: Snapshot, other: Snapshot): boolean {
-  const said = ({ agents, default: standard, aliases, mcpServers }: Snapshot) => [
+  const said = ({ agents, default: standard, aliases, mcpServers, schedules }: Snapshot) => [
     [...agents],
     standard.name,
     aliases,
     mcpServers,
+    schedules,
   ];
   return one.parts === other.parts && isDeepStrictEqual(said(one), said(other));
 }

@@ -24,7 +24,7 @@ const ModelName = z
     "must be 1 to 64 characters of A-Z a-z 0-9 _ . -, and begin with a letter or a digit",
   );
 
-type Parts = Pick<Catalogue, "backends" | "hooks" | "tools" | "mcpServers">;
+type Parts = Pick<Catalogue, "backends" | "hooks" | "tools" | "mcpServers" | "schedules">;
 
 export type AgentSchema = ReturnType<typeof agentSchema>;
 
@@ -40,6 +40,7 @@ export function fileSchemas(parts: Parts) {
     mcp_servers: parts.mcpServers
       .optional()
       .describe("MCP servers by name. Agents use their tools as `mcp__<server>__<tool>`."),
+    schedules: (parts.schedules ?? z.never()).optional(),
   };
   return {
     agent,

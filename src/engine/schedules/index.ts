@@ -1,13 +1,7 @@
 // Schedules: each starts runs by itself, one for each of its slots, in any process that is alive then.
 
 import { type ClaimedDocument, finish, renew } from "../../agent/core/document-claims.ts";
-import {
-  change,
-  type Document,
-  type Documents,
-  type ListedCollection,
-  retain,
-} from "../../agent/core/documents.ts";
+import { change, type Document, type Documents, retain } from "../../agent/core/documents.ts";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { newRunId } from "../../agent/core/new-ids.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
@@ -15,19 +9,13 @@ import type { Page } from "../../agent/core/stores.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { createDueWorker, type DueWorker } from "../due-worker.ts";
+import { type FileSchedules, refuseFileId, writeFileSchedules } from "./file-schedules.ts";
 import { choose, type FireServices, fire, type NextRecord, starting, startScheduled } from "./fire.ts";
-import {
-  recordOf,
-  runNow,
-  type Schedule,
-  type ScheduleRecord,
-  type ScheduleSpec,
-  scheduleOf,
-} from "./schedule.ts";
+import { recordOf, runNow, type Schedule, type ScheduleSpec, scheduleOf } from "./schedule.ts";
+import { KIND, schedulesOf, writeOf } from "./stored.ts";
 import { checkTiming } from "./timing.ts";
 import { recordAfter } from "./written.ts";
 
-const KIND = "schedules";
 /** Longer than the start of a run takes, and shorter than the grace of a slot: another process starts it before it counts as missed. */
 const LEASE_MS = 20_000;
 const EVERY_MS = 1_000;
@@ -73,11 +61,14 @@ export interface Schedules extends Pick<DueWorker, "open" | "close"> {
   delete(owner: Owner, id: string, options?: WriteOptions): Promise<void>;
   /** Starts a run now, besides its slots, also while it is paused. A known `key` returns the run that it has started. Throws as `startRun`. */
   run(owner: Owner, id: string, key: string | undefined): Promise<RunRecord>;
+  /**
+   * Makes the operator's schedules those of the agents file. Their ids begin with `operator-`; `put` and `delete` refuse these with
+   * `invalid_request`.
+   */
+  writeFile(file: FileSchedules): Promise<void>;
   /** Deletes all schedules of a user. Returns how many. */
   deleteAll(owner: Owner): Promise<number>;
 }
-
-const schedulesOf = (owner: Owner): ListedCollection => ({ kind: KIND, ...owner });
 
 /** The caller opens and closes it. */
 export function createSchedules(options: ScheduleOptions): Schedules {
@@ -104,7 +95,10 @@ export function createSchedules(options: ScheduleOptions): Schedules {
     open: () => worker.open(),
     close: () => worker.close(),
 
+    writeFile: (file) => writeFileSchedules(options, file),
+
     async put(owner, id, spec, { seen, api_key } = {}) {
+      refuseFileId(id);
       checkTiming(spec);
       if (spec.thread !== "new" && !spec.keep_thread) throw staysAnyway(spec.thread);
       if (spec.agent !== undefined) checkAgent(options, spec.agent);
@@ -128,7 +122,8 @@ export function createSchedules(options: ScheduleOptions): Schedules {
       return { ...rest, items: items.map(({ key, body }) => scheduleOf(key, recordOf(body))) };
     },
 
-    delete(owner, id, { seen } = {}) {
+    async delete(owner, id, { seen } = {}) {
+      refuseFileId(id);
       return change(documents, { collection: schedulesOf(owner), keys: [id] }, ({ found: [before] }) => {
         if (!before) throw noSchedule(id);
         checkVersion(id, before, seen);
@@ -180,10 +175,6 @@ async function settle(
   }
   await finish(documents, claimed, { body: JSON.stringify(record), due: due ?? null });
 }
-
-const writeOf = (key: string, before: Document | undefined, record: ScheduleRecord) => ({
-  ...{ key, seen: before?.version, body: JSON.stringify(record), due: record.next ?? null },
-});
 
 function checkAgent({ runs }: ScheduleOptions, name: string): void {
   try {

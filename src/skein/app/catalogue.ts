@@ -12,6 +12,7 @@ import { createModel, modelDoubt, providerNames } from "../../agent/models/index
 import { McpServerDefinitions } from "../../agent/tools/mcp/options.ts";
 import type { McpServers } from "../../agent/tools/mcp/servers.ts";
 import { nativeTools } from "../../agent/tools/native.ts";
+import { FileSchedules } from "../../engine/schedules/file-schedules.ts";
 import { withOwnBackends } from "../../sandbox/index.ts";
 import type { LoadedPlugin, PluginLoader } from "../../server/plugins/load.ts";
 import { collisions, hooksOf, type Names } from "../../server/plugins/names.ts";
@@ -47,6 +48,7 @@ export function catalogueOf(options: CatalogueOptions): Catalogue {
     serversListed: async (names) => mcp()?.listed(names),
     absentServers: () => mcp()?.absent() ?? [],
     mcpServers: McpServerDefinitions,
+    schedules: FileSchedules,
     backends: withOwnBackends(Object.assign({}, ...parts.map(({ backends }) => backends))).options,
     createModel: create ?? ((spec) => createModel(spec, env, providers)),
     modelDoubt: (spec) => modelDoubt(spec, env),

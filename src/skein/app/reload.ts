@@ -4,6 +4,8 @@ import type { FastifyBaseLogger } from "fastify";
 import type { AgentRegistry } from "../../agent/agents/registry.ts";
 import type { McpServerDefinitions } from "../../agent/tools/mcp/options.ts";
 import type { McpServers } from "../../agent/tools/mcp/servers.ts";
+import type { FileSchedules } from "../../engine/schedules/file-schedules.ts";
+import type { Schedules } from "../../engine/schedules/index.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
 import type { ProcessBackends } from "../../sandbox/pool.ts";
 import type { Reload } from "./metrics.ts";
@@ -13,13 +15,14 @@ export interface Reloaded {
   readonly mcp: McpServers;
   readonly backends: ProcessBackends;
   readonly stores: AllStores;
+  readonly schedules: Pick<Schedules, "writeFile">;
   readonly logger: FastifyBaseLogger;
   onReloaded(outcome: Reload): void;
 }
 
 /** Reloads the agents. An invalid file changes nothing. Runs keep the agent with which they started. Never throws. */
 export async function reloadAgents(reloaded: Reloaded): Promise<void> {
-  const { agents, mcp, backends, stores, logger, onReloaded } = reloaded;
+  const { agents, mcp, backends, stores, schedules, logger, onReloaded } = reloaded;
   try {
     if (!(await agents.reload())) return;
     for (const warning of agents.warnings()) logger.warn(warning);
@@ -29,6 +32,9 @@ export async function reloadAgents(reloaded: Reloaded): Promise<void> {
     logger.info({ agents: agents.list().map(({ name }) => name) }, "the agents file was reloaded");
     // The catalogue's schema has checked it.
     await mcp.replace(agents.mcpServers() as McpServerDefinitions);
+    await schedules
+      .writeFile(agents.schedules() as FileSchedules)
+      .catch((err: unknown) => logger.error({ err }, "the schedules of the agents file were not stored"));
   } catch (err) {
     onReloaded("invalid");
     logger.error({ err }, "the agents file is invalid; the previous configuration stays in effect");

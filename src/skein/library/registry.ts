@@ -71,6 +71,7 @@ export function localRegistry(
     changeable: () => changeable([...catalogues.values()].flatMap(({ hooks }) => hooks)),
     isReserved: (name) => agents.isReserved(name),
     mcpServers: () => ({}),
+    schedules: () => ({}),
     checkModel(definition, model) {
       requestedModel(model, definition.model, known(definition.name).catalogue);
     },

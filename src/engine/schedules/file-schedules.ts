@@ -1,0 +1,134 @@
+// The operator's schedules, which the agents file contains. Each process writes them when it starts and after a reload; the store has
+// them under ids of their own, so that the same file changes nothing.
+
+import { z } from "zod";
+import { change, type Documents } from "../../agent/core/documents.ts";
+import { AppError, hasCode } from "../../agent/core/errors.ts";
+import type { Logger } from "../../lib/logger.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { recordOf, type ScheduleRecord, ScheduleSpec } from "./schedule.ts";
+import { schedulesOf, writeOf } from "./stored.ts";
+import { checkTiming } from "./timing.ts";
+import { recordAfter } from "./written.ts";
+
+/** Begins the ids of the operator's schedules. Requests can neither write nor delete them. */
+const PREFIX = "operator-";
+
+const Name = z.string().regex(/^[A-Za-z0-9_-]{1,48}$/, "must be 1 to 48 characters out of A-Z a-z 0-9 _ -");
+
+const OwnerName = z
+  .string()
+  .regex(/^[^\s\p{C}]{1,256}$/u, "must be 1 to 256 characters without spaces and invisible ones");
+
+const FileSchedule = z
+  .strictObject({
+    ...ScheduleSpec.shape,
+    tenant: OwnerName.default("default").describe("Tenant of the runs."),
+    user: OwnerName.describe("User of the runs, with whose permissions, quotas and budgets they work."),
+  })
+  .superRefine((schedule, context) => {
+    try {
+      checkTiming(schedule);
+    } catch (error) {
+      const [, field, message] = /^(\w+): (.*)$/s.exec(AppError.from(error).message) ?? [];
+      const issue = { code: "custom" as const, path: field ? [field] : [] };
+      context.addIssue({ ...issue, message: message ?? AppError.from(error).message });
+    }
+    if (schedule.thread !== "new" && !schedule.keep_thread)
+      context.addIssue({ code: "custom", path: ["keep_thread"], message: "needs `thread: new`" });
+  });
+
+export const FileSchedules = z
+  .record(Name, FileSchedule)
+  .refine((all) => Object.keys(all).length <= 1_000, "must contain at most 1000 schedules")
+  .describe(
+    "Schedules of the operator by name: the fields of `PUT /schedules/{schedule_id}`, and the user of the runs.",
+  );
+export type FileSchedules = z.infer<typeof FileSchedules>;
+
+/** Throws `invalid_request` for the id of a schedule that requests cannot change. */
+export function refuseFileId(id: string): void {
+  if (!id.startsWith(PREFIX)) return;
+  throw new AppError(
+    "invalid_request",
+    `Schedule \`${id}\`: ids that begin with \`${PREFIX}\` are for the schedules of the operator's agents file.`,
+  );
+}
+
+interface FilePlace extends Owner {
+  readonly id: string;
+}
+
+/** Where the schedules of the last file are: one document of the deployment. */
+const INDEX = { kind: "file_schedules" };
+const KEY = "agents";
+const Places = z.array(z.object({ tenant: z.string(), user: z.string(), id: z.string() }));
+
+/**
+ * Makes the stored schedules of the operator those of the file. Processes may do so at once, and one that dies in between is made up for
+ * by the next one. A schedule that no time is left for is skipped, with a line in the log.
+ */
+export async function writeFileSchedules(
+  { documents, logger }: { readonly documents: Documents; readonly logger: Pick<Logger, "warn"> },
+  file: FileSchedules,
+): Promise<void> {
+  const wanted = Object.entries(file).map(([name, { tenant, user, ...spec }]) => ({
+    ...{ tenant, user, spec },
+    id: PREFIX + name,
+  }));
+  const before = await placesOf(documents);
+  if (before.length === 0 && wanted.length === 0) return;
+  const isWanted = (place: FilePlace) => wanted.some((each) => isSame(each, place));
+  const removed = before.filter((place) => !isWanted(place));
+  // All of them first: what a process that dies has written must be found.
+  await keepPlaces(documents, [...wanted, ...removed]);
+  for (const each of wanted) {
+    await writeOne(documents, each).catch((error: unknown) => {
+      if (!hasCode(error, "invalid_request")) throw error;
+      logger.warn(
+        { schedule: each.id, reason: error.message },
+        "a schedule of the agents file starts no run",
+      );
+    });
+  }
+  for (const each of removed) await deleteOne(documents, each);
+  await keepPlaces(documents, wanted);
+}
+
+const isSame = (one: FilePlace, other: FilePlace) =>
+  one.tenant === other.tenant && one.user === other.user && one.id === other.id;
+
+async function placesOf(documents: Documents): Promise<readonly FilePlace[]> {
+  const [found] = (await documents.read(INDEX, [KEY])).found;
+  return found ? Places.parse(JSON.parse(found.body)) : [];
+}
+
+function keepPlaces(documents: Documents, places: readonly FilePlace[]): Promise<void> {
+  const body = JSON.stringify(places.map(({ tenant, user, id }) => ({ tenant, user, id })));
+  return change(documents, { collection: INDEX, keys: [KEY] }, ({ found: [found] }) =>
+    found?.body === body
+      ? { result: undefined }
+      : { writes: [{ key: KEY, seen: found?.version, body }], result: undefined },
+  );
+}
+
+function writeOne(documents: Documents, { id, spec, ...owner }: FilePlace & { readonly spec: ScheduleSpec }) {
+  return change(documents, { collection: schedulesOf(owner), keys: [id] }, ({ found: [before], now }) => {
+    const old = before && recordOf(before.body);
+    if (old && isUnchanged(old, spec)) return { result: undefined };
+    const record: ScheduleRecord = { ...recordAfter(before, { spec, now }), from_file: true };
+    return { writes: [writeOf(id, before, record)], result: undefined };
+  });
+}
+
+/** A schedule that Skein has paused begins again with a restart of the server, which the operator uses to repair it. */
+const isUnchanged = ({ spec, pause }: ScheduleRecord, next: ScheduleSpec) =>
+  (pause === undefined || next.paused) && JSON.stringify(spec) === JSON.stringify(next);
+
+function deleteOne(documents: Documents, { id, ...owner }: FilePlace): Promise<void> {
+  return change(documents, { collection: schedulesOf(owner), keys: [id] }, ({ found: [before] }) =>
+    before
+      ? { writes: [{ key: id, seen: before.version, body: undefined }], result: undefined }
+      : { result: undefined },
+  );
+}

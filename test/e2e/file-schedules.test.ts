@@ -1,0 +1,95 @@
+// Schedules of the operator, which the agents file contains.
+
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createClient } from "../../src/client/client.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
+
+const AGENT = "agents: { assistant: { model: scripted:test, backend: { type: local } } }\n";
+const YEARLY = 'cron: "0 9 1 1 *", timezone: Europe/Berlin, agent: assistant, input: Look back.';
+const fileOf = (schedules: string) => `${AGENT}schedules: {${schedules}}\n`;
+
+async function served(schedules: string, dir?: string) {
+  const config = {
+    ...{ store: "sqlite", auth: { scheme: "header", trusted_proxies: ["127.0.0.0/8"] } },
+    backends: { allow_local: true },
+  };
+  const { url, app, ...rest } = await startServer({
+    config,
+    agents: fileOf(schedules),
+    ...(dir ? { dir } : {}),
+  });
+  const as = (user: string) =>
+    createClient({
+      baseUrl: url,
+      headers: { "x-skein-tenant": "acme", "x-skein-user": user, "x-skein-scopes": "read,run" },
+    });
+  return {
+    ...{ app, as, ada: as("ada") },
+    async change(next: string) {
+      await writeFile(join(rest.dir, "agents.yaml"), fileOf(next));
+      await app.reload();
+    },
+  };
+}
+
+test("the user whom the file names has its schedules, and can neither change nor delete them", async () => {
+  const { ada, as } = await served(`report: {${YEARLY}, tenant: acme, user: ada}`);
+  const { items } = await ada.schedules.list();
+  expect(items).toMatchObject([
+    { id: "operator-report", from_file: true, status: "active", input: "Look back.", agent: "assistant" },
+  ]);
+  expect((await as("bob").schedules.list()).items).toEqual([]);
+  const refused = { code: "invalid_request", message: expect.stringContaining("agents file") };
+  const own = { cron: "* * * * *", input: "Mine." };
+  await expect(ada.schedules.put("operator-report", own)).rejects.toMatchObject(refused);
+  await expect(ada.schedules.put("operator-other", own)).rejects.toMatchObject(refused);
+  await expect(ada.schedules.delete("operator-report")).rejects.toMatchObject(refused);
+  expect(await ada.schedules.run("operator-report")).toMatchObject({ agent: "assistant" });
+});
+
+test("a change of the file is one of its schedules, and the same file changes nothing, also after a restart", async () => {
+  const dir = await temporaryFolder();
+  const report = `report: {${YEARLY}, tenant: acme, user: ada}`;
+  const { app, ada, change } = await served(report, dir);
+  const first = await ada.schedules.get("operator-report");
+  await app.reload();
+  await change(`${report}, other: { at: "2099-01-01T00:00:00Z", input: Hi., tenant: acme, user: ada }`);
+  expect((await ada.schedules.list()).items.map(({ id }) => id)).toEqual([
+    "operator-other",
+    "operator-report",
+  ]);
+  expect(await ada.schedules.get("operator-report")).toEqual(first);
+  await change(report.replace("Look back", "Look ahead"));
+  const [changed, ...others] = (await ada.schedules.list()).items;
+  expect(changed).toMatchObject({
+    id: "operator-report",
+    input: "Look ahead.",
+    created_at: first.created_at,
+  });
+  expect(others).toEqual([]);
+  await app.close();
+
+  const again = await served(report.replace("Look back", "Look ahead"), dir);
+  expect(await again.ada.schedules.get("operator-report")).toEqual(changed);
+  await again.change("");
+  expect((await again.ada.schedules.list()).items).toEqual([]);
+});
+
+test("a schedule whose only time has passed does not keep the server from its start", async () => {
+  const { ada } = await served(
+    `past: { at: "2020-01-01T00:00:00Z", input: Hi., tenant: acme, user: ada }, report: {${YEARLY}, tenant: acme, user: ada}`,
+  );
+  expect((await ada.schedules.list()).items.map(({ id }) => id)).toEqual(["operator-report"]);
+});
+
+test.each([
+  ['report: { cron: "0 25 * * *", input: Hi., user: ada }', /:2:\d+: schedules\.report\.cron: column 3/],
+  ["report: { input: Hi., user: ada }", /:2:\d+: schedules\.report: Send either `cron`/],
+  ['report: { cron: "0 9 * * *", timezone: Mars, input: Hi., user: ada }', /schedules\.report\.timezone/],
+  ['report: { cron: "0 9 * * *", input: Hi. }', /schedules\.report\.user/],
+  ['report: { cron: "0 9 * * *", agent: assistent, input: Hi., user: ada }', /did you mean `assistant`/],
+])("a schedule that cannot be read is refused with its place in the file: %s", async (schedule, message) => {
+  await expect(served(schedule)).rejects.toThrow(message);
+});
