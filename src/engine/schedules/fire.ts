@@ -44,6 +44,9 @@ const QUEUE_MS = 5_000;
 const RETRY_MS = 3_600_000;
 const PAUSE = { base: 2_000, cap: 300_000, jitter: 0.5 };
 
+/** How long an agent must be missing until its schedules are paused, in ms: while a deployment starts, only some processes have it. */
+const MISSING_MS = 600_000;
+
 /** Refusals that pass by themselves: of limits, and of a thread with many runs. */
 const PASSING: readonly ErrorCode[] = ["limit_exceeded", "thread_busy", "queue_full"];
 /** Failures of the server. The worker logs them and tries again once its lease ends. */
@@ -139,6 +142,14 @@ function refused(
   if (hasCode(error, "shutting_down"))
     return again(record, { start, now, pause: 0, cause: "refused", message: error.message });
   if (!isRefusal(error)) throw error;
+  if (error.code === "not_found") {
+    const { since, attempts } = countOf(record, "missing", now);
+    if (now - since < MISSING_MS)
+      return again(record, {
+        ...{ start, now, pause: backoff(attempts, PAUSE) },
+        ...{ cause: "missing", message: error.message },
+      });
+  }
   if (!PASSING.includes(error.code)) return paused(record, "start_refused", error.message, now);
   const { since, attempts } = countOf(record, "refused", now);
   const pause = backoff(attempts, PAUSE);

@@ -9,6 +9,7 @@ import type { Page } from "../../agent/core/stores.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { createDueWorker, type DueWorker } from "../due-worker.ts";
+import { withdrawRun } from "../runs/withdraw.ts";
 import { type FileSchedules, refuseFileId, writeFileSchedules } from "./file-schedules.ts";
 import { choose, type FireServices, fire, type NextRecord, starting, startScheduled } from "./fire.ts";
 import { recordOf, runNow, type Schedule, type ScheduleSpec, scheduleOf } from "./schedule.ts";
@@ -28,7 +29,7 @@ export interface ScheduleOptions extends FireServices {
   readonly perUser: number;
   /** Maximum time between a slot and the start of its run while nothing else is due, in ms. Default: 1 s. */
   readonly everyMs?: number;
-  /** Called before a pause that no one requested is stored. Called again for the same pause if its process dies then. */
+  /** Called for each stored pause that no one requested. Called again for the same pause if its process dies then. */
   onPaused?(owner: Owner, schedule: Schedule): Promise<void>;
 }
 
@@ -146,11 +147,10 @@ async function work(options: ScheduleOptions, claimed: ClaimedDocument): Promise
   const { collection, key: id, body } = claimed;
   const { tenant, user } = collection;
   const record = recordOf(body);
-  if (user === undefined || record.next === undefined) {
-    await finish(documents, claimed, { body });
-    return;
-  }
+  if (user === undefined) return void (await finish(documents, claimed, { body }));
   const owner = { tenant, user };
+  // A process died before it had told of this pause.
+  if (record.next === undefined) return settle(options, owner, claimed, { record });
   const schedule = { owner, id, record };
   const now = Math.max(claimed.now, record.next);
   const chosen = await choose(options, schedule, { next: record.next, now });
@@ -158,7 +158,22 @@ async function work(options: ScheduleOptions, claimed: ClaimedDocument): Promise
   const chosenBody = JSON.stringify(starting(record, chosen, now));
   // Undefined: a user has changed or deleted the schedule, or another process has it.
   const renewed = await renew(documents, claimed, { body: chosenBody, leaseMs: LEASE_MS });
-  if (renewed) await settle(options, owner, renewed, await fire(options, schedule, { ...chosen, now }));
+  if (!renewed) return;
+  const next = await fire(options, schedule, { ...chosen, now });
+  await settle(options, owner, renewed, next);
+  const { run } = next.record;
+  if (run !== undefined && run !== record.run) await withdrawUnlessThere(options, owner, id, run);
+}
+
+/** A user who is deleted while a run is being started has no run afterwards. */
+async function withdrawUnlessThere(
+  { documents, runs }: ScheduleOptions,
+  owner: Owner,
+  id: string,
+  { thread_id, run_id }: NonNullable<ScheduleRecord["run"]>,
+): Promise<void> {
+  const { found } = await documents.read(schedulesOf(owner), [id]);
+  if (!found[0]) await withdrawRun(runs, owner, { thread_id, id: run_id });
 }
 
 /** Writes what follows, and tells of a pause. */
@@ -169,11 +184,15 @@ async function settle(
   { record, due }: NextRecord,
 ): Promise<void> {
   const id = claimed.key;
-  if (record.pause) {
-    logger.info({ tenant: owner.tenant, schedule: id, reason: record.pause.reason }, "a schedule was paused");
-    await onPaused?.(owner, scheduleOf(id, record));
-  }
-  await finish(documents, claimed, { body: JSON.stringify(record), due: due ?? null });
+  const body = JSON.stringify(record);
+  if (!record.pause || record.pause.reason === "requested")
+    return void (await finish(documents, claimed, { body, due: due ?? null }));
+  // Due again until it was told.
+  const stored = await renew(documents, claimed, { body, leaseMs: LEASE_MS });
+  if (!stored) return;
+  logger.info({ tenant: owner.tenant, schedule: id, reason: record.pause.reason }, "a schedule was paused");
+  await onPaused?.(owner, scheduleOf(id, record));
+  await finish(documents, stored, { body });
 }
 
 function checkAgent({ runs }: ScheduleOptions, name: string): void {

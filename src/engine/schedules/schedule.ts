@@ -152,7 +152,7 @@ export interface SlotRecord {
 /** Why the run of `next` has not started, since when, and how often that was found. */
 export interface PendingStart {
   /** `starting`: the slot is chosen, and a process starts its run; if it dies, the next one starts that run and no other. */
-  readonly cause: "waiting" | "refused" | "starting";
+  readonly cause: "waiting" | "refused" | "missing" | "starting";
   readonly since: number;
   readonly attempts: number;
   readonly message: string;

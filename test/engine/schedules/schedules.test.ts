@@ -35,6 +35,7 @@ interface Setup {
   readonly engine?: Parameters<typeof managed>[1];
   readonly endOfKey?: ScheduleOptions["endOfKey"];
   readonly announce?: ScheduleOptions["announce"];
+  readonly onPaused?: ScheduleOptions["onPaused"];
 }
 
 /** Schedules of several processes on the same stores, open and closed when the test has finished. */
@@ -45,6 +46,7 @@ async function open({
   engine,
   endOfKey,
   announce,
+  onPaused,
 }: Setup = {}) {
   const paused: string[] = [];
   const all: Schedules[] = [];
@@ -55,7 +57,7 @@ async function open({
       ...{ documents: documents ?? stores.documents, runs, logger: SILENT, perUser: 3, everyMs: 20 },
       endOfKey: endOfKey ?? (async () => undefined),
       announce: announce ?? (async () => {}),
-      onPaused: async (_owner, { id, pause }) => void paused.push(`${id} ${pause?.reason}`),
+      onPaused: onPaused ?? (async (_owner, { id, pause }) => void paused.push(`${id} ${pause?.reason}`)),
     });
     schedules.open();
     onTestFinished(() => schedules.close());
@@ -276,7 +278,31 @@ test("a revoked key pauses its schedules, which says so and starts nothing", asy
   expect(await runsOf(stores, "mine")).toEqual([]);
 });
 
-test("an agent that was removed pauses its schedules", async () => {
+test("a pause is reported once it is stored, and again if the process dies before that", async () => {
+  const stored: unknown[] = [];
+  const revoked = new AppError("credentials_revoked", "The API key was revoked.");
+  const { schedules, get } = await open({
+    endOfKey: async () => revoked,
+    async onPaused(_owner, { id, pause }) {
+      stored.push((await get(id)).status, pause?.since);
+      if (stored.length === 2) throw new Error("The process dies.");
+    },
+  });
+  const spec = ScheduleSpec.parse({ cron: "0 9 * * *", input: "go" });
+  await schedules.put(ADA, "mine", spec, { api_key: "key_1" });
+  vi.setSystemTime(START + 31_000);
+  await until(async () => {
+    vi.setSystemTime(Date.now() + 1_000);
+    return stored.length > 2;
+  });
+  const since = (await get("mine")).pause?.since;
+  expect(stored).toEqual(["paused", since, "paused", since]);
+  vi.setSystemTime(START + DAY);
+  await schedules.close();
+  expect(stored).toHaveLength(4);
+});
+
+test("an agent that is missing for ten minutes pauses its schedules, and not one that is back before", async () => {
   let isGone = false;
   const definition = {
     ...{ name: "helper", model: "scripted:test", system: [], hooks: {} },
@@ -287,15 +313,38 @@ test("an agent that was removed pauses its schedules", async () => {
     return { ...definition, subagents: [], max_delegation_depth: 3, max_iterations: 25, tools: [] };
   };
   const { put, get } = await open({ engine: { agents: { find } } });
-  await put("mine", { agent: "helper" });
+  await put("mine", { agent: "helper", overlap: "allow" });
   isGone = true;
   vi.setSystemTime(START + 31_000);
+  await until(async () => (await get("mine")).pending_slot);
+  vi.setSystemTime(START + 9 * 60_000);
+  isGone = false;
+  await until(async () => (await get("mine")).last_run);
+  expect(await get("mine")).toMatchObject({ status: "active" });
+  isGone = true;
+  vi.setSystemTime(START + DAY + 31_000);
+  await until(async () => (await get("mine")).pending_slot);
+  vi.setSystemTime(START + DAY + 12 * 60_000);
   await until(async () => (await get("mine")).status === "paused");
   expect((await get("mine")).pause).toMatchObject({
     reason: "start_refused",
     message: "There is no agent `helper`.",
   });
   await expect(put("other", { agent: "helper" })).rejects.toThrow("agent: There is no agent `helper`.");
+});
+
+test("a slot whose schedule is deleted while its run is started leaves no run behind", async () => {
+  const setup = await open({
+    async announce() {
+      await setup.schedules.deleteAll(ADA);
+    },
+  });
+  const { stores, put } = setup;
+  await put("mine", { keep_thread: false });
+  vi.setSystemTime(START + 31_000);
+  await until(async () => (await setup.schedules.list(ADA, { limit: 1 })).items.length === 0);
+  await setup.schedules.close();
+  expect((await stores.threads.list(ADA, { limit: 10 })).items).toEqual([]);
 });
 
 test("a start that a limit refuses is tried again, and its slot fails when the next one comes", async () => {
