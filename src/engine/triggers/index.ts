@@ -11,6 +11,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { Runs } from "../runs/executor.ts";
 import { startRun } from "../runs/start.ts";
+import { withdrawRun } from "../runs/withdraw.ts";
 import { createDeliveryLog, type DeliveryLog } from "./delivery-log.ts";
 import { challengeOf, keyOf, type PlannedRun, planOf } from "./plan.ts";
 import { requestRate } from "./rate.ts";
@@ -48,6 +49,7 @@ export interface TriggerServices {
 export interface OpenTrigger {
   readonly owner: Owner;
   readonly trigger: Trigger;
+  readonly version: string;
 }
 
 /** A delivery as it came, and how to read it once it is verified. */
@@ -153,15 +155,17 @@ async function receive(services: Receiving, open: OpenTrigger, incoming: Incomin
   }
 }
 
-/** Pauses the trigger and throws `not_found` when its key has ended or its agent does not exist. */
+/** Pauses the trigger and throws `not_found` when its key has ended or its agent is gone; `unavailable` while the agent may come back. */
 async function assertFit(
   { runs, store, logger, endOfKey }: Receiving,
-  { owner, trigger }: OpenTrigger,
+  { owner, trigger, version }: OpenTrigger,
 ): Promise<void> {
+  const place = { owner, id: trigger.id, version };
   const reason = await unfitness(runs, endOfKey, trigger);
-  if (!reason) return;
-  await store.pause(owner, trigger.id, { ...reason, at: new Date().toISOString() });
+  if (!reason) return trigger.missing_since === undefined ? undefined : store.fit(place);
   const { code, message } = reason;
+  const stored = await store.unfit(place, reason);
+  if (!stored?.paused) throw new AppError(stored ? "unavailable" : "not_found", message);
   logger.warn(
     { tenant: owner.tenant, user: owner.user, trigger: trigger.id, code, reason: message },
     "trigger paused",
@@ -204,8 +208,10 @@ async function start(
   };
   const command = { thread_id, agent, metadata, request, idempotency_key, on_busy: "enqueue" } as const;
   const { id: run_id } = await startRun(runs, owner, command);
-  await store.keepStarted(owner, id, idempotency_key, { thread_id, run_id });
-  return { thread_id, run_id };
+  if (await store.keepStarted(owner, id, idempotency_key, { thread_id, run_id }))
+    return { thread_id, run_id };
+  await withdrawRun(runs, owner, { thread_id, id: run_id });
+  throw noTrigger();
 }
 
 const noTrigger = () => new AppError("not_found", "No trigger takes deliveries at this address.");

@@ -13,7 +13,7 @@ import type { Page } from "../../agent/core/stores.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Owner } from "../../protocol/ids.ts";
-import type { Delivery, PauseReason, Trigger } from "./trigger.ts";
+import { type Delivery, type PauseReason, type Trigger, unfit } from "./trigger.ts";
 
 const triggersOf = ({ tenant, user }: Owner): ListedCollection => ({ kind: "triggers", tenant, user });
 const logsOf = ({ tenant, user }: Owner): ListedCollection => ({ kind: "trigger_logs", tenant, user });
@@ -28,6 +28,13 @@ const MAX_REFUSED = 5;
 
 export interface KeptTrigger {
   readonly trigger: Trigger;
+  readonly version: string;
+}
+
+/** A trigger at a version. */
+export interface TriggerPlace {
+  readonly owner: Owner;
+  readonly id: string;
   readonly version: string;
 }
 
@@ -65,12 +72,16 @@ export interface TriggerStore {
   /** Deletes all of a user. Returns how many. */
   erase(owner: Owner): Promise<number>;
   /** The trigger with this address, and its owner. */
-  at(address: string): Promise<{ readonly owner: Owner; readonly trigger: Trigger } | undefined>;
-  pause(owner: Owner, id: string, reason: PauseReason): Promise<void>;
+  at(address: string): Promise<(KeptTrigger & { readonly owner: Owner }) | undefined>;
+  /** Pauses the trigger if it is still at this version, and its agent was missing for a time. Returns what is stored then. */
+  unfit(place: TriggerPlace, reason: Omit<PauseReason, "at">): Promise<Trigger | undefined>;
+  /** Its agent was found. */
+  fit(place: TriggerPlace): Promise<void>;
 
   /** The run that a delivery has started. */
   started(owner: Owner, id: string, deliveryKey: string): Promise<StartedRun | undefined>;
-  keepStarted(owner: Owner, id: string, deliveryKey: string, run: StartedRun): Promise<void>;
+  /** False: the trigger was deleted meanwhile, and nothing is kept. */
+  keepStarted(owner: Owner, id: string, deliveryKey: string, run: StartedRun): Promise<boolean>;
   /** Newest first. */
   deliveries(owner: Owner, id: string): Promise<Delivery[]>;
   /** Adds deliveries, oldest first, and forgets old ones. */
@@ -130,14 +141,28 @@ export function createTriggerStore(documents: Documents, most: number): TriggerS
       const { id, ...owner } = placeIn(place.body);
       const kept = await read(owner, id);
       // A process that died while it made or deleted a trigger may have left its address.
-      return kept?.trigger.address === address ? { owner, trigger: kept.trigger } : undefined;
+      return kept?.trigger.address === address ? { owner, ...kept } : undefined;
     },
-    async pause(owner, id, reason) {
-      await this.change(owner, id, (before) => ({ ...before, paused: true, paused_reason: reason }));
+    unfit: (place, reason) => replaced(documents, place, (before, now) => unfit(before, reason, now)),
+    async fit(place) {
+      await replaced(documents, place, ({ missing_since: _, ...trigger }) => trigger);
     },
-    ...logOf(documents),
+    ...logOf(documents, async (owner, id) => (await read(owner, id)) !== undefined),
   };
 }
+
+/** Replaces a trigger that is still at its version. Returns what is stored then. */
+const replaced = (
+  documents: Documents,
+  { owner, id, version: seen }: TriggerPlace,
+  next: (before: Trigger, now: number) => Trigger,
+): Promise<Trigger | undefined> =>
+  change(documents, { collection: triggersOf(owner), keys: [id] }, ({ found: [found], now }) => {
+    const before = found && triggerIn(found.body);
+    if (!before || found.version !== seen) return { result: before };
+    const trigger = next(before, now);
+    return { writes: [{ key: id, seen, body: JSON.stringify(trigger) }], result: trigger };
+  });
 
 interface Put {
   readonly owner: Owner;
@@ -181,7 +206,11 @@ async function put(documents: Documents, most: number, { owner, id, update, expe
   }
 }
 
-function logOf(documents: Documents): Pick<TriggerStore, "started" | "keepStarted" | "deliveries" | "log"> {
+/** Forgets again what was written of a trigger that was deleted meanwhile. */
+function logOf(
+  documents: Documents,
+  exists: (owner: Owner, id: string) => Promise<boolean>,
+): Pick<TriggerStore, "started" | "keepStarted" | "deliveries" | "log"> {
   return {
     async started(owner, id, deliveryKey) {
       const [found] = (await documents.read(startedOf(owner), [`${id}/${deliveryKey}`])).found;
@@ -195,6 +224,9 @@ function logOf(documents: Documents): Pick<TriggerStore, "started" | "keepStarte
       };
       // `changed`: another process has written the same.
       await documents.write(startedOf(owner), [write], { version: newVersion() });
+      if (await exists(owner, id)) return true;
+      await remove(documents, startedOf(owner), write.key);
+      return false;
     },
     async deliveries(owner, id) {
       const [found] = (await documents.read(logsOf(owner), [id])).found;
@@ -206,6 +238,7 @@ function logOf(documents: Documents): Pick<TriggerStore, "started" | "keepStarte
         const body = JSON.stringify(shownOf(all));
         return { writes: [{ key: id, seen: found?.version, body }], result: undefined };
       });
+      if (!(await exists(owner, id))) await remove(documents, logsOf(owner), id);
       await documents.trim(startedOf(owner), STARTED);
     },
   };

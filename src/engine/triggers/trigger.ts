@@ -80,6 +80,8 @@ export interface Trigger extends Omit<TriggerSpec, "secret"> {
   readonly secret?: string;
   /** The secret before, valid until `until`. */
   readonly previous?: { readonly secret: string; readonly until: string };
+  /** When a process first did not find its agent, in ms since 1970. */
+  readonly missing_since?: number;
   /** Why the server has paused it. */
   readonly paused_reason?: PauseReason;
   /** The id of the API key that made it, with which its runs are started. */
@@ -138,13 +140,30 @@ export const RotateSecret = z
 export type RotateSecret = z.output<typeof RotateSecret>;
 
 export function triggerInfo(
-  { address, secret, previous, api_key: _, ...trigger }: Trigger,
+  { address, secret, previous, api_key: _, missing_since: __, ...trigger }: Trigger,
   publicUrl: string | undefined,
   now = Date.now(),
 ): TriggerInfo {
   const url = `${publicUrl ?? ""}/hooks/${address}`;
   const until = previous && Date.parse(previous.until) > now ? previous.until : undefined;
   return { ...trigger, url, has_secret: secret !== undefined, ...omitUndefined({ old_secret_until: until }) };
+}
+
+/** How long an agent must be missing until its triggers are paused, in ms: while a deployment starts, only some processes have it. */
+const MISSING_MS = 600_000;
+/** After this time without a look at the agent, in ms, it counts as missing from then on. */
+const FORGOTTEN_MS = 3_600_000;
+
+/** The trigger after a process found why no run can start. `now`: the store's clock, in ms since 1970. */
+export function unfit(
+  { missing_since: before = 0, ...trigger }: Trigger,
+  reason: Omit<PauseReason, "at">,
+  now: number,
+): Trigger {
+  const missing_since = now - before < FORGOTTEN_MS ? before : now;
+  if (reason.code === "agent_missing" && now - missing_since < MISSING_MS)
+    return { ...trigger, missing_since };
+  return { ...trigger, paused: true, paused_reason: { ...reason, at: new Date(now).toISOString() } };
 }
 
 /** The secrets that are valid now. */

@@ -1,0 +1,103 @@
+// Deliveries that come while their trigger changes: its agent is missing for a time, or its user is deleted.
+
+import { expect, onTestFinished, test } from "vitest";
+import { AppError } from "../../../src/agent/core/errors.ts";
+import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
+import { createTriggers, type Incoming, type TriggerServices } from "../../../src/engine/triggers/index.ts";
+import { TriggerSpec } from "../../../src/engine/triggers/trigger.ts";
+import { SILENT } from "../../../src/lib/logger.ts";
+import { managed } from "../runs/managed.ts";
+import { ADA } from "../stores/fixture.ts";
+
+const SECRET = "a secret of 16 characters or more";
+const MINUTE = 60_000;
+const SPEC = TriggerSpec.parse({ agent: "helper", verify: { scheme: "token" }, input: "{{body.text}}" });
+const DEFINITION = {
+  ...{ name: "helper", model: "scripted:test", system: [], hooks: {}, context_window: 1000 },
+  ...{ subagents: [], max_delegation_depth: 3, max_iterations: 25, tools: [] },
+};
+
+async function opened({ request = async () => {} }: Partial<TriggerServices["quotas"]> = {}) {
+  let time = 0;
+  const state = { isMissing: false };
+  const stores = createMemoryStores({ now: () => Date.now() + time });
+  const find = () => {
+    if (state.isMissing) throw new AppError("not_found", "There is no agent `helper`.");
+    return DEFINITION;
+  };
+  const { runs } = managed(stores, { agents: { find } });
+  await runs.open();
+  const triggers = createTriggers({
+    ...{ documents: stores.documents, runs, logger: SILENT, quotas: { request }, publicUrl: undefined },
+    endOfKey: async () => undefined,
+    limits: { triggers: 10, requestsPerMinute: 100 },
+  });
+  onTestFinished(() => triggers.close());
+  const put = async (input: string) => {
+    const times = { created_at: new Date(0).toISOString(), updated_at: new Date(0).toISOString() };
+    const made = () => ({ ...SPEC, ...times, input, secret: SECRET });
+    return (await triggers.store.put(ADA, "mine", made, () => {})).trigger.address;
+  };
+  const incoming = (id: string): Incoming => ({
+    headers: { authorization: SECRET, "idempotency-key": id },
+    raw: Buffer.from(`{"text": "${id}"}`),
+    request_id: id,
+    parse: async () => ({ text: id }),
+  });
+  const outcomeOf = (answer: Promise<unknown>) =>
+    answer.then(
+      () => "started",
+      (error: AppError) => error.code,
+    );
+  const send = async (address: string, id: string) =>
+    outcomeOf(triggers.open(address).then((open) => triggers.receive(open, incoming(id))));
+  const pass = (ms: number) => {
+    time += ms;
+  };
+  return { stores, triggers, state, put, send, incoming, outcomeOf, pass };
+}
+
+test("a trigger whose agent is missing is paused after ten minutes, and not if the agent is back before", async () => {
+  const { triggers, state, put, send, pass } = await opened();
+  const address = await put("{{body.text}}");
+  state.isMissing = true;
+  expect(await send(address, "one")).toBe("unavailable");
+  pass(9 * MINUTE);
+  expect(await send(address, "one")).toBe("unavailable");
+  state.isMissing = false;
+  expect(await send(address, "one")).toBe("started");
+  pass(9 * MINUTE);
+  state.isMissing = true;
+  expect(await send(address, "two")).toBe("unavailable");
+  pass(11 * MINUTE);
+  expect(await send(address, "two")).toBe("not_found");
+  expect((await triggers.store.get(ADA, "mine"))?.trigger).toMatchObject({
+    paused: true,
+    paused_reason: { code: "agent_missing" },
+  });
+});
+
+test("a trigger that was replaced while a delivery of it was at work is not paused", async () => {
+  const { triggers, state, put, send, incoming, outcomeOf, pass } = await opened();
+  const address = await put("{{body.text}}");
+  state.isMissing = true;
+  await send(address, "one");
+  pass(11 * MINUTE);
+  const before = await triggers.open(address);
+  await put("{{body.text}}!");
+  expect(await outcomeOf(triggers.receive(before, incoming("one")))).toBe("unavailable");
+  expect((await triggers.store.get(ADA, "mine"))?.trigger.paused).toBe(false);
+});
+
+test("a delivery whose user is deleted meanwhile leaves no run, no thread and no entry behind", async () => {
+  const { stores, triggers, put, send } = await opened({
+    async request() {
+      await triggers.store.erase(ADA);
+    },
+  });
+  expect(await send(await put("{{body.text}}"), "one")).toBe("not_found");
+  await triggers.close();
+  expect((await stores.threads.list(ADA, { limit: 10 })).items).toEqual([]);
+  for (const kind of ["triggers", "trigger_logs", "trigger_runs"])
+    expect(await stores.documents.list({ kind, ...ADA }), kind).toEqual([]);
+});
