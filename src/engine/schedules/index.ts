@@ -187,7 +187,7 @@ async function settle(
   const body = JSON.stringify(record);
   if (!record.pause || record.pause.reason === "requested")
     return void (await finish(documents, claimed, { body, due: due ?? null }));
-  // Due again until it was told.
+  // Due again until all have heard of it.
   const stored = await renew(documents, claimed, { body, leaseMs: LEASE_MS });
   if (!stored) return;
   logger.info({ tenant: owner.tenant, schedule: id, reason: record.pause.reason }, "a schedule was paused");

@@ -155,7 +155,7 @@ async function receive(services: Receiving, open: OpenTrigger, incoming: Incomin
   }
 }
 
-/** Pauses the trigger and throws `not_found` when its key has ended or its agent is gone; `unavailable` while the agent may come back. */
+/** Pauses the trigger and throws `not_found` when its key has ended or its agent was missing too long, `unavailable` until then. */
 async function assertFit(
   { runs, store, logger, endOfKey }: Receiving,
   { owner, trigger, version }: OpenTrigger,

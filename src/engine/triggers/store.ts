@@ -144,9 +144,7 @@ export function createTriggerStore(documents: Documents, most: number): TriggerS
       return kept?.trigger.address === address ? { owner, ...kept } : undefined;
     },
     unfit: (place, reason) => replaced(documents, place, (before, now) => unfit(before, reason, now)),
-    async fit(place) {
-      await replaced(documents, place, ({ missing_since: _, ...trigger }) => trigger);
-    },
+    fit: (place) => fit(documents, place),
     ...logOf(documents, async (owner, id) => (await read(owner, id)) !== undefined),
   };
 }
@@ -163,6 +161,10 @@ const replaced = (
     const trigger = next(before, now);
     return { writes: [{ key: id, seen, body: JSON.stringify(trigger) }], result: trigger };
   });
+
+async function fit(documents: Documents, place: TriggerPlace): Promise<void> {
+  await replaced(documents, place, ({ missing_since: _, ...trigger }) => trigger);
+}
 
 interface Put {
   readonly owner: Owner;
