@@ -12,7 +12,14 @@ import { createDueWorker, type DueWorker } from "../due-worker.ts";
 import { withdrawRun } from "../runs/withdraw.ts";
 import { type FileSchedules, refuseFileId, writeFileSchedules } from "./file-schedules.ts";
 import { choose, type FireServices, fire, type NextRecord, starting, startScheduled } from "./fire.ts";
-import { recordOf, runNow, type Schedule, type ScheduleSpec, scheduleOf } from "./schedule.ts";
+import {
+  recordOf,
+  runNow,
+  type Schedule,
+  type ScheduleRecord,
+  type ScheduleSpec,
+  scheduleOf,
+} from "./schedule.ts";
 import { KIND, schedulesOf, writeOf } from "./stored.ts";
 import { checkTiming } from "./timing.ts";
 import { recordAfter } from "./written.ts";
