@@ -162,7 +162,7 @@ async function assertFit(
 ): Promise<void> {
   const place = { owner, id: trigger.id, version };
   const reason = await unfitness(runs, endOfKey, trigger);
-  if (!reason) return trigger.missing_since === undefined ? undefined : store.fit(place);
+  if (!reason) return trigger.missing_since === undefined ? undefined : store.recovered(place);
   const { code, message } = reason;
   const stored = await store.unfit(place, reason);
   if (!stored?.paused) throw new AppError(stored ? "unavailable" : "not_found", message);

@@ -76,7 +76,7 @@ export interface TriggerStore {
   /** Pauses the trigger if it is still at this version, and its agent was missing for a time. Returns what is stored then. */
   unfit(place: TriggerPlace, reason: Omit<PauseReason, "at">): Promise<Trigger | undefined>;
   /** Its agent was found. */
-  fit(place: TriggerPlace): Promise<void>;
+  recovered(place: TriggerPlace): Promise<void>;
 
   /** The run that a delivery has started. */
   started(owner: Owner, id: string, deliveryKey: string): Promise<StartedRun | undefined>;
@@ -144,7 +144,7 @@ export function createTriggerStore(documents: Documents, most: number): TriggerS
       return kept?.trigger.address === address ? { owner, ...kept } : undefined;
     },
     unfit: (place, reason) => replaced(documents, place, (before, now) => unfit(before, reason, now)),
-    fit: (place) => fit(documents, place),
+    recovered: (place) => recovered(documents, place),
     ...logOf(documents, async (owner, id) => (await read(owner, id)) !== undefined),
   };
 }
@@ -162,7 +162,7 @@ const replaced = (
     return { writes: [{ key: id, seen, body: JSON.stringify(trigger) }], result: trigger };
   });
 
-async function fit(documents: Documents, place: TriggerPlace): Promise<void> {
+async function recovered(documents: Documents, place: TriggerPlace): Promise<void> {
   await replaced(documents, place, ({ missing_since: _, ...trigger }) => trigger);
 }
 
