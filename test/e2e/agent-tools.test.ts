@@ -48,7 +48,7 @@ test.each([
   ["tools: [read_file, current_datetime]", ["current_datetime", "read_file"]],
   ['tools: ["*_file"]', ["edit_file", "read_file", "write_file"]],
   ["tools: [write_todos]", ["write_todos"]],
-  ['tools: ["*"]', ["ask_user", "current_datetime", ...STANDARD]],
+  ['tools: ["*"]', ["ask_user", "current_datetime", ...STANDARD, "web_fetch"].sort()],
 ])("an agent with a backend and `%s` is offered exactly its tools", async (fields, expected) => {
   const { run, offered } = await serve(agentWith(fields));
   await run();
