@@ -55,6 +55,7 @@ agents:
     return {
       put,
       connect: (token: string, mcp_server_url = url) => put({ type: "static_bearer", mcp_server_url, token }),
+      forget: () => client.connections.delete("calendar"),
       tools: async () => (await client.agents.tools("assistant")).map(({ name }) => name),
       /** Ends when the run does. */
       run: async (input: string) => drained(client.run("t", { input })),
@@ -174,4 +175,54 @@ test("a token that the server no longer accepts is renewed, and the call is made
   await ada.run("look");
   expect(issuer.tokenRequests).toMatchObject([{ grant_type: "refresh_token", status: 200 }]);
   expect(calendar.calls).toHaveLength(1);
+});
+
+test("a token that is refused for good ends the call in words, although the user says that it is connected", async () => {
+  const calendar = await calendarServer(new Map([["token-of-ada", "ada"]]));
+  const { as } = await serve(calendar.url, (text) => (text.includes("look") ? list : { say: "done" }));
+  const ada = as("ada");
+  await ada.connect("token-of-ada");
+  expect(await ada.tools()).toContain("mcp__calendar__list");
+  calendar.state.refuses = () => true;
+  await ada.run("look");
+  expect(await ada.interrupts()).toMatchObject([{ kind: "connect" }]);
+  await ada.answer("approve");
+  expect(await ada.interrupts()).toEqual([]);
+  expect(await ada.messages()).toContain("is not connected");
+  expect(calendar.calls).toEqual([]);
+});
+
+test("an account that was replaced is used with its own token and tools at once", async () => {
+  const calendar = await calendarServer(
+    new Map([
+      ["old-token", "ada's old account"],
+      ["new-token", "ada's new account"],
+    ]),
+  );
+  const { as } = await serve(calendar.url, (text) => (text.includes("look") ? list : { say: "done" }));
+  const ada = as("ada");
+  await ada.connect("old-token");
+  await ada.run("look");
+  await ada.forget();
+  await ada.connect("new-token");
+  await ada.run("look");
+  expect(calendar.calls.map(({ user }) => user)).toEqual(["ada's old account", "ada's new account"]);
+});
+
+test("a token that was refused while no one was connected is renewed before the tools are listed", async () => {
+  const issuer = await authorizationServer("http://127.0.0.1/mcp");
+  const { access_token, refresh_token } = await issuer.grant();
+  const users = new Map<string, string>();
+  users.has = (token) => token !== access_token && token.length > 20;
+  const calendar = await calendarServer(users);
+  const { as } = await serve(calendar.url, [{ say: "done" }]);
+  const ada = as("ada");
+  await ada.put({
+    ...{ type: "mcp_oauth", mcp_server_url: calendar.url, access_token },
+    refresh: {
+      ...{ client_id: CLIENT.client_id, refresh_token, token_endpoint: `${issuer.url}/token` },
+      token_endpoint_auth: { type: "client_secret_basic", client_secret: CLIENT.client_secret },
+    },
+  });
+  expect(await ada.tools()).toContain("mcp__calendar__list");
 });

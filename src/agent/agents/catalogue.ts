@@ -50,6 +50,8 @@ export interface Catalogue {
    * none.
    */
   absentServers?(): readonly { readonly server: string; readonly why: string }[];
+  /** Names of the MCP servers that are used with an account of the owner. Default: none. */
+  accountServers?(): readonly string[];
   /** Schema of `mcp_servers`, by name. */
   readonly mcpServers: z.ZodType;
   /** Schema of `schedules`, by name. Default: the file may contain none. */

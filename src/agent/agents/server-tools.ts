@@ -20,12 +20,12 @@ interface ServerTools {
 /** An agent's tools from MCP servers; undefined when `choice` names none. */
 export function serverToolsOf(choice: readonly string[], catalogue: Catalogue): ServerTools | undefined {
   if (!choice.some((text) => text.startsWith("mcp__") || isPattern(text))) return undefined;
-  const { serverTools, absentServers, serversListed } = catalogue;
+  const { serverTools, absentServers, serversListed, accountServers } = catalogue;
   const absent = () => (absentServers?.() ?? []).filter(({ server }) => namesServer(choice, server));
   return {
     tools: {
       currentTools: chosenFrom(choice, () => serverTools?.() ?? []),
-      absence: absenceOf(choice, absent),
+      absence: (tool) => absenceOf(choice, absent)(tool) ?? unconnected(accountServers?.() ?? [], tool),
     },
     hooks: absent().length > 0 ? [waiting(absent, serversListed)] : [],
   };
@@ -63,4 +63,11 @@ function absenceOf(choice: readonly string[], absent: Absent) {
     if (!found || !choice.some((text) => toolMatcher(text)(tool))) return undefined;
     return `MCP server \`${found.server}\` is not up yet: it ${found.why}. Try again later.`;
   };
+}
+
+/** A call that waited for an account meets no tool when the account is still missing, as its server has listed none. */
+function unconnected(servers: readonly string[], tool: string): string | undefined {
+  const server = servers.find((name) => tool.startsWith(`mcp__${name}__`));
+  if (server === undefined) return undefined;
+  return `The account at MCP server \`${server}\` is not connected. Continue without it, or call \`mcp__${server}__connect\` if you need it.`;
 }

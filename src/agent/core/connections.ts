@@ -15,7 +15,7 @@ export type ConnectionAccess =
       };
       readonly value: string;
       /** Pass it as `refused` if the receiver refuses the value. */
-      readonly generation: number;
+      readonly generation: string;
     }
   /** There is no such connection. */
   | { readonly state: "absent" }
@@ -32,6 +32,8 @@ export interface Connections {
   access(
     keeper: ConnectionKeeper,
     id: string,
-    options: { readonly refused?: number | undefined; readonly signal: AbortSignal },
+    options: { readonly refused?: string | undefined; readonly signal: AbortSignal },
   ): Promise<ConnectionAccess>;
+  /** Notes in the audit trail that the value is sent to its receiver. Returns at once and does not throw. */
+  used(keeper: ConnectionKeeper, id: string): void;
 }

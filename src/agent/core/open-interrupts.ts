@@ -89,7 +89,9 @@ export async function* askTogether(question: Question, run: Run, prefix: string)
   if (first.call !== call.id) return undefined;
   ofRun.set(prefix, first);
   const answer = yield* askFor(question, run);
-  if (answer) first.answer = answer;
+  // A refusal holds for the rest of the run. What was approved once may be needed again.
+  if (answer?.decision === "deny") first.answer = answer;
+  else if (answer) ofRun.delete(prefix);
   return answer;
 }
 

@@ -8,7 +8,7 @@ import type { Logger } from "../../lib/logger.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { ConnectionStore } from "./connection-store.ts";
-import type { Keeper, KeptConnection, Secrets } from "./credential.ts";
+import { type Keeper, type KeptConnection, type Secrets, tokenTimes } from "./credential.ts";
 import { ISSUER_MS, type Issuer, type NewTokens, type Renewal } from "./token-endpoint.ts";
 
 export type Access =
@@ -17,7 +17,7 @@ export type Access =
       readonly connection: KeptConnection;
       readonly value: string;
       /** Pass it as `refused` if the receiver refuses the value. */
-      readonly generation: number;
+      readonly generation: string;
     }
   /** There is no such connection. */
   | { readonly state: "absent" }
@@ -28,7 +28,7 @@ export type Access =
 
 export interface AccessOptions {
   /** Generation of a value that a receiver refused: it is renewed although it has not expired. */
-  readonly refused?: number | undefined;
+  readonly refused?: string | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -39,8 +39,6 @@ export interface Accesses {
   close(): Promise<void>;
 }
 
-/** An access token is renewed this long before it ends, in ms. */
-const AHEAD_MS = 60_000;
 /** How long a renewed token may take to be stored, in ms. */
 const STORING_MS = 30_000;
 /** How long a renewal excludes others, in ms: longer than it takes with a store that is away meanwhile. */
@@ -91,14 +89,14 @@ export function createAccesses(services: AccessServices): Accesses {
 /** What a caller does next, or what it gets. */
 type Move = "open" | "renew" | "wait" | Exclude<Access, { readonly state: "open" }>;
 
-export function nextMove(kept: KeptConnection | undefined, refused: number | undefined, now: number): Move {
+export function nextMove(kept: KeptConnection | undefined, refused: string | undefined, now: number): Move {
   if (!kept) return { state: "absent" };
   if (kept.ended) return { state: "ended", reason: kept.ended.reason };
-  const { expires_at, refresh, renewal } = kept;
-  const left = expires_at === undefined ? Infinity : Date.parse(expires_at) - now;
+  const { expires_at, renew_at = expires_at, refresh, renewal } = kept;
+  const isOver = (time: string | undefined) => time !== undefined && Date.parse(time) <= now;
   const isRefused = refused === kept.generation;
-  if (!isRefused && left > AHEAD_MS) return "open";
-  const isUsable = !isRefused && left > 0;
+  const isUsable = !isRefused && !isOver(expires_at);
+  if (isUsable && !isOver(renew_at)) return "open";
   if (!refresh) {
     if (isUsable) return "open";
     return { state: "ended", reason: isRefused ? "its token was refused" : "its access token has expired" };
@@ -133,12 +131,16 @@ async function renew({ store, issuer, logger }: AccessServices, keeper: Keeper, 
       "could not renew an access token",
     );
   const next = renewal.outcome === "renewed" ? nextSecrets(secrets, renewal.tokens) : undefined;
-  const sealed = next && (await store.seal(keeper, stale.id, next));
-  const written = await withPatience(() =>
-    store.update(keeper, stale.id, (before, now) =>
-      before.renewal?.id === id ? renewedOf(before, { renewal, sealed }, now) : undefined,
-    ),
-  );
+  let sealed: string | undefined;
+  const generation = randomId();
+  const written = await withPatience(async () => {
+    if (next) sealed ??= await store.seal(keeper, stale.id, next);
+    return store.update(keeper, stale.id, (before, now) => {
+      // The attempt before was stored, although its answer was lost.
+      if (before.generation === generation) return before;
+      return before.renewal?.id === id ? renewedOf(before, { renewal, sealed, generation }, now) : undefined;
+    });
+  });
   // The user has replaced or deleted the connection meanwhile: no one will use these tokens.
   if (!written && next) await issuer.revoke(claimed.refresh, next, new AbortController().signal);
 }
@@ -153,23 +155,22 @@ const nextSecrets = (before: Secrets, { access_token, refresh_token }: NewTokens
 interface Renewed {
   readonly renewal: Renewal;
   readonly sealed: string | undefined;
+  readonly generation: string;
 }
 
 function renewedOf(
-  { renewal: lease, expires_at: until, ...before }: KeptConnection,
-  { renewal, sealed = before.sealed }: Renewed,
+  { renewal: lease, ...before }: KeptConnection,
+  { renewal, sealed = before.sealed, generation }: Renewed,
   now: number,
 ): KeptConnection {
   const at = new Date(now).toISOString();
   if (renewal.outcome === "refused") return { ...before, ended: { at, reason: renewal.reason } };
-  if (renewal.outcome === "failed") {
-    const failed = { id: lease?.id ?? "", until: now + REST_MS, failure: renewal.reason };
-    return { ...before, renewal: failed, ...omitUndefined({ expires_at: until }) };
-  }
+  if (renewal.outcome === "failed")
+    return { ...before, renewal: { id: lease?.id ?? "", until: now + REST_MS, failure: renewal.reason } };
   const { expires_in } = renewal.tokens;
-  const expires_at = expires_in === undefined ? undefined : new Date(now + expires_in * 1000).toISOString();
-  const generation = before.generation + 1;
-  return { ...before, sealed, generation, updated_at: at, ...omitUndefined({ expires_at }) };
+  const { expires_at: _, renew_at: __, ...lasting } = before;
+  const times = expires_in === undefined ? {} : tokenTimes(now + expires_in * 1000, now);
+  return { ...lasting, ...times, sealed, generation, updated_at: at };
 }
 
 /** Tries again while the store is away: what was received once cannot be received again. Throws its last error. */

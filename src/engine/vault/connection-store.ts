@@ -9,6 +9,7 @@ import {
 } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
 import type { Page } from "../../agent/core/stores.ts";
+import { randomId } from "../../lib/random-id.ts";
 import type { Cipher } from "./cipher.ts";
 import {
   type Connection,
@@ -22,6 +23,7 @@ import {
   noConnection,
   type Secrets,
   splitSpec,
+  tokenTimes,
 } from "./credential.ts";
 
 /** A connection as readers see it, and the version of its document. */
@@ -86,14 +88,16 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
     async put(keeper, id, spec, precondition = () => {}) {
       const { secrets, rest } = splitSpec(spec);
       const sealed = await seal(keeper, id, secrets);
+      const generation = randomId();
       const at = { collection: connectionsOf(keeper), keys: [id], limit };
       return change(documents, at, ({ found: [found], now, version }) => {
         precondition(found?.version);
         const before = found && keptIn(found.body);
         const made = iso(now);
-        const generation = (before?.generation ?? 0) + 1;
         const times = { created_at: before?.created_at ?? made, updated_at: made };
-        const kept: KeptConnection = { id, ...rest, ...times, sealed, generation };
+        const { expires_at } = rest;
+        const ofToken = expires_at === undefined ? {} : tokenTimes(Date.parse(expires_at), now);
+        const kept: KeptConnection = { id, ...rest, ...times, ...ofToken, sealed, generation };
         const connection = connectionInfo(kept);
         return { writes: [writeOf(kept, found, now)], result: { connection, version, isNew: !before } };
       });

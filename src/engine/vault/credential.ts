@@ -150,8 +150,10 @@ export type Connection = z.infer<typeof Connection>;
 /** A credential as the store keeps it. */
 export const KeptConnection = Connection.extend({
   sealed: z.string(),
-  /** Counts its access tokens. A caller whose token was refused names it, so that only that one is renewed. */
-  generation: z.int(),
+  /** Names the current value. A caller whose value was refused passes it, so that only that one is renewed. */
+  generation: z.string(),
+  /** Time from which the next use renews the access token. */
+  renew_at: z.iso.datetime().optional(),
   /** The renewal in progress, or the one that has failed. Until then, in ms since 1970 by the store's clock, no other one begins. */
   renewal: z.object({ id: z.string(), until: z.int(), failure: z.string().optional() }).optional(),
 });
@@ -191,3 +193,15 @@ export const contextOf = ({ tenant, user }: Keeper, id: string) =>
   JSON.stringify(["connections", tenant, user ?? null, id]);
 
 export const noConnection = (id: string) => new AppError("not_found", `There is no connection \`${id}\`.`);
+
+/** An access token is renewed this long before it expires, in ms, but not before half of its lifetime. */
+const AHEAD_MS = 60_000;
+
+/** The times of an access token that expires at `end`. Both are in ms since 1970. */
+export function tokenTimes(end: number, now: number): Pick<KeptConnection, "expires_at" | "renew_at"> {
+  const renewAt = Math.max(end - AHEAD_MS, now + (end - now) / 2);
+  return {
+    expires_at: new Date(end).toISOString(),
+    renew_at: new Date(Math.min(renewAt, end)).toISOString(),
+  };
+}

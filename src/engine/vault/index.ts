@@ -31,7 +31,7 @@ export interface VaultOptions {
   readonly most: number;
   /** For requests to authorization servers. */
   readonly fetch: PublicFetch;
-  /** Called for each value that leaves the vault. Must return at once and not throw. */
+  /** Called for each use of a connection. Must return at once and not throw. */
   onUse(keeper: Keeper, id: string): void;
 }
 
@@ -45,6 +45,8 @@ export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pi
     id: string,
     options: { readonly precondition?: Precondition; readonly signal: AbortSignal },
   ): Promise<{ readonly isRevoked: boolean }>;
+  /** Notes that a value was sent to its receiver. Returns at once. */
+  used(keeper: Keeper, id: string): void;
   /** Deleted and exported with a user. */
   readonly records: {
     list(
@@ -87,11 +89,8 @@ export function createVault(options: VaultOptions): Vault {
     put: store.put,
     get: store.get,
     list: store.list,
-    async access(keeper, id, how) {
-      const access = await accesses.access(keeper, id, how);
-      if (access.state === "open") options.onUse(keeper, id);
-      return access;
-    },
+    access: accesses.access,
+    used: (keeper, id) => options.onUse(keeper, id),
     async delete(keeper, id, { precondition, signal }) {
       const kept = await store.delete(keeper, id, precondition);
       return { isRevoked: await revoke(keeper, kept, signal) };

@@ -9,6 +9,8 @@ import type { Connection, Secrets } from "./credential.ts";
 /** How long the authorization server may take, in ms. */
 export const ISSUER_MS = 15_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
+/** Ten years. A longer lifetime counts as none given. */
+const MAX_LIFETIME_S = 10 * 365 * 86_400;
 
 type Refresh = NonNullable<Connection["refresh"]>;
 
@@ -38,8 +40,9 @@ const TokenAnswer = z.object({
     .string()
     .min(1)
     .regex(/^[\x21-\x7e]+$/),
-  refresh_token: z.string().min(1).optional(),
-  expires_in: z.coerce.number().positive().optional().catch(undefined),
+  // Some issuers say `null`, or a text.
+  refresh_token: z.string().min(1).optional().catch(undefined),
+  expires_in: z.coerce.number().min(1).max(MAX_LIFETIME_S).optional().catch(undefined),
 });
 const ErrorAnswer = z.object({ error: z.string().regex(/^[a-z_]{1,64}$/) });
 

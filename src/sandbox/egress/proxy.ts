@@ -1,13 +1,16 @@
 // The HTTP proxy through which a sandbox reaches its allowed hosts. It decrypts nothing. The host of a
 // tunnel (`CONNECT`) must be the server's name in the TLS that follows. The host of a plain request must be its `Host`. Everything that comes from the sandbox is untrusted.
 
-import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type Duplex, pipeline } from "node:stream";
 import type { RefusedHost } from "../../agent/core/backend.ts";
 import { type Allows, hostName } from "./allowed-hosts.ts";
 import { serverNameIn } from "./client-hello.ts";
 import { type DialOptions, dial } from "./dial.ts";
+
+// An import of `node:http` would load its WebSocket client, and with it `fetch`.
+const { createServer, request } = process.getBuiltinModule("node:http");
 
 /** Maximum time for a client to send what its connection is for. */
 const HELLO_MS = 10_000;

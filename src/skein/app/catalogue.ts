@@ -26,7 +26,7 @@ export interface CatalogueOptions {
   readonly hooks?: readonly HookDefinition[] | undefined;
   /** Plugins of the server, whose names are unique and whose hooks have a place. */
   readonly plugins?: readonly LoadedPlugin[] | undefined;
-  readonly mcp?: (() => Pick<McpServers, "tools" | "absent" | "listed"> | undefined) | undefined;
+  readonly mcp?: (() => Pick<McpServers, "tools" | "absent" | "listed" | "ofOwners"> | undefined) | undefined;
 }
 
 export function catalogueOf(options: CatalogueOptions): Catalogue {
@@ -47,6 +47,7 @@ export function catalogueOf(options: CatalogueOptions): Catalogue {
     serverTools: () => mcp()?.tools() ?? [],
     serversListed: async (names) => mcp()?.listed(names),
     absentServers: () => mcp()?.absent() ?? [],
+    accountServers: () => mcp()?.ofOwners() ?? [],
     mcpServers: McpServerDefinitions,
     schedules: FileSchedules,
     backends: withOwnBackends(Object.assign({}, ...parts.map(({ backends }) => backends))).options,

@@ -1,6 +1,9 @@
 // Access tokens that end: by which process they are renewed, and what becomes of them when something fails.
 
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import type { Documents } from "../../../src/agent/core/documents.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
@@ -61,7 +64,10 @@ async function connect(vault: Vault, issuer: AuthorizationServer) {
 }
 
 const { signal } = new AbortController();
-const access = (vault: Vault, refused?: number) => vault.access(ADA, "calendar", { signal, refused });
+const access = (vault: Vault, refused?: string) => vault.access(ADA, "calendar", { signal, refused });
+
+const generationOf = (each: Awaited<ReturnType<typeof access>>) =>
+  each.state === "open" ? each.generation : "";
 
 test("thirty callers in three processes renew an access token once, and all get the new one", async () => {
   const { replica } = deployment();
@@ -100,13 +106,71 @@ test("a token that its receiver refused is renewed once, although four callers r
   const vaults = [replica(), replica()];
   await connect(vaults[0] as Vault, issuer);
   const first = await access(vaults[0] as Vault);
-  const { generation } = first as { generation: number };
+  const { generation } = first as { generation: string };
   pass(5000);
   const answers = await Promise.all([...vaults, ...vaults].map((vault) => access(vault, generation)));
   expect(issuer.tokenRequests).toHaveLength(2);
-  expect(new Set(answers.map((each) => each.state === "open" && each.generation))).toEqual(
-    new Set([generation + 1]),
-  );
+  const generations = new Set(answers.map((each) => each.state === "open" && each.generation));
+  expect(generations.size).toBe(1);
+  expect(generations).not.toContain(generation);
+});
+
+test("a token that lives for some seconds is used until half of them have passed", async () => {
+  const { replica, pass } = deployment();
+  const issuer = await authorizationServer();
+  issuer.state.lifetime = 20;
+  const vault = replica();
+  await connect(vault, issuer);
+  const [first, second] = [await access(vault), await access(vault)];
+  expect(first).toEqual(second);
+  pass(11_000);
+  const third = await access(vault);
+  expect([third.state, third]).toEqual([
+    "open",
+    expect.not.objectContaining({ generation: generationOf(first) }),
+  ]);
+  expect(issuer.tokenRequests).toHaveLength(2);
+});
+
+test.each([
+  { answer: "a lifetime beyond all calendars", more: { expires_in: 9e18 } },
+  { answer: "no refresh token, in words", more: { refresh_token: null, expires_in: "3600" } },
+])("an issuer that answers $answer loses no grant", async ({ more }) => {
+  const { replica, pass } = deployment();
+  const seen: string[] = [];
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const piece of request) body += String(piece);
+    seen.push(new URLSearchParams(body).get("refresh_token") ?? "");
+    response.end(JSON.stringify({ access_token: `access-${seen.length}`, ...more }));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const vault = replica();
+  await vault.put(ADA, "calendar", {
+    ...{ type: "mcp_oauth", mcp_server_url: RESOURCE, access_token: "old" },
+    expires_at: new Date(Date.now() - 1000).toISOString(),
+    refresh: {
+      ...{ client_id: "me", refresh_token: "mine", token_endpoint_auth: { type: "none" } },
+      token_endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`,
+    },
+  });
+  expect(await access(vault)).toMatchObject({ state: "open", value: "access-1" });
+  pass(3_590_000);
+  await access(vault);
+  expect(seen.every((token) => token === "mine")).toBe(true);
+});
+
+test("a connection that was deleted and made again is another one", async () => {
+  const { replica } = deployment();
+  const vault = replica();
+  const spec = { type: "static_bearer" as const, mcp_server_url: RESOURCE };
+  await vault.put(ADA, "calendar", { ...spec, token: "first" });
+  const first = await access(vault);
+  await vault.delete(ADA, "calendar", { signal });
+  await vault.put(ADA, "calendar", { ...spec, token: "second" });
+  expect(await access(vault, generationOf(first))).toMatchObject({ state: "open", value: "second" });
 });
 
 test("a caller that leaves during a renewal loses no grant", async () => {

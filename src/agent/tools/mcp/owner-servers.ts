@@ -10,8 +10,7 @@ import { askTogether } from "../../core/open-interrupts.ts";
 import { type Stream, toStream } from "../../core/stream.ts";
 import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import type { HttpServer, McpServerDefinitions } from "./options.ts";
-import { McpFailure } from "./reporting.ts";
-import { McpServer, type McpServices } from "./server.ts";
+import { isUnauthorized, McpServer, type McpServices } from "./server.ts";
 
 /** Maximum number of live connections of this process. The one unused for longest is closed for one more. */
 const MAX_CONNECTED = 500;
@@ -24,6 +23,7 @@ export interface OwnerServers {
    * tool `mcp__<server>__connect`. Never throws.
    */
   toolsOf(owner: Owner, isNamed: (server: string) => boolean): Promise<readonly Tool[]>;
+  names(): readonly string[];
   /** Closes all connections, each when its calls have ended. */
   replace(definitions: McpServerDefinitions): void;
   close(): Promise<void>;
@@ -39,7 +39,7 @@ type OpenAccess = Extract<ConnectionAccess, { readonly state: "open" }>;
 /** A live connection of one owner with one token. */
 interface Session {
   readonly server: McpServer;
-  readonly generation: number;
+  readonly generation: string;
 }
 
 /** The caller closes it. */
@@ -54,17 +54,18 @@ export function createOwnerServers(services: OwnerServices): OwnerServers {
       closing.add(ended);
     },
   });
+  const keyOf = ({ name, keeper: { tenant, user } }: ServerPlace) => JSON.stringify([name, tenant, user]);
   const open = (place: ServerPlace, { value, generation }: OpenAccess): McpServer => {
-    const { tenant, user } = place.keeper;
-    const key = JSON.stringify([place.name, tenant, user]);
-    const known = sessions.get(key);
+    const known = sessions.get(keyOf(place));
     if (known?.generation === generation) return known.server;
     const headers = { ...place.definition.headers, Authorization: `Bearer ${value}` };
     const server = new McpServer(place.name, { ...place.definition, headers }, services);
-    sessions.set(key, { server, generation });
+    sessions.set(keyOf(place), { server, generation });
+    services.connections()?.used(place.keeper, place.name);
     return server;
   };
-  const connecting = { connections: services.connections, open, logger };
+  const drop = (place: ServerPlace) => void sessions.delete(keyOf(place));
+  const connecting = { connections: services.connections, open, drop, logger };
 
   return {
     async toolsOf(owner, isNamed) {
@@ -75,6 +76,7 @@ export function createOwnerServers(services: OwnerServices): OwnerServers {
       });
       return (await Promise.all(tools)).flat();
     },
+    names: () => [...definitions.keys()],
     replace(next) {
       const isOfOwners = (entry: [string, object]): entry is [string, OwnerServer] =>
         "per" in entry[1] && entry[1].per !== undefined;
@@ -102,6 +104,8 @@ interface ServerPlace {
 interface Connecting {
   readonly connections: () => Connections | undefined;
   open(place: ServerPlace, access: OpenAccess): McpServer;
+  /** Closes the connection of a token that was refused. */
+  drop(place: ServerPlace): void;
   readonly logger: Logger;
 }
 
@@ -109,16 +113,37 @@ async function toolsAt(place: ServerPlace, connecting: Connecting): Promise<read
   const connect = connectTool(place, connecting);
   try {
     const signal = AbortSignal.timeout(place.definition.connect_timeout);
-    const access = await accessTo(place, connecting, { signal });
-    if (access.state !== "open") return [connect];
-    const server = connecting.open(place, access);
-    await server.listed();
-    return [connect, ...server.tools().map((tool) => ownTool(tool, place, connecting))];
+    const session = await sessionAt(place, connecting, { signal });
+    if (session.state !== "open") return [connect];
+    return [connect, ...session.server.tools().map((tool) => ownTool(tool, place, connecting))];
   } catch (err) {
     const { name: server, keeper } = place;
     connecting.logger.warn({ ...keeper, server, err }, "the account at an MCP server cannot be used");
     return [];
   }
+}
+
+/** A server that has listed its tools for an owner, or why there is none. */
+type OwnerSession =
+  | { readonly state: "open"; readonly server: McpServer; readonly generation: string }
+  | NoAccess;
+type NoAccess = Exclude<ConnectionAccess, OpenAccess>;
+
+/** A token that the server refuses is renewed once. */
+async function sessionAt(
+  place: ServerPlace,
+  connecting: Connecting,
+  { refused, signal }: AccessOptions,
+): Promise<OwnerSession> {
+  const access = await accessTo(place, connecting, { refused, signal });
+  if (access.state !== "open") return access;
+  const { generation } = access;
+  const server = connecting.open(place, access);
+  await server.listed();
+  if (!server.isRefused) return { state: "open", server, generation };
+  connecting.drop(place);
+  if (refused !== undefined) return { state: "ended", reason: "the server refuses its token" };
+  return sessionAt(place, connecting, { refused: generation, signal });
 }
 
 type AccessOptions = Parameters<Connections["access"]>[2];
@@ -140,36 +165,33 @@ async function accessTo(
 function ownTool(tool: Tool, place: ServerPlace, connecting: Connecting): Tool {
   const call = (server: McpServer, ...rest: Parameters<Tool["execute"]>) => {
     const current = server.tools().find(({ name }) => name === tool.name) ?? tool;
+    connecting.connections()?.used(place.keeper, place.name);
     return toStream(current.execute(...rest));
   };
   return {
     ...tool,
     async *execute(args, toolCall, run) {
-      for (let refused: number | undefined; ; ) {
-        const access = await accessTo(place, connecting, { refused, signal: run.signal });
-        if (access.state !== "open") {
-          const result = yield* askToConnect(place, access, toolCall, run);
+      const { signal } = run;
+      for (let refused: string | undefined; ; ) {
+        let session = await sessionAt(place, connecting, { refused, signal });
+        if (session.state !== "open") {
+          const result = yield* askToConnect(place, session, toolCall, run);
           if (result) return result;
-          const again = await accessTo(place, connecting, { signal: run.signal });
-          if (again.state !== "open") return failed(notConnected(place));
-          continue;
+          session = await sessionAt(place, connecting, { refused, signal });
+          if (session.state !== "open") return failed(notConnected(place));
         }
-        const server = connecting.open(place, access);
-        await server.listed();
         try {
-          return yield* call(server, args, toolCall, run);
+          return yield* call(session.server, args, toolCall, run);
         } catch (error) {
-          // The call had no effect.
-          if (!isRefusal(error)) throw error;
-          if (refused === access.generation) return failed(`${notConnected(place)} It refuses the token.`);
-          refused = access.generation;
+          if (!isUnauthorized(error)) throw error;
+          connecting.drop(place);
+          if (refused !== undefined) return failed(`${notConnected(place)} It refuses the token.`);
+          refused = session.generation;
         }
       }
     },
   };
 }
-
-const isRefusal = (error: unknown) => error instanceof McpFailure && error.kind === "unauthorized";
 
 const notConnected = ({ name }: ServerPlace) => `The account at MCP server \`${name}\` is not connected.`;
 
@@ -184,12 +206,13 @@ function connectTool(place: ServerPlace, connecting: Connecting): Tool {
     annotations: { readOnly: true, requiresPermission: false },
     parse: () => ({ args: {} }),
     async *execute(_, call, run) {
-      const access = await accessTo(place, connecting, { signal: run.signal });
+      const { signal } = run;
+      const session = await sessionAt(place, connecting, { signal });
       const connected = done(`The account at \`${name}\` is connected. Its tools are offered now.`);
-      if (access.state === "open") return connected;
-      const result = yield* askToConnect(place, access, call, run);
+      if (session.state === "open") return connected;
+      const result = yield* askToConnect(place, session, call, run);
       if (result) return result;
-      const again = await accessTo(place, connecting, { signal: run.signal });
+      const again = await sessionAt(place, connecting, { signal });
       return again.state === "open" ? connected : failed(notConnected(place));
     },
   };
@@ -198,7 +221,7 @@ function connectTool(place: ServerPlace, connecting: Connecting): Tool {
 /** Undefined once a person says that the account is connected. Otherwise the result of the call. */
 async function* askToConnect(
   { name, definition: { per } }: ServerPlace,
-  access: Exclude<ConnectionAccess, OpenAccess>,
+  access: NoAccess,
   call: ToolCall,
   run: Run,
 ): Stream<ToolResult | undefined> {

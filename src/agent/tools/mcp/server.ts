@@ -48,6 +48,7 @@ export class McpServer {
   #isOutdated = false;
   /** True once the server has listed its tools. */
   #isListed = false;
+  #isRefused = false;
 
   /** Connects on first use. */
   constructor(name: string, definition: McpServerDefinition, { logger, version }: McpServices) {
@@ -60,6 +61,11 @@ export class McpServer {
       void this.#list();
     };
     this.#link = new Link({ definition, log: this.#log, version, queue: this.#queue, onToolsChanged });
+  }
+
+  /** True if the server refused the token of the last connection or listing. */
+  get isRefused(): boolean {
+    return this.#isRefused;
   }
 
   get #isOfOwner(): boolean {
@@ -112,8 +118,12 @@ export class McpServer {
     const rest = this.#listedAt + REST_MS - performance.now();
     try {
       if (rest > 0) await sleep(rest, undefined, { signal: this.#closing.signal, ref: false });
+      this.#isRefused = false;
       // The failure was already logged.
-      const connection = await this.#link.connection(this.#closing.signal).catch(() => undefined);
+      const connection = await this.#link.connection(this.#closing.signal).catch((error: unknown) => {
+        this.#isRefused = isUnauthorized(error);
+        return undefined;
+      });
       this.#isOutdated = false;
       if (!connection) return;
       const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(connect_timeout)]);
@@ -124,6 +134,7 @@ export class McpServer {
       this.#log("debug", `lists ${tools.length} tools`);
       if (leftOut.length > 0) this.#log("warn", `lists what is left out: ${leftOut.join("; ")}`);
     } catch (error) {
+      this.#isRefused = isUnauthorized(error);
       if (!this.#closing.signal.aborted) this.#log("warn", "cannot list its tools", causeOf(error));
     } finally {
       this.#listedAt = performance.now();
@@ -158,7 +169,7 @@ export class McpServer {
     } catch (error) {
       run.signal.throwIfAborted();
       // The owner's token may be renewed.
-      if (this.#isOfOwner && error instanceof McpFailure && error.kind === "unauthorized") throw error;
+      if (this.#isOfOwner && isUnauthorized(error)) throw error;
       const known = this.#closing.signal.aborted ? this.#closing.signal.reason : error;
       reportFailure(run, {
         what: "tool",
@@ -318,3 +329,7 @@ function lineOf({ progress, total, message }: Progress, mask: Mask): string {
   const count = total === undefined ? `${progress}` : `${progress}/${total}`;
   return `${message ? `${count} ${firstChars(mask(message.toWellFormed()), MAX_LINE)}` : count}\n`;
 }
+
+/** True if the server refused the token. The request had no effect. */
+export const isUnauthorized = (error: unknown) =>
+  error instanceof McpFailure && error.kind === "unauthorized";

@@ -23,6 +23,8 @@ export interface McpServers {
   absent(): readonly AbsentServer[];
   /** Resolves when each of these servers (default: all) has listed its tools or failed to. Never rejects. */
   listed(names?: readonly string[]): Promise<void>;
+  /** Names of the servers that are used with an account of the owner. */
+  ofOwners(): readonly string[];
   /** The tools of servers with an account of the owner. See `OwnerServers.toolsOf`. */
   toolsOf(owner: Owner, isNamed: (server: string) => boolean): Promise<readonly Tool[]>;
   /** Keeps servers with unchanged definitions, ends all others, and connects new ones. */
@@ -72,6 +74,7 @@ export function createMcpServers(definitions: McpServerDefinitions, services: Mc
     async listed(names = [...servers.keys()]) {
       await Promise.all(names.map((name) => servers.get(name)?.listed()));
     },
+    ofOwners: () => ofOwners.names(),
     toolsOf: ofOwners.toolsOf,
     replace,
     async close() {
