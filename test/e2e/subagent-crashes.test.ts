@@ -49,10 +49,9 @@ async function killedMeanwhile(first: ServerProcess): Promise<Viewer> {
 async function expectOneChild({ url }: ServerProcess, viewer: Viewer) {
   const events = await wellFormed(await view(`${url}${viewer.headers.get("location")}`));
   expect(dataOf(own(events), "done")).toMatchObject([{ status: "success" }]);
-  expect(dataOf(own(events), "on_subagent_end").map(({ status }) => status)).toEqual([
-    "interrupted",
-    "completed",
-  ]);
+  // The parent waits for its child again, unless the child was taken over first and has ended by then.
+  const ends = dataOf(own(events), "on_subagent_end").map(({ status }) => status);
+  expect([["interrupted", "completed"], ["completed"]]).toContainEqual(ends);
   const children = new Set(dataOf(events, "on_subagent_start").map(({ thread_id }) => thread_id));
   expect(children.size).toBe(1);
   expect((await json(`${url}/threads?parent=t1`)).items).toHaveLength(1);
