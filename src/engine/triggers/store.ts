@@ -159,7 +159,7 @@ const replaced = (
     const before = found && triggerIn(found.body);
     if (!before || found.version !== seen) return { result: before };
     const trigger = next(before, now);
-    return { writes: [{ key: id, seen, body: JSON.stringify(trigger) }], result: trigger };
+    return { writes: [{ key: id, seen: found.version, body: JSON.stringify(trigger) }], result: trigger };
   });
 
 async function recovered(documents: Documents, place: TriggerPlace): Promise<void> {
