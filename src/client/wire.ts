@@ -1227,7 +1227,7 @@ export type Schedule = {
   until?: string | undefined;
   /** Action if a run asks a question: wait as the agent's `interrupts` say, or deny it because no one is there. */
   questions: "wait" | "deny";
-  /** Metadata of the runs. `schedule` and `scheduled_for` are added. */
+  /** Metadata of the runs, at most 30 keys. The server adds `schedule` and `scheduled_for`. */
   metadata: Record<string, string | number | boolean>;
   /** Starts no run while true. */
   paused: boolean;
@@ -1863,7 +1863,7 @@ export type ScheduleSpec = {
   until?: string | undefined;
   /** Action if a run asks a question: wait as the agent's `interrupts` say, or deny it because no one is there. Default: `"wait"`. */
   questions?: "wait" | "deny" | undefined;
-  /** Metadata of the runs. `schedule` and `scheduled_for` are added. Default: `{}`. */
+  /** Metadata of the runs, at most 30 keys. The server adds `schedule` and `scheduled_for`. Default: `{}`. */
   metadata?: Record<string, string | number | boolean> | undefined;
   /** Starts no run while true. Default: `false`. */
   paused?: boolean | undefined;

@@ -16,6 +16,9 @@ export const ScheduleId = z
 
 const Time = z.iso.datetime({ offset: true });
 
+/** A run has at most 32 keys, and two are added. */
+const MAX_METADATA = 30;
+
 export const ScheduleSpec = z
   .strictObject({
     cron: z
@@ -66,9 +69,12 @@ export const ScheduleSpec = z
       .describe(
         "Action if a run asks a question: wait as the agent's `interrupts` say, or deny it because no one is there.",
       ),
-    metadata: Metadata.default({}).describe(
-      "Metadata of the runs. `schedule` and `scheduled_for` are added.",
-    ),
+    metadata: Metadata.refine(
+      (metadata) => Object.keys(metadata).length <= MAX_METADATA,
+      `must have at most ${MAX_METADATA} keys`,
+    )
+      .default({})
+      .describe("Metadata of the runs, at most 30 keys. The server adds `schedule` and `scheduled_for`."),
     paused: z.boolean().default(false).describe("Starts no run while true."),
   })
   .meta({ id: "ScheduleSpec" });

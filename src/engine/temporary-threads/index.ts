@@ -194,6 +194,6 @@ const isDeleted = () =>
 const tooMany = (most: number) =>
   new AppError(
     "limit_exceeded",
-    `You have ${most} threads that are deleted after their runs already. Wait until some have ended, or send \`keep_thread: true\`.`,
+    `You already have ${most} temporary threads. Wait until some of their runs have ended, or send \`keep_thread: true\`.`,
     { details: { of: "user", limit: "temporary_threads" } },
   );

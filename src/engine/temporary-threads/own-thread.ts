@@ -1,5 +1,6 @@
 // The thread of a run that names none.
 
+import { AppError, type ErrorCode } from "../../agent/core/errors.ts";
 import { newThreadId } from "../../agent/core/new-ids.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { TemporaryThreads } from "./index.ts";
@@ -34,11 +35,14 @@ export function ownThread(
       try {
         return await accept();
       } catch (error) {
-        // Another request with the same key may be accepted.
-        if (key === undefined) await temporaryThreads.withdraw(owner, thread_id);
+        // Another request with the same key may be accepted. After a failure of the server, the run may have been.
+        if (key === undefined && isRefusal(error)) await temporaryThreads.withdraw(owner, thread_id);
         throw error;
       }
     },
     wasRead: () => temporaryThreads.wasRead(owner, thread_id),
   };
 }
+
+const FAILURES: ReadonlySet<ErrorCode> = new Set(["unavailable", "internal", "shutting_down", "lease_lost"]);
+const isRefusal = (error: unknown) => error instanceof AppError && !FAILURES.has(error.code);

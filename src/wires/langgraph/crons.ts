@@ -4,7 +4,7 @@ import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
 import { notFound } from "../../engine/runs/control.ts";
-import type { ScheduleSpec } from "../../engine/schedules/schedule.ts";
+import { ScheduleSpec } from "../../engine/schedules/schedule.ts";
 import { boundedList, boundedMap } from "../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { randomId } from "../../lib/random-id.ts";
@@ -159,11 +159,22 @@ async function put(
 ): Promise<Cron> {
   const owner = ownerOf(request);
   const { api_key } = sentBy(request);
-  const { schedule } = await schedules.put(owner, id, spec, omitUndefined({ api_key, seen }));
+  if (spec.cron === undefined) throw noLine();
+  // A change may make too much of what each request may have, such as metadata.
+  const checked = ScheduleSpec.safeParse(spec);
+  if (!checked.success)
+    throw new AppError(
+      "invalid_request",
+      checked.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "),
+    );
+  const { schedule } = await schedules.put(owner, id, checked.data, omitUndefined({ api_key, seen }));
   const cron = cronOf(schedule, { user: owner.user, agent: agents.find(undefined).name });
   if (cron) return cron;
-  throw new AppError("invalid_request", "schedule: a cron needs a line such as `0 9 * * MON-FRI`.");
+  throw noLine();
 }
+
+const noLine = () =>
+  new AppError("invalid_request", "schedule: a cron needs a line such as `0 9 * * MON-FRI`.");
 
 const PAGE = 100;
 

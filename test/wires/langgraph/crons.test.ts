@@ -109,4 +109,27 @@ describe("a cron", () => {
     const body = { assistant_id: "assistant", schedule: EVERY_MINUTE, input: said("go"), ...change };
     expect((await postJson(`${url}/langgraph/runs/crons`, body)).status).toBe(status);
   });
+
+  test("changes nothing when the change does not fit: a schedule without a line, or too much metadata", async () => {
+    const { url, client } = await started([]);
+    const send = (method: string, path: string, body: object) =>
+      fetch(url + path, {
+        method,
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    const keys = (from: number, count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`key${from + at}`, at]));
+    await send("PUT", "/schedules/once", { at: "2090-01-01T00:00:00Z", input: "go", paused: true });
+    const payload = { schedule: NEVER, input: said("go"), metadata: keys(0, 20) };
+    const { cron_id } = await client.crons.create("assistant", payload);
+    const changes = [
+      await send("PATCH", "/langgraph/runs/crons/once", { enabled: true }),
+      await send("PATCH", `/langgraph/runs/crons/${cron_id}`, { metadata: keys(20, 11), enabled: false }),
+    ];
+    expect(changes.map(({ status }) => status)).toEqual([422, 422]);
+    expect(await changes[1]?.text()).toContain("must have at most 30 keys");
+    expect(await (await fetch(`${url}/schedules/once`)).json()).toMatchObject({ paused: true });
+    expect(await client.crons.search()).toMatchObject([{ enabled: true }]);
+  });
 });
