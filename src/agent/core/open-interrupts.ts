@@ -89,7 +89,7 @@ export async function* askTogether(question: Question, run: Run, prefix: string)
   if (first.call !== call.id) return undefined;
   ofRun.set(prefix, first);
   const answer = yield* askFor(question, run);
-  // A refusal holds for the rest of the run. An account that was approved once may end again.
+  // A refusal applies to the rest of the run. An account that was approved once may end again.
   if (answer?.decision === "deny") first.answer = answer;
   else if (answer) ofRun.delete(prefix);
   return answer;
