@@ -32,7 +32,7 @@ export function questionMessage(interrupt: Interrupt, asked: Asked) {
 }
 
 function buttonsOf({ kind, options = [] }: Interrupt, choice: Omit<Choice, "decision">) {
-  if (kind === "approval")
+  if (kind === "approval" || kind === "connect")
     return [
       button("Approve", { ...choice, decision: "approve" }, "primary"),
       button("Deny", { ...choice, decision: "deny" }, "danger"),

@@ -2,8 +2,10 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { createClient } from "../../src/client/client.ts";
+import { FileSchedules, writeFileSchedules } from "../../src/engine/schedules/file-schedules.ts";
+import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 
 const AGENT = "agents: { assistant: { model: scripted:test, backend: { type: local } } }\n";
@@ -92,4 +94,25 @@ test.each([
   ['report: { cron: "0 9 * * *", agent: assistent, input: Hi., user: ada }', /did you mean `assistant`/],
 ])("a schedule that cannot be read is refused with its place in the file: %s", async (schedule, message) => {
   await expect(served(schedule)).rejects.toThrow(message);
+});
+
+test("two servers with different files at once leave no schedule that a later file cannot remove", async () => {
+  const stores = createMemoryStores();
+  onTestFinished(() => stores.close());
+  const { documents } = stores;
+  const owner = { tenant: "acme", user: "ada" };
+  const file = (...names: string[]) =>
+    FileSchedules.parse(
+      Object.fromEntries(names.map((name) => [name, { cron: "0 9 1 1 *", input: name, ...owner }])),
+    );
+  const write = (...names: string[]) =>
+    writeFileSchedules({ documents, logger: { warn() {} } }, file(...names));
+  const stored = async () =>
+    (await documents.list({ kind: "schedules", ...owner })).map(({ key }) => key).toSorted();
+  for (let round = 0; round < 20; round++) {
+    await write("old");
+    await Promise.all([write("old"), write("new"), write("old"), write("new")]);
+    await write();
+    expect(await stored()).toEqual([]);
+  }
 });

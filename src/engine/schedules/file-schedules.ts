@@ -80,8 +80,10 @@ export async function writeFileSchedules(
   if (before.length === 0 && wanted.length === 0) return;
   const isWanted = (place: FilePlace) => wanted.some((each) => isSame(each, place));
   const removed = before.filter((place) => !isWanted(place));
-  // All of them first: what a process that dies has written must be found.
-  await keepPlaces(documents, [...wanted, ...removed]);
+  // All of them first: what a process that dies has written must be found. Others, with another file, add theirs.
+  const addWanted = () =>
+    changePlaces(documents, async (found) => [...found, ...wanted.filter(isNoneOf(found))]);
+  await addWanted();
   for (const each of wanted) {
     await writeOne(documents, each).catch((error: unknown) => {
       if (!hasCode(error, "invalid_request")) throw error;
@@ -92,7 +94,21 @@ export async function writeFileSchedules(
     });
   }
   for (const each of removed) await deleteOne(documents, each);
-  await keepPlaces(documents, wanted);
+  // A process with the file before may have written one again.
+  await changePlaces(documents, async (found) => {
+    const written = await Promise.all(
+      found.map(async (each) => isWanted(each) || (await exists(documents, each))),
+    );
+    return found.filter((_, at) => written[at]);
+  });
+  await addWanted();
+}
+
+const isNoneOf = (places: readonly FilePlace[]) => (place: FilePlace) =>
+  !places.some((each) => isSame(each, place));
+
+async function exists(documents: Documents, { id, ...owner }: FilePlace): Promise<boolean> {
+  return (await documents.read(schedulesOf(owner), [id])).found[0] !== undefined;
 }
 
 const isSame = (one: FilePlace, other: FilePlace) =>
@@ -103,13 +119,16 @@ async function placesOf(documents: Documents): Promise<readonly FilePlace[]> {
   return found ? Places.parse(JSON.parse(found.body)) : [];
 }
 
-function keepPlaces(documents: Documents, places: readonly FilePlace[]): Promise<void> {
-  const body = JSON.stringify(places.map(({ tenant, user, id }) => ({ tenant, user, id })));
-  return change(documents, { collection: INDEX, keys: [KEY] }, ({ found: [found] }) =>
-    found?.body === body
-      ? { result: undefined }
-      : { writes: [{ key: KEY, seen: found?.version, body }], result: undefined },
-  );
+function changePlaces(
+  documents: Documents,
+  next: (found: readonly FilePlace[]) => Promise<readonly FilePlace[]>,
+): Promise<void> {
+  return change(documents, { collection: INDEX, keys: [KEY] }, async ({ found: [found] }) => {
+    const places = await next(found ? Places.parse(JSON.parse(found.body)) : []);
+    const body = JSON.stringify(places.map(({ tenant, user, id }) => ({ tenant, user, id })));
+    if (found?.body === body) return { result: undefined };
+    return { writes: [{ key: KEY, seen: found?.version, body }], result: undefined };
+  });
 }
 
 function writeOne(documents: Documents, { id, spec, ...owner }: FilePlace & { readonly spec: ScheduleSpec }) {
