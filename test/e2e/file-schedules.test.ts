@@ -105,14 +105,28 @@ test("two servers with different files at once leave no schedule that a later fi
     FileSchedules.parse(
       Object.fromEntries(names.map((name) => [name, { cron: "0 9 1 1 *", input: name, ...owner }])),
     );
-  const write = (...names: string[]) =>
-    writeFileSchedules({ documents, logger: { warn() {} } }, file(...names));
+  const write = (names: readonly string[], through = documents) =>
+    writeFileSchedules({ documents: through, logger: { warn() {} } }, file(...names));
   const stored = async () =>
     (await documents.list({ kind: "schedules", ...owner })).map(({ key }) => key).toSorted();
-  for (let round = 0; round < 20; round++) {
-    await write("old");
-    await Promise.all([write("old"), write("new"), write("old"), write("new")]);
-    await write();
-    expect(await stored()).toEqual([]);
-  }
+  await write(["old"]);
+  // One server with the file before is slow: it reads its schedule once the other has deleted that.
+  const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const slow: typeof documents = Object.assign(Object.create(documents), {
+    async read(...args: Parameters<typeof documents.read>) {
+      if ("kind" in args[0] && args[0].kind === "schedules") {
+        reached.resolve();
+        await gate.promise;
+      }
+      return documents.read(...args);
+    },
+  });
+  const late = write(["old"], slow);
+  await reached.promise;
+  await write(["new"]);
+  gate.resolve();
+  await late;
+  expect(await stored()).toEqual(["operator-new", "operator-old"]);
+  await write([]);
+  expect(await stored()).toEqual([]);
 });
