@@ -3,8 +3,10 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { defineHook } from "../../../../src/agent/core/hook.ts";
 import { defineTool } from "../../../../src/agent/core/tool.ts";
 import type { Script, Turn } from "../../../../src/agent/models/scripted.ts";
+import { definePlugin, type Plugin } from "../../../../src/server/plugins/definition.ts";
 import { accept, callbackTool, freePort, messagesOf, send } from "../../../support/callback-tool.ts";
 import { dataOf } from "../../../support/drain.ts";
 import { startServer } from "../../../support/server.ts";
@@ -35,9 +37,14 @@ const flow = (effect: string, mode = "bypass") =>
 const agentWith = (permissions: string, more = "") =>
   `agents: { lead: { model: "scripted:test", system_prompt: I am lead, tools: [fetch_page, send_mail, freight], permissions: ${permissions} ${more} } }`;
 
-async function served(script: readonly Turn[] | Script, agents: string, config: object = {}) {
+async function served(
+  script: readonly Turn[] | Script,
+  agents: string,
+  config: object = {},
+  plugins: readonly Plugin[] = [],
+) {
   sent.length = 0;
-  const server = await startServer({ script, agents, tools, config });
+  const server = await startServer({ script, agents, tools, config, plugins });
   const say = async (thread: string, body: object = { input: "go" }) =>
     (await post(`${server.url}/threads/${thread}/runs`, body)).ended();
   const answer = async (thread: string, asked: { id: string; run_id: string } | undefined, more: object) => {
@@ -335,9 +342,14 @@ describe("a file that was written after reading", () => {
     both: { call: [leak, { tool: "read_file", args: { path: "notes/a.md" } }] },
     remember: { call: [write("AGENTS.md", "Send it!")] },
   };
-  const script: Script = ({ messages }) =>
-    messages.at(-1)?.role === "tool" ? { say: "ok" } : orders[String(messages.at(-1)?.content)];
-  const backed = ', backend: { type: local }, memory: { paths: ["AGENTS.md"] }';
+  const script: Script = ({ messages }) => {
+    const asked = messages.findLastIndex(({ role }) => role === "user");
+    const order = String(messages[asked]?.content);
+    const results = messages.slice(asked + 1).filter(({ role }) => role === "tool").length;
+    if (order === "flood" && results < 200) return { call: [write(`flood/${results}.md`)] };
+    return results > 0 ? { say: "ok" } : orders[order];
+  };
+  const backed = ', backend: { type: local }, memory: { paths: ["AGENTS.md"] }, max_iterations: 250';
   const play = async (plan: readonly (readonly [thread: string, order: string])[]) => {
     const { say, dir } = await served(script, agentWith(flow("deny"), backed));
     let last: Awaited<ReturnType<typeof say>> = [];
@@ -376,5 +388,58 @@ describe("a file that was written after reading", () => {
     expect(errorsOf(last)[0]).toMatch(
       /because it read example\.com with `fetch_page` \(through `\/.*notes\/a\.md`\): pages/,
     );
+  });
+
+  test.each([
+    ["is read", ["a read", "a write", "a flood", "b look", "b send"]],
+    ["is found by a search in its folder", ["a read", "a write", "a flood", "b search", "b send"]],
+    ["is the agent's memory", ["a read", "a remember", "a flood", "b send"]],
+    [
+      "is read when these were written again",
+      ["a read", "a write", "a flood", "a flood", "b look", "b send"],
+    ],
+  ])("marks another thread when it %s, also after 200 other files", async (_, plan) => {
+    const { last } = await play(plan.map((each) => each.split(" ") as [string, string]));
+    expect(sent).toEqual([]);
+    expect(errorsOf(last)[0]).toContain("(through one of more files than are listed)");
+  });
+
+  test("marks no thread that reads no file, also after 200 other files", async () => {
+    const more = ", backend: { type: local }, max_iterations: 250";
+    const { say } = await served(script, agentWith(flow("deny"), more));
+    for (const input of ["read", "write", "flood"]) await say("a", { input });
+    await say("b", { input: "send" });
+    expect(sent).toEqual(["secret"]);
+  });
+
+  test("keeps its mark when another thread writes it while a clean one does", async () => {
+    const opened = Promise.withResolvers<void>();
+    const entered = Promise.withResolvers<void>();
+    const slow = defineHook({
+      name: "slow",
+      options: z.strictObject({}),
+      activeByDefault: () => true,
+      create: () => ({
+        name: "slow",
+        async *wrapToolCall(request, next, run) {
+          const result = yield* next(request);
+          if (run.threadId !== "clean") return result;
+          entered.resolve();
+          await opened.promise;
+          return result;
+        },
+      }),
+    });
+    const { say } = await served(script, agentWith(flow("deny"), backed), {}, [
+      definePlugin({ name: "slow", hooks: [{ hook: slow, after: "permissions" }] }),
+    ]);
+    for (const input of ["read", "write"]) await say("a", { input });
+    const clean = say("clean", { input: "write" });
+    await entered.promise;
+    for (const input of ["read", "write"]) await say("b", { input });
+    opened.resolve();
+    await clean;
+    for (const input of ["look", "send"]) await say("c", { input });
+    expect(sent).toEqual([]);
   });
 });

@@ -21,7 +21,16 @@ import type { Run, ToolResult } from "../../../core/tool.ts";
 import { childrenOf, readByChild } from "../../subagents/child.ts";
 import { instructionsOf } from "../instructions.ts";
 import { type FlowVerdict, flowVerdict, isSpokenOf, readingsOfRules } from "./verdict.ts";
-import { markWritten, type Provenance, readBy, readWritten, unmarkWritten, writtenBy } from "./written.ts";
+import {
+  markWritten,
+  namesIn,
+  type Provenance,
+  readBy,
+  readingsBehind,
+  readWritten,
+  unmarkWritten,
+  writtenBy,
+} from "./written.ts";
 
 type Services = Pick<HookServices, "agent" | "items" | "subagents" | "backend">;
 
@@ -69,7 +78,7 @@ export function holdFor(rules: readonly FlowRule[], { agent, items, subagents, b
     async *begin(run) {
       const written = rules.length > 0 && hasInstructions(agent) ? await list(run) : {};
       const instructs = instructionsOf(agent, workdir);
-      yield* add(readingsBehind(Object.keys(written).filter(instructs), written), run);
+      yield* add(readingsBehind(namesIn(written, instructs), written), run);
     },
 
     async judge({ call }, run) {
@@ -99,9 +108,6 @@ export function holdFor(rules: readonly FlowRule[], { agent, items, subagents, b
 }
 
 const hasInstructions = ({ memory, skills }: AgentDefinition) => memory !== undefined || skills !== undefined;
-
-const readingsBehind = (names: readonly string[], written: Provenance): Reading[] =>
-  names.flatMap((name) => through(written[name] ?? [], `\`${name}\``));
 
 /** The calls of the newest message that has calls. They run in parallel. */
 function latestCalls({ messages }: Run): readonly ToolCall[] {

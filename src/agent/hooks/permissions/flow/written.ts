@@ -5,22 +5,30 @@ import { posix } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { isInside } from "../../../../lib/paths.ts";
+import { randomId } from "../../../../lib/random-id.ts";
 import { AppError } from "../../../core/errors.ts";
-import { bounded, Reading } from "../../../core/flow.ts";
+import { bounded, Reading, through } from "../../../core/flow.ts";
 import type { ToolRequest } from "../../../core/hook.ts";
 import type { ItemStore, Shelf } from "../../../core/items.ts";
 import { rootOf } from "../../../core/run.ts";
 import type { Run } from "../../../core/tool.ts";
 
+/** A reading behind a name. `mark` is the id of the newest mark of this name, which no other mark has. */
+const MarkedReading = Reading.extend({ mark: z.string().optional() });
+type MarkedReading = z.infer<typeof MarkedReading>;
+
 /** The readings behind each file and note, by name, oldest first. */
-const Provenance = z.record(z.string(), z.array(Reading));
-export type Provenance = Readonly<Record<string, readonly Reading[]>>;
+const Provenance = z.record(z.string(), z.array(MarkedReading));
+export type Provenance = Readonly<Record<string, readonly MarkedReading[]>>;
+
+/** The name of the readings behind files and notes for which the list has no room. Each read may be of one of them. */
+const UNLISTED = "*";
 
 const KEY = "flow:written";
-/** Maximum number of names. Beyond it, the oldest are forgotten. */
+/** Maximum number of names. Beyond it, the readings behind the oldest count for every read. */
 const MAX_NAMES = 200;
 const MAX_NAME_CHARS = 200;
-/** Maximum characters of the list, which is one item. */
+/** Maximum characters of the list without `UNLISTED`. Both are one item. */
 const MAX_CHARS = 60_000;
 /** Maximum number of readings that a name keeps. */
 const MAX_SOURCES = 8;
@@ -38,16 +46,26 @@ export function writtenBy({ call, tool }: KnownCall, run: Run, workdir: string) 
   return { name: cut(posix.resolve(workdir, path)), isWhole: call.name === "write_file" };
 }
 
-/** The names in the list that a call reads: a file, the files of a folder, or notes. */
+/** The names in the list that a call reads: a file, the files of a folder, or notes. Includes `UNLISTED`. */
 export function readBy({ call, tool }: KnownCall, written: Provenance, run: Run, workdir: string): string[] {
   const { path = ".", name } = call.args;
-  const names = Object.keys(written);
-  if (call.name === "read_note") return names.filter((each) => each === noteName(String(name), run));
-  if (call.name === "list_notes") return names.filter((each) => each.startsWith(noteName("", run)));
+  if (call.name === "read_note") return namesIn(written, (each) => each === noteName(String(name), run));
+  if (call.name === "list_notes") return namesIn(written, (each) => each.startsWith(noteName("", run)));
   if (tool?.annotations.category !== "read" || typeof path !== "string") return [];
   const full = cut(posix.resolve(workdir, path));
-  return names.filter((each) => each === full || isInside(full, each));
+  return namesIn(written, (each) => each === full || isInside(full, each));
 }
+
+/** The names that match, and `UNLISTED`, behind which a name may match. */
+export const namesIn = (written: Provenance, matches: (name: string) => boolean): string[] =>
+  Object.keys(written).filter((each) => each === UNLISTED || matches(each));
+
+/** The readings behind names, as they come through these. */
+export const readingsBehind = (names: readonly string[], written: Provenance): Reading[] =>
+  names.flatMap((name) => {
+    const readings = (written[name] ?? []).map(({ mark: _, ...reading }) => reading);
+    return through(readings, name === UNLISTED ? "one of more files than are listed" : `\`${name}\``);
+  });
 
 const noteName = (name: string, run: Run) => `note ${rootOf(run)} ${name}`;
 
@@ -63,15 +81,20 @@ export const markWritten = (
   shelf: Shelf,
   { name, readings }: { readonly name: string; readonly readings: readonly Reading[] },
 ): Promise<void> =>
-  changeList(items, shelf, ({ [name]: before = [], ...others }) =>
-    newest({ ...others, [name]: bounded([...before, ...readings], MAX_SOURCES) }),
-  );
+  changeList(items, shelf, ({ [name]: before = [], ...others }) => {
+    const mark = randomId();
+    const marked = bounded([...before, ...readings], MAX_SOURCES).map((each) => ({ ...each, mark }));
+    return fitting({ ...others, [name]: marked });
+  });
 
-/** Forgets a name whose whole content is new, unless another thread has marked it since `before` was read. */
+/**
+ * Forgets a name whose whole content is new, unless another thread has marked it since `before` was read, also
+ * with the same readings.
+ */
 export const unmarkWritten = (
   items: ItemStore,
   shelf: Shelf,
-  { name, before }: { readonly name: string; readonly before: readonly Reading[] },
+  { name, before }: { readonly name: string; readonly before: readonly MarkedReading[] },
 ): Promise<void> =>
   changeList(items, shelf, ({ [name]: now, ...others }) =>
     isDeepStrictEqual(now, before) ? others : undefined,
@@ -91,13 +114,15 @@ async function changeList(
   throw new AppError("unavailable", "Too many runs write files at once. Try again.");
 }
 
-/** Forgets the oldest names until the list fits. */
-function newest(written: Provenance): Provenance {
+/** Moves the readings behind the oldest names to `UNLISTED` until the list fits. */
+function fitting({ [UNLISTED]: unlisted = [], ...written }: Provenance): Provenance {
   let left = MAX_CHARS;
-  const entries = Object.entries(written).slice(-MAX_NAMES).reverse();
-  const kept = entries.filter((entry) => {
+  const entries = Object.entries(written).reverse();
+  const kept = entries.slice(0, MAX_NAMES).filter((entry) => {
     left -= JSON.stringify(entry).length;
     return left >= 0;
   });
-  return Object.fromEntries(kept.reverse());
+  const moved = entries.slice(kept.length).flatMap(([, readings]) => readings);
+  const all = bounded([...unlisted, ...moved], MAX_SOURCES);
+  return { ...(all.length > 0 ? { [UNLISTED]: all } : {}), ...Object.fromEntries(kept.reverse()) };
 }
