@@ -4,6 +4,7 @@
 import { addAbortSignal, Readable } from "node:stream";
 import type { FastifyInstance, InjectOptions } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
+import { orAborted } from "../../lib/async.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Authenticate } from "../auth/credentials.ts";
@@ -44,7 +45,7 @@ export function createOwnRequests(): OwnRequests {
         const sent = await injectionOf(request, token);
         senders.set(token, principal);
         try {
-          return responseOf(await server.inject(sent), request.signal);
+          return responseOf(await injected(server, sent, request.signal), request.signal);
         } finally {
           // A request that is refused before its credentials are read does not use its token.
           senders.delete(token);
@@ -70,6 +71,20 @@ async function injectionOf(request: Request, token: string) {
 }
 
 type Injected = Awaited<ReturnType<FastifyInstance["inject"]>>;
+
+/** Throws the reason of `signal` if it aborts first. A response that comes later ends as that of a client that disconnects. */
+async function injected(
+  server: FastifyInstance,
+  sent: InjectOptions,
+  signal: AbortSignal,
+): Promise<Injected> {
+  signal.throwIfAborted();
+  const answering = server.inject(sent);
+  return orAborted(answering, signal).catch((error: unknown) => {
+    answering.then((late) => late.raw.res.destroy()).catch(() => {});
+    throw error;
+  });
+}
 
 /** Statuses whose responses have no body. */
 const EMPTY: ReadonlySet<number> = new Set([204, 205, 304]);

@@ -1,5 +1,7 @@
 // Requests that a plugin sends to its server for a user: they are that user's, and no one else can send them.
 
+import { once } from "node:events";
+import { Readable } from "node:stream";
 import { expect, test } from "vitest";
 import type { Turn } from "../../../src/agent/models/scripted.ts";
 import { createClient } from "../../../src/client/client.ts";
@@ -9,11 +11,12 @@ import { startServer } from "../../support/server.ts";
 
 const ADA = { tenant: "acme", user: "ada" };
 
-/** A server with a plugin whose `fetchAs` the test calls, and its users, who send headers. */
-async function served(script: readonly Turn[], config: object = {}) {
+/** A server with a plugin that has `routes` and whose `fetchAs` the test calls, and its users, who send headers. */
+async function served(script: readonly Turn[], config: object = {}, routes?: PluginRoutes) {
   let given: PluginRouteOptions | undefined;
-  const keep: PluginRoutes = async (_app, options) => {
+  const keep: PluginRoutes = async (app, options) => {
     given = options;
+    await routes?.(app, options);
   };
   const { url } = await startServer({
     script,
@@ -71,6 +74,28 @@ test("a plugin that stops reading leaves as a client does", async () => {
   })();
   await reading.catch(() => {});
   await expect.poll(async () => (await as(ADA).runs.of("t1")).items[0]?.status).toBe("cancelled");
+});
+
+test("a plugin that stops waiting gets no response, and a late one ends as for a client that left", async () => {
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  const body = new Readable({ read() {} });
+  const { fetchAs } = await served([], {}, async (app) => {
+    app.get("/slow", async (_request, reply) => {
+      asked.resolve();
+      await answer.promise;
+      return reply.send(body);
+    });
+  });
+  const leaves = new AbortController();
+  const response = fetchAs(ADA)("http://localhost/plugins/chat/slow", { signal: leaves.signal });
+  await asked.promise;
+  leaves.abort(new Error("no longer needed"));
+  await expect(response).rejects.toThrow("no longer needed");
+  const closed = once(body, "close");
+  body.push("late");
+  answer.resolve();
+  await closed;
 });
 
 test("a request from outside that claims to be one of them is refused", async () => {
