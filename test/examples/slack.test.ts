@@ -2,6 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { Press } from "../../examples/slack/payloads.ts";
+import { answerOf, choiceOf, questionMessage } from "../../examples/slack/questions.ts";
 import { createClient } from "../../src/client/client.ts";
 import { deliver, fromSlack, type SentDelivery, slackMention } from "../support/deliveries.ts";
 import { serving, skein } from "../support/process.ts";
@@ -170,6 +172,25 @@ test("an approval is asked with buttons, which only the person who asked may pre
 
   await press("Deny");
   await expect.poll(() => JSON.stringify(slack.messages()[1]?.blocks)).toContain("No longer open.");
+});
+
+test("a request to connect an account has the buttons of an approval", () => {
+  const asked = {
+    kind: "connect" as const,
+    ...{ id: "i1", call_id: "c1", run_id: "r1", name: "mcp__notes__find", args: {} },
+    ...{ prompt: "Connect your account at `notes`, then approve.", created_at: "2026-01-01T00:00:00.000Z" },
+  };
+  const message = questionMessage(asked, { thread_id: "t1", user: ADA });
+  expect(JSON.stringify(message)).not.toContain("Answer in this thread");
+  const answers = ["Approve", "Deny"].map((label) => {
+    const shown = { ts: "1700000000.000000", blocks: message?.blocks };
+    const choice = choiceOf(Press.parse(pressOf(shown, label, ADA)));
+    return choice && answerOf(choice, asked);
+  });
+  expect(answers).toEqual([
+    { id: "i1", decision: "approve" },
+    { id: "i1", decision: "deny" },
+  ]);
 });
 
 test("a question is answered by the next message in its thread", async () => {
