@@ -86,7 +86,7 @@ export function createAccesses(services: AccessServices): Accesses {
   };
 }
 
-/** What a caller does next, or what it gets. */
+/** The next step of a caller, or its result. */
 type Move = "open" | "renew" | "wait" | Exclude<Access, { readonly state: "open" }>;
 
 export function nextMove(kept: KeptConnection | undefined, refused: string | undefined, now: number): Move {

@@ -4,6 +4,7 @@
 import { z } from "zod";
 import type { OwnedCollection } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
+import { HttpUrl } from "../../lib/http-url.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { Id } from "../../protocol/ids.ts";
 
@@ -35,15 +36,7 @@ const Value = z
   .max(MAX_SECRET)
   .refine((text) => !text.includes("\0"), "must not contain a NUL character");
 
-const Address = z
-  .string()
-  .max(2048)
-  .refine((text) => {
-    const url = URL.parse(text);
-    return (url?.protocol === "http:" || url?.protocol === "https:") && url.username + url.password === "";
-  }, "must be an http or https URL without a user and a password");
-
-const McpServerUrl = Address.describe("Address of the MCP server. The token is sent to no other address.");
+const McpServerUrl = HttpUrl.describe("Address of the MCP server. The token is sent to no other address.");
 
 const TokenEndpointAuth = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("none") }),
@@ -57,14 +50,14 @@ const Refresh = z
   .strictObject({
     client_id: z.string().min(1).max(2048),
     refresh_token: Secret,
-    token_endpoint: Address.describe("Address at which the server exchanges the refresh token."),
+    token_endpoint: HttpUrl.describe("Address at which the server exchanges the refresh token."),
     token_endpoint_auth: TokenEndpointAuth.prefault({ type: "none" }).describe(
       "How the server authenticates there.",
     ),
-    revocation_endpoint: Address.optional().describe(
+    revocation_endpoint: HttpUrl.optional().describe(
       "Address at which the server revokes the tokens when the connection is deleted (RFC 7009).",
     ),
-    resource: Address.optional().describe("`resource` of each request for a token (RFC 8707)."),
+    resource: HttpUrl.optional().describe("`resource` of each request for a token (RFC 8707)."),
     scope: z.string().min(1).max(4096).optional(),
   })
   .describe("How the server gets a new access token. Without it, the connection ends with its access token.");
@@ -154,7 +147,7 @@ export const KeptConnection = Connection.extend({
   generation: z.string(),
   /** Time from which the next use renews the access token. */
   renew_at: z.iso.datetime().optional(),
-  /** The renewal in progress, or the one that has failed. Until then, in ms since 1970 by the store's clock, no other one begins. */
+  /** The last renewal, if it runs or has failed. No process starts another one before `until`, in ms since 1970 by the store's clock. */
   renewal: z.object({ id: z.string(), until: z.int(), failure: z.string().optional() }).optional(),
 });
 export type KeptConnection = z.infer<typeof KeptConnection>;

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { OwnedCollection } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
+import { HttpUrl } from "../../lib/http-url.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { Id } from "../../protocol/ids.ts";
 
@@ -28,19 +29,11 @@ export const WebhookEvent = z.enum([
 ]);
 export type WebhookEvent = z.infer<typeof WebhookEvent>;
 
-const Url = z
-  .string()
-  .max(2048)
-  .refine((text) => {
-    const url = URL.parse(text);
-    return (url?.protocol === "http:" || url?.protocol === "https:") && url.username + url.password === "";
-  }, "must be an http or https URL without a user and a password");
-
 const unique = (values: readonly string[]) => new Set(values).size === values.length;
 
 export const WebhookSpec = z
   .strictObject({
-    url: Url.describe("Address that receives each event as a POST request."),
+    url: HttpUrl.describe("Address that receives each event as a POST request."),
     on: z
       .array(WebhookEvent)
       .min(1)

@@ -173,6 +173,44 @@ test("a connection that was deleted and made again is another one", async () => 
   expect(await access(vault, generationOf(first))).toMatchObject({ state: "open", value: "second" });
 });
 
+test.each([
+  { what: "the answer of the store", failing: "store" },
+  { what: "the key of the vault", failing: "key" },
+])("a grant survives when $what fails once after the issuer has answered", async ({ failing }) => {
+  const { replica, documents } = deployment();
+  const issuer = await authorizationServer();
+  const inner = key();
+  let fails = false;
+  const failOnce = (name: string) => {
+    if (!fails || name !== failing) return;
+    fails = false;
+    throw new Error("It failed once.");
+  };
+  const failingKey = {
+    ...inner,
+    async wrap(...args: Parameters<typeof inner.wrap>) {
+      failOnce("key");
+      return inner.wrap(...args);
+    },
+  };
+  const failingStore: Documents = Object.assign(Object.create(documents), {
+    async write(...args: Parameters<Documents["write"]>) {
+      const outcome = await documents.write(...args);
+      if (issuer.tokenRequests.length > 0) failOnce("store");
+      return outcome;
+    },
+  });
+  const vault = replica({ key: failingKey, documents: failingStore });
+  await connect(vault, issuer);
+  fails = true;
+  const renewed = await access(vault);
+  expect(fails).toBe(false);
+  expect(issuer.tokenRequests).toHaveLength(1);
+  expect(renewed.state === "open" && (await issuer.isActive(renewed.value))).toBe(true);
+  const again = await access(vault, generationOf(renewed));
+  expect(again.state).toBe("open");
+});
+
 test("a caller that leaves during a renewal loses no grant", async () => {
   const { replica } = deployment();
   const issuer = await authorizationServer();

@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { boundedMap } from "../../../lib/bounded-schemas.ts";
 import { globMatcher } from "../../../lib/glob.ts";
+import { HttpUrl } from "../../../lib/http-url.ts";
 import { mergePatch } from "../../../lib/json.ts";
 import { type Mask, maskOf } from "../../../lib/mask.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
@@ -25,14 +26,6 @@ const Name = z
   .string()
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
   .refine((name) => !name.startsWith("mcp__"), "must not begin with mcp__");
-
-const CallbackUrl = z
-  .string()
-  .max(2048)
-  .refine((text) => {
-    const url = URL.parse(text);
-    return (url?.protocol === "http:" || url?.protocol === "https:") && url.username + url.password === "";
-  }, "must be an http or https URL without a user and a password");
 
 /** Headers that a call sets itself: for the connection, for the message, and for the receiver's checks. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(
@@ -76,7 +69,7 @@ export const HttpToolRegistration = z
     parameters: z
       .record(z.string(), z.unknown())
       .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),
-    callback_url: CallbackUrl.describe("URL that receives each call as a POST request."),
+    callback_url: HttpUrl.describe("URL that receives each call as a POST request."),
     headers: boundedMap(HeaderName, HeaderValue, MAX_HEADERS)
       .default({})
       .describe("Headers to send with each call. They are never returned."),

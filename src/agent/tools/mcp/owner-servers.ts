@@ -123,7 +123,7 @@ async function toolsAt(place: ServerPlace, connecting: Connecting): Promise<read
   }
 }
 
-/** A server that has listed its tools for an owner, or why there is none. */
+/** An open connection whose server has listed its tools, or the reason why the owner has no connection. */
 type OwnerSession =
   | { readonly state: "open"; readonly server: McpServer; readonly generation: string }
   | NoAccess;

@@ -1,5 +1,4 @@
-// GET requests to addresses that a model names: only allowed hosts, only public addresses, a few redirects, each of which
-// passes the same checks.
+// Sends the GET requests of the web tools. The host of each address, also of a redirect, must be allowed and public.
 
 import { hostMatcher } from "../../../lib/host-patterns.ts";
 import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";

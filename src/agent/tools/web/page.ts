@@ -52,7 +52,7 @@ async function jobOf(response: Fetched): Promise<ReadJob> {
   return { kind, bytes, charset: charsetOf(parameters), url: response.url.href };
 }
 
-/** Types of files of which a server knows no type. */
+/** Media types that servers send with files whose type they do not know. */
 const UNTOLD: ReadonlySet<string> = new Set(["", "application/octet-stream", "binary/octet-stream"]);
 const TEXTS =
   /^(text\/.+|application\/(json|xml|javascript|x-javascript|ecmascript|yaml|x-yaml|toml|x-ndjson|jsonl|x-sh|sql|graphql|rtf|.+\+(json|xml|yaml)))$/;
