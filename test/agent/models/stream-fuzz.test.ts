@@ -86,6 +86,21 @@ function callPieces({ calls }: Meant, way: Habits, lengths: readonly number[]): 
   return Array.from({ length: longest }, (_, at) => strands.flatMap((strand) => strand[at] ?? [])).flat();
 }
 
+/** The second call is whole before the name of the first arrives. */
+const LATE_NAME: [Meant, Habits, number[], boolean] = [
+  {
+    text: "",
+    thought: "",
+    calls: [
+      { name: "read", args: { path: [] } },
+      { name: "write", args: { n: {} } },
+    ],
+  },
+  { numbers: "own", ids: "first", names: "late", emptyFirst: false, twice: false, inTurns: true },
+  [8],
+  false,
+];
+
 const areDistinct = (calls: Meant["calls"]) =>
   new Set(calls.map((call) => JSON.stringify(call))).size === calls.length;
 
@@ -124,7 +139,7 @@ test("what a server of Chat Completions meant is read in all the ways in which s
       ];
       expect(read(openaiReply(), events)).toEqual(meant(reply));
     }),
-    { numRuns: 1000 },
+    { numRuns: 1000, examples: [LATE_NAME] },
   );
 });
 

@@ -67,7 +67,6 @@ export function callList(): Calls {
   };
 
   const show = (call: OpenCall, out: StreamEvent[]) => {
-    if (call.name === "") return;
     const { unseen: args_delta } = call;
     call.unseen = "";
     if (call.index !== undefined) {
@@ -77,6 +76,11 @@ export function callList(): Calls {
     call.index = shown++;
     call.id ||= newCallId();
     out.push(calling({ index: call.index, id: call.id, name: call.name, args_delta }));
+  };
+
+  /** Viewers number calls in the order of the reply, so a call waits for the names of those before it. */
+  const showNext = (out: StreamEvent[]) => {
+    for (let next = calls[shown]; next && next.name !== ""; next = calls[shown]) show(next, out);
   };
 
   return {
@@ -90,7 +94,8 @@ export function callList(): Calls {
       call.id ||= piece.id;
       call.name ||= piece.name;
       call.unseen += call.args.take(piece.args);
-      show(call, out);
+      if (call.index === undefined) showNext(out);
+      else show(call, out);
       return call.index;
     },
     get count() {
@@ -102,7 +107,7 @@ export function callList(): Calls {
     settle(stop, out) {
       for (const call of calls) {
         call.unseen += call.args.rest();
-        if (call.unseen !== "") show(call, out);
+        if (call.name !== "" && (call.index === undefined || call.unseen !== "")) show(call, out);
       }
       const made = calls.filter(({ name, args }) => name !== "" || args.text !== "");
       const ordered = made.toSorted((a, b) => (a.index ?? shown) - (b.index ?? shown));
