@@ -168,7 +168,7 @@ function View({ route }: { route: Route }) {
     case "compare":
       return <Compare key={hashOf(route)} runs={route.runs} />;
     case "tools":
-      return <Tools />;
+      return <Tools tab={route.tab} />;
     case "settings":
       return <Settings />;
   }

@@ -11,9 +11,9 @@ export interface Field {
   readonly description?: string;
   /**
    * `long`: a text of several lines. `list`: one text per line. `pairs`: one `Name: value` per line. `time`: a time in the
-   * zone of the browser. `json`: any other type.
+   * zone of the browser. `secret`: a text that is not shown. `json`: any other type.
    */
-  readonly kind: "choice" | "number" | "text" | "long" | "list" | "pairs" | "time" | "json";
+  readonly kind: "choice" | "number" | "text" | "long" | "list" | "pairs" | "time" | "secret" | "json";
   /** For a choice: the values by their visible texts. */
   readonly choices?: ReadonlyMap<string, unknown>;
   /** Values that a text field offers, and what each means. */

@@ -49,7 +49,7 @@ export function Navigation({ route }: { route: Route }) {
         </Link>
         {(may("admin") || may("operator")) && (
           <Link to={{ view: "admin" }} route={route}>
-            {t().admin.title}
+            {t().navigation.admin}
           </Link>
         )}
         <Link to={{ view: "settings" }} route={route}>

@@ -15,10 +15,10 @@ export type Route =
       /** In a trace: the message or call whose span is selected. */
       readonly span?: string | undefined;
     }
-  | { readonly view: "inbox" | "runs" | "usage" | "tools" | "settings" }
+  | { readonly view: (typeof PLAIN)[number] }
   | { readonly view: "agents"; readonly agent?: string }
   | { readonly view: "shared"; readonly user: string; readonly thread: string; readonly share: string }
-  | { readonly view: "admin" | "schedules"; readonly tab?: string }
+  | { readonly view: (typeof TABBED)[number]; readonly tab?: string }
   | { readonly view: "compare"; readonly runs: readonly [RunPlace, RunPlace] };
 
 export interface RunPlace {
@@ -26,7 +26,9 @@ export interface RunPlace {
   readonly run: string;
 }
 
-const PLAIN = ["inbox", "runs", "usage", "tools", "settings"] as const;
+const PLAIN = ["inbox", "runs", "usage", "settings"] as const;
+/** Views with tabs, whose names follow in the address. */
+const TABBED = ["admin", "schedules", "tools"] as const;
 
 /**
  * `#/t/a/r/run_1/trace` is the trace of a run; `/msg_1` after it selects a span. `#/t/a/files` shows files beside a thread,
@@ -56,8 +58,8 @@ export function routeOf(hash: string): Route {
       ],
     };
   if (first === "agents" && rest.length < 2) return { view: "agents", ...(one ? { agent: one } : {}) };
-  if ((first === "admin" || first === "schedules") && rest.length < 2)
-    return { view: first, ...(one ? { tab: one } : {}) };
+  const tabbed = rest.length < 2 ? TABBED.find((name) => name === first) : undefined;
+  if (tabbed) return { view: tabbed, ...(one ? { tab: one } : {}) };
   if (first === "" && rest.length === 0) return { view: "new" };
   const view = rest.length > 0 ? undefined : PLAIN.find((name) => name === first);
   return { view: view ?? "missing" };
@@ -77,7 +79,7 @@ export function hashOf(route: Route): string {
       .join("/")}`;
   if (route.view === "shared")
     return `#/shared/${[route.user, route.thread, route.share].map(encodeURIComponent).join("/")}`;
-  if (route.view === "admin" || route.view === "schedules")
+  if ("tab" in route && route.view !== "thread")
     return route.tab ? `#/${route.view}/${encodeURIComponent(route.tab)}` : `#/${route.view}`;
   if (route.view !== "thread") return `#/${route.view}`;
   const { thread, run, tab, message, words, span } = route;

@@ -41,8 +41,6 @@ function nameOf(route: Route, title: string | undefined): string {
       return t().door.newConversation;
     case "missing":
       return t().door.noSuchPage;
-    case "admin":
-      return t().admin.title;
     case "shared":
       return t().sharing.conversation;
     case "compare":

@@ -75,6 +75,15 @@ const OPENED: Readonly<
     },
     "Deliveries appear here",
   ],
+  "a connection and the form for another": [
+    "#/tools/connections",
+    "calendar",
+    async (page) => {
+      await page.getByText("calendar", { exact: true }).click();
+      await page.getByRole("button", { name: "Put in a token" }).click();
+    },
+    "The token is sent to this address only.",
+  ],
   "the edit of a call": [
     "#/inbox",
     "ls -la",

@@ -1,5 +1,6 @@
 // A server with something in each view of the page, and where the views are.
 
+import { randomBytes } from "node:crypto";
 import { createClient } from "../../src/client/client.ts";
 import { startServer } from "../support/server.ts";
 import { runs } from "./seen.ts";
@@ -17,6 +18,7 @@ agents:
 export async function furnished() {
   const { url } = await startServer({
     agents: AGENTS,
+    config: { vault: { key: randomBytes(32).toString("base64") } },
     script: (request) => {
       const asked = JSON.stringify(request.messages.findLast(({ role }) => role === "user"));
       const step =
@@ -45,12 +47,15 @@ export async function furnished() {
   });
   await runs(url, "asks", { input: "Ask me." });
   await runs(url, "fails", { input: "Fail." });
-  const { schedules, triggers } = createClient({ baseUrl: url });
+  const { schedules, triggers, connections } = createClient({ baseUrl: url });
   await schedules.put("briefing", {
     ...{ cron: "30 9 * * MON-FRI", timezone: "Asia/Kathmandu", input: "Summarize.", paused: true },
   });
   await triggers.put("issues", {
     ...{ agent: "assistant", verify: { scheme: "github" }, input: "Triage {{body.issue.title}}." },
+  });
+  await connections.put("calendar", {
+    ...{ type: "static_bearer", mcp_server_url: "https://mcp.example.com/mcp", token: "t0k3n" },
   });
   return { url, run };
 }
@@ -84,6 +89,8 @@ export const VIEWS: Readonly<Record<string, readonly [hash: string, text: string
   "the schedules": ["#/schedules", "briefing"],
   "the triggers": ["#/schedules/triggers", "issues"],
   "the webhooks of a tenant": ["#/admin/webhooks", "Webhooks that you create appear here"],
+  "the connections": ["#/tools/connections", "calendar"],
+  "the connections of a tenant": ["#/admin/connections", "Accounts that you connect appear here"],
   "the tools": ["#/tools", "Tools"],
   "the settings": ["#/settings", "Settings"],
 };

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { ApiKey } from "../../client/client.ts";
 import { Copy, Plain, Problem, Time } from "../components.tsx";
 import { client, messageOf, session } from "../session.ts";
-import { t } from "../texts.ts";
+import { adminTexts } from "../texts/admin.ts";
 import { Confirm } from "./confirm.tsx";
 import { Listing, ownerColumns } from "./listing.tsx";
 
@@ -12,7 +12,7 @@ const LIMIT = 50;
 const SCOPES = ["read", "run", "tools"] as const;
 
 export function Keys() {
-  const words = t().admin;
+  const words = adminTexts();
   const [count, setCount] = useState(0);
   if (session.me?.auth !== "api_key") return <p class="empty">{words.noKeysHere}</p>;
   return (
@@ -56,7 +56,7 @@ const isOver = ({ revoked_at, expires_at }: ApiKey): boolean =>
   revoked_at !== undefined || (expires_at !== undefined && Date.parse(expires_at) <= Date.now());
 
 function State(key: ApiKey) {
-  const words = t().admin;
+  const words = adminTexts();
   if (key.revoked_at) return <>{words.revoked}</>;
   if (!key.expires_at) return <>{words.valid}</>;
   return (
@@ -67,7 +67,7 @@ function State(key: ApiKey) {
 }
 
 function NewKey({ onMade }: { onMade: () => void }) {
-  const words = t().admin;
+  const words = adminTexts();
   const [user, setUser] = useState("");
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState<readonly (typeof SCOPES)[number][]>(["read", "run"]);

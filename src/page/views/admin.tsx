@@ -8,17 +8,22 @@ import { costOf, money, number } from "../numbers.ts";
 import { go } from "../routes.ts";
 import { client, may } from "../session.ts";
 import { Tabs } from "../tabs.tsx";
+import { adminTexts } from "../texts/admin.ts";
 import { auditTexts } from "../texts/audit.ts";
+import { connectionTexts } from "../texts/connections.ts";
 import { webhookTexts } from "../texts/webhooks.ts";
-import { t } from "../texts.ts";
 import { Trail } from "./admin-audit.tsx";
 import { Keys } from "./admin-keys.tsx";
-import { TenantWebhooks } from "./admin-webhooks.tsx";
+import { OfTenant } from "./admin-tenant.tsx";
 import { Confirm } from "./confirm.tsx";
+import { tenantConnections } from "./connection-methods.ts";
+import { Connections } from "./connections.tsx";
 import { download } from "./download.ts";
 import { Listing, ownerColumns } from "./listing.tsx";
 import { PageView } from "./page-view.tsx";
 import { RunOutcome } from "./runs.tsx";
+import { tenantWebhooks } from "./webhook-methods.ts";
+import { Webhooks } from "./webhooks.tsx";
 
 const LIMIT = 50;
 /** Maximum page size of the server. */
@@ -29,7 +34,7 @@ type Owner = { readonly tenant?: string; readonly user?: string };
 
 export function Admin({ tab = "users" }: { tab?: string | undefined }) {
   const [owner, setOwner] = useState<Owner>({});
-  const words = t().admin;
+  const words = adminTexts();
   const show = (name: string) => go({ view: "admin", tab: name });
   const showOf = (shown: Owner) => {
     setOwner(shown);
@@ -47,7 +52,14 @@ export function Admin({ tab = "users" }: { tab?: string | undefined }) {
           waiting: { title: words.waiting, body: () => <WaitingRuns /> },
           sandboxes: { title: words.sandboxes, body: () => <Sandboxes /> },
           keys: { title: words.keys, body: () => <Keys /> },
-          webhooks: { title: webhookTexts().title, body: () => <TenantWebhooks /> },
+          webhooks: {
+            title: webhookTexts().title,
+            body: () => <OfTenant>{(name) => <Webhooks methods={tenantWebhooks(name)} />}</OfTenant>,
+          },
+          connections: {
+            title: connectionTexts().title,
+            body: () => <OfTenant>{(name) => <Connections methods={tenantConnections(name)} />}</OfTenant>,
+          },
           trail: { title: auditTexts().title, body: () => <Trail /> },
           usage: { title: words.usage, body: () => <Usage /> },
         }}
@@ -57,7 +69,7 @@ export function Admin({ tab = "users" }: { tab?: string | undefined }) {
 }
 
 function Users({ onShow }: { onShow: (owner: Owner) => void }) {
-  const words = t().admin;
+  const words = adminTexts();
   return (
     <Listing<User>
       read={(cursor, signal) => client.admin.users({ limit: LIMIT, cursor }, signal)}
@@ -103,7 +115,7 @@ const exportUser = async (owner: User): Promise<void> =>
   download(await client.admin.exportUser(owner), `${owner.user}.jsonl`);
 
 function Runs({ owner, onAll }: { owner: Owner; onAll: () => void }) {
-  const words = t().admin;
+  const words = adminTexts();
   const { tenant, user } = owner;
   const whose = user === undefined ? {} : { user, ...(may("operator") ? { tenant } : {}) };
   const isAsking = useAsking(whose);
@@ -173,7 +185,7 @@ const placeOf = (run: Pick<UserRun, "tenant" | "user" | "thread_id" | "id">) =>
   JSON.stringify([run.tenant, run.user, run.thread_id, run.id]);
 
 function WaitingRuns() {
-  const words = t().admin;
+  const words = adminTexts();
   return (
     <Listing<UserInterrupt>
       read={(cursor, signal) => client.admin.interrupts({ limit: LIMIT, cursor }, signal)}
@@ -191,7 +203,7 @@ function WaitingRuns() {
 }
 
 function Sandboxes() {
-  const words = t().admin;
+  const words = adminTexts();
   return (
     <Listing<Sandbox>
       read={(cursor, signal) => client.admin.sandboxes({ limit: LIMIT, cursor }, signal)}
@@ -209,7 +221,7 @@ function Sandboxes() {
 }
 
 function Usage() {
-  const words = t().admin;
+  const words = adminTexts();
   return (
     <>
       <p class="hint">{words.lastDays(30)}</p>
@@ -232,5 +244,5 @@ function Usage() {
 
 function limitText({ limit, used, most }: TenantUsage["limits"][number]): string {
   const amount = limit.startsWith("cost") ? money : number;
-  return t().admin.limit(limit.replaceAll("_", " "), amount(used), amount(most));
+  return adminTexts().limit(limit.replaceAll("_", " "), amount(used), amount(most));
 }

@@ -208,6 +208,16 @@ function Input({ field, standard, common, onText }: InputProps) {
         onInput={(event) => onText(event.currentTarget.value)}
       />
     );
+  if (kind === "secret")
+    return (
+      <input
+        {...typed}
+        type="password"
+        // "off" does not keep a browser from storing it.
+        autocomplete="new-password"
+        onInput={(event) => onText(event.currentTarget.value)}
+      />
+    );
   if (kind === "text" || kind === "number")
     return (
       <>

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Action, Empty, Plain, Problem, useRead } from "../components.tsx";
 import { may } from "../session.ts";
+import { adminTexts } from "../texts/admin.ts";
 import { t } from "../texts.ts";
 
 interface PageOf<Item> {
@@ -90,7 +91,7 @@ async function readSome<Item>(
 
 /** Columns for the owner of a row. Operators also see the tenant. */
 export function ownerColumns<Item extends { tenant: string; user?: string | undefined }>(): Column<Item>[] {
-  const words = t().admin;
+  const words = adminTexts();
   const user = { name: words.user, cell: (item: Item) => <Plain>{item.user ?? words.all}</Plain> };
   const tenant = { name: words.tenant, cell: (item: Item) => <Plain>{item.tenant}</Plain> };
   return may("operator") ? [tenant, user] : [user];

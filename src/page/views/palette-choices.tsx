@@ -8,6 +8,7 @@ import { isSendingEnter } from "../enter.ts";
 import { boundKeys } from "../keys.ts";
 import { go, type Route } from "../routes.ts";
 import { client, may, messageOf } from "../session.ts";
+import { connectionTexts } from "../texts/connections.ts";
 import { t } from "../texts.ts";
 import { threads } from "../threads.ts";
 
@@ -130,7 +131,7 @@ const threadChoices = (items: readonly FoundThread[]): Choice[] =>
   }));
 
 function viewChoices(): Choice[] {
-  const { navigation, admin, palette } = t();
+  const { navigation, palette } = t();
   const views: readonly (readonly [string, Route])[] = [
     ...(may("run") ? [[navigation.newConversation, { view: "new" }] as const] : []),
     [navigation.inbox, { view: "inbox" }],
@@ -139,7 +140,8 @@ function viewChoices(): Choice[] {
     [navigation.agents, { view: "agents" }],
     [navigation.schedules, { view: "schedules" }],
     [navigation.tools, { view: "tools" }],
-    ...(may("admin") || may("operator") ? [[admin.title, { view: "admin" }] as const] : []),
+    [connectionTexts().title, { view: "tools", tab: "connections" }],
+    ...(may("admin") || may("operator") ? [[navigation.admin, { view: "admin" }] as const] : []),
     [navigation.settings, { view: "settings" }],
   ];
   return views.map(([name, route]) => ({ group: palette.views, name, act: () => go(route) }));

@@ -1,5 +1,6 @@
 // A call that needs the user's account at another service.
 
+import { hashOf } from "../routes.ts";
 import { may } from "../session.ts";
 import { t } from "../texts.ts";
 import type { BodyProps } from "./question-body.ts";
@@ -9,6 +10,9 @@ export function Connect({ isOff, answer }: BodyProps) {
   const words = t().question;
   return (
     <div class="row actions">
+      <a class="button" href={hashOf({ view: "tools", tab: "connections" })}>
+        {words.connections}
+      </a>
       <button type="button" disabled={isOff} onClick={() => void answer({ decision: "approve" })}>
         {words.isConnected}
       </button>

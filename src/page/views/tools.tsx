@@ -1,13 +1,18 @@
-// The tenant's registered tools, the permission rules of the user's threads, and the user's webhooks.
+// The tenant's registered tools, the permission rules of the user's threads, the user's webhooks, and the user's connections.
 
 import { useState } from "preact/hooks";
 import type { HttpTool } from "../../client/client.ts";
 import { Empty, Plain, Problem, Time, useRead, visible } from "../components.tsx";
+import { lazy } from "../lazy.tsx";
 import { number } from "../numbers.ts";
+import { go } from "../routes.ts";
 import { client, may } from "../session.ts";
+import { Tabs } from "../tabs.tsx";
+import { connectionTexts } from "../texts/connections.ts";
 import { toolTexts } from "../texts/tools.ts";
 import { t } from "../texts.ts";
 import { Confirm } from "./confirm.tsx";
+import { ownConnections } from "./connection-methods.ts";
 import { PageView } from "./page-view.tsx";
 import { Permissions, type RuleScope } from "./permissions.tsx";
 import { ChangeTool } from "./tool-change.tsx";
@@ -16,14 +21,34 @@ import { TryTool } from "./tool-try.tsx";
 import { ownWebhooks } from "./webhook-methods.ts";
 import { Webhooks } from "./webhooks.tsx";
 
-export const Tools = () => (
-  <PageView title={toolTexts().title}>
-    <div class="sections">
-      <TenantTools />
-      <Remembered />
-      <Webhooks methods={ownWebhooks()} />
-    </div>
-  </PageView>
+const Connections = lazy(async () => (await import("./connections.tsx")).Connections);
+
+export function Tools({ tab = "tools" }: { tab?: string | undefined }) {
+  const { title } = toolTexts();
+  return (
+    <PageView title={title}>
+      <Tabs
+        label={title}
+        current={tab}
+        onChange={(name) => go({ view: "tools", tab: name })}
+        tabs={{
+          tools: { title, body: () => <ToolsAndRules /> },
+          connections: {
+            title: connectionTexts().title,
+            body: () => <Connections methods={ownConnections()} />,
+          },
+        }}
+      />
+    </PageView>
+  );
+}
+
+const ToolsAndRules = () => (
+  <div class="sections">
+    <TenantTools />
+    <Remembered />
+    <Webhooks methods={ownWebhooks()} />
+  </div>
 );
 
 /** Maximum number of tools to show. */

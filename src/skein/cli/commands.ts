@@ -67,6 +67,7 @@ const SECRET = {
 const schedules = () => import("./schedules.ts");
 const triggers = () => import("./triggers.ts");
 const webhooks = () => import("./webhooks.ts");
+const connections = () => import("./connections.ts");
 const audit = () => import("./audit.ts");
 
 export const COMMANDS: readonly Command[] = [
@@ -395,6 +396,34 @@ export const COMMANDS: readonly Command[] = [
     options: SERVER,
     run: async ({ url }, id = "") =>
       show({ output: await (await webhooks()).deleteWebhook(serverOf(url), id) }),
+  }),
+  command({
+    name: "connections list",
+    about: (texts) => texts.commands.connectionsList,
+    options: SERVER,
+    run: async ({ url }) => show({ output: await (await connections()).listConnections(serverOf(url)) }),
+  }),
+  command({
+    name: "connections put",
+    argument: "ID",
+    about: (texts) => texts.commands.connectionsPut,
+    options: {
+      address: { value: "URL", about: (texts) => texts.options.connectionAddress },
+      variable: { value: "NAME", about: (texts) => texts.options.connectionVariable },
+      hosts: { value: "LIST", about: (texts) => texts.options.connectionHosts },
+      ...SERVER,
+    },
+    run: async ({ url, ...options }, id = "") => {
+      const piped = await (await import("./piped-text.ts")).pipedText();
+      return show({ output: await (await connections()).putConnection(serverOf(url), id, options, piped) });
+    },
+  }),
+  command({
+    name: "connections delete",
+    argument: "ID",
+    about: (texts) => texts.commands.connectionsDelete,
+    options: SERVER,
+    run: async ({ url }, id = "") => show(await (await connections()).deleteConnection(serverOf(url), id)),
   }),
   command({
     name: "audit",

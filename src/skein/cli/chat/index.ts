@@ -1,11 +1,11 @@
 // `skein chat`: talks to a running server, at a terminal or with one message.
 
-import { fstatSync } from "node:fs";
 import { AppError } from "../../../agent/core/errors.ts";
 import { newThreadId } from "../../../agent/core/new-ids.ts";
 import { createClient } from "../../../client/client.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { visible } from "../paint.ts";
+import { pipedText } from "../piped-text.ts";
 import { t } from "../texts.ts";
 import { sendOnce } from "./once.ts";
 import { chatAtTerminal } from "./session.ts";
@@ -72,37 +72,6 @@ async function isThere(url: string): Promise<boolean> {
       signal: AbortSignal.timeout(5_000),
     });
     return status === 200;
-  } catch {
-    return false;
-  }
-}
-
-const LONGEST_BYTES = 16 * 1024 * 1024;
-
-/**
- * Reads stdin to its end. Returns `undefined` at a terminal, from `/dev/null` and without stdin. Throws `invalid_request`
- * for input that is too long or not text.
- */
-async function pipedText(): Promise<string | undefined> {
-  if (!isPipe()) return undefined;
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > LONGEST_BYTES) throw new AppError("invalid_request", t().chat.longInput(LONGEST_BYTES));
-    chunks.push(chunk);
-  }
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
-  } catch (cause) {
-    throw new AppError("invalid_request", t().chat.noText, { cause });
-  }
-}
-
-function isPipe(): boolean {
-  try {
-    // A terminal and `/dev/null` are character devices.
-    return !fstatSync(0).isCharacterDevice();
   } catch {
     return false;
   }

@@ -1,0 +1,23 @@
+// Belongings of a tenant, for its admins; an operator names the tenant.
+
+import { type ComponentChildren, Fragment } from "preact";
+import { useState } from "preact/hooks";
+import { may } from "../session.ts";
+import { adminTexts } from "../texts/admin.ts";
+
+/** Without a name: those of the admin's tenant. */
+export function OfTenant({ children }: { children: (name: string | undefined) => ComponentChildren }) {
+  const [tenant, setTenant] = useState("");
+  const name = tenant.trim() === "" ? undefined : tenant.trim();
+  return (
+    <div class="sections">
+      {may("operator") && (
+        <label class="pick">
+          {adminTexts().tenant}
+          <input value={tenant} onChange={(event) => setTenant(event.currentTarget.value)} />
+        </label>
+      )}
+      <Fragment key={name}>{children(name)}</Fragment>
+    </div>
+  );
+}

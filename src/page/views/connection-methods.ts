@@ -1,0 +1,31 @@
+// The connections that a view shows: those of the user, or those of a tenant.
+
+import type { Body } from "../../client/client.ts";
+import { client, may } from "../session.ts";
+
+export interface ConnectionMethods extends Pick<typeof client.connections, "list"> {
+  readonly put: (id: string, spec: Body<"PUT /me/connections/{connection_id}">) => Promise<unknown>;
+  readonly delete: (id: string) => ReturnType<typeof client.connections.delete>;
+  /** Returns whether the user may change them. */
+  readonly mayChange: () => boolean;
+  readonly isTenant: boolean;
+}
+
+export const ownConnections = (): ConnectionMethods => ({
+  ...client.connections,
+  mayChange: () => may("run"),
+  isTenant: false,
+});
+
+/** Without a name: those of the admin's tenant. */
+export function tenantConnections(name: string | undefined): ConnectionMethods {
+  const { connections } = client.admin;
+  const tenant = name === undefined ? {} : { tenant: name };
+  return {
+    list: (query, signal) => connections.list({ ...query, ...tenant }, signal),
+    put: (id, spec) => connections.put(id, spec, tenant),
+    delete: (id) => connections.delete(id, tenant),
+    mayChange: () => true,
+    isTenant: true,
+  };
+}

@@ -1,0 +1,78 @@
+// `skein connections`: lists, stores and deletes the connections of the key's user, on a running server.
+
+import { AppError } from "../../agent/core/errors.ts";
+import { type Body, type Client, createClient } from "../../client/client.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { tableOf } from "./table.ts";
+import { t } from "./texts.ts";
+
+interface Server {
+  readonly url: string;
+  readonly key: string | undefined;
+}
+
+interface PutOptions {
+  /** Address of an MCP server. */
+  readonly address?: string | undefined;
+  /** Name of a variable. */
+  readonly variable?: string | undefined;
+  readonly hosts?: string | undefined;
+}
+
+type Spec = Body<"PUT /me/connections/{connection_id}">;
+
+const PAGE = 100;
+
+function methodsOf({ url, key }: Server): Client["connections"] {
+  const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
+  return createClient({ baseUrl: url, headers }).connections;
+}
+
+export async function listConnections(server: Server): Promise<string> {
+  const { list } = methodsOf(server);
+  const { states, head } = t().connections;
+  const rows: string[][] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await list({ limit: PAGE, ...omitUndefined({ cursor }) });
+    for (const { id, type, ended, expires_at = "", mcp_server_url, secret_name = "" } of page.items) {
+      const state = ended ? `${states.ended}: ${ended.reason}` : states.connected;
+      rows.push([id, type, mcp_server_url ?? secret_name, expires_at, state]);
+    }
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  return tableOf([head, ...rows]);
+}
+
+/** Creates or replaces a connection. `piped`: its token or value, since other users of the machine see the command line. */
+export async function putConnection(
+  server: Server,
+  id: string,
+  options: PutOptions,
+  piped: string | undefined,
+): Promise<string> {
+  if (piped === undefined || piped.trim() === "")
+    throw new AppError("invalid_request", t().connections.noSecret);
+  await methodsOf(server).put(id, specOf(options, piped));
+  return t().connections.stored(id);
+}
+
+/** The server checks each member. */
+function specOf({ address, variable, hosts }: PutOptions, piped: string): Spec {
+  if ((address === undefined) === (variable === undefined))
+    throw new AppError("invalid_request", t().connections.oneOf);
+  if (address !== undefined) return { type: "static_bearer", mcp_server_url: address, token: piped.trim() };
+  const networking =
+    hosts === undefined
+      ? ({ type: "unrestricted" } as const)
+      : ({ type: "limited", allowed_hosts: hosts.split(",") } as const);
+  const secret_value = piped.replace(/\r?\n$/, "");
+  return { type: "environment_variable", secret_name: variable ?? "", secret_value, networking };
+}
+
+/** The note tells if the tokens may still be valid elsewhere. */
+export async function deleteConnection(server: Server, id: string) {
+  const { is_revoked } = await methodsOf(server).delete(id);
+  const { deleted, notRevoked } = t().connections;
+  return { output: deleted(id), ...(is_revoked ? {} : { note: notRevoked }) };
+}
