@@ -84,12 +84,9 @@ export function callList(): Calls {
   };
 
   return {
-    take({ place, id, name, args, begins = false }, out) {
-      const piece: Piece = {
-        place: placeIn(place),
-        ...{ id: nameIn(id), name: nameIn(name), args: jsonIn(args) },
-      };
-      const isNew = begins && !calls.some((each) => isBegunAgain(piece, each));
+    take(given, out) {
+      const piece = pieceIn(given);
+      const isNew = given.begins === true && !calls.some((each) => isBegunAgain(piece, each));
       const call = (isNew ? undefined : ownerOf(piece, calls)) ?? open(piece);
       call.id ||= piece.id;
       call.name ||= piece.name;
@@ -125,6 +122,11 @@ export function callList(): Calls {
 }
 
 const tooMany = () => refused(`the reply contains more than ${MAX_CALLS} tool calls`);
+
+const pieceIn = ({ place, id, name, args }: CallPiece): Piece => ({
+  place: placeIn(place),
+  ...{ id: nameIn(id), name: nameIn(name), args: jsonIn(args) },
+});
 
 /** Some gateways send the number as text. */
 function placeIn(place: unknown): number | undefined {
