@@ -9,6 +9,7 @@ import type { Connections } from "./agent/core/connections.ts";
 import { AppError, hasCode } from "./agent/core/errors.ts";
 import type { HookDefinition } from "./agent/core/hook.ts";
 import type { Model } from "./agent/core/model.ts";
+import type { OwnSchedules } from "./agent/core/own-schedules.ts";
 import type { Tool } from "./agent/core/tool.ts";
 import { OwnRuleSpec } from "./agent/hooks/permissions/rule.ts";
 import { loadSdks } from "./agent/models/index.ts";
@@ -27,7 +28,6 @@ import { createSentRequests } from "./engine/runs/sent-requests.ts";
 import type { StartingKeys } from "./engine/runs/services.ts";
 import type { FileSchedules } from "./engine/schedules/file-schedules.ts";
 import type { AllStores } from "./engine/stores/all-stores.ts";
-import type { Vault } from "./engine/vault/index.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
 import { within } from "./lib/hosts.ts";
 import { omitUndefined } from "./lib/omit-undefined.ts";
@@ -60,12 +60,12 @@ import {
   type Reload,
 } from "./skein/app/metrics.ts";
 import { answersTo, type Nouns, openAudit, openNouns, openVault, openWebhooks } from "./skein/app/nouns.ts";
+import { ownTools } from "./skein/app/own-tools.ts";
 import { reloadAgents } from "./skein/app/reload.ts";
 import { requireFiles, restorationOf } from "./skein/app/restore.ts";
 import { loadServerPlugins, refuseAgentParts } from "./skein/app/server-plugins.ts";
 import type { Siblings } from "./skein/app/siblings.ts";
 import { openApiKeys, openStores, threadTtl } from "./skein/app/stores.ts";
-import { webTools } from "./skein/app/web-tools.ts";
 import { addWire } from "./wires/index.ts";
 
 export { createLogger } from "./skein/app/logger.ts";
@@ -131,11 +131,11 @@ export async function createApp(options: AppOptions): Promise<App> {
 
 async function assembled(options: AppOptions, closers: Closers): Promise<Omit<App, "close">> {
   const { config, logger, siblings } = options;
-  let connections: Vault | undefined;
-  const described = await openAgents(options, closers, () => connections);
+  const later: Later = {};
+  const described = await openAgents(options, closers, later);
   const keys = await openKeys(options, closers);
   const kept = await openKept(options, described, closers, () => observed);
-  connections = kept.vault;
+  later.connections = kept.vault;
   const parts: Parts = {
     ...described,
     ...keys,
@@ -146,6 +146,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   let ownAddress: string | undefined;
   const runs = await engineOf(options, parts, () => ownAddress);
   const nouns = openNouns(config, { ...parts, runs, logger });
+  later.schedules = nouns.agentSchedules;
   const { schedules } = nouns.services;
   const dependencies = createDependencies(
     [
@@ -194,12 +195,18 @@ type Keys = Awaited<ReturnType<typeof openKeys>>;
 type KeptParts = Awaited<ReturnType<typeof openKept>>;
 type Parts = Described & Keys & KeptParts & ReturnType<typeof openPool>;
 
+/** Services of tools that open after the agents. */
+interface Later {
+  connections?: Connections | undefined;
+  schedules?: OwnSchedules | undefined;
+}
+
 /** Opens the plugins, and the agents with the tools of their MCP servers. */
-async function openAgents(given: AppOptions, closers: Closers, connections: () => Connections | undefined) {
+async function openAgents(given: AppOptions, closers: Closers, later: Later) {
   const { config, env, logger } = given;
-  const web = webTools(config);
-  closers.push(() => web.close());
-  const options = { ...given, tools: [...web.tools, ...(given.tools ?? [])] };
+  const built = ownTools(config, () => later.schedules);
+  closers.push(() => built.close());
+  const options = { ...given, tools: [...built.tools, ...(given.tools ?? [])] };
   const own = await loadServerPlugins(
     createPluginLoader(),
     config.plugins,
@@ -227,7 +234,11 @@ async function openAgents(given: AppOptions, closers: Closers, connections: () =
   for (const warning of [...agents.warnings(), ...quotaWarnings(config)]) logger.warn(warning);
   // The catalogue's schema has checked it.
   const servers = agents.mcpServers() as McpServerDefinitions;
-  const tools = createMcpServers(servers, { logger, version: packageJson.version, connections });
+  const tools = createMcpServers(servers, {
+    logger,
+    version: packageJson.version,
+    connections: () => later.connections,
+  });
   mcp = tools;
   closers.push(async () => mcp?.close());
   return { own, schemes, agents, tools };

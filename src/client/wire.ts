@@ -912,11 +912,11 @@ export type PromptBlock = {
 };
 
 export type AuditActor = {
-  /** `key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`: it acted by itself. `server`: the server. */
-  type: "key" | "user" | "operator" | "schedule" | "trigger" | "server";
-  /** Id of the key, schedule or trigger, or name of the user. */
+  /** `key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`, `agent`: it acted by itself. `server`: the server. */
+  type: "key" | "user" | "operator" | "schedule" | "trigger" | "agent" | "server";
+  /** Id of the key, schedule or trigger, or name of the user or agent. */
   id: string;
-  /** User to whom the credentials, the schedule or the trigger belong. */
+  /** User to whom the credentials, the schedule or the trigger belong, or for whom the agent works. */
   user?: string | undefined;
   /** Tenant of an operator who acted on another tenant. */
   tenant?: string | undefined;

@@ -23,10 +23,11 @@ export function namesServer(choice: readonly string[], server: string): boolean 
 
 /** In the order of `tools`. Contains the first of several tools with the same name. */
 export function chosenTools(choice: readonly string[], tools: readonly Tool[]): Tool[] {
-  const matchers = choice.map(toolMatcher);
+  const matchers = choice.map((text) => ({ matches: toolMatcher(text), isBroad: /^[*?[{]/.test(text) }));
+  const isChosen = ({ name, annotations: { namedOnly = false } }: Tool) =>
+    matchers.some(({ matches, isBroad }) => !(namedOnly && isBroad) && matches(name));
   const chosen = new Map<string, Tool>();
-  for (const tool of tools)
-    if (!chosen.has(tool.name) && matchers.some((matches) => matches(tool.name))) chosen.set(tool.name, tool);
+  for (const tool of tools) if (!chosen.has(tool.name) && isChosen(tool)) chosen.set(tool.name, tool);
   return [...chosen.values()];
 }
 

@@ -33,6 +33,8 @@ export interface ToolAnnotations {
   readonly waits?: boolean;
   /** The tool needs permission unless a rule decides otherwise. Default: true. */
   readonly requiresPermission?: boolean;
+  /** Globs that begin with a wildcard, such as `*`, do not select the tool. */
+  readonly namedOnly?: boolean;
 }
 
 /**

@@ -5,15 +5,20 @@ import type { OwnedCollection } from "../../agent/core/documents.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { randomId } from "../../lib/random-id.ts";
 
-const ActorType = z.enum(["key", "user", "operator", "schedule", "trigger", "server"]);
+const ActorType = z.enum(["key", "user", "operator", "schedule", "trigger", "agent", "server"]);
 
 export const Actor = z
   .object({
     type: ActorType.describe(
-      "`key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`: it acted by itself. `server`: the server.",
+      "`key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`, `agent`: it acted by itself. `server`: the server.",
     ),
-    id: z.string().describe("Id of the key, schedule or trigger, or name of the user."),
-    user: z.string().optional().describe("User to whom the credentials, the schedule or the trigger belong."),
+    id: z.string().describe("Id of the key, schedule or trigger, or name of the user or agent."),
+    user: z
+      .string()
+      .optional()
+      .describe(
+        "User to whom the credentials, the schedule or the trigger belong, or for whom the agent works.",
+      ),
     tenant: z.string().optional().describe("Tenant of an operator who acted on another tenant."),
   })
   .meta({ id: "AuditActor" });

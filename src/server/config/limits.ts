@@ -48,6 +48,9 @@ export const Limits = z.strictObject({
     .default(10_000)
     .describe("Maximum threads of one user that the server deletes after their runs. One more gets 429."),
   schedules: count.default(100).describe("Maximum schedules of a user."),
+  agent_schedules: count
+    .default(20)
+    .describe("Maximum schedules of a user that agents made. They are among the `schedules`."),
   webhooks: count.default(20).describe("Maximum webhooks of a user, and of a tenant."),
   triggers: count.default(100).describe("Maximum number of triggers of a user."),
   trigger_requests: count

@@ -1,12 +1,14 @@
 // Opens the services besides runs, such as schedules: a function for each.
 
 import type { KeyWrapper } from "../../agent/core/key-wrapper.ts";
+import type { OwnSchedules } from "../../agent/core/own-schedules.ts";
 import type { UserRecords } from "../../engine/admin/services.ts";
 import { type Audit, createAudit } from "../../engine/audit/index.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
 import type { AnsweredRun } from "../../engine/runs/services.ts";
 import { createSchedules } from "../../engine/schedules/index.ts";
+import { createAgentSchedules } from "../../engine/schedules/of-agents.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
 import { createTemporaryThreads, type TemporaryThreads } from "../../engine/temporary-threads/index.ts";
 import { createTriggers } from "../../engine/triggers/index.ts";
@@ -51,6 +53,7 @@ export function openNouns(config: ServerConfig, parts: NounParts) {
   return {
     /** Services of the routes. */
     services: { temporaryThreads, schedules, triggers, vault },
+    agentSchedules: agentSchedulesOf(config, parts),
     /** Deleted and exported with a user. */
     records,
     /** Begins to work on documents that are due. */
@@ -87,6 +90,18 @@ const schedulesOf = (
       const event = { type: "schedule.paused" as const, ...omitUndefined({ agent }), data };
       await webhooks.emit(owner, event, `schedule_${id}_${owner.user}_${pause?.since}`);
     },
+  });
+
+const agentSchedulesOf = ({ limits }: ServerConfig, { stores, runs, audit }: NounParts): OwnSchedules =>
+  createAgentSchedules({
+    ...{ documents: stores.documents, runs },
+    most: { ofUser: limits.schedules, ofAgents: limits.agent_schedules },
+    onChanged: ({ tenant, user }, agent, action, id) =>
+      audit.record({
+        ...{ tenant, actor: { type: "agent", id: agent, user }, outcome: "ok" },
+        action: action === "create" ? "schedule.update" : "schedule.delete",
+        target: { type: "schedule", id, user },
+      }),
   });
 
 const triggersOf = (

@@ -17,8 +17,8 @@ import type { ServerConfig } from "../../server/config/server.ts";
 import { Web } from "../../server/config/web.ts";
 import { createPluginLoader } from "../../server/plugins/load.ts";
 import { builtInNames, catalogueOf, extending } from "../app/catalogue.ts";
+import { ownTools } from "../app/own-tools.ts";
 import { loadServerPlugins, type ServerPlugins } from "../app/server-plugins.ts";
-import { webTools } from "../app/web-tools.ts";
 import { visible } from "./paint.ts";
 import { t } from "./texts.ts";
 
@@ -99,7 +99,7 @@ interface Own extends Pick<ServerPlugins, "plugins" | "names"> {
   readonly tools: readonly Tool[];
 }
 
-const toolsOf = (config: Pick<ServerConfig, "web">) => webTools(config).tools;
+const toolsOf = (config: Pick<ServerConfig, "web">) => ownTools(config).tools;
 
 function withoutPlugins(): Own {
   const tools = toolsOf({ web: Web.parse({}, SELDOM) });

@@ -13,6 +13,7 @@ import { FlowRule } from "../../core/flow.ts";
 import { FLOW_RULES } from "../../core/flow-rules.ts";
 import { type CallTool, defineHook, type HookDefinition, type ToolRequest } from "../../core/hook.ts";
 import { approvalOf } from "../../core/open-interrupts.ts";
+import { CALLS_ARE_DECIDED } from "../../core/own-schedules.ts";
 import type { Stream } from "../../core/stream.ts";
 import { denied, interrupted, type Run, type TraceRecorder } from "../../core/tool.ts";
 import { answered } from "./answered.ts";
@@ -151,6 +152,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           }
           const binding = [...flow, ...(run.lineage?.flow ?? [])];
           run.values.set(FLOW_RULES, binding);
+          run.values.set(CALLS_ARE_DECIDED, true);
           hold = holdFor(binding, services);
           yield* hold.begin(run);
           run.values.set(COMMAND_ENVIRONMENT, {

@@ -1,0 +1,198 @@
+// Agents that make schedules for their users: asked first, counted, and for no one else.
+
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import { type Message, textOf, toolMessages } from "../../src/agent/core/message.ts";
+import { createClient } from "../../src/client/client.ts";
+import { startServer } from "../support/server.ts";
+
+type Call = readonly [tool: string, args: Record<string, unknown>];
+
+const TOOLS = "[schedule_create, schedule_list, schedule_delete]";
+const ALLOWED = `permissions: { rules: [{ allow: "schedule_*" }] }`;
+const DAILY = { cron: "0 9 * * *", input: "Look at the tickets." };
+
+/** A server whose model makes the calls that the user's message names. */
+async function serve({ permissions = "", limits = {}, config = {} } = {}) {
+  const agent = (tools: string) => `{ model: "scripted:test", tools: ${tools}, ${permissions} }`;
+  const { url } = await startServer({
+    agents: `
+agents:
+  assistant: ${agent(TOOLS)}
+  other: ${agent(TOOLS)}
+  everything: ${agent('["*"]')}
+  globbed: ${agent('["schedule_*"]')}
+`,
+    script: ({ messages }) => turnAfter(messages.at(-1)),
+    config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, limits, ...config },
+  });
+  return {
+    as(user: string, tenant = "acme") {
+      const headers = { "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": "read,run,admin" };
+      const client = createClient({ baseUrl: url, headers });
+      const results = async (thread: string) =>
+        toolMessages((await client.threads.messages(thread)).items as Message[]).map(
+          ({ error, content }) => error ?? textOf(content),
+        );
+      return {
+        client,
+        results,
+        /** The results of the calls, which the agent makes at once. */
+        async call(calls: readonly Call[], agent = "assistant", thread: string = randomUUID()) {
+          for await (const _ of client.run(thread, { input: JSON.stringify(calls), agent }));
+          return results(thread);
+        },
+        async answer(thread: string, decision: "approve" | "deny") {
+          const asked = await client.interrupts(thread);
+          const answers = asked.map(({ id }) => ({ id, decision }));
+          for await (const _ of client.resume(thread, asked[0]?.run_id ?? "", answers));
+          return results(thread);
+        },
+        schedules: async () => (await client.schedules.list()).items,
+      };
+    },
+  };
+}
+
+function turnAfter(message: Message | undefined) {
+  const text = message?.role === "user" ? textOf(message.content) : "";
+  if (!text.startsWith("[[")) return { say: "done" };
+  return { call: (JSON.parse(text) as Call[]).map(([tool, args]) => ({ tool, args, id: randomUUID() })) };
+}
+
+test("a person is asked before an agent makes a schedule or deletes it, and a denial makes none", async () => {
+  const { as } = await serve();
+  const ada = as("ada");
+  await ada.call([["schedule_create", DAILY]], "assistant", "t1");
+  const [asked] = await ada.client.interrupts("t1");
+  expect(asked).toMatchObject({ kind: "approval", name: "schedule_create" });
+  expect(asked?.prompt).toMatch(/`0 9 \* \* \*` \(UTC\), with this message\? Look at the tickets\.$/);
+  expect(await ada.schedules()).toEqual([]);
+  expect(await ada.answer("t1", "deny")).toEqual([expect.stringContaining("does not allow it")]);
+  expect(await ada.schedules()).toEqual([]);
+
+  await ada.call([["schedule_create", DAILY]], "assistant", "t2");
+  await ada.answer("t2", "approve");
+  const [made] = await ada.schedules();
+  const { items: runs } = await ada.client.runs.of("t2");
+  expect(made).toMatchObject({ ...DAILY, agent: "assistant", thread: "new", status: "active" });
+  expect(runs.map(({ id }) => id)).toContain(made?.metadata.created_by_run);
+
+  await ada.call([["schedule_delete", { id: made?.id }]], "assistant", "t3");
+  expect(await ada.schedules()).toHaveLength(1);
+  await ada.answer("t3", "approve");
+  expect(await ada.schedules()).toEqual([]);
+  const trail = async () => (await ada.client.admin.audit({ action: "schedule" })).items;
+  await expect.poll(trail).toHaveLength(2);
+  const acts = (await trail()).map(({ actor, action, target }) => [actor.type, actor.id, action, target?.id]);
+  expect(acts).toEqual([
+    ["agent", "assistant", "schedule.delete", made?.id],
+    ["agent", "assistant", "schedule.update", made?.id],
+  ]);
+});
+
+test("with permissions their rules decide: what is allowed is not asked, and the mode asks for the rest", async () => {
+  const allowed = (await serve({ permissions: ALLOWED })).as("ada");
+  expect(await allowed.call([["schedule_create", DAILY]])).toEqual([expect.stringContaining("next_runs")]);
+  const asking = (await serve({ permissions: "permissions: { mode: accept_edits }" })).as("ada");
+  await asking.call([["schedule_create", DAILY]], "assistant", "t1");
+  expect(await asking.client.interrupts("t1")).toHaveLength(1);
+  await asking.answer("t1", "approve");
+  expect(await asking.schedules()).toHaveLength(1);
+});
+
+test("an agent has the tools only if it names them: `*` does not", async () => {
+  const { client } = (await serve()).as("ada");
+  const tools = async (agent: string) =>
+    (await client.agents.tools(agent)).map(({ name }) => name).filter((name) => name.startsWith("schedule_"));
+  const all = ["schedule_create", "schedule_delete", "schedule_list"];
+  expect(await tools("assistant")).toEqual(all);
+  expect(await tools("globbed")).toEqual(all);
+  expect(await tools("everything")).toEqual([]);
+});
+
+test("a schedule of an agent starts runs of this agent, also in the conversation that made it", async () => {
+  const ada = (await serve({ permissions: ALLOWED })).as("ada");
+  const at = new Date(Date.now() + 1_500).toISOString();
+  const once = { at, input: "Remind me." };
+  await ada.call(
+    [
+      ["schedule_create", { ...once, thread: "this" }],
+      ["schedule_create", once],
+    ],
+    "other",
+    "t1",
+  );
+  const runs = async () => (await ada.client.runs.of("t1")).items;
+  await expect.poll(runs, { timeout: 60_000 }).toHaveLength(2);
+  const started = async () => (await ada.schedules()).map(({ last_run }) => last_run?.thread_id);
+  await expect.poll(started, { timeout: 60_000 }).toEqual(expect.not.arrayContaining([undefined]));
+  const [{ thread_id } = { thread_id: "" }] = (await ada.schedules()).flatMap(({ last_run, thread }) =>
+    thread === "new" && last_run ? [last_run] : [],
+  );
+  expect((await ada.client.runs.of(thread_id)).items).toMatchObject([{ agent: "other" }]);
+  expect(await started()).toContain("t1");
+});
+
+test("an agent lists and deletes what it has made for this user, and nothing else", async () => {
+  const { as } = await serve({ permissions: ALLOWED });
+  const [ada, bob, stranger] = [as("ada"), as("bob"), as("ada", "other")] as const;
+  await ada.client.schedules.put("own", DAILY);
+  await ada.call([["schedule_create", DAILY]]);
+  const id = (await ada.schedules()).map((each) => each.id).find((each) => each !== "own") ?? "";
+  for (const each of [bob, stranger]) {
+    expect(await each.call([["schedule_list", {}]])).toEqual(["[]"]);
+    expect(await each.call([["schedule_delete", { id }]])).toEqual([expect.stringContaining("no schedule")]);
+  }
+  expect(await ada.call([["schedule_list", {}]], "other")).toEqual(["[]"]);
+  expect(await ada.call([["schedule_delete", { id }]], "other")).toEqual([
+    expect.stringContaining("no schedule"),
+  ]);
+  expect(await ada.call([["schedule_delete", { id: "own" }]])).toEqual([
+    expect.stringContaining("no schedule"),
+  ]);
+  expect(await ada.schedules()).toHaveLength(2);
+  const [listed = ""] = await ada.call([["schedule_list", {}]]);
+  expect(JSON.parse(listed)).toMatchObject([{ id, ...DAILY, status: "active" }]);
+  expect(await ada.call([["schedule_delete", { id }]])).toEqual([`Schedule \`${id}\` is deleted.`]);
+});
+
+test("a user has at most so many schedules of agents, also when they are made at once; a completed one makes room", async () => {
+  const { as } = await serve({ permissions: ALLOWED, limits: { agent_schedules: 2, schedules: 4 } });
+  const ada = as("ada");
+  const create: Call = ["schedule_create", DAILY];
+  const at = new Date(Date.now() + 1_500).toISOString();
+  await ada.call([["schedule_create", { at, input: "Once." }]]);
+  const results = await ada.call([create, create, create, create]);
+  expect(results.filter((each) => each.includes("the maximum"))).toHaveLength(3);
+  expect(await ada.schedules()).toHaveLength(2);
+  const states = async () => (await ada.schedules()).map(({ status }) => status);
+  await expect.poll(states, { timeout: 60_000 }).toContain("completed");
+  expect(await ada.call([create, create])).toEqual(
+    expect.arrayContaining([expect.stringContaining("next_runs"), expect.stringContaining("the maximum")]),
+  );
+  expect(await states()).toEqual(["active", "active"]);
+  expect(await as("bob").call([create])).toEqual([expect.stringContaining("next_runs")]);
+  for (const id of ["a", "b"]) await ada.client.schedules.put(id, DAILY);
+  const [{ id = "" } = {}] = (await ada.schedules()).filter((each) => each.id.startsWith("agent-"));
+  await ada.call([["schedule_delete", { id }]]);
+  await ada.client.schedules.put("c", DAILY);
+  expect(await ada.call([create])).toEqual([expect.stringContaining("already 4 schedules")]);
+});
+
+test("the model reads why a schedule cannot be made", async () => {
+  const ada = (await serve({ permissions: ALLOWED })).as("ada");
+  const create = (args: object): Call => ["schedule_create", { input: "go", ...args }];
+  const results = await ada.call([
+    create({ cron: "0 99 * * *" }),
+    create({ at: "2001-01-01T00:00:00Z" }),
+    create({ cron: "0 9 * * *", timezone: "Mars/Olympus" }),
+    create({}),
+  ]);
+  expect(results).toEqual([
+    expect.stringContaining("column 3"),
+    expect.stringContaining("no time is left"),
+    expect.stringContaining("not an IANA time zone"),
+    expect.stringContaining("either `cron`"),
+  ]);
+});
