@@ -2,7 +2,7 @@
 
 import type { Ending, Outcome } from "./outcome.ts";
 import type { Phase } from "./phase.ts";
-import type { Interrupt, Part, Usage } from "./wire.ts";
+import type { Interrupt, Part, Usage, WebSource } from "./wire.ts";
 
 /** `waits`: the call waits for an answer from outside. `stopped`: the run ended first. */
 export type CellState = "open" | "done" | "failed" | "waits" | "stopped";
@@ -26,6 +26,8 @@ export interface TextCell {
   at?: string;
   /** The message was cut off, and the thread contains the part that was written. A run can continue it. */
   isKept?: boolean;
+  /** Pages of the web that tools have read since the answer before. Absent if there are none. */
+  sources?: readonly WebSource[];
 }
 export interface ThoughtCell {
   readonly kind: "thought";

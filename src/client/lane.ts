@@ -5,6 +5,7 @@ import { createCellList, type LaneTools } from "./cell-list.ts";
 import type { AgentCell, Cell, Lane } from "./cells.ts";
 import { createModelMessages } from "./model-messages.ts";
 import type { Note } from "./notes.ts";
+import { collectSources } from "./sources.ts";
 import { createToolCells } from "./tool-cells.ts";
 import type { Message, Part, StreamEvent } from "./wire.ts";
 
@@ -31,6 +32,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
   /** The ids of the thread's messages, in order. */
   const seen = new Set<string>();
   const agents = new Map<string, AgentCell>();
+  const sources = collectSources();
   const agentIds = new Map<string, AgentCell>();
 
   /** The time of the event that is being applied. */
@@ -52,13 +54,14 @@ export function createLane(lane: Lane, tools: LaneTools) {
       else said.end(endOf(error));
     },
     assistant(message) {
-      if (isNew(message)) said.keep(message);
+      if (isNew(message)) said.keep(message, message.tool_calls?.length ? [] : sources.take());
     },
     user(message) {
       if (isNew(message)) list.add(userCell(message, newKey()));
     },
     result(message) {
       if (!isNew(message)) return;
+      sources.add(message.sources);
       const { tool_call_id: id, name, content, error, denied = false, created_at } = message;
       if (error === WITHDRAWN) calls.withdraw(id, name);
       else {
@@ -122,6 +125,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
     cut(id: string): void {
       const dropped = list.cut(id);
       if (dropped.length === 0) return;
+      sources.take();
       for (const cell of dropped) forget(cell);
       const known = [...seen];
       for (const gone of known.slice(known.indexOf(id))) {

@@ -11,7 +11,7 @@ import {
   type ToolCell,
 } from "./cells.ts";
 import type { ToolCells } from "./tool-cells.ts";
-import type { Message } from "./wire.ts";
+import type { Message, WebSource } from "./wire.ts";
 
 /** A message, as far as it has arrived. */
 interface ModelMessage {
@@ -128,11 +128,12 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
     },
 
     /** Replaces the cells that were built from deltas by the thread's message. */
-    keep(message: AssistantMessage): void {
+    keep(message: AssistantMessage, sources: readonly WebSource[]): void {
       const { id } = message;
       if (known.get(id)?.isKept) return;
       const streamed = messageOf(id);
       const kept = keptOf(message, streamed);
+      if (kept.text && sources.length > 0) kept.text.sources = sources;
       known.delete(streamed.id);
       known.set(id, kept);
       if (open === streamed) open = undefined;

@@ -17,6 +17,7 @@ import { Markdown } from "./markdown.tsx";
 import { Picture } from "./picture.tsx";
 import { RatingButtons, RatingWords } from "./rating.tsx";
 import { RunNote } from "./run-note.tsx";
+import { Sources } from "./sources.tsx";
 import { ThreadOf } from "./thread-of.ts";
 import { AgentCard, ToolCard } from "./tool-card.tsx";
 import { VersionsNav } from "./versions-nav.tsx";
@@ -168,7 +169,7 @@ function Attached({ part }: { part: UserCell["attachments"][number] }) {
 }
 
 function AssistantText({ cell }: { cell: TextCell }) {
-  const { text, state, id, at, isKept } = useTouched(cell);
+  const { text, state, id, at, isKept, sources } = useTouched(cell);
   const { thread, agent, actions } = useContext(ThreadOf);
   const [rated, setRated] = useState<"up" | "down">();
   const words = t().messages;
@@ -185,6 +186,7 @@ function AssistantText({ cell }: { cell: TextCell }) {
           )}
         </p>
       )}
+      {sources && <Sources sources={sources} />}
       {id !== undefined && <VersionsNav message={id} />}
       {(state === "done" || isKept) && (
         <div class="actions">

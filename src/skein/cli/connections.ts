@@ -70,7 +70,7 @@ function specOf({ address, variable, hosts }: PutOptions, piped: string): Spec {
   return { type: "environment_variable", secret_name: variable ?? "", secret_value, networking };
 }
 
-/** The note tells if the tokens may still be valid elsewhere. */
+/** `note`: set if the tokens may still be valid elsewhere. */
 export async function deleteConnection(server: Server, id: string) {
   const { is_revoked } = await methodsOf(server).delete(id);
   const { deleted, notRevoked } = t().connections;

@@ -13,6 +13,7 @@ import {
 import { asksToApprove, type Interrupt } from "../../../protocol/interrupt.ts";
 import { resultText } from "../../shown.ts";
 import { questionText } from "../../words.ts";
+import { citing } from "./citations.ts";
 import { approvalIdOf, askedCallOf } from "./ids.ts";
 
 export type Item = { readonly type: string; readonly id: string } & Readonly<Record<string, unknown>>;
@@ -21,7 +22,11 @@ export type ItemStatus = "in_progress" | "completed" | "incomplete";
 /** The agent's own tools are shown as those of one MCP server, so that no client executes them. */
 const SERVER_LABEL = "skein";
 
-export const textPart = (text: string) => ({ type: "output_text", text, annotations: [] });
+export const textPart = (text: string, annotations: readonly object[] = []) => ({
+  type: "output_text",
+  text,
+  annotations,
+});
 export const summaryPart = (text: string) => ({ type: "summary_text", text });
 
 export const messageItem = (id: string, status: ItemStatus, ...content: object[]): Item => ({
@@ -111,15 +116,19 @@ export interface History {
 /** A conversation's items, with the ids that they had in the stream. */
 export function historyOf({ messages, open, isServerTool }: History): Item[] {
   const calls = new Map<string, ToolCall>();
+  const cited = citing();
   const items = messages.flatMap((message): Item[] => {
     if (message.role === "tool") {
+      cited.see(message);
       const call = calls.get(message.tool_call_id) ?? { ...message, id: message.tool_call_id, args: {} };
       if (isServerTool(message.name)) return [callItem(call, message)];
       return [functionCall(call.id, call.name, call.args, "completed"), functionOutput(message)];
     }
     if (message.role !== "assistant") return [inputItem(message)];
     for (const call of message.tool_calls ?? []) calls.set(call.id, call);
-    return spoken(message);
+    const said = spoken(message, cited.in(message.content));
+    if (!message.tool_calls?.length) cited.clear();
+    return said;
   });
   const asked = new Set(open.map(({ call_id }) => call_id));
   const others = unanswered(messages).filter(({ id, name }) => !asked.has(id) && !isServerTool(name));
@@ -127,11 +136,16 @@ export function historyOf({ messages, open, isServerTool }: History): Item[] {
   return [...items, ...waiting, ...open.map(questionItem)];
 }
 
-function spoken({ id, content, reasoning = [], incomplete }: AssistantMessage): Item[] {
+function spoken(
+  { id, content, reasoning = [], incomplete }: AssistantMessage,
+  citations: readonly object[],
+): Item[] {
   const thoughts = reasoning.flatMap(({ text }) => (text ? [text] : []));
   return [
     ...thoughts.map((text, index) => reasoningItem(reasoningIdOf(id, index), "completed", summaryPart(text))),
-    ...(content ? [messageItem(id, incomplete ? "incomplete" : "completed", textPart(content))] : []),
+    ...(content
+      ? [messageItem(id, incomplete ? "incomplete" : "completed", textPart(content, citations))]
+      : []),
   ];
 }
 

@@ -15,6 +15,7 @@ import { readTurn } from "../../../protocol/turn-reader.ts";
 import type { Frame } from "../../../server/http/sse.ts";
 import type { Fold } from "../../fold.ts";
 import { forcedCallId } from "../pairing.ts";
+import { citing } from "./citations.ts";
 import {
   callItem,
   functionCall,
@@ -77,7 +78,8 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   const output = outputOf(frames);
   const { emit } = frames;
   const { fresh, add, finish } = output;
-  const message = messageOf(frames, output);
+  const cited = citing();
+  const message = messageOf(frames, output, cited.in);
   const thought = thoughtOf(frames, output);
   let isBegun = false;
   let messageId = "";
@@ -103,6 +105,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     message.close(status);
   };
   const called = (result: ToolMessage) => {
+    cited.see(result);
     const call = calls.get(result.tool_call_id);
     if (!call || ofClient.has(call.id)) return;
     const approval = approvals.get(call.id) ?? null;
@@ -176,6 +179,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     delta: (kind, text) => (kind === "text" ? say(text) : think(text)),
     stepEnd: ({ failed }) => close(failed ? "incomplete" : "completed"),
     assistant({ tool_calls = [] }) {
+      if (tool_calls.length === 0) cited.clear();
       // The messages before the first model call are the input, which the client knows.
       if (messageId) for (const call of tool_calls) calls.set(call.id, call);
     },
@@ -257,7 +261,11 @@ function outputOf({ emit }: NumberedFrames) {
 }
 
 /** The message that a model is writing. */
-function messageOf({ emit, grow }: NumberedFrames, { fresh, finish, openText }: ResponseOutput) {
+function messageOf(
+  { emit, grow }: NumberedFrames,
+  { fresh, finish, openText }: ResponseOutput,
+  citationsIn: (text: string) => readonly object[],
+) {
   let open: OpenText | undefined;
   const begin = (id: string) => {
     const begun = openText(messageItem(fresh(id), "in_progress"), "content_index");
@@ -275,9 +283,13 @@ function messageOf({ emit, grow }: NumberedFrames, { fresh, finish, openText }: 
       const { id, index, text } = open;
       const place = { ...placeOf(open), content_index: 0 };
       open = undefined;
+      const annotations = citationsIn(text);
+      for (const [annotation_index, annotation] of annotations.entries())
+        emit("response.output_text.annotation.added", { ...place, annotation_index, annotation });
       emit("response.output_text.done", { ...place, text, logprobs: [] });
-      emit("response.content_part.done", { ...place, part: textPart(text) });
-      finish(index, messageItem(id, status, textPart(text)));
+      const part = textPart(text, annotations);
+      emit("response.content_part.done", { ...place, part });
+      finish(index, messageItem(id, status, part));
     },
   };
 }
