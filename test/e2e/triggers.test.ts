@@ -64,6 +64,10 @@ test("an issue on GitHub starts a run once, however often it is delivered, and i
   const again = await answerOf(to(url, fromGithub(SECRET, githubIssue())));
   expect(again).toMatchObject({ status: 202, run_id: first.run_id, thread_id: first.thread_id });
 
+  // GitHub signs no id: a person who has seen a delivery starts nothing with it under another one.
+  const replayed = await answerOf(to(url, fromGithub(SECRET, githubIssue(), { id: "another" })));
+  expect(replayed).toEqual(again);
+
   const { thread_id = "", run_id = "" } = first;
   await expect.poll(async () => (await ada.runs.get(thread_id, run_id)).status).toBe("success");
   expect(await ada.runs.get(thread_id, run_id)).toMatchObject({
@@ -79,11 +83,12 @@ test("an issue on GitHub starts a run once, however often it is delivered, and i
   expect(await answerOf(to(url, closed))).toMatchObject({ status: 202, ignored: "filter of body.action" });
 
   const deliveries = async () => (await ada.triggers.get("issues")).deliveries;
-  await expect.poll(async () => (await deliveries()).length).toBe(4);
+  await expect.poll(async () => (await deliveries()).length).toBe(5);
   const id = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
   expect(await deliveries()).toMatchObject([
     { id: "c", outcome: "ignored", reason: "filter of body.action" },
     { id: "p", outcome: "ignored", reason: "ping of GitHub" },
+    { id: "another", outcome: "repeated", run_id },
     { id, outcome: "repeated", run_id },
     { id, outcome: "started", run_id, thread_id },
   ]);
@@ -253,7 +258,7 @@ test("a test of a trigger shows the run that a delivery would start, and starts 
     agent: "assistant",
     input: "Issue 1: Spelling error in the README file",
     thread_id: expect.stringMatching(/^hook_/),
-    delivery_id: "guid",
+    delivery_id: expect.stringMatching(/^[\w-]{43}$/),
     metadata: { team: "web", trigger: "issues" },
   });
   expect(await ada.triggers.test("issues", { headers, body: githubIssue("closed") })).toEqual({

@@ -138,12 +138,12 @@ async function receive(services: Receiving, open: OpenTrigger, incoming: Incomin
     if (challenge !== undefined) return { challenge };
     await quotas.request(owner);
     const plan = planOf(trigger, incoming, body);
-    id = plan.delivery_id;
+    id = plan.sent_id;
     if ("ignored" in plan) {
       note({ id, outcome: "ignored", reason: plan.ignored });
       return { ignored: plan.ignored };
     }
-    const known = await store.started(owner, trigger.id, keyOf(id));
+    const known = await store.started(owner, trigger.id, keyOf(plan.delivery_id));
     await assertFit(services, open);
     const run = known ?? (await start(services, open, plan, incoming.request_id));
     note({ id, outcome: known ? "repeated" : "started", ...run });

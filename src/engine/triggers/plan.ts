@@ -2,20 +2,24 @@
 
 import { type Delivered, filled, valueAt } from "./template.ts";
 import type { Trigger } from "./trigger.ts";
-import { digestOf, type RawDelivery, readableHeaders, sentId } from "./verify.ts";
+import { digestOf, type RawDelivery, readableHeaders, sentId, signsBodyOnly } from "./verify.ts";
 
 export interface PlannedRun {
   readonly agent: string;
   readonly input: string;
   readonly thread_id: string;
   readonly delivery_id: string;
+  readonly sent_id: string;
   readonly metadata: Trigger["metadata"];
 }
 
 /** Why a delivery starts no run. */
 export interface Ignored {
   readonly ignored: string;
+  /** The same for a delivery that is sent again. */
   readonly delivery_id: string;
+  /** The id by which the sender knows it. */
+  readonly sent_id: string;
 }
 
 type Planned = Pick<
@@ -29,22 +33,25 @@ const MAX_ID = 128;
 /** `body`: the parsed body. */
 export function planOf(trigger: Planned, { headers, raw }: RawDelivery, body: unknown): PlannedRun | Ignored {
   const readable = readableHeaders(trigger.verify, headers);
-  const sent = sentId(trigger.verify, headers, body);
-  const ofSender = shortened(sent) ?? digestOf(raw);
+  const digest = digestOf(raw);
+  const sent = shortened(sentId(trigger.verify, headers, body)) ?? digest;
+  const ofSender = signsBodyOnly(trigger.verify) ? digest : sent;
   const named =
     trigger.delivery_id &&
     filled(trigger.delivery_id, { body, headers: readable, delivery: { id: ofSender } });
   const delivery_id = shortened(named) ?? ofSender;
+  const sent_id = shortened(named) ?? sent;
   const delivered: Delivered = { body, headers: readable, delivery: { id: delivery_id } };
   const ignored = systemEvent(trigger, delivered) ?? filteredBy(trigger, delivered);
-  if (ignored !== undefined) return { ignored, delivery_id };
+  if (ignored !== undefined) return { ignored, delivery_id, sent_id };
   const input = filled(trigger.input, delivered);
-  if (input.trim() === "") return { ignored: "the input is empty", delivery_id };
+  if (input.trim() === "") return { ignored: "the input is empty", delivery_id, sent_id };
   return {
     agent: trigger.agent,
     input,
     thread_id: threadOf(trigger, delivered),
     delivery_id,
+    sent_id,
     metadata: { ...trigger.metadata, trigger: trigger.id },
   };
 }

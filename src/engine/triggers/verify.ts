@@ -144,7 +144,10 @@ export function readableHeaders(
   return Object.fromEntries(readable);
 }
 
-/** The id by which the sender names the delivery, the same when it is sent again; undefined when the sender names none. */
+/**
+ * The id by which the sender names the delivery, the same when it is sent again; undefined when the sender names none. It identifies the
+ * delivery only if the signature covers it: a person who has seen a signed body could send it again under another one.
+ */
 export function sentId(
   { scheme }: Verification,
   headers: Readonly<Record<string, string>>,
@@ -168,6 +171,9 @@ export function sentId(
       return headers["idempotency-key"];
   }
 }
+
+/** Whether the signature of a delivery covers its body only. A token signs nothing: its holder may send what they like. */
+export const signsBodyOnly = ({ scheme }: Verification): boolean => scheme === "github" || scheme === "hmac";
 
 export const digestOf = (...parts: readonly (string | Buffer)[]): string => {
   const hash = createHash("sha256");

@@ -22,12 +22,35 @@ test("a delivery that is sent again is planned as the same run on the same threa
   expect(first).toMatchObject({
     agent: "a",
     input: "hi",
-    delivery_id: "guid",
+    sent_id: "guid",
     metadata: { trigger: "issues" },
   });
-  expect(plan({}, { "x-github-delivery": "guid-2" }, { text: "hi" })).not.toMatchObject(
-    "thread_id" in first ? { thread_id: first.thread_id } : {},
-  );
+  expect(plan({}, headers, { text: "ho" })).not.toMatchObject({ delivery_id: first.delivery_id });
+});
+
+test.each([{ scheme: "github" }, { scheme: "hmac", header: "x-signature" }])(
+  "where $scheme signs the body only, the body and no header makes a delivery the same",
+  (verify) => {
+    const sent = (id: string, text = "hi", spec = {}) => {
+      const headers = { "x-github-delivery": id, "idempotency-key": id };
+      return plan({ verify, ...spec }, headers, { text });
+    };
+    const { sent_id: _, ...first } = sent("guid");
+    expect(sent("another")).toEqual({ ...first, sent_id: "another" });
+    expect(sent("guid", "ho")).not.toMatchObject({ delivery_id: first.delivery_id });
+    // A user may trust a header.
+    const trusting = { delivery_id: "{{headers.idempotency-key}}" };
+    expect(sent("another", "hi", trusting).delivery_id).toBe("another");
+  },
+);
+
+test("a delivery with a token, and one whose id is signed, has the id that its sender gives it", () => {
+  const of = (verify: object, headers: Record<string, string>, body: object = {}) =>
+    plan({ verify }, headers, body).delivery_id;
+  expect(of({ scheme: "token" }, { "idempotency-key": "k1" })).toBe("k1");
+  expect(of({ scheme: "standard-webhooks" }, { "webhook-id": "msg_1" })).toBe("msg_1");
+  expect(of({ scheme: "slack" }, {}, { event_id: "Ev1" })).toBe("Ev1");
+  expect(of({ scheme: "stripe" }, {}, { id: "evt_1" })).toBe("evt_1");
 });
 
 test("without an id, deliveries with the same body are one", () => {
@@ -45,10 +68,10 @@ test("a template may name what makes a delivery the same", () => {
 });
 
 test("deliveries with the same text share a thread, which no text can choose freely", () => {
-  const threadOf = (id: unknown, of = "issues", header = "1") => {
-    const body = { text: "hi", issue: { id } };
+  const threadOf = (id: unknown, of = "issues", text = "1") => {
+    const body = { text, issue: { id } };
     const spec = { ...trigger({ thread: "{{body.issue.id}}" }), id: of };
-    const planned = planOf(spec, delivery({ "x-github-delivery": header }, body), body);
+    const planned = planOf(spec, delivery({}, body), body);
     return "thread_id" in planned ? planned.thread_id : undefined;
   };
   expect(threadOf(7)).toBe(threadOf(7, "issues", "2"));
@@ -78,7 +101,7 @@ test("the ping of GitHub, messages of bots in Slack and empty inputs start nothi
   expect(plan({}, { "x-github-event": "ping" }, { text: "hi" })).toMatchObject({ ignored: "ping of GitHub" });
   const slack = { verify: { scheme: "slack" } };
   const event = { event_id: "Ev1", text: "hi", event: { bot_id: "B1" } };
-  expect(plan(slack, {}, event)).toEqual({ ignored: "message of a bot", delivery_id: "Ev1" });
+  expect(plan(slack, {}, event)).toMatchObject({ ignored: "message of a bot", delivery_id: "Ev1" });
   expect(plan({}, {}, { text: " " })).toMatchObject({ ignored: "the input is empty" });
 });
 
