@@ -282,11 +282,14 @@ async function openKept(
 
 function openPool(
   { config, logger, siblings, agents }: AppOptions,
-  { own, stores, metrics }: Pick<Described & KeptParts, "own" | "stores" | "metrics">,
+  { own, stores, metrics, vault }: Pick<Described & KeptParts, "own" | "stores" | "metrics" | "vault">,
   closers: Closers,
 ) {
   const onStatus = metrics && followBackends(metrics);
-  const pool = openBackends(config, stores, logger, { plugins: own.plugins, onStatus, siblings });
+  const pool = openBackends(config, stores, logger, {
+    ...{ plugins: own.plugins, onStatus, siblings },
+    connections: vault,
+  });
   closers.push(() => pool.close());
   return { pool, backends: agents?.withOwn(pool) ?? pool };
 }

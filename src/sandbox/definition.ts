@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import type { Backend, BackendStatus } from "../agent/core/backend.ts";
+import type { Connections } from "../agent/core/connections.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { TlsFiles } from "../lib/tls-files.ts";
 import { Seconds } from "../lib/units.ts";
@@ -37,6 +38,8 @@ export interface BackendServices {
   readonly machine?: SharedMachine;
   readonly docker: DockerSettings;
   readonly sandboxes: SandboxLedger;
+  /** Secrets for the requests of sandboxes. Undefined without a vault. */
+  readonly connections?: Connections | undefined;
   readonly logger: Logger;
   /** Called when the state of a backend changes. */
   readonly onState: (place: BackendKey, state: BackendState) => void;

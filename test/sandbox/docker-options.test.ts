@@ -38,3 +38,33 @@ test("a sandbox without an image is refused with an example", () => {
     { path: ["image"], message: "is missing, for example python:3.12-slim" },
   ]);
 });
+
+describe("variables for secrets", () => {
+  const variable = (more: object = {}) => ({ vault: "example", hosts: ["api.example.com"], ...more });
+  const network = { allow: ["api.example.com"] };
+  const faults = (options: object) => read(options).error?.issues.map(({ path }) => path.join("."));
+
+  test("name hosts that the sandbox may reach", () => {
+    const env = { API_TOKEN: variable() };
+    expect(read({ env, network }).data?.env).toEqual({
+      API_TOKEN: { vault: "example", per: "user", hosts: ["api.example.com"], http: false },
+    });
+    for (const other of ["none", "bridge", { allow: ["other.example"] }])
+      expect(faults({ env, network: other })).toEqual(["env.API_TOKEN.hosts.0"]);
+    expect(faults({ env: { API_TOKEN: variable({ hosts: ["*"] }) }, network: { allow: ["*"] } })).toEqual([
+      "env.API_TOKEN.hosts.0",
+    ]);
+  });
+
+  test("do not replace those of the sandbox itself", () => {
+    for (const name of ["PATH", "https_proxy", "SSL_CERT_FILE", "LD_PRELOAD", "a-b"])
+      expect(faults({ env: { [name]: variable() }, network })).toEqual([`env.${name}`]);
+  });
+
+  test("are at most 32", () => {
+    const of = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`T${at}`, variable()]));
+    expect(faults({ env: of(32), network })).toBeUndefined();
+    expect(faults({ env: of(33), network })).toEqual(["env"]);
+  });
+});

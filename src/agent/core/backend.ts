@@ -62,9 +62,10 @@ export interface RefusedHost {
   readonly target: string;
   /**
    * `host`: it is not allowed. `address`: it has a private address. `name`: the connection was not TLS for this host, or
-   * the request was for another one.
+   * the request was for another one. `placeholder`: the request had the placeholder of a secret that is not for it.
+   * `connection`: the secret that the request needs cannot be had now.
    */
-  readonly reason: "host" | "address" | "name";
+  readonly reason: "host" | "address" | "name" | "placeholder" | "connection";
 }
 
 export type CommandEnd =

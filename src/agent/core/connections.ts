@@ -12,6 +12,11 @@ export type ConnectionAccess =
       readonly connection: {
         /** The only address that may receive the value. */
         readonly mcp_server_url?: string | undefined;
+        /** The hosts that may receive the value, if there is no such address. */
+        readonly networking?:
+          | { readonly type: "unrestricted" }
+          | { readonly type: "limited"; readonly allowed_hosts: readonly string[] }
+          | undefined;
       };
       readonly value: string;
       /** Pass it as `refused` if the receiver refuses the value. */

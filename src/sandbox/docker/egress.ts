@@ -8,7 +8,9 @@ import { backoff } from "../../lib/backoff.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { type Allows, allowing } from "../egress/allowed-hosts.ts";
 import type { DialOptions } from "../egress/dial.ts";
-import { egressProxy, type Pass } from "../egress/proxy.ts";
+import type { Pass } from "../egress/pass.ts";
+import { egressProxy } from "../egress/proxy.ts";
+import type { Secrets } from "../egress/secrets.ts";
 import { openRelay, type Relay } from "../shell/perl/relay.ts";
 import type { OpenChannel } from "../shell/session.ts";
 
@@ -43,6 +45,10 @@ export interface EgressOptions {
   readonly dialing: DialOptions;
   /** Opens a channel to a shell that the tenant cannot signal. */
   readonly open: OpenChannel;
+  /** Secrets that the proxy sends for the sandbox. */
+  readonly secrets?: Secrets | undefined;
+  /** Variables that all commands have. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 /** Throws `backend_failed` if the image has no Perl. The caller closes it. */
@@ -54,6 +60,7 @@ export async function openEgress(options: EgressOptions, signal: AbortSignal): P
   const serve = egressProxy({
     ...options.dialing,
     passOf: (user) => passes.get(user ?? "") ?? none,
+    secrets: options.secrets,
     signal: closing.signal,
   });
   const start = (port: number, until: AbortSignal) =>
@@ -83,7 +90,8 @@ export async function openEgress(options: EgressOptions, signal: AbortSignal): P
       const pass = passFor(usual, hosts);
       passes.set(user, pass);
       for (const oldest of passes.keys()) if (passes.size > MAX_PASSES) passes.delete(oldest);
-      return { environment: environmentFor(relay, user), refused: pass.refused, end: pass.end };
+      const environment = { ...options.environment, ...environmentFor(relay, user) };
+      return { environment, refused: pass.refused, end: pass.end };
     },
     close: () => closing.abort(),
   };

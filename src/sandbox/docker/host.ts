@@ -1,6 +1,7 @@
 // A Docker engine with the parts that its sandboxes share, opened on first use.
 
 import { join } from "node:path";
+import type { Connections } from "../../agent/core/connections.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { BackendServices, EngineSettings } from "../definition.ts";
@@ -24,6 +25,7 @@ export interface Host {
   readonly ledger: SandboxLedger;
   readonly caps: SandboxCaps;
   readonly egress: DialOptions;
+  readonly connections: Connections | undefined;
   readonly logger: Logger;
 }
 
@@ -36,7 +38,7 @@ export interface LazyHost {
 }
 
 export function lazyHost(
-  { dataDir, docker, sandboxes, logger }: BackendServices,
+  { dataDir, docker, sandboxes, connections, logger }: BackendServices,
   settings: EngineSettings,
   deploymentOf: () => Promise<string>,
 ): LazyHost {
@@ -61,6 +63,7 @@ export function lazyHost(
       ledger: sandboxes,
       caps: { ...docker.caps, ...omitUndefined({ engine: settings.sandboxes }) },
       egress: docker.egress,
+      connections,
       logger,
     };
   };

@@ -3,6 +3,8 @@
 
 import type { Duplex } from "node:stream";
 import { randomId } from "../../lib/random-id.ts";
+import { openSecrets } from "../egress/secrets.ts";
+import { writeAuthority } from "../shell/authority-files.ts";
 import { clearStaging } from "../shell/files.ts";
 import { openPerl, type PerlFiles } from "../shell/perl/client.ts";
 import { PRELUDE } from "../shell/prelude.ts";
@@ -11,7 +13,7 @@ import type { Channel, ChannelEvents, OpenChannel } from "../shell/session.ts";
 import { Shell } from "../shell/shell.ts";
 import { chownSpec, RELAY_SHELL, shellSpec } from "./container.ts";
 import { DiskWatch } from "./disk.ts";
-import { type Egress, openEgress } from "./egress.ts";
+import { type Egress, type EgressOptions, openEgress } from "./egress.ts";
 import type { ContainerInfo, DockerClient, ExecSpec } from "./engine.ts";
 import { EngineError } from "./engine-error.ts";
 import type { Unplaced } from "./engines.ts";
@@ -70,7 +72,13 @@ export async function openSandbox(
     const egress =
       typeof network === "string"
         ? undefined
-        : await openEgress({ hosts: network.allow, dialing: host.egress, open: openAs(RELAY_SHELL) }, signal);
+        : await openEgress(
+            {
+              ...{ hosts: network.allow, dialing: host.egress, open: openAs(RELAY_SHELL) },
+              ...(await secretsFor(host, { sandbox, options }, shell, signal)),
+            },
+            signal,
+          );
     const helper = keepHelper(open, workdir);
     const close = (reason: Error) => {
       egress?.close();
@@ -82,6 +90,21 @@ export async function openSandbox(
     shell.close(error instanceof Error ? error : new Error("the sandbox could not be opened"));
     throw error;
   }
+}
+
+/** The secrets of the sandbox's variables, and the variables of its commands. */
+async function secretsFor(
+  { connections, logger }: Host,
+  { sandbox: { id, owner }, options: { env, workdir } }: Pick<OpenSandboxOptions, "sandbox" | "options">,
+  shell: Pick<ScriptRunner, "runOnce">,
+  signal: AbortSignal,
+): Promise<Pick<EgressOptions, "secrets" | "environment">> {
+  if (!env || Object.keys(env).length === 0) return {};
+  const secrets = await openSecrets({ variables: env, sandbox: id, owner, connections, logger });
+  const files = await writeAuthority(shell, { workdir, certificate: secrets.authority.certificate }, signal);
+  if (!files)
+    logger.warn({ sandbox: id, ...owner }, "the sandbox has no room for the certificate of its secrets");
+  return { secrets, environment: { ...secrets.environment, ...files } };
 }
 
 /** Returns false if the workspace is not usable. Restores access that the tenant removed (`chmod 0 .`), if possible. */

@@ -2,8 +2,9 @@
 
 import { z } from "zod";
 import { Duration, Size } from "../../lib/units.ts";
+import { Id } from "../../protocol/ids.ts";
 import { commonOptions } from "../definition.ts";
-import { AllowedHosts } from "../egress/allowed-hosts.ts";
+import { AllowedHosts, isCovered } from "../egress/allowed-hosts.ts";
 import type { SandboxKeep } from "../sandbox-records.ts";
 
 const MIB = 1024 ** 2;
@@ -39,6 +40,25 @@ export const Egress = z.strictObject({
     ),
 });
 
+/** Variables that lead commands to their shell, files, proxy and authorities. */
+const TAKEN =
+  /^(?:PATH|HOME|PWD|WORKSPACE|TMPDIR|ENV|IFS|LD_.*|(?:HTTPS?|NO|ALL)_PROXY|NODE_(?:OPTIONS|USE_ENV_PROXY|EXTRA_CA_CERTS)|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO)$/i;
+const MAX_VARIABLES = 32;
+
+const Variable = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, "must be the name of a variable")
+  .refine((name) => !TAKEN.test(name), "is a variable that the sandbox sets itself");
+
+const SecretVariable = z.strictObject({
+  vault: Id.describe("Id of the connection with the value."),
+  per: z.enum(["user", "tenant"]).default("user").describe("Whose connection."),
+  hosts: AllowedHosts.describe(
+    "Hosts that get the value, in the form of `network.allow`, which must allow them as well.",
+  ),
+  http: z.boolean().default(false).describe("Also sends the value without encryption."),
+});
+
 export const DockerOptions = z
   .strictObject({
     type: z.literal("docker").describe("Files and commands are in a container for each user."),
@@ -60,6 +80,16 @@ export const DockerOptions = z
       .default("none")
       .describe(
         "`none`, `bridge` for the internet, the name of an internal network of the engine, or `{ allow: [host, …] }` for some hosts only.",
+      ),
+    env: z
+      .record(Variable, SecretVariable)
+      .refine(
+        (env) => Object.keys(env).length <= MAX_VARIABLES,
+        `must have at most ${MAX_VARIABLES} variables`,
+      )
+      .optional()
+      .describe(
+        "Variables for secrets: commands have a placeholder, for which the network puts the value of a connection in headers. Needs `network.allow`.",
       ),
     memory: atLeast(LEAST_MEMORY_MIB)
       .prefault("512m")
@@ -100,6 +130,17 @@ export const DockerOptions = z
       const most = Math.floor(roomForTmp(memory) / MIB);
       return `must be at most ${most}m for this \`memory\`: what is in /tmp counts as memory`;
     },
+  })
+  .superRefine(({ env = {}, network }, { addIssue }) => {
+    const allow = typeof network === "string" ? [] : network.allow;
+    for (const [name, { hosts }] of Object.entries(env))
+      for (const [at, host] of hosts.entries())
+        if (!isCovered(host, allow))
+          addIssue({
+            code: "custom",
+            path: ["env", name, "hosts", at],
+            message: "must name a host that `network.allow` allows",
+          });
   })
   .transform(({ tmp, ...options }) => ({
     ...options,

@@ -43,6 +43,25 @@ const Host = z
 
 export const AllowedHosts = z.array(Host).min(1).max(MAX_ENTRIES);
 
+/** True if all that `entry` allows is allowed by one of `hosts`. False for `*`. */
+export function isCovered(entry: string, hosts: readonly string[]): boolean {
+  const inner = entryOf(entry);
+  if (!inner || inner.name === "") return false;
+  return hosts.some((host) => {
+    const outer = entryOf(host);
+    if (!outer) return false;
+    const isPort =
+      outer.port === inner.port ||
+      (outer.port === undefined && inner.port !== undefined && USUAL_PORTS.includes(inner.port));
+    if (!outer.isWildcard) return isPort && !inner.isWildcard && inner.name === outer.name;
+    const isBelow = outer.name === "" || inner.name.endsWith(`.${outer.name}`);
+    return isPort && (isBelow || (inner.isWildcard && inner.name === outer.name));
+  });
+}
+
+/** The name in an entry, with `*.` but without a port. */
+export const nameIn = (entry: string) => entry.replace(/:\d+$/, "").toLowerCase();
+
 /** True if the host, as `hostName` returns it, may be reached on the port. */
 export type Allows = (host: string, port: number) => boolean;
 

@@ -2,13 +2,19 @@
 // these addresses.
 
 import { connect, type Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { lookUp, type PublicFetchOptions } from "../../lib/ssrf-safe-fetch/index.ts";
+
+const tls = process.getBuiltinModule("node:tls");
 
 const CONNECT_MS = 10_000;
 const MAX_TRIED = 4;
 
 /** `allow`: hosts that may have private addresses. */
-export type DialOptions = Pick<PublicFetchOptions, "allow" | "resolve">;
+export interface DialOptions extends Pick<PublicFetchOptions, "allow" | "resolve"> {
+  /** Certificate authorities to trust besides Node's own, in PEM. Defaults to none. */
+  readonly authorities?: readonly string[];
+}
 
 /** Resolves with `private` or `unreachable` without a connection. The caller destroys the socket. */
 export async function dial(
@@ -48,5 +54,27 @@ function connected(host: string, port: number, signal: AbortSignal): Promise<Soc
     socket.on("connect", onConnect).on("error", onEnd);
     signal.addEventListener("abort", onEnd, { once: true });
     if (signal.aborted) onEnd();
+  });
+}
+
+/** Begins TLS with the host on a connection. Undefined if the host's certificate is not trusted or it speaks no TLS. Owns `socket`. */
+export function secured(
+  socket: Socket,
+  servername: string,
+  { authorities }: DialOptions,
+): Promise<TLSSocket | undefined> {
+  return new Promise((resolve) => {
+    const ca = authorities && { ca: [...tls.rootCertificates, ...authorities] };
+    const secure = tls.connect({ socket, servername, ALPNProtocols: ["http/1.1"], ...ca });
+    const timer = setTimeout(() => secure.destroy(), CONNECT_MS);
+    secure.once("secureConnect", () => {
+      clearTimeout(timer);
+      resolve(secure);
+    });
+    secure.on("error", () => {});
+    secure.once("close", () => {
+      clearTimeout(timer);
+      resolve(undefined);
+    });
   });
 }

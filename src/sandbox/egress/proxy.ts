@@ -1,16 +1,20 @@
-// The HTTP proxy through which a sandbox reaches its allowed hosts. It decrypts nothing. The host of a
-// tunnel (`CONNECT`) must be the server's name in the TLS that follows. The host of a plain request must be its `Host`. Everything that comes from the sandbox is untrusted.
+// The HTTP proxy through which a sandbox reaches its allowed hosts. It decrypts nothing, except for hosts that may get a secret. The host of a
+// tunnel (`CONNECT`) must be the server's name in the TLS that follows. The host of a plain request must be its `Host`. Everything that comes
+// from the sandbox is untrusted.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { type Duplex, pipeline } from "node:stream";
-import type { RefusedHost } from "../../agent/core/backend.ts";
-import { type Allows, hostName } from "./allowed-hosts.ts";
+import type { Duplex } from "node:stream";
+import { hostName } from "./allowed-hosts.ts";
 import { serverNameIn } from "./client-hello.ts";
 import { type DialOptions, dial } from "./dial.ts";
+import { type Intercept, interceptor } from "./intercept.ts";
+import { FORBIDDEN, passedOn, passOn, REFUSAL_HEADERS, type Refusal, refuse, UNREACHABLE } from "./onward.ts";
+import { type Pass, type Target, textOf } from "./pass.ts";
+import { IDENTITY, type Secrets, UNMASKABLE } from "./secrets.ts";
 
 // An import of `node:http` would load its WebSocket client, and with it `fetch`.
-const { createServer, request } = process.getBuiltinModule("node:http");
+const { createServer } = process.getBuiltinModule("node:http");
 
 /** Maximum time for a client to send what its connection is for. */
 const HELLO_MS = 10_000;
@@ -18,30 +22,24 @@ const MAX_HEADER_BYTES = 32 * 1024;
 /** A TLS alert: fatal, unrecognized_name. */
 const UNRECOGNIZED_NAME = Buffer.from([21, 3, 1, 0, 2, 2, 112]);
 
-/** The rights of a client of the proxy. */
-export interface Pass {
-  readonly allows: Allows;
-  /** `target` is `host:port`, at most 300 characters without control characters. */
-  onRefused(target: string, reason: RefusedHost["reason"]): void;
-}
-
 export interface ProxyOptions extends DialOptions {
   /** Finds the pass for the user name that a client sent to the proxy. */
   readonly passOf: (user: string | undefined) => Pass;
+  /** Exchanges the placeholders in requests to some hosts, whose TLS is decrypted. */
+  readonly secrets?: Secrets | undefined;
   /** Aborts all connections. */
   readonly signal: AbortSignal;
-}
-
-interface Target {
-  readonly host: string;
-  readonly port: number;
 }
 
 /** Returns a function that serves one connection of the sandbox, and owns it from then on. */
 export function egressProxy(options: ProxyOptions): (connection: Duplex) => void {
   const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, keepAlive: false });
+  const { secrets } = options;
+  const intercept = secrets && interceptor(secrets, options);
   server.on("connect", (asked: IncomingMessage, client: Duplex, head: Buffer) => {
-    tunnel(asked, client, head, options).catch((error: unknown) => client.destroy(asError(error)));
+    tunnel({ asked, client, head }, options, intercept).catch((error: unknown) =>
+      client.destroy(asError(error)),
+    );
   });
   server.on("request", (asked, answer) => {
     forward(asked, answer, options).catch((error: unknown) => answer.destroy(asError(error)));
@@ -55,36 +53,46 @@ export function egressProxy(options: ProxyOptions): (connection: Duplex) => void
 
 const asError = (error: unknown) => (error instanceof Error ? error : new Error(String(error)));
 
+interface TunnelRequest {
+  readonly asked: IncomingMessage;
+  readonly client: Duplex;
+  /** The first bytes of the tunnel. */
+  readonly head: Buffer;
+}
+
 /** Answers `CONNECT`. */
-async function tunnel(asked: IncomingMessage, client: Duplex, head: Buffer, options: ProxyOptions) {
+async function tunnel({ asked, client, head }: TunnelRequest, options: ProxyOptions, intercept?: Intercept) {
   const pass = options.passOf(userOf(asked));
-  const target = targetIn(asked.url ?? "");
-  const found = await reach(target, asked.url ?? "", pass, options);
-  if ("refusal" in found) {
-    const { status, words } = found.refusal;
-    client.end(
-      `HTTP/1.1 ${status}\r\n${HEADERS.join("\r\n")}\r\nContent-Length: ${words.length}\r\n\r\n${words}`,
-    );
-    return;
+  const target = permitted(targetIn(asked.url ?? ""), asked.url ?? "", pass);
+  if ("status" in target) return void client.end(rawRefusal(target));
+  const isNamed = options.secrets?.isNamed(target) === true;
+  const outside = isNamed ? undefined : await reach(target, pass, options);
+  if (outside && "status" in outside) return void client.end(rawRefusal(outside));
+  if (outside) endTogether(client, outside);
+  client.write("HTTP/1.1 200 Connection established\r\n\r\n");
+  const hello = await helloOf(client, head, target.host);
+  if (hello === "gone") return void client.destroy();
+  if (hello === "other") {
+    pass.onRefused(textOf(target), "name");
+    return void client.end(UNRECOGNIZED_NAME, () => outside?.destroy());
   }
-  const { outside } = found;
+  if (!outside)
+    return intercept?.({ client, hello, target, pass, reach: () => reach(target, pass, options) });
+  outside.write(hello);
+  client.pipe(outside);
+  outside.pipe(client);
+}
+
+function endTogether(client: Duplex, outside: Socket): void {
   client.once("close", () => outside.destroy());
   outside.once("close", () => {
     if (!outside.readableEnded) client.destroy();
   });
   if (client.destroyed) outside.destroy();
-  client.write("HTTP/1.1 200 Connection established\r\n\r\n");
-  const hello = await helloOf(client, head, found.host);
-  if (hello === "gone") return void client.destroy();
-  if (hello === "other") {
-    pass.onRefused(textOf(found), "name");
-    client.end(UNRECOGNIZED_NAME, () => outside.destroy());
-    return;
-  }
-  outside.write(hello);
-  client.pipe(outside);
-  outside.pipe(client);
 }
+
+const rawRefusal = ({ status, words }: Refusal) =>
+  `HTTP/1.1 ${status}\r\n${REFUSAL_HEADERS.join("\r\n")}\r\nContent-Length: ${Buffer.byteLength(words)}\r\n\r\n${words}`;
 
 /**
  * Resolves with the first bytes of the client if they are TLS for this host. `other`: they are something else, or do not
@@ -129,87 +137,57 @@ async function forward(asked: IncomingMessage, answer: ServerResponse, options: 
       words: "The request's Host is not the host of its URL.\n",
     });
   }
-  const found = await reach(target, url.host, pass, options);
-  if ("refusal" in found) return refuse(answer, found.refusal);
-  const { outside } = found;
-  answer.once("close", () => outside.destroy());
-  const onward = request({
-    createConnection: () => outside,
-    method: asked.method,
+  const place = permitted(target, url.host, pass);
+  if ("status" in place) return refuse(answer, place);
+  const { secrets } = options;
+  const isNamed = secrets?.isNamed(place) === true;
+  const given = passedOn(asked.rawHeaders, isNamed ? UNMASKABLE : undefined);
+  const exchanged = await secrets?.exchange(given, { ...place, isEncrypted: false }, options.signal);
+  if (exchanged && "refusal" in exchanged) {
+    pass.onRefused(textOf(place), exchanged.reason);
+    return refuse(answer, exchanged.refusal);
+  }
+  const outside = await reach(place, pass, options);
+  if ("status" in outside) return refuse(answer, outside);
+  passOn(asked, answer, {
+    connection: outside,
     path: `${url.pathname}${url.search}`,
-    headers: [...passedOn(asked.rawHeaders), "Connection", "close"],
-    setHost: false,
+    headers: [...(exchanged?.headers ?? given), ...(isNamed ? IDENTITY : [])],
+    mask: isNamed ? secrets?.mask() : undefined,
+    answered: ["Connection", "close"],
   });
-  onward.once("response", (response) => {
-    const headers = [...passedOn(response.rawHeaders), "Connection", "close"];
-    answer.writeHead(response.statusCode ?? 502, response.statusMessage, headers);
-    pipeline(response, answer, () => {});
-  });
-  onward.once("error", () => {
-    if (answer.headersSent) answer.destroy();
-    else refuse(answer, UNREACHABLE);
-  });
-  pipeline(asked, onward, () => {});
 }
 
-/** Headers of one connection, which are not for the next one (RFC 9110, section 7.6.1). */
-const HOP_BY_HOP: ReadonlySet<string> = new Set(
-  "connection expect keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer upgrade".split(
-    " ",
-  ),
-);
-
-function passedOn(rawHeaders: readonly string[]): string[] {
-  return rawHeaders.filter((_, at) => !HOP_BY_HOP.has(rawHeaders[at - (at % 2)]?.toLowerCase() ?? ""));
-}
-
-interface Refusal {
-  readonly status: string;
-  readonly words: string;
-}
-
-const HEADERS = ["Content-Type: text/plain", "Connection: close"];
 const NOT_A_PROXY: Refusal = {
   status: "400 Bad Request",
   words: "This is an HTTP proxy for http: URLs and CONNECT.\n",
 };
-const UNREACHABLE: Refusal = { status: "502 Bad Gateway", words: "The host cannot be reached.\n" };
-const FORBIDDEN = "403 Forbidden";
 
-function refuse(answer: ServerResponse, { status, words }: Refusal): void {
-  answer.writeHead(
-    Number(status.slice(0, 3)),
-    HEADERS.flatMap((header) => header.split(": ")),
-  );
-  answer.end(words);
+/** Returns the target if the pass allows it. */
+function permitted(target: Target | undefined, asked: string, pass: Pass): Target | Refusal {
+  if (target && pass.allows(target.host, target.port)) return target;
+  pass.onRefused(target ? textOf(target) : shown(asked), "host");
+  return {
+    status: FORBIDDEN,
+    words: `This sandbox may not reach ${target ? textOf(target) : "an address"}.\n`,
+  };
 }
 
-/** Connects to the target if the pass allows it. */
-async function reach(
-  target: Target | undefined,
-  asked: string,
-  pass: Pass,
-  options: ProxyOptions,
-): Promise<{ readonly refusal: Refusal } | (Target & { readonly outside: Socket })> {
-  if (!target || !pass.allows(target.host, target.port)) {
-    pass.onRefused(target ? textOf(target) : shown(asked), "host");
-    const words = `This sandbox may not reach ${target ? textOf(target) : "an address"}.\n`;
-    return { refusal: { status: FORBIDDEN, words } };
-  }
+/** Connects to the target. */
+async function reach(target: Target, pass: Pass, options: ProxyOptions): Promise<Socket | Refusal> {
   const outside = await dial(target.host, target.port, options, options.signal);
-  if (outside === "unreachable") return { refusal: UNREACHABLE };
+  if (outside === "unreachable") return UNREACHABLE;
   if (outside === "private") {
     pass.onRefused(textOf(target), "address");
-    return { refusal: { status: FORBIDDEN, words: `${target.host} has no public address.\n` } };
+    return { status: FORBIDDEN, words: `${target.host} has no public address.\n` };
   }
   const hangUp = () => outside.destroy();
   options.signal.addEventListener("abort", hangUp, { once: true });
   outside.once("close", () => options.signal.removeEventListener("abort", hangUp));
   if (options.signal.aborted) hangUp();
-  return { ...target, outside };
+  return outside;
 }
 
-const textOf = ({ host, port }: Target) => `${host}:${port}`;
 /** Nothing but letters, digits and a few signs, because a model and people read it. */
 const shown = (text: string) => text.slice(0, 300).replace(/[^A-Za-z0-9.:_[\]-]/g, "?");
 

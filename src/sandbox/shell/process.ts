@@ -135,7 +135,7 @@ interface CommandScript {
 }
 
 /** Creates the session's home directory, which programs expect. Its `.gitignore` hides it from surrounding repositories. */
-const MAKE_HOME = `[ -d "\${HOME:-/}" ] || { mkdir -p -- "$HOME" && echo '*' >"$HOME/.gitignore"; } 2>/dev/null`;
+export const MAKE_HOME = `[ -d "\${HOME:-/}" ] || { mkdir -p -- "$HOME" && echo '*' >"$HOME/.gitignore"; } 2>/dev/null`;
 
 const exported = (environment: Readonly<Record<string, string>>) =>
   Object.entries(environment)

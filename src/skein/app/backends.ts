@@ -2,6 +2,7 @@
 
 import type { FastifyBaseLogger } from "fastify";
 import type { BackendStatus } from "../../agent/core/backend.ts";
+import type { Connections } from "../../agent/core/connections.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
 import { hostList } from "../../lib/hosts.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -17,6 +18,7 @@ interface SeenBackends {
   readonly plugins: readonly LoadedPlugin[];
   readonly onStatus?: ((owner: Owner, status: BackendStatus) => void) | undefined;
   readonly siblings?: Siblings | undefined;
+  readonly connections: Connections | undefined;
 }
 
 /** Opens the backends. The caller closes them. */
@@ -24,7 +26,7 @@ export function openBackends(
   config: ServerConfig,
   { documents, bus, shared }: AllStores,
   logger: FastifyBaseLogger,
-  { plugins, onStatus, siblings }: SeenBackends,
+  { plugins, onStatus, siblings, connections }: SeenBackends,
 ) {
   const { allow_local, docker } = config.backends;
   return createBackendPool({
@@ -32,6 +34,7 @@ export function openBackends(
     allowSeveralUsers: allow_local,
     ...(siblings ? { machine: siblings.machine } : {}),
     sandboxes: createLedger(documents),
+    connections,
     logger,
     own: Object.assign({}, ...plugins.map(({ plugin }) => plugin.backends)),
     docker: {

@@ -49,11 +49,13 @@ export function newServer(
   { host }: Pick<Engine, "host">,
   { dataDir, deployment, sandboxes }: World,
   docker: Partial<PoolOptions["docker"]> = {},
+  more: Partial<PoolOptions> = {},
 ): Server {
   const states: BackendStatus[] = [];
   const warnings: object[] = [];
   const warn = (details: object) => void warnings.push(details);
   const pool = newPool({
+    ...more,
     ...{ dataDir, sandboxes, logger: { info() {}, warn, error() {} } },
     docker: {
       ...{

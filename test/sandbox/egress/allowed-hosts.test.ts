@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { AllowedHosts, allowing, hostName } from "../../../src/sandbox/egress/allowed-hosts.ts";
+import { AllowedHosts, allowing, hostName, isCovered } from "../../../src/sandbox/egress/allowed-hosts.ts";
 
 test.each([
   ["api.example.com", "api.example.com:443", true],
@@ -56,4 +56,23 @@ test("an address is no host's name in any notation", () => {
   ])
     expect(hostName(text)).toBeUndefined();
   expect(hostName("1and1.Example.")).toBe("1and1.example");
+});
+
+test.each([
+  ["a.example", ["a.example"], true],
+  ["a.example", ["*.example"], true],
+  ["a.example", ["*"], true],
+  ["a.example:443", ["a.example"], true],
+  ["a.example:8443", ["a.example:8443"], true],
+  ["*.a.example", ["*.a.example"], true],
+  ["*.b.a.example", ["*.a.example"], true],
+  ["a.example:8443", ["a.example"], false],
+  ["a.example", ["a.example:443"], false],
+  ["*.a.example", ["a.example"], false],
+  ["a.example", ["*.a.example"], false],
+  ["*", ["*"], false],
+  ["b.example", ["a.example"], false],
+  ["a.example", [], false],
+])("the hosts of %s are among %j: %s", (entry, hosts, isAmong) => {
+  expect(isCovered(entry, hosts)).toBe(isAmong);
 });

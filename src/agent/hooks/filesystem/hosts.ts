@@ -19,11 +19,13 @@ const HOST = /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63}){0,8}\.[a-z][a-z0-9-]{0,62}(:
 const Allowed = z.record(z.string(), z.string());
 const Limits = z.looseObject({
   network: z.looseObject({ allow: z.array(z.string()), ask: z.boolean().default(false) }),
+  env: z.record(z.string(), z.looseObject({ hosts: z.array(z.string()) })).default({}),
 });
 
 /** Undefined if the backend does not limit hosts. */
 export function hostLimits(config: BackendConfig | undefined) {
-  return Limits.safeParse(config).data?.network;
+  const limits = Limits.safeParse(config).data;
+  return limits && { ...limits.network, secrets: limits.env };
 }
 
 /** The hosts that the user allowed for this thread. */
@@ -33,17 +35,22 @@ export const allowedHosts = (run: Run): readonly string[] =>
     .slice(0, MAX_HOSTS);
 
 /** A sentence for the description of a tool that runs commands. */
-export function toldOf({ allow, ask }: NonNullable<ReturnType<typeof hostLimits>>): string {
+export function toldOf({ allow, ask, secrets }: NonNullable<ReturnType<typeof hostLimits>>): string {
   const rest = allow.length - MAX_LISTED;
   const names = [...allow.slice(0, MAX_LISTED), ...(rest > 0 ? [`${rest} more`] : [])].join(", ");
   const more = ask ? " request_host asks the user for another one." : "";
-  return `The network is an HTTP proxy that HTTPS_PROXY names, for these hosts only: ${names}. Programs that do not use a proxy have no network.${more}`;
+  return `The network is an HTTP proxy that HTTPS_PROXY names, for these hosts only: ${names}. Programs that do not use a proxy have no network.${more}${Object.entries(secrets).map(toldOfSecret).join("")}`;
 }
+
+const toldOfSecret = ([name, { hosts }]: [name: string, secret: { readonly hosts: readonly string[] }]) =>
+  ` $${name} has a placeholder: put it into a header of an HTTPS request to ${hosts.slice(0, MAX_LISTED).join(", ")}, and the proxy puts the secret there.`;
 
 const REASONS: Readonly<Record<RefusedHost["reason"], string>> = {
   host: "is not among the hosts that commands may reach",
   address: "has a private address",
   name: "was allowed, but the connection was not TLS or HTTP for it",
+  placeholder: "may not get the secret whose placeholder the request had",
+  connection: "did not get the request: the connection of its secret is missing or has ended",
 };
 
 /** One sentence for each refusal. */

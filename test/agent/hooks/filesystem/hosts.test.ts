@@ -16,7 +16,7 @@ const request = (host: string): Turn => ({
 });
 const runCommand: Turn = { call: [{ tool: "execute", args: { command: "true" } }] };
 
-function agentWith(network: object, result: Partial<ExecResult> = {}) {
+function agentWith(network: object, result: Partial<ExecResult> = {}, more: object = {}) {
   const commands: ExecOptions[] = [];
   const backend = {
     type: "docker",
@@ -26,10 +26,10 @@ function agentWith(network: object, result: Partial<ExecResult> = {}) {
       return { output: "", omitted: 0, exitCode: 0, ...result };
     },
   } as unknown as Backend;
-  const run = (script: readonly Turn[], more: Partial<Play> = {}) =>
+  const run = (script: NonNullable<Play["script"]>, its: Partial<Play> = {}) =>
     play({
-      ...{ script, backend, ...more },
-      hooks: [made(filesystem, { backend, agent: { backend: { type: "docker", network } } })],
+      ...{ script, backend, ...its },
+      hooks: [made(filesystem, { backend, agent: { backend: { type: "docker", network, ...more } } })],
     });
   return { run, commands };
 }
@@ -119,13 +119,31 @@ test("what the network refused is in the result for the model, and a warning", a
   const refused = [
     { target: "evil.example:443", reason: "host" },
     { target: "api.example.com:443", reason: "name" },
+    { target: "api.example.com:80", reason: "placeholder" },
+    { target: "api.example.com:443", reason: "connection" },
   ] as const;
   const { run } = agentWith({ allow: ALLOW }, { refused, exitCode: 6 });
   const { events, messages } = await run([runCommand, { say: "ok" }]);
   const told = [
     "evil.example:443 is not among the hosts that commands may reach.",
     "api.example.com:443 was allowed, but the connection was not TLS or HTTP for it.",
+    "api.example.com:80 may not get the secret whose placeholder the request had.",
+    "api.example.com:443 did not get the request: the connection of its secret is missing or has ended.",
   ];
   expect(dataOf(events, "warning")).toEqual(told.map((message) => ({ code: "network_refused", message })));
   expect(toolMessages(messages)[0]?.content).toBe(`[network: ${told.join(" ")}]\n[exit_code: 6]`);
+});
+
+test("the model reads about the variables for secrets, and which hosts get them", async () => {
+  const env = { API_TOKEN: { vault: "example", hosts: ["api.example.com"] } };
+  const described: string[] = [];
+  await agentWith({ allow: ALLOW }, {}, { env }).run(({ tools }) => {
+    described.push(...tools.flatMap((tool) => (tool.name === "execute" ? tool.description : [])));
+    return { say: "ok" };
+  });
+  expect(described).toEqual([
+    expect.stringContaining(
+      "$API_TOKEN has a placeholder: put it into a header of an HTTPS request to api.example.com,",
+    ),
+  ]);
 });

@@ -1,0 +1,136 @@
+// Passes one request on to its host, and the answer back, both as they arrive.
+
+import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
+import { type Duplex, pipeline, Transform } from "node:stream";
+import type { Replacing } from "../../lib/replacer.ts";
+
+const { request } = process.getBuiltinModule("node:http");
+
+const MAX_HEADER_BYTES = 32 * 1024;
+
+/** Headers of one connection, which are not for the next one (RFC 9110, section 7.6.1). */
+const HOP_BY_HOP: ReadonlySet<string> = new Set(
+  "connection expect keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer upgrade".split(
+    " ",
+  ),
+);
+
+/** The headers of a message for the next connection, without those in `more`. */
+export function passedOn(rawHeaders: readonly string[], more: ReadonlySet<string> = NONE): string[] {
+  return rawHeaders.filter((_, at) => {
+    const name = rawHeaders[at - (at % 2)]?.toLowerCase() ?? "";
+    return !HOP_BY_HOP.has(name) && !more.has(name);
+  });
+}
+const NONE: ReadonlySet<string> = new Set();
+
+export interface Refusal {
+  readonly status: string;
+  readonly words: string;
+}
+
+export const REFUSAL_HEADERS = ["Content-Type: text/plain", "Connection: close"];
+export const FORBIDDEN = "403 Forbidden";
+export const BAD_GATEWAY = "502 Bad Gateway";
+export const UNREACHABLE: Refusal = { status: BAD_GATEWAY, words: "The host cannot be reached.\n" };
+
+export function refuse(answer: ServerResponse, { status, words }: Refusal): void {
+  answer.writeHead(
+    Number(status.slice(0, 3)),
+    REFUSAL_HEADERS.flatMap((header) => header.split(": ")),
+  );
+  answer.end(words);
+}
+
+/** Replaces texts in an answer. */
+export interface AnswerMask {
+  (text: string): string;
+  inPieces(): Replacing;
+}
+
+export interface Onward {
+  /** Owned by the request. */
+  readonly connection: Duplex;
+  readonly path: string;
+  /** Without those of the connection. */
+  readonly headers: readonly string[];
+  /** Applied to the headers and the body of the answer. */
+  readonly mask?: AnswerMask | undefined;
+  /** Headers that the answer gets besides. */
+  readonly answered: readonly string[];
+}
+
+/** Answers `asked`. */
+export function passOn(asked: IncomingMessage, answer: ServerResponse, onward: Onward): void {
+  const { connection, path, headers, mask } = onward;
+  answer.once("close", () => connection.destroy());
+  const sent = request({
+    createConnection: () => connection,
+    method: asked.method,
+    path,
+    headers: [...headers, ...lengthOf(asked), "Connection", "close"],
+    setHost: false,
+    maxHeaderSize: MAX_HEADER_BYTES,
+  });
+  sent.once("response", (response) => {
+    if (mask) {
+      answerMasked(response, answer, { ...onward, mask });
+      return;
+    }
+    const given = [...passedOn(response.rawHeaders), ...onward.answered];
+    answer.writeHead(response.statusCode ?? 502, response.statusMessage, given);
+    pipeline(response, answer, () => {});
+  });
+  refuseOnError(sent, answer);
+  pipeline(asked, sent, () => {});
+}
+
+function refuseOnError(sent: ClientRequest, answer: ServerResponse): void {
+  sent.once("error", () => {
+    if (answer.headersSent) answer.destroy();
+    else refuse(answer, UNREACHABLE);
+  });
+}
+
+/** A request without a body gets a length of 0, because Node would send an empty body in chunks. */
+const lengthOf = ({ method = "", headers }: IncomingMessage): string[] =>
+  /^(?:POST|PUT|PATCH)$/.test(method) &&
+  headers["content-length"] === undefined &&
+  headers["transfer-encoding"] === undefined
+    ? ["Content-Length", "0"]
+    : [];
+
+const LENGTH: ReadonlySet<string> = new Set(["content-length"]);
+
+/** The reason after the status is not passed on: it is a text of the host's as well. */
+function answerMasked(
+  response: IncomingMessage,
+  answer: ServerResponse,
+  { mask, answered }: Onward & { readonly mask: AnswerMask },
+): void {
+  const { statusCode = 502, headers } = response;
+  const isPlain =
+    /^identity$/i.test(headers["content-encoding"] ?? "identity") &&
+    /^chunked$/i.test(headers["transfer-encoding"] ?? "chunked");
+  if (!isPlain) {
+    response.destroy();
+    refuse(answer, ENCODED);
+    return;
+  }
+  const isBodiless = answer.req.method === "HEAD" || statusCode === 204 || statusCode === 304;
+  const passed = passedOn(response.rawHeaders, isBodiless ? NONE : LENGTH);
+  answer.sendDate = false;
+  answer.writeHead(statusCode, [...passed.map((text) => mask(text)), ...answered]);
+  const pieces = mask.inPieces();
+  const masked = new Transform({
+    transform: (bytes: Buffer, _, done) =>
+      done(null, Buffer.from(pieces.push(bytes.toString("latin1")), "latin1")),
+    flush: (done) => done(null, Buffer.from(pieces.end(), "latin1")),
+  });
+  pipeline(response, masked, answer, () => {});
+}
+
+const ENCODED: Refusal = {
+  status: BAD_GATEWAY,
+  words: "The host compresses its answer although it was asked not to, so secrets in it cannot be masked.\n",
+};

@@ -1,0 +1,214 @@
+// Secrets that a sandbox uses and never has. Its variables have placeholders, which the proxy exchanges in the headers of requests to the
+// hosts that may get the secret. Answers that repeat the secret have the placeholder again.
+
+import { createHash } from "node:crypto";
+import type { RefusedHost } from "../../agent/core/backend.ts";
+import type { ConnectionAccess, ConnectionKeeper, Connections } from "../../agent/core/connections.ts";
+import { atMostEvery } from "../../lib/at-most-every.ts";
+import type { Logger } from "../../lib/logger.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { type Allows, allowing, nameIn } from "./allowed-hosts.ts";
+import { type Authority, newAuthority } from "./authority.ts";
+import { type AnswerMask, BAD_GATEWAY, FORBIDDEN, type Refusal } from "./onward.ts";
+import { sentSecrets } from "./sent-secrets.ts";
+
+/** A variable of the configuration. */
+export interface SecretVariable {
+  /** Id of the connection with its value. */
+  readonly vault: string;
+  /** Whose connection. */
+  readonly per: "user" | "tenant";
+  readonly hosts: readonly string[];
+  /** True if the hosts may get the secret without encryption. */
+  readonly http: boolean;
+}
+
+export interface Destination {
+  readonly host: string;
+  readonly port: number;
+  readonly isEncrypted: boolean;
+}
+
+export type Exchanged =
+  | { readonly headers: readonly string[] }
+  | { readonly refusal: Refusal; readonly reason: RefusedHost["reason"] };
+
+export interface Secrets {
+  /** The placeholders by the names of their variables. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Its certificate must be trusted in the sandbox. */
+  readonly authority: Authority;
+  /** True if the host may get a secret. */
+  isNamed(target: Omit<Destination, "isEncrypted">): boolean;
+  /** Exchanges all placeholders in headers, or refuses the request. */
+  exchange(headers: readonly string[], to: Destination, signal: AbortSignal): Promise<Exchanged>;
+  /** Masks what was sent so far. Undefined before that. */
+  mask(): AnswerMask | undefined;
+}
+
+export interface SecretOptions {
+  readonly variables: Readonly<Record<string, SecretVariable>>;
+  /** Id of the sandbox. */
+  readonly sandbox: string;
+  readonly owner: Owner;
+  /** Undefined if the server has no vault. */
+  readonly connections: Connections | undefined;
+  readonly logger: Logger;
+}
+
+/** Headers with which an answer would hide a secret from the mask: compressed, or in parts. */
+export const UNMASKABLE: ReadonlySet<string> = new Set(["accept-encoding", "range", "if-range"]);
+export const IDENTITY: readonly string[] = ["Accept-Encoding", "identity"];
+
+/** A placeholder means nothing outside its sandbox, so it may be known. */
+const PREFIX = "skein_placeholder_";
+const PLACEHOLDER = new RegExp(`${PREFIX}[0-9a-f]{32}`, "g");
+const MAX_HEADER_CHARS = 64 * 1024;
+/** A shorter value would be masked everywhere in answers. */
+const MIN_SECRET_CHARS = 8;
+/** Minimum time between two lines of the audit trail about one connection, in ms. */
+const NOTED_MS = 60_000;
+
+/** The same in all processes and for the life of the sandbox's files, because programs write it into their settings. */
+export const placeholderOf = (sandbox: string, name: string) =>
+  `${PREFIX}${createHash("sha256").update(`${sandbox}/${name}`).digest("hex").slice(0, 32)}`;
+
+interface Variable extends SecretVariable {
+  readonly name: string;
+  readonly placeholder: string;
+  readonly keeper: ConnectionKeeper;
+  readonly allows: Allows;
+  note(): void;
+}
+
+export async function openSecrets(options: SecretOptions): Promise<Secrets> {
+  const { variables, sandbox, owner, connections, logger } = options;
+  const all = Object.entries(variables).map(([name, variable]): Variable => {
+    const keeper = variable.per === "user" ? owner : { tenant: owner.tenant };
+    return {
+      ...variable,
+      ...{ name, keeper, placeholder: placeholderOf(sandbox, name), allows: allowing(variable.hosts) },
+      note: atMostEvery<void>(NOTED_MS, () => connections?.used(keeper, variable.vault)),
+    };
+  });
+  const named = new Map(all.map((each) => [each.placeholder, each]));
+  const sent = sentSecrets();
+  const authority = await newAuthority([...new Set(all.flatMap(({ hosts }) => hosts.map(nameIn)))]);
+
+  const currentValue = async (variable: Variable, to: Destination, signal: AbortSignal) => {
+    try {
+      const access = await connections?.access(variable.keeper, variable.vault, { signal });
+      return valueIn(access ?? "none", variable, to);
+    } catch (err) {
+      signal.throwIfAborted();
+      logger.warn(
+        { ...owner, sandbox, connection: variable.vault, err },
+        "the secret of a sandbox cannot be read",
+      );
+      return unavailable(variable, "cannot be read now");
+    }
+  };
+
+  return {
+    environment: Object.fromEntries(all.map(({ name, placeholder }) => [name, placeholder])),
+    authority,
+    isNamed: ({ host, port }) => all.some(({ allows }) => allows(host, port)),
+    mask: sent.mask,
+    async exchange(headers, to, signal) {
+      const values = new Map<string, string>();
+      const found = new Set(headers.flatMap((text, at) => (at % 2 === 1 ? placeholdersIn(text) : [])));
+      for (const placeholder of found) {
+        const variable = named.get(placeholder);
+        if (!variable) return { refusal: UNKNOWN, reason: "placeholder" };
+        const refused = refusalFor(variable, to);
+        if (refused) return { refusal: refused, reason: "placeholder" };
+        const value = await currentValue(variable, to, signal);
+        if (typeof value !== "string") return { refusal: value, reason: "connection" };
+        values.set(placeholder, value);
+      }
+      const changed = headers.map((text, at) => (at % 2 === 1 ? exchangedIn(text, values) : text));
+      if (changed.reduce((sum, { length }) => sum + length, 0) > MAX_HEADER_CHARS)
+        return { refusal: TOO_LONG, reason: "placeholder" };
+      for (const [placeholder, value] of values) {
+        sent.add(placeholder, value);
+        named.get(placeholder)?.note();
+      }
+      return { headers: changed };
+    },
+  };
+}
+
+const BASIC = /^(basic +)([A-Za-z0-9+/]+={0,2})$/i;
+const decoded = (base64: string) => Buffer.from(base64, "base64").toString("latin1");
+
+function placeholdersIn(text: string): string[] {
+  const [, , base64 = ""] = BASIC.exec(text) ?? [];
+  return (base64 === "" ? text : decoded(base64)).match(PLACEHOLDER) ?? [];
+}
+
+function exchangedIn(text: string, values: ReadonlyMap<string, string>): string {
+  const exchange = (part: string) =>
+    part.replace(PLACEHOLDER, (placeholder) => values.get(placeholder) ?? placeholder);
+  const [, scheme = "", base64 = ""] = BASIC.exec(text) ?? [];
+  if (base64 === "") return exchange(text);
+  const plain = decoded(base64);
+  const changed = exchange(plain);
+  return changed === plain ? text : scheme + Buffer.from(changed, "latin1").toString("base64");
+}
+
+function refusalFor(
+  { name, allows, http }: Variable,
+  { host, port, isEncrypted }: Destination,
+): Refusal | undefined {
+  if (!allows(host, port))
+    return { status: FORBIDDEN, words: `The secret of ${name} is not for ${host}:${port}.\n` };
+  if (isEncrypted || http) return undefined;
+  return { status: FORBIDDEN, words: `The secret of ${name} is sent over HTTPS only.\n` };
+}
+
+/** The value as bytes of a header, or why there is none. */
+function valueIn(access: ConnectionAccess | "none", variable: Variable, to: Destination): string | Refusal {
+  if (access === "none") return unavailable(variable, "is not there: this server has no vault");
+  if (access.state === "absent") return unavailable(variable, "is not there: connect the account first");
+  if (access.state === "ended") return unavailable(variable, `ended, because ${access.reason}`);
+  if (access.state === "failed") return unavailable(variable, `could not be renewed: ${access.reason}`);
+  if (!mayReceive(access.connection, to)) return unavailable(variable, `is not for ${to.host}`);
+  const value = Buffer.from(access.value).toString("latin1");
+  if (value.length < MIN_SECRET_CHARS)
+    return unavailable(variable, `has less than ${MIN_SECRET_CHARS} characters`);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they must not get into a header
+  if (/[\x00-\x08\x0a-\x1f\x7f]/.test(value))
+    return unavailable(variable, "has lines, which no header may have");
+  return value;
+}
+
+const unavailable = ({ name, vault }: Variable, why: string): Refusal => ({
+  status: BAD_GATEWAY,
+  words: `${name} cannot be sent: the connection \`${vault}\` ${why}.\n`,
+});
+
+/** The owner of a credential decides as well which hosts may get it. */
+function mayReceive(
+  { mcp_server_url, networking }: Extract<ConnectionAccess, { readonly state: "open" }>["connection"],
+  { host, port, isEncrypted }: Destination,
+): boolean {
+  if (mcp_server_url !== undefined) {
+    const url = URL.parse(mcp_server_url);
+    const own = URL.parse(`${isEncrypted ? "https" : "http"}://${host}:${port}`);
+    return url !== null && url.origin === own?.origin;
+  }
+  if (networking?.type === "unrestricted") return true;
+  return (
+    networking?.type === "limited" &&
+    allowing(networking.allowed_hosts.map((each) => `${each}:${port}`))(host, port)
+  );
+}
+
+const UNKNOWN: Refusal = {
+  status: FORBIDDEN,
+  words: "This placeholder belongs to no secret of this sandbox.\n",
+};
+const TOO_LONG: Refusal = {
+  status: "431 Request Header Fields Too Large",
+  words: "The headers are too long.\n",
+};
