@@ -48,7 +48,14 @@ import { createPluginLoader } from "./server/plugins/load.ts";
 import { enginesOf, openBackends } from "./skein/app/backends.ts";
 import { backUpData, oneAtATime } from "./skein/app/backup.ts";
 import { builtInNames, catalogueOf, extending } from "./skein/app/catalogue.ts";
-import { bothTools, ownersTools, refusedTools, tenantTools, toolTrial } from "./skein/app/http-tools.ts";
+import {
+  accountServers,
+  bothTools,
+  ownersTools,
+  refusedTools,
+  tenantTools,
+  toolTrial,
+} from "./skein/app/http-tools.ts";
 import { BACKLOG, listenFailure } from "./skein/app/listening.ts";
 import {
   answersIn,
@@ -145,8 +152,9 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   const { agents, pool, metrics, stores, tools, own, backends } = parts;
   let ownAddress: string | undefined;
   const runs = await engineOf(options, parts, () => ownAddress);
-  const nouns = openNouns(config, { ...parts, runs, logger });
-  later.schedules = nouns.agentSchedules;
+  const accountServer = accountServers(parts.tools);
+  const nouns = openNouns(config, { ...parts, runs, accountServer, ownAddress: () => ownAddress, logger });
+  Object.assign(later, portsOf(nouns));
   const { schedules } = nouns.services;
   const dependencies = createDependencies(
     [
@@ -199,6 +207,12 @@ type Parts = Described & Keys & KeptParts & ReturnType<typeof openPool>;
 interface Later {
   connections?: Connections | undefined;
   schedules?: OwnSchedules | undefined;
+}
+
+function portsOf({ agentSchedules: schedules, services: { vault, oauth } }: Nouns): Later {
+  const connections = vault &&
+    oauth && { access: vault.access, used: vault.used, addressFor: oauth.addressFor };
+  return { schedules, connections };
 }
 
 /** Opens the plugins, and the agents with the tools of their MCP servers. */

@@ -23,6 +23,9 @@ export function connectionMethods({ call }: Pick<Requests, "call">) {
     /** Deletes a connection and revokes its tokens. */
     delete: (id: string, options: ChangeOptions = {}, signal?: Signal) =>
       call("DELETE /me/connections/{connection_id}", at(id), signal, ifMatch(options)),
+    /** Begins the OAuth flow of an MCP server: a person opens the `url` of the response in a browser. */
+    authorize: (id: string, signal?: Signal) =>
+      call("POST /me/connections/{connection_id}/authorize", at(id), signal),
   };
 }
 
@@ -47,5 +50,7 @@ export function adminConnectionMethods({ call }: Pick<Requests, "call">) {
       ),
     delete: (id: string, { version, ...query }: ChangeOptions & Tenant = {}, signal?: Signal) =>
       call("DELETE /admin/connections/{connection_id}", { ...at(id), query }, signal, ifMatch({ version })),
+    authorize: (id: string, query: Tenant = {}, signal?: Signal) =>
+      call("POST /admin/connections/{connection_id}/authorize", { ...at(id), query }, signal),
   };
 }

@@ -139,7 +139,7 @@ export type RememberOption = {
 
 export type Interrupt = {
   id: string;
-  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, then approve. */
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, at `url` if there is one, else approve once it is connected. */
   kind: "approval" | "question" | "tool" | "connect";
   call_id: string;
   run_id: string;
@@ -148,6 +148,8 @@ export type Interrupt = {
   args: Record<string, unknown>;
   /** The question to show to the user. */
   prompt: string;
+  /** With `connect`: address at which the user connects the account. The run continues by itself afterwards. */
+  url?: string | undefined;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
@@ -573,7 +575,7 @@ export type ThreadState = {
 
 export type OpenInterrupt = {
   id: string;
-  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, then approve. */
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, at `url` if there is one, else approve once it is connected. */
   kind: "approval" | "question" | "tool" | "connect";
   call_id: string;
   run_id: string;
@@ -582,6 +584,8 @@ export type OpenInterrupt = {
   args: Record<string, unknown>;
   /** The question to show to the user. */
   prompt: string;
+  /** With `connect`: address at which the user connects the account. The run continues by itself afterwards. */
+  url?: string | undefined;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
@@ -1008,6 +1012,12 @@ export type DeletedConnection = {
   is_revoked: boolean;
 };
 
+export type ConnectionAuthorization = {
+  /** Address of this server that the person opens in a browser. It connects one account, once. */
+  url: string;
+  expires_at: string;
+};
+
 export type UserEvent = {
   event: "backend_status";
   data: BackendStatus;
@@ -1033,7 +1043,7 @@ export type UserEvent = {
     run_id: string;
     agent: string;
     id: string;
-    /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, then approve. */
+    /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, at `url` if there is one, else approve once it is connected. */
     kind: "approval" | "question" | "tool" | "connect";
     /** Name of the tool. */
     name: string;
@@ -1601,7 +1611,7 @@ export type UserRun = {
 
 export type UserInterrupt = {
   id: string;
-  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, then approve. */
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, at `url` if there is one, else approve once it is connected. */
   kind: "approval" | "question" | "tool" | "connect";
   call_id: string;
   run_id: string;
@@ -1610,6 +1620,8 @@ export type UserInterrupt = {
   args: Record<string, unknown>;
   /** The question to show to the user. */
   prompt: string;
+  /** With `connect`: address at which the user connects the account. The run continues by itself afterwards. */
+  url?: string | undefined;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
@@ -2628,6 +2640,11 @@ export interface Operations {
     path: { connection_id: string };
     answer: Connection;
   };
+  /** Connect an account in a browser. */
+  "POST /me/connections/{connection_id}/authorize": {
+    path: { connection_id: string };
+    answer: ConnectionAuthorization;
+  };
   /** List connections, by id. */
   "GET /me/connections": {
     query: { limit?: number | undefined; cursor?: string | undefined };
@@ -2654,6 +2671,12 @@ export interface Operations {
     path: { connection_id: string };
     query: { tenant?: string | undefined };
     answer: Connection;
+  };
+  /** Connect an account in a browser. */
+  "POST /admin/connections/{connection_id}/authorize": {
+    path: { connection_id: string };
+    query: { tenant?: string | undefined };
+    answer: ConnectionAuthorization;
   };
   /** List connections, by id. */
   "GET /admin/connections": {

@@ -52,13 +52,19 @@ export const Interrupt = z
   .object({
     id: z.string(),
     kind: InterruptKind.describe(
-      "`approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, then approve.",
+      "`approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, at `url` if there is one, else approve once it is connected.",
     ),
     call_id: z.string(),
     run_id: z.string(),
     name: z.string().describe("Name of the tool."),
     args: z.record(z.string(), z.unknown()),
     prompt: z.string().describe("The question to show to the user."),
+    url: z
+      .string()
+      .optional()
+      .describe(
+        "With `connect`: address at which the user connects the account. The run continues by itself afterwards.",
+      ),
     options: z.array(z.string()).optional().describe("Answers to offer to the user."),
     one_of_options: z
       .literal(true)
@@ -77,6 +83,10 @@ export const Interrupt = z
   })
   .meta({ id: "Interrupt" });
 export type Interrupt = z.infer<typeof Interrupt>;
+
+/** The question with the address to open, for a front end that shows text only. */
+export const promptText = ({ prompt, url }: Pick<Interrupt, "prompt" | "url">): string =>
+  url === undefined ? prompt : `${prompt}\n${url}`;
 
 /** How unanswered interrupts are decided. */
 export interface InterruptPolicy {

@@ -16,6 +16,10 @@ export interface AuthorizationServer {
   readonly tokenRequests: { readonly grant_type: string | null; status: number }[];
   /** Whether the server still accepts an access token. */
   isActive(accessToken: string): Promise<boolean>;
+  /** Who agreed to it, what it may be used for and where; undefined if the server does not accept it. */
+  tokenInfo(accessToken: string): Promise<TokenInfo | undefined>;
+  /** Each client that has registered. */
+  readonly registrations: string[];
   /** To be changed by a test. */
   readonly state: {
     /** Lifetime of access tokens, in seconds. */
@@ -26,7 +30,20 @@ export interface AuthorizationServer {
     pause: Promise<void>;
     /** Status with which it refuses every request to the token endpoint. */
     failsWith?: number | undefined;
+    /** The user who agrees. */
+    account: string;
+    /** What becomes of its description of itself. */
+    metadata: (own: Record<string, unknown>) => object;
+    /** Status with which it refuses registrations. */
+    refusesClients?: number | undefined;
   };
+}
+
+export interface TokenInfo {
+  readonly account: string;
+  readonly client: string;
+  readonly scopes: readonly string[];
+  readonly audience: string;
 }
 
 export interface Tokens {
@@ -37,6 +54,7 @@ export interface Tokens {
 
 export const CLIENT = { client_id: "skein-test", client_secret: "a/secret:of the client" };
 const REDIRECT = "https://client.example.com/callback";
+const WELL_KNOWN = new Set(["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"]);
 /** What its tokens are for. */
 export const RESOURCE = "https://mcp.example.com/mcp";
 
@@ -50,7 +68,11 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const state: AuthorizationServer["state"] = { lifetime: 600, agrees: true, pause: Promise.resolve() };
+  const state: AuthorizationServer["state"] = {
+    ...{ lifetime: 600, agrees: true, pause: Promise.resolve(), account: "ada" },
+    metadata: (own) => own,
+  };
+  const registrations: string[] = [];
   const provider = providerAt(url, resource, state);
   const tokenRequests: AuthorizationServer["tokenRequests"] = [];
   const handle = provider.callback();
@@ -58,8 +80,20 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
     const { pathname } = new URL(request.url ?? "/", url);
     if (pathname.startsWith("/interaction/")) void answerInteraction(provider, state, request, response);
     else if (pathname === "/token") void answerToken(request, response);
+    else if (WELL_KNOWN.has(pathname)) void answerMetadata(request, response);
+    else if (pathname === "/reg" && state.refusesClients !== undefined)
+      response.writeHead(state.refusesClients, { "content-type": "application/json" }).end("{}");
     else void handle(request, response);
   });
+  provider.on("registration_create.success", (_, { clientId }) => void registrations.push(clientId));
+
+  /** What the package says, as a test changes it. */
+  async function answerMetadata(request: IncomingMessage, response: ServerResponse) {
+    if (request.headers["x-unchanged"]) return void handle(request, response);
+    const own = await fetch(`${url}/.well-known/openid-configuration`, { headers: { "x-unchanged": "1" } });
+    const body = JSON.stringify(state.metadata((await own.json()) as Record<string, unknown>));
+    response.writeHead(200, { "content-type": "application/json" }).end(body);
+  }
 
   async function answerToken(request: IncomingMessage, response: ServerResponse) {
     let body = "";
@@ -74,10 +108,16 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
   }
 
   return {
-    ...{ url, state, tokenRequests },
+    ...{ url, state, tokenRequests, registrations },
     grant: () => grantAt(url, resource),
     async isActive(accessToken) {
       return (await provider.AccessToken.find(accessToken)) !== undefined;
+    },
+    async tokenInfo(accessToken) {
+      const found = await provider.AccessToken.find(accessToken);
+      if (!found) return undefined;
+      const { accountId: account, clientId: client = "", scope = "", aud } = found;
+      return { account, client, scopes: scope.split(" "), audience: String(aud) };
     },
   };
 }
@@ -98,7 +138,7 @@ function providerAt(url: string, resource: string, state: AuthorizationServer["s
     rotateRefreshToken: true,
     issueRefreshToken: async () => true,
     pkce: { required: () => true },
-    scopes: ["openid", "offline_access", "calendar"],
+    scopes: ["openid", "offline_access", "calendar", "calendar.write"],
     ttl: { AccessToken: () => state.lifetime },
     features: {
       devInteractions: { enabled: false },
@@ -108,7 +148,7 @@ function providerAt(url: string, resource: string, state: AuthorizationServer["s
         enabled: true,
         defaultResource: () => resource,
         getResourceServerInfo: (_, asked) => ({
-          scope: "calendar",
+          scope: "calendar calendar.write",
           audience: asked,
           accessTokenTTL: state.lifetime,
         }),
@@ -121,7 +161,7 @@ function providerAt(url: string, resource: string, state: AuthorizationServer["s
 /** Signs the user in and agrees, or refuses. */
 async function answerInteraction(
   provider: Provider,
-  { agrees }: AuthorizationServer["state"],
+  { agrees, account: accountId }: AuthorizationServer["state"],
   request: IncomingMessage,
   response: ServerResponse,
 ) {
@@ -134,12 +174,12 @@ async function answerInteraction(
     return;
   }
   if (prompt.name === "login") {
-    await provider.interactionFinished(request, response, { login: { accountId: "ada" } });
+    await provider.interactionFinished(request, response, { login: { accountId } });
     return;
   }
   const grant = grantId
     ? await provider.Grant.find(grantId)
-    : new provider.Grant({ accountId: "ada", clientId: String(params.client_id) });
+    : new provider.Grant({ accountId, clientId: String(params.client_id) });
   if (!grant) throw new Error("There is no grant.");
   grant.addOIDCScope("openid offline_access calendar");
   const { missingResourceScopes = {} } = prompt.details as {
@@ -150,16 +190,37 @@ async function answerInteraction(
   await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } });
 }
 
+/** A browser of a person. */
+export interface Browser {
+  /** By origin. */
+  readonly cookies: Map<string, Map<string, string>>;
+  /** The server behind a public address. */
+  readonly servers: Map<string, string>;
+  /** Sent with each request to Skein. */
+  headers?: Record<string, string>;
+}
+
+export const newBrowser = (): Browser => ({ cookies: new Map(), servers: new Map() });
+
+/** Requests an address with the cookies of its origin, and keeps those of the answer. */
+export async function visit({ cookies, servers, headers }: Browser, at: URL): Promise<Response> {
+  const own = cookies.get(at.origin) ?? new Map<string, string>();
+  cookies.set(at.origin, own);
+  const cookie = [...own].map(([name, value]) => `${name}=${value}`).join("; ");
+  const server = servers.get(at.origin);
+  const url = server === undefined ? at : new URL(at.pathname + at.search, server);
+  const answer = await fetch(url, { redirect: "manual", headers: { cookie, ...headers } });
+  for (const line of answer.headers.getSetCookie()) {
+    const [name = "", value = ""] = (line.split(";")[0] ?? "").split(/=(.*)/s);
+    own.set(name, value);
+  }
+  return answer;
+}
+
 /** Follows redirects with cookies, as a browser does, until one leads to `stopAt`. Returns that address. */
-export async function browse(address: string, stopAt: string): Promise<URL> {
-  const cookies = new Map<string, string>();
+export async function browse(address: string, stopAt: string, browser = newBrowser()): Promise<URL> {
   for (let at = new URL(address); ; ) {
-    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-    const answer = await fetch(at, { redirect: "manual", headers: { cookie } });
-    for (const line of answer.headers.getSetCookie()) {
-      const [name = "", value = ""] = (line.split(";")[0] ?? "").split(/=(.*)/s);
-      cookies.set(name, value);
-    }
+    const answer = await visit(browser, at);
     const next = answer.headers.get("location");
     if (!next) throw new Error(`${at.pathname} answered ${answer.status}: ${await answer.text()}`);
     at = new URL(next, at);

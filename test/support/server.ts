@@ -35,6 +35,8 @@ export interface ServerOptions {
   /** A folder that outlives the server; default: one of its own. */
   dir?: string;
   logger?: FastifyBaseLogger;
+  /** The clock of the store. */
+  now?: () => number;
 }
 
 export interface TestServer {
@@ -79,6 +81,7 @@ export async function startOne(options: ServerOptions = {}): Promise<TestServer>
     tools: options.tools ?? [],
     hooks: options.hooks ?? [],
     plugins: options.plugins ?? [],
+    ...(options.now ? { now: options.now } : {}),
   });
   onTestFinished(() => app.close());
   return { url: await app.listen(), app, dir };

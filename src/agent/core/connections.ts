@@ -41,4 +41,13 @@ export interface Connections {
   ): Promise<ConnectionAccess>;
   /** Notes in the audit trail that the value is sent to its receiver. Returns at once and does not throw. */
   used(keeper: ConnectionKeeper, id: string): void;
+  /**
+   * The address at which a user connects their account at an MCP server. `lifetimeMs`: how long it can be used. Undefined if the server
+   * runs no OAuth flow for it. Throws an error of the store.
+   */
+  addressFor?(
+    keeper: Required<ConnectionKeeper>,
+    server: string,
+    options: { readonly scopes?: readonly string[]; readonly lifetimeMs?: number | undefined },
+  ): Promise<string | undefined>;
 }

@@ -31,6 +31,8 @@ export interface Question {
   readonly call: ToolCall;
   readonly kind: InterruptKind;
   readonly prompt: string;
+  /** Called once, when the question is asked: the address to open, and the prompt that goes with it. */
+  withAddress?(): Promise<{ readonly url: string; readonly prompt: string } | undefined>;
   readonly options?: readonly string[];
   /** The answer must be one of `options`. */
   readonly oneOfOptions?: boolean;
@@ -44,13 +46,14 @@ export interface Question {
  * unattended or the question has expired.
  */
 export async function* askFor(
-  { call, kind, prompt, options, oneOfOptions, rememberOptions }: Question,
+  { call, kind, prompt, withAddress, options, oneOfOptions, rememberOptions }: Question,
   run: Run,
 ): Stream<Answer | undefined> {
   const id = `${kind}_${call.id}`;
   const { unattended, expiresAfterMs } = run.interrupts;
   const known = kept(run.state).get(id);
   if (!known && unattended && kind !== "tool") return unattendedAnswer(id);
+  const addressed = known ? undefined : await withAddress?.();
   const now = Date.now();
   const asked: OpenInterrupt = known ?? {
     id,
@@ -60,6 +63,7 @@ export async function* askFor(
     name: call.name,
     args: call.args,
     prompt,
+    ...addressed,
     ...(options ? { options: [...options] } : {}),
     ...(oneOfOptions ? { one_of_options: true as const } : {}),
     ...(rememberOptions ? { remember_options: [...rememberOptions] } : {}),

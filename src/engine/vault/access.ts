@@ -174,7 +174,7 @@ function renewedOf(
 }
 
 /** Tries again while the store is away: what was received once cannot be received again. Throws its last error. */
-async function withPatience<T>(write: () => Promise<T>): Promise<T> {
+export async function withPatience<T>(write: () => Promise<T>): Promise<T> {
   const end = performance.now() + STORING_MS;
   for (let attempt = 0; ; attempt++) {
     try {

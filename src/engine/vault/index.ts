@@ -47,6 +47,8 @@ export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pi
   ): Promise<{ readonly isRevoked: boolean }>;
   /** Notes that a value was sent to its receiver. Returns at once. */
   used(keeper: Keeper, id: string): void;
+  /** Encrypts other secrets of users with the same keys. */
+  readonly cipher: Cipher;
   /** Deleted and exported with a user. */
   readonly records: {
     list(
@@ -90,6 +92,7 @@ export function createVault(options: VaultOptions): Vault {
     get: store.get,
     list: store.list,
     access: accesses.access,
+    cipher,
     used: (keeper, id) => options.onUse(keeper, id),
     async delete(keeper, id, { precondition, signal }) {
       const kept = await store.delete(keeper, id, precondition);

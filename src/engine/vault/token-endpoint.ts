@@ -1,4 +1,4 @@
-// Requests to an authorization server: a new access token for a refresh token (RFC 6749, 6), and the end of a grant (RFC 7009).
+// Requests to an authorization server: tokens for a code (RFC 6749, 4.1.3) or a refresh token (6), and the end of a grant (RFC 7009).
 
 import { z } from "zod";
 import { messageOf } from "../../agent/core/errors.ts";
@@ -13,12 +13,16 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 const MAX_LIFETIME_S = 10 * 365 * 86_400;
 
 type Refresh = NonNullable<Connection["refresh"]>;
+/** How the server authenticates at the token endpoint. */
+type Client = Pick<Refresh, "client_id" | "token_endpoint_auth">;
 
 export interface NewTokens {
   readonly access_token: string;
   readonly refresh_token?: string | undefined;
   /** Lifetime in seconds. */
   readonly expires_in?: number | undefined;
+  /** The scopes that were granted, if they are not those that were asked for. */
+  readonly scope?: string | undefined;
 }
 
 export type Renewal =
@@ -28,7 +32,20 @@ export type Renewal =
   /** Another attempt may succeed. */
   | { readonly outcome: "failed"; readonly reason: string };
 
+/** The answer to a person's consent, to be exchanged once. */
+export interface CodeExchange extends Client {
+  readonly token_endpoint: string;
+  readonly code: string;
+  readonly verifier: string;
+  readonly redirect_uri: string;
+  readonly resource: string;
+}
+
+type ClientSecret = Pick<Secrets, "client_secret">;
+
 export interface Issuer {
+  /** As `renew`, with the code of a person's consent. */
+  exchange(exchange: CodeExchange, secrets: ClientSecret, signal: AbortSignal): Promise<Renewal>;
   /** Never throws. `reason` has no words of the issuer besides its error code. */
   renew(refresh: Refresh, secrets: Secrets, signal: AbortSignal): Promise<Renewal>;
   /** Revokes both tokens if the issuer has an address for that. Never throws. Returns false if it failed. */
@@ -43,6 +60,11 @@ const TokenAnswer = z.object({
   // Some issuers say `null`, or a text.
   refresh_token: z.string().min(1).optional().catch(undefined),
   expires_in: z.coerce.number().min(1).max(MAX_LIFETIME_S).optional().catch(undefined),
+  scope: z.string().min(1).max(4096).optional().catch(undefined),
+  token_type: z
+    .string()
+    .regex(/^bearer$/i)
+    .optional(),
 });
 const ErrorAnswer = z.object({ error: z.string().regex(/^[a-z_]{1,64}$/) });
 
@@ -52,12 +74,12 @@ const OVER = new Set(["invalid_grant", "invalid_client", "unauthorized_client", 
 export function createIssuer(fetch: PublicFetch): Issuer {
   const ask = async (
     url: string,
-    refresh: Refresh,
-    secrets: Secrets,
+    client: Client,
+    secrets: ClientSecret,
     fields: object,
     signal: AbortSignal,
   ) => {
-    const { headers, form } = authenticated(refresh, secrets);
+    const { headers, form } = authenticated(client, secrets);
     const body = new URLSearchParams({ ...form, ...fields }).toString();
     const all = AbortSignal.any([signal, AbortSignal.timeout(ISSUER_MS)]);
     await using answer = await fetch(url, { method: "POST", headers, body, signal: all });
@@ -66,19 +88,27 @@ export function createIssuer(fetch: PublicFetch): Issuer {
     return { status: answer.status, text: Buffer.concat(pieces).toString() };
   };
 
+  const tokens = async (...asked: Parameters<typeof ask>): Promise<Renewal> => {
+    try {
+      return renewalOf(await ask(...asked));
+    } catch (error) {
+      return { outcome: "failed", reason: `its issuer could not be reached: ${messageOf(error)}` };
+    }
+  };
+
   return {
-    async renew(refresh, secrets, signal) {
+    exchange({ code, verifier: code_verifier, redirect_uri, resource, ...client }, secrets, signal) {
+      const fields = { grant_type: "authorization_code", code, code_verifier, redirect_uri, resource };
+      return tokens(client.token_endpoint, client, secrets, fields, signal);
+    },
+    renew(refresh, secrets, signal) {
       const { resource, scope } = refresh;
       const fields = {
         grant_type: "refresh_token",
         refresh_token: secrets.refresh_token ?? "",
         ...omitUndefined({ resource, scope }),
       };
-      try {
-        return renewalOf(await ask(refresh.token_endpoint, refresh, secrets, fields, signal));
-      } catch (error) {
-        return { outcome: "failed", reason: `its issuer could not be reached: ${messageOf(error)}` };
-      }
+      return tokens(refresh.token_endpoint, refresh, secrets, fields, signal);
     },
     async revoke(refresh, secrets, signal) {
       const { revocation_endpoint: url } = refresh;
@@ -118,7 +148,7 @@ function parsed(text: string): unknown {
 }
 
 /** The client's authentication: in the header, or in the form. */
-function authenticated({ client_id, token_endpoint_auth }: Refresh, { client_secret = "" }: Secrets) {
+function authenticated({ client_id, token_endpoint_auth }: Client, { client_secret = "" }: ClientSecret) {
   const headers = {
     "content-type": "application/x-www-form-urlencoded",
     accept: "application/json",

@@ -99,6 +99,12 @@ const OWN: Readonly<Record<string, RouteAction>> = {
   "GET /me/connections/:connection_id": ["read", "connection.read", "connection_id"],
   "PUT /me/connections/:connection_id": ["change", "connection.update", "connection_id"],
   "DELETE /me/connections/:connection_id": ["change", "connection.delete", "connection_id"],
+  "POST /me/connections/:connection_id/authorize": ["change", "connection.authorize", "connection_id"],
+  // The flow records the account that it connects.
+  "GET /oauth/start": NONE,
+  "GET /oauth/continue": NONE,
+  "GET /oauth/callback": NONE,
+  "GET /oauth/client-metadata.json": NONE,
 
   "GET /webhooks": ["read", "webhook.list"],
   "POST /webhooks": ["change", "webhook.create", MADE],
@@ -150,6 +156,7 @@ const OF_ADMINS: Readonly<Record<string, RouteAction>> = {
   "GET /admin/connections/:connection_id": ["view", "connection.read", "connection_id"],
   "PUT /admin/connections/:connection_id": ["change", "connection.update", "connection_id"],
   "DELETE /admin/connections/:connection_id": ["change", "connection.delete", "connection_id"],
+  "POST /admin/connections/:connection_id/authorize": ["change", "connection.authorize", "connection_id"],
   "GET /admin/webhooks": ["view", "webhook.list"],
   "POST /admin/webhooks": ["change", "webhook.create", MADE],
   "GET /admin/webhooks/:webhook_id": ["view", "webhook.read", "webhook_id"],

@@ -54,6 +54,8 @@ const STATUS: Record<ErrorCode, number> = {
   internal: 500,
 };
 
+export const statusOf = (code: ErrorCode): number => STATUS[code];
+
 /** Fastify's own refusals, by its codes. */
 const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
   FST_ERR_CTP_INVALID_JSON_BODY: ["invalid_request", "The body is not valid JSON."],

@@ -28,6 +28,7 @@ import { feedbackRoutes } from "./routes/feedback.ts";
 import { hookRoutes } from "./routes/hooks.ts";
 import { interruptRoutes } from "./routes/interrupts.ts";
 import { newThreadRunRoutes } from "./routes/new-thread-runs.ts";
+import { oauthRoutes } from "./routes/oauth.ts";
 import {
   docsRoutes,
   healthRoutes,
@@ -143,6 +144,7 @@ export async function createServer(
   for (const routes of ROUTES) routes(app, routeServices);
   if (addWire && wiresAtOnce) for (const name of services.wires) await addWire(app, routeServices, name);
   ticketRoutes(app, tickets);
+  oauthRoutes(app, services, authenticate);
   docsRoutes(app);
   const signIn = createSignIn(auth);
   signInRoutes(app, signIn);

@@ -15,6 +15,7 @@ import type { Schedules } from "../../engine/schedules/index.ts";
 import type { TemporaryThreads } from "../../engine/temporary-threads/index.ts";
 import type { Triggers } from "../../engine/triggers/index.ts";
 import type { Vault } from "../../engine/vault/index.ts";
+import type { OAuth } from "../../engine/vault/oauth/index.ts";
 import type { Webhooks } from "../../engine/webhooks/index.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { ApiKeyStore } from "../auth/api-keys.ts";
@@ -52,6 +53,8 @@ export interface HttpServices {
   readonly webhooks: Webhooks;
   /** Undefined without a key. */
   readonly vault?: Vault | undefined;
+  /** Undefined without a vault. */
+  readonly oauth?: OAuth | undefined;
   readonly backends: BackendPool;
   readonly agents: Pick<
     AgentRegistry,

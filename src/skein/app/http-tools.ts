@@ -13,6 +13,7 @@ import type { HttpTool } from "../../agent/tools/http/registration.ts";
 import type { HttpToolStore } from "../../agent/tools/http/store.ts";
 import type { McpServers } from "../../agent/tools/mcp/servers.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
+import type { AccountServer } from "../../engine/vault/oauth/discovery.ts";
 import { hostList, isLoopback } from "../../lib/hosts.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { randomId } from "../../lib/random-id.ts";
@@ -121,3 +122,13 @@ async function resultOf(
 }
 
 const since = (began: number) => Math.round(performance.now() - began);
+
+/** An MCP server whose accounts the server connects by OAuth. */
+export const accountServers =
+  (mcp: Pick<McpServers, "accountsAt">) =>
+  (name: string): AccountServer | undefined => {
+    const definition = mcp.accountsAt(name);
+    if (!definition?.auth) return undefined;
+    const { url, per, headers, auth } = definition;
+    return { name, url, per, headers, oauth: auth.oauth };
+  };

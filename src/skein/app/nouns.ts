@@ -14,8 +14,10 @@ import { createTemporaryThreads, type TemporaryThreads } from "../../engine/temp
 import { createTriggers } from "../../engine/triggers/index.ts";
 import { localWrapper } from "../../engine/vault/cipher.ts";
 import { createVault, type Vault } from "../../engine/vault/index.ts";
+import type { AccountServer } from "../../engine/vault/oauth/discovery.ts";
+import { createOAuth, type OAuth } from "../../engine/vault/oauth/index.ts";
 import { createWebhooks, type Webhooks } from "../../engine/webhooks/index.ts";
-import { hostList } from "../../lib/hosts.ts";
+import { hostList, isLoopback } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { createPublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
@@ -33,6 +35,10 @@ export interface NounParts {
   readonly credentials: Credentials;
   /** Undefined without a key. */
   readonly vault: Vault | undefined;
+  /** An MCP server whose accounts the server connects. */
+  accountServer(name: string): AccountServer | undefined;
+  /** The address at which the server listens, once it does. */
+  ownAddress(): string | undefined;
   readonly logger: Logger;
 }
 
@@ -44,15 +50,18 @@ export function openNouns(config: ServerConfig, parts: NounParts) {
   const temporaryThreads = temporaryThreadsOf(config, parts);
   const schedules = schedulesOf(config, parts, temporaryThreads);
   const triggers = triggersOf(config, parts);
-  const workers = [temporaryThreads, schedules, ...(vault ? [vault] : [])];
+  const oauth = oauthOf(config, parts);
+  const workers = [temporaryThreads, schedules, ...(vault ? [vault] : []), ...(oauth ? [oauth] : [])];
   const records: UserRecords[] = [
     { type: "schedule", ...schedules },
     { type: "trigger", ...triggers.records },
+    // Before the connections, so that no request becomes one afterwards.
+    ...(oauth ? [{ type: "connection_request", ...oauth.records }] : []),
     ...(vault ? [{ type: "connection", ...vault.records }] : []),
   ];
   return {
     /** Services of the routes. */
-    services: { temporaryThreads, schedules, triggers, vault },
+    services: { temporaryThreads, schedules, triggers, vault, oauth },
     agentSchedules: agentSchedulesOf(config, parts),
     /** Deleted and exported with a user. */
     records,
@@ -212,6 +221,26 @@ export function openVault(
       const actor = { type: "server" as const, id: "vault" };
       const target = { type: "connection", id, ...omitUndefined({ user }) };
       audit.record({ tenant, actor, action: "connection.use", target, outcome: "ok" });
+    },
+  });
+}
+
+function oauthOf(
+  { http_tools, public_url, listen }: ServerConfig,
+  { stores, runs, audit, vault, accountServer, ownAddress, logger }: NounParts,
+): OAuth | undefined {
+  if (!vault) return undefined;
+  const allow = hostList(http_tools.allow);
+  return createOAuth({
+    ...{ documents: stores.documents, owners: stores.owners, vault, runs, logger, allow },
+    fetch: createPublicFetch({ allow }),
+    serverOf: accountServer,
+    // Browsers of this machine reach a server that listens only there.
+    base: () => public_url ?? (isLoopback(listen.host) ? ownAddress() : undefined),
+    onConnected({ keeper: { tenant, user }, request: { by, server: id } }) {
+      const actor = { type: "user" as const, id: by, user: by };
+      const target = { type: "connection", id, ...omitUndefined({ user }) };
+      audit.record({ tenant, actor, action: "connection.connect", target, outcome: "ok" });
     },
   });
 }

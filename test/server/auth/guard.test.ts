@@ -143,6 +143,7 @@ describe("scopes", () => {
       "post /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/send: manage",
       "put /admin/connections/{connection_id}: manage",
       "delete /admin/connections/{connection_id}: manage",
+      "post /admin/connections/{connection_id}/authorize: manage",
       "post /admin/keys: manage",
       "post /admin/keys/{key_id}/revoke: manage",
       "post /admin/tenants/{tenant}/users/{user}/threads/{thread_id}/runs/{run_id}/cancel: manage",

@@ -178,6 +178,9 @@ const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "POST /webhooks/{webhook_id}/deliveries/{delivery_id}/send",
   "POST /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/send",
   "DELETE /v1/conversations/{conversation_id}/items/{item_id}",
+  // Its server has no MCP servers.
+  "POST /me/connections/{connection_id}/authorize",
+  "POST /admin/connections/{connection_id}/authorize",
   // Its server has no API keys.
   "POST /admin/keys",
   "POST /admin/keys/{key_id}/revoke",

@@ -85,6 +85,9 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
       "nothing" as const,
     ]),
   ),
+  // The name of an MCP server, the same for all.
+  "POST /me/connections/{connection_id}/authorize connection_id": "nothing",
+  "POST /admin/connections/{connection_id}/authorize connection_id": "nothing",
   trigger_id: "trigger",
   // The address of a trigger is a credential. A cursor is a place in the asker's own list.
   ...{ address: "nothing", "GET /triggers cursor": "nothing" },

@@ -44,26 +44,71 @@ const printable = (text: string) => !/[\0\r\n]/.test(text);
 const Text = z.string().refine(printable, "must be one line");
 const Unbroken = z.string().refine((text) => !text.includes("\0"), "must not contain a NUL character");
 
-export const HttpServer = z.strictObject({
-  url: z
-    .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
-    .refine(
-      (url) => !/^[^/]*\/\/[^/?#]*@/.test(url),
-      "must not contain a user name; use an Authorization header instead",
-    )
-    .describe("Address of a server that speaks streamable HTTP."),
-  headers: z
-    .record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "must be the name of a header"), Text)
-    .default({})
-    .describe("Headers of every request. Skein never logs them."),
-  per: z
-    .enum(["user", "tenant"])
-    .optional()
-    .describe(
-      "Whose account the server is used with: each user or each tenant connects their own. Default: all share `headers`.",
-    ),
-  ...common,
-});
+/** RFC 6749, 3.3. */
+const OAuthScope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/, "must be a scope without spaces");
+
+const OAuth = z
+  .strictObject({
+    scopes: z
+      .array(OAuthScope)
+      .max(50)
+      .default([])
+      .describe("Scopes to ask for, in addition to the scopes of the MCP server."),
+    issuer: z
+      .url({ protocol: /^https?$/ })
+      .optional()
+      .describe("The only authorization server to use. Default: the first that the MCP server names."),
+    client_id: z
+      .string()
+      .min(1)
+      .max(2048)
+      .optional()
+      .describe(
+        "Client id of Skein at the issuer. Default: Skein's metadata document, or Skein registers itself.",
+      ),
+    client_secret: z
+      .string()
+      .regex(/^[\x20-\x7e]{1,16384}$/, "must consist of printable ASCII characters")
+      .optional()
+      .describe("Client secret. Needs `client_id` and `issuer`, so that no other server gets it."),
+  })
+  .refine(
+    ({ client_id, client_secret, issuer }) =>
+      client_secret === undefined || (client_id !== undefined && issuer !== undefined),
+    "`client_secret` needs `client_id` and `issuer`",
+  );
+
+export const HttpServer = z
+  .strictObject({
+    url: z
+      .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
+      .refine(
+        (url) => !/^[^/]*\/\/[^/?#]*@/.test(url),
+        "must not contain a user name; use an Authorization header instead",
+      )
+      .describe("Address of a server that speaks streamable HTTP."),
+    headers: z
+      .record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "must be the name of a header"), Text)
+      .default({})
+      .describe("Headers of every request. Skein never logs them."),
+    per: z
+      .enum(["user", "tenant"])
+      .optional()
+      .describe(
+        "Whose account the server is used with: each user or each tenant connects their own. Default: all share `headers`.",
+      ),
+    auth: z
+      .strictObject({ oauth: OAuth.describe("How Skein connects accounts. `{}` suits most servers.") })
+      .optional()
+      .describe(
+        "Lets people connect their accounts in a browser. Needs `per`. Default: applications hand in credentials.",
+      ),
+    ...common,
+  })
+  .refine(({ auth, per }) => auth === undefined || per !== undefined, {
+    path: ["auth"],
+    error: "needs `per: user` or `per: tenant`",
+  });
 
 export const StdioServer = z.strictObject({
   command: Unbroken.min(1)

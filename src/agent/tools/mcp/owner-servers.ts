@@ -24,6 +24,8 @@ export interface OwnerServers {
    */
   toolsOf(owner: Owner, isNamed: (server: string) => boolean): Promise<readonly Tool[]>;
   names(): readonly string[];
+  /** Undefined for a server that is not used with accounts. */
+  definitionOf(server: string): OwnerServer | undefined;
   /** Closes all connections, each when its calls have ended. */
   replace(definitions: McpServerDefinitions): void;
   close(): Promise<void>;
@@ -33,7 +35,7 @@ interface OwnerServices extends McpServices {
   readonly connections: () => Connections | undefined;
 }
 
-type OwnerServer = HttpServer & { readonly per: NonNullable<HttpServer["per"]> };
+export type OwnerServer = HttpServer & { readonly per: NonNullable<HttpServer["per"]> };
 type OpenAccess = Extract<ConnectionAccess, { readonly state: "open" }>;
 
 /** A live connection of one owner with one token. */
@@ -77,6 +79,7 @@ export function createOwnerServers(services: OwnerServices): OwnerServers {
       return (await Promise.all(tools)).flat();
     },
     names: () => [...definitions.keys()],
+    definitionOf: (server) => definitions.get(server),
     replace(next) {
       const isOfOwners = (entry: [string, object]): entry is [string, OwnerServer] =>
         "per" in entry[1] && entry[1].per !== undefined;
@@ -175,7 +178,7 @@ function ownTool(tool: Tool, place: ServerPlace, connecting: Connecting): Tool {
       for (let refused: string | undefined; ; ) {
         let session = await sessionAt(place, connecting, { refused, signal });
         if (session.state !== "open") {
-          const result = yield* askToConnect(place, session, toolCall, run);
+          const result = yield* askToConnect(place, session, { call: toolCall, run, ...connecting });
           if (result) return result;
           session = await sessionAt(place, connecting, { refused, signal });
           if (session.state !== "open") return failed(notConnected(place));
@@ -210,7 +213,7 @@ function connectTool(place: ServerPlace, connecting: Connecting): Tool {
       const session = await sessionAt(place, connecting, { signal });
       const connected = done(`The account at \`${name}\` is connected. Its tools are offered now.`);
       if (session.state === "open") return connected;
-      const result = yield* askToConnect(place, session, call, run);
+      const result = yield* askToConnect(place, session, { call, run, ...connecting });
       if (result) return result;
       const again = await sessionAt(place, connecting, { signal });
       return again.state === "open" ? connected : failed(notConnected(place));
@@ -220,19 +223,42 @@ function connectTool(place: ServerPlace, connecting: Connecting): Tool {
 
 /** Undefined once a person says that the account is connected. Otherwise the result of the call. */
 async function* askToConnect(
-  { name, definition: { per } }: ServerPlace,
+  place: ServerPlace,
   access: NoAccess,
-  call: ToolCall,
-  run: Run,
+  {
+    call,
+    run,
+    connections,
+  }: { readonly call: ToolCall; readonly run: Run } & Pick<Connecting, "connections">,
 ): Stream<ToolResult | undefined> {
+  const { name, definition } = place;
   if (access.state === "failed")
     return failed(`The account at \`${name}\` cannot be used now: ${access.reason}.`);
   const why = access.state === "ended" ? ` The connection ended, because ${access.reason}.` : "";
-  const whose = per === "user" ? "your account" : "the tenant's account";
-  const prompt = `Connect ${whose} at \`${name}\`, then approve.${why} Deny to continue without it.`;
-  const answer = yield* askTogether({ call, kind: "connect", prompt }, run, `mcp__${name}__`);
+  const whose = definition.per === "user" ? "your account" : "the tenant's account";
+  const promptWith = (then: string) =>
+    `Connect ${whose} at \`${name}\`${then}.${why} Deny to continue without it.`;
+  const withAddress = async () => {
+    const url = await addressFor(place, connections, run);
+    return url === undefined
+      ? undefined
+      : { url, prompt: promptWith(". The run continues by itself afterwards") };
+  };
+  const question = { call, kind: "connect" as const, prompt: promptWith(", then approve"), withAddress };
+  const answer = yield* askTogether(question, run, `mcp__${name}__`);
   if (!answer) return interrupted();
   if (answer.decision === "approve") return undefined;
   const words = `The account at \`${name}\` was not connected. Continue without it, and do not ask again.`;
   return { ...done(answer.message ? `${words} ${answer.message}` : words), denied: true };
+}
+
+/** Only admins connect the account of a tenant, so its address is not for the user of the run. */
+async function addressFor(
+  { name, definition, keeper: { tenant } }: ServerPlace,
+  connections: Connecting["connections"],
+  { owner, interrupts }: Run,
+): Promise<string | undefined> {
+  if (definition.per !== "user" || !definition.auth) return undefined;
+  const lifetimeMs = interrupts.expiresAfterMs;
+  return connections()?.addressFor?.({ tenant, user: owner.user }, name, { lifetimeMs });
 }

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Tool } from "../../core/tool.ts";
 import type { McpServerDefinition, McpServerDefinitions } from "./options.ts";
-import { createOwnerServers } from "./owner-servers.ts";
+import { createOwnerServers, type OwnerServers } from "./owner-servers.ts";
 import { McpServer, type McpServices } from "./server.ts";
 
 export interface AbsentServer {
@@ -25,6 +25,8 @@ export interface McpServers {
   listed(names?: readonly string[]): Promise<void>;
   /** Names of the servers that are used with an account of the owner. */
   ofOwners(): readonly string[];
+  /** How a server is used with accounts. Undefined if it is not. */
+  accountsAt: OwnerServers["definitionOf"];
   /** The tools of servers with an account of the owner. See `OwnerServers.toolsOf`. */
   toolsOf(owner: Owner, isNamed: (server: string) => boolean): Promise<readonly Tool[]>;
   /** Keeps servers with unchanged definitions, ends all others, and connects new ones. */
@@ -75,6 +77,7 @@ export function createMcpServers(definitions: McpServerDefinitions, services: Mc
       await Promise.all(names.map((name) => servers.get(name)?.listed()));
     },
     ofOwners: () => ofOwners.names(),
+    accountsAt: ofOwners.definitionOf,
     toolsOf: ofOwners.toolsOf,
     replace,
     async close() {

@@ -27,6 +27,15 @@ const Deleted = z
   })
   .meta({ id: "DeletedConnection" });
 
+const Authorization = z
+  .object({
+    url: z
+      .string()
+      .describe("Address of this server that the person opens in a browser. It connects one account, once."),
+    expires_at: z.iso.datetime(),
+  })
+  .meta({ id: "ConnectionAuthorization" });
+
 /** The differences between the routes of users and of admins. */
 interface Whose {
   readonly base: "/me/connections" | "/admin/connections";
@@ -68,6 +77,7 @@ export function connectionRoutes(app: App, services: RouteServices): void {
 
 function routesAt(app: App, services: RouteServices, whose: Whose): void {
   writingRoutes(app, services, whose);
+  authorizingRoute(app, services, whose);
   readingRoutes(app, services, whose);
 }
 
@@ -127,6 +137,36 @@ function writingRoutes(
       const { isRevoked } = await opened(vault).delete(keeperOf(request), id, { precondition, signal });
       changed(request, "delete_connection", id);
       return { is_revoked: isRevoked };
+    },
+  );
+}
+
+function authorizingRoute(
+  app: App,
+  { vault, oauth }: RouteServices,
+  { base, tags, of, query, keeperOf, changed }: Whose,
+): void {
+  app.post(
+    `${base}/:connection_id/authorize`,
+    {
+      schema: {
+        summary: "Connect an account in a browser",
+        description: `Begins the OAuth flow of an MCP server with \`auth\` in \`mcp_servers\`, whose name is the id of the connection: ${of}\n\nReturns an address for the browser of the person. Once they have agreed, the connection has their tokens, and the runs that wait for it continue.`,
+        tags,
+        params: Params,
+        querystring: query,
+        response: { 200: Authorization },
+      },
+    },
+    async (request, reply) => {
+      const { connection_id: server } = request.params;
+      opened(vault);
+      if (!oauth) throw noConnection(server);
+      const { user: by } = principalOf(request);
+      const signal = clientDisconnect(reply);
+      const authorization = await oauth.authorize(keeperOf(request), { server, by, signal });
+      changed(request, "authorize_connection", server);
+      return authorization;
     },
   );
 }

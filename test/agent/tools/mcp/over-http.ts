@@ -22,14 +22,14 @@ export interface HttpServer {
 /** Its tools are the names of `tools`. `intercept` answers a request instead, when it returns true. */
 export async function overHttp(
   tools: Readonly<Record<string, (call: HttpCall) => void>>,
-  intercept: (request: IncomingMessage, response: ServerResponse) => boolean = () => false,
+  intercept: (request: IncomingMessage, response: ServerResponse) => boolean | Promise<boolean> = () => false,
 ): Promise<HttpServer> {
   let sessions = 0;
   const known = new Set<string>();
   const requests: IncomingMessage[] = [];
   const server = createServer(async (request, response) => {
     requests.push(request);
-    if (intercept(request, response)) return;
+    if (await intercept(request, response)) return;
     if (request.method !== "POST") return void response.writeHead(405).end();
     const { id, method, params } = await bodyOf(request);
     if (method === "initialize") {

@@ -1,0 +1,108 @@
+// Sends a browser to the authorization server: what it is asked, and what the server has to remember until the browser comes back.
+
+import { hash } from "node:crypto";
+import { AppError } from "../../../agent/core/errors.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { OAuthClient } from "./client-id.ts";
+import { redirectUri } from "./client-id.ts";
+import { type AccountServer, type Discovered, discover } from "./discovery.ts";
+import {
+  type ConnectRequest,
+  contextOf,
+  digestOf,
+  type Flow,
+  type FlowSecrets,
+  newSecret,
+} from "./flow-store.ts";
+import { BEGIN_MS, baseOf, type FlowParts, gone, openRequest } from "./parts.ts";
+
+/** How long a person may take at the authorization server, in ms. */
+const FLOW_MS = 10 * 60_000;
+/** How often one address leads to the authorization server. */
+const MAX_BEGUN = 20;
+
+/** Returns the address at the authorization server. */
+export async function beginFlow(
+  parts: FlowParts,
+  key: string,
+  browser: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const { store, clients, vault } = parts;
+  const { keeper, request } = await openRequest(store, key);
+  const server = parts.serverOf(request.server);
+  if (!server || request.begun >= MAX_BEGUN) throw gone();
+  const base = baseOf(parts);
+  const both = AbortSignal.any([signal, AbortSignal.timeout(BEGIN_MS)]);
+  const found = await discover(server, parts.requests(server, both));
+  const client = await clients.clientFor(server, found.issuer, base, both);
+  const [state, verifier] = [newSecret(), newSecret()];
+  const secrets: FlowSecrets = { verifier, client_secret: client.client_secret };
+  const sealed = await vault.cipher.seal(JSON.stringify(secrets), contextOf(keeper, request.id, "flow"));
+  const scope = await scopeFor(parts, server, { found, request, keeper });
+  const about = { ...aboutIssuer(found), base, client_id: client.client_id, auth: client.auth, sealed };
+  const flow = { ...about, ...omitUndefined({ scope }), state: digestOf(state), browser: digestOf(browser) };
+  await store.place(keeper, request.id, flow.state);
+  const written = await store.update(keeper, request.id, (before, now) =>
+    before.grant || before.expires_at <= now
+      ? undefined
+      : { ...before, begun: before.begun + 1, flow: { ...flow, until: now + FLOW_MS } satisfies Flow },
+  );
+  if (!written) throw gone();
+  return addressAt(found, { client, base, scope, state, verifier });
+}
+
+const aboutIssuer = ({ issuer, resource }: Discovered) => ({
+  issuer: issuer.issuer,
+  isIssRequired: issuer.authorization_response_iss_parameter_supported,
+  token_endpoint: issuer.token_endpoint,
+  ...omitUndefined({ revocation_endpoint: issuer.revocation_endpoint }),
+  resource,
+});
+
+interface Asking {
+  readonly client: OAuthClient;
+  readonly base: string;
+  readonly scope: string | undefined;
+  readonly state: string;
+  readonly verifier: string;
+}
+
+function addressAt(
+  { issuer, resource }: Discovered,
+  { client, base, scope, state, verifier }: Asking,
+): string {
+  const url = new URL(issuer.authorization_endpoint);
+  const asked = {
+    ...{ response_type: "code", client_id: client.client_id, redirect_uri: redirectUri(base) },
+    ...{ state, resource, code_challenge_method: "S256" },
+    code_challenge: hash("sha256", verifier, "base64url"),
+    ...omitUndefined({ scope }),
+    // Without it, OpenID Connect gives no refresh token.
+    ...(scope?.split(" ").some((each) => each === "offline_access") ? { prompt: "consent" } : {}),
+  };
+  for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+interface Wanted {
+  readonly found: Discovered;
+  readonly request: ConnectRequest;
+  readonly keeper: Parameters<FlowParts["vault"]["get"]>[0];
+}
+
+/** The scopes of the server, of the settings, and those that the account has already: a new grant must not have fewer. */
+async function scopeFor(
+  { vault }: FlowParts,
+  server: AccountServer,
+  { found, request, keeper }: Wanted,
+): Promise<string | undefined> {
+  const before = (await vault.get(keeper, server.name))?.connection.refresh?.scope?.split(" ") ?? [];
+  const asked = [...found.scopes, ...server.oauth.scopes, ...request.scopes, ...before];
+  const lasting = found.issuer.scopes_supported.some((each) => each === "offline_access");
+  const all = [...new Set([...asked, ...(lasting ? ["offline_access"] : [])])].filter((each) => each !== "");
+  if (all.length > MAX_SCOPES) throw new AppError("unavailable", "The MCP server asks for too many scopes.");
+  return all.length === 0 ? undefined : all.join(" ");
+}
+
+const MAX_SCOPES = 200;

@@ -1,0 +1,110 @@
+// Takes a request to its end: its tokens go into the vault, the runs that wait for them continue, and it is deleted. Each step can be
+// repeated, in any process.
+
+import { type ClaimedDocument, finish, renew } from "../../../agent/core/document-claims.ts";
+import { type AppError, hasCode } from "../../../agent/core/errors.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Keeper } from "../credential.ts";
+import { type ConnectRequest, contextOf, requestCollection, requestIn } from "./flow-store.ts";
+import { specIn } from "./grant.ts";
+import { type FlowParts, gone } from "./parts.ts";
+import { answerWaiting } from "./waiting-runs.ts";
+
+/** How long a process has for the next step, in ms. */
+export const LEASE_MS = 30_000;
+/** How long waiting runs are tried, in ms. */
+const TRYING_MS = 3_600_000;
+/** Users of a tenant whose runs are looked at. */
+const MAX_USERS = 1_000;
+
+/**
+ * Does what is due of a request: stores the tokens, continues the runs that wait for them, and deletes the request. Returns why the tokens
+ * could not be stored. Throws if it has to be tried again.
+ */
+export async function complete(parts: FlowParts, claimed: ClaimedDocument): Promise<AppError | undefined> {
+  const { documents, store, logger } = parts;
+  const { tenant, user } = claimed.collection;
+  const keeper: Keeper = user === undefined ? { tenant } : { tenant, user };
+  const request = requestIn(claimed.body);
+  const end = async () => {
+    await store.unplace(request);
+    await finish(documents, claimed, { body: undefined });
+  };
+  if (!request.grant) {
+    await end();
+    await store.sweep();
+    return undefined;
+  }
+  const stored = await storeGrant(parts, keeper, claimed);
+  if (stored.outcome === "refused") {
+    await end();
+    return stored.error;
+  }
+  if (stored.outcome === "deleted") return gone();
+  try {
+    await resumeAll(parts, keeper, request);
+  } catch (err) {
+    logger.warn(
+      { tenant, server: request.server, err },
+      "could not continue the runs that waited for an account",
+    );
+    if (claimed.now - request.grant.at < TRYING_MS) return undefined;
+  }
+  await store.unplace(request);
+  await finish(documents, stored.claimed, { body: undefined });
+  return undefined;
+}
+
+type Stored =
+  | { readonly outcome: "stored"; readonly claimed: ClaimedDocument }
+  | { readonly outcome: "refused"; readonly error: AppError }
+  /** The user was deleted meanwhile. */
+  | { readonly outcome: "deleted" };
+
+/** Puts the tokens into the vault, once: a renewed token must not be replaced by the one before. */
+async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocument): Promise<Stored> {
+  const { documents, vault } = parts;
+  const request = requestIn(claimed.body);
+  const { id, server, grant } = request;
+  if (grant?.sealed === undefined) return { outcome: "stored", claimed };
+  const before = await vault.get(keeper, server);
+  const isNewer = before && Date.parse(before.connection.updated_at) >= grant.at;
+  if (!isNewer) {
+    const spec = specIn(await vault.cipher.open(grant.sealed, contextOf(keeper, id, "grant")));
+    try {
+      await vault.put(keeper, server, spec);
+    } catch (error) {
+      if (!hasCode(error, "limit_exceeded")) throw error;
+      return { outcome: "refused", error };
+    }
+  }
+  const body = JSON.stringify({ ...request, grant: { at: grant.at } } satisfies ConnectRequest);
+  const renewed = await renew(documents, claimed, { body, leaseMs: LEASE_MS });
+  if (renewed) {
+    parts.onConnected({ keeper, request });
+    return { outcome: "stored", claimed: renewed };
+  }
+  const [still] = (await documents.read(requestCollection(keeper), [id])).found;
+  // Another process has it.
+  if (still) return { outcome: "stored", claimed };
+  await vault.delete(keeper, server, { signal: AbortSignal.timeout(LEASE_MS) }).catch(() => {});
+  return { outcome: "deleted" };
+}
+
+/** With an account of a tenant, the runs of all its users continue. */
+async function resumeAll(
+  { runs, owners }: FlowParts,
+  keeper: Keeper,
+  request: ConnectRequest,
+): Promise<void> {
+  const { tenant, user } = keeper;
+  if (user !== undefined) return answerWaiting(runs, { tenant, user }, request.server, request.id);
+  let after: Owner | undefined;
+  for (let read = 0; read < MAX_USERS; ) {
+    const page = await owners.list({ limit: 50, tenant, after });
+    for (const owner of page) await answerWaiting(runs, owner, request.server, request.id);
+    after = page.at(-1);
+    read += page.length;
+    if (page.length < 50) return;
+  }
+}

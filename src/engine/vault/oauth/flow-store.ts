@@ -1,0 +1,189 @@
+// Requests to connect an account over the documents port: from the address that a person opens until the tokens are in the vault. Keys of
+// addresses are kept as digests, and secrets are encrypted.
+
+import { hash, randomBytes } from "node:crypto";
+import {
+  change,
+  type Document,
+  type Documents,
+  type ListedCollection,
+  newVersion,
+  type OwnedCollection,
+  remove,
+} from "../../../agent/core/documents.ts";
+import { randomId } from "../../../lib/random-id.ts";
+import type { Keeper } from "../credential.ts";
+import type { OAuthClient } from "./client-id.ts";
+
+/** A request to connect an account. All times are in ms since 1970, by the store's clock. */
+export interface ConnectRequest {
+  readonly id: string;
+  readonly server: string;
+  /** The user who asked for it, and to whom its address belongs. */
+  readonly by: string;
+  /** Digest of the key in its address. */
+  readonly key: string;
+  /** Scopes to ask for, besides those of the server and of the settings. */
+  readonly scopes: readonly string[];
+  readonly created_at: number;
+  readonly expires_at: number;
+  /** Number of times that a person went on to the authorization server. */
+  readonly begun: number;
+  readonly flow?: Flow;
+  /** The tokens have come. */
+  readonly grant?: Grant;
+}
+
+/** The last time that a person went on to the authorization server. */
+export interface Flow {
+  /** Digest of `state`. */
+  readonly state: string;
+  /** Digest of the cookie of the browser. */
+  readonly browser: string;
+  readonly until: number;
+  /** It has come back. */
+  readonly isUsed?: true;
+  readonly issuer: string;
+  readonly isIssRequired: boolean;
+  readonly token_endpoint: string;
+  readonly revocation_endpoint?: string;
+  readonly resource: string;
+  readonly scope?: string;
+  /** Address of this server, as browsers know it. */
+  readonly base: string;
+  readonly client_id: string;
+  readonly auth: OAuthClient["auth"];
+  /** `FlowSecrets`. */
+  readonly sealed: string;
+}
+
+export interface FlowSecrets {
+  readonly verifier: string;
+  readonly client_secret?: string | undefined;
+}
+
+export interface Grant {
+  readonly at: number;
+  /** The connection, until it is in the vault. */
+  readonly sealed?: string;
+}
+
+export const KIND = "connects";
+const requestsOf = ({ tenant, user }: Keeper): OwnedCollection =>
+  user === undefined ? { kind: KIND, tenant } : { kind: KIND, tenant, user };
+const PLACES: ListedCollection = { kind: "connect_places" };
+
+/** Requests of a user, or of a tenant. The oldest gives way to one more. */
+const MAX_REQUESTS = 50;
+/** Longest lifetime of a request, in ms. */
+export const MAX_LIFETIME_MS = 7 * 86_400_000;
+
+export const digestOf = (secret: string) => hash("sha256", secret, "base64url");
+export const newSecret = () => randomBytes(32).toString("base64url");
+/** Binds an encrypted secret to its request. */
+export const contextOf = ({ tenant, user }: Keeper, id: string, what: "flow" | "grant") =>
+  JSON.stringify(["connects", tenant, user ?? null, id, what]);
+
+// Only this file writes them.
+export const requestIn = (body: string) => JSON.parse(body) as ConnectRequest;
+const placeIn = (body: string) => JSON.parse(body) as Keeper & { readonly id: string };
+
+export interface FoundRequest {
+  readonly keeper: Keeper;
+  readonly request: ConnectRequest;
+}
+
+/** What becomes of a request: undefined changes nothing. */
+type Update = (before: ConnectRequest, now: number) => ConnectRequest | undefined;
+
+export interface FlowStore {
+  /** Returns the request, and the key of its address. */
+  create(
+    keeper: Keeper,
+    request: Pick<ConnectRequest, "server" | "by" | "scopes"> & { readonly lifetimeMs: number },
+  ): Promise<{ readonly request: ConnectRequest; readonly key: string }>;
+  /** The request with this key or state. It may have expired. */
+  at(secret: string): Promise<(FoundRequest & { readonly now: number }) | undefined>;
+  /** Lets a state find its request. */
+  place(keeper: Keeper, id: string, stateDigest: string): Promise<void>;
+  /** Returns what it wrote, and the version. `due`: by default, when the request expires. */
+  update(
+    keeper: Keeper,
+    id: string,
+    update: Update,
+    dueIn?: number,
+  ): Promise<
+    { readonly request: ConnectRequest; readonly version: string; readonly now: number } | undefined
+  >;
+  list(keeper: Keeper): Promise<readonly ConnectRequest[]>;
+  delete(keeper: Keeper, request: ConnectRequest): Promise<void>;
+  /** Removes what leads to a request. */
+  unplace(request: ConnectRequest): Promise<void>;
+  /** Removes what led to requests that a process left behind. */
+  sweep(): Promise<void>;
+}
+
+export function createFlowStore(documents: Documents): FlowStore {
+  const place = async (keeper: Keeper, id: string, digest: string) => {
+    const write = { key: digest, seen: undefined, body: JSON.stringify({ ...keeper, id }) };
+    await documents.write(PLACES, [write], { version: newVersion() });
+  };
+  const unplace = async ({ key, flow }: ConnectRequest) => {
+    for (const each of [key, ...(flow ? [flow.state] : [])]) await remove(documents, PLACES, each);
+  };
+  const deleteOne = async (keeper: Keeper, request: ConnectRequest) => {
+    await unplace(request);
+    await remove(documents, requestsOf(keeper), request.id);
+  };
+  const list = async (keeper: Keeper) =>
+    (await documents.list(requestsOf(keeper))).map(({ body }) => requestIn(body));
+
+  return {
+    ...{ place, unplace, delete: deleteOne, list },
+    async create(keeper, { lifetimeMs, ...about }) {
+      const old = (await list(keeper)).sort((a, b) => a.created_at - b.created_at);
+      for (const each of old.slice(0, Math.max(0, old.length - MAX_REQUESTS + 1)))
+        await deleteOne(keeper, each);
+      const [id, key] = [randomId(), newSecret()];
+      await place(keeper, id, digestOf(key));
+      const request = await change(documents, { collection: requestsOf(keeper), keys: [id] }, ({ now }) => {
+        const times = { created_at: now, expires_at: now + lifetimeMs };
+        const made: ConnectRequest = { id, ...about, key: digestOf(key), ...times, begun: 0 };
+        return { writes: [writeOf(made, undefined, made.expires_at)], result: made };
+      });
+      return { request, key };
+    },
+    async at(secret) {
+      const digest = digestOf(secret);
+      const [found] = (await documents.read(PLACES, [digest])).found;
+      if (!found) return undefined;
+      const { id, ...keeper } = placeIn(found.body);
+      const { found: requests, now } = await documents.read(requestsOf(keeper), [id]);
+      const request = requests[0] && requestIn(requests[0].body);
+      const isIts = request?.key === digest || request?.flow?.state === digest;
+      return request && isIts ? { keeper, request, now } : undefined;
+    },
+    update: (keeper, id, update, dueIn) =>
+      change(
+        documents,
+        { collection: requestsOf(keeper), keys: [id] },
+        ({ found: [found], now, version }) => {
+          const request = found && update(requestIn(found.body), now);
+          if (!request) return { result: undefined };
+          // A person may be at the authorization server when the address ends.
+          const end = Math.max(request.expires_at, request.flow?.until ?? 0);
+          const due = dueIn === undefined ? end : now + dueIn;
+          return { writes: [writeOf(request, found, due)], result: { request, version, now } };
+        },
+      ),
+    async sweep() {
+      await documents.trim(PLACES, { ms: 2 * MAX_LIFETIME_MS });
+    },
+  };
+}
+
+const writeOf = (request: ConnectRequest, found: Document | undefined, due: number) => ({
+  ...{ key: request.id, seen: found?.version, body: JSON.stringify(request), due },
+});
+
+export const requestCollection = requestsOf;

@@ -1,0 +1,166 @@
+// The answer of the authorization server: checked, exchanged for tokens once, and kept until the vault has them.
+
+import type { ClaimedDocument } from "../../../agent/core/document-claims.ts";
+import { AppError } from "../../../agent/core/errors.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { timingSafeEqualText } from "../../../lib/text.ts";
+import { withPatience } from "../access.ts";
+import { ConnectionSpec, type Keeper } from "../credential.ts";
+import type { NewTokens } from "../token-endpoint.ts";
+import { redirectUri } from "./client-id.ts";
+import { contextOf, digestOf, type Flow, type FlowSecrets, requestCollection } from "./flow-store.ts";
+import { type FlowParts, gone } from "./parts.ts";
+
+/** The parameters of the request to the callback, and the cookie of its browser. */
+export interface Consent {
+  readonly state: string;
+  readonly browser: string;
+  readonly code?: string | undefined;
+  readonly iss?: string | undefined;
+  readonly error?: string | undefined;
+}
+
+// Only `keepGrant` writes it, and it has checked it.
+export const specIn = (text: string) => JSON.parse(text) as ConnectionSpec;
+
+/** Returns the request with its tokens, claimed for `leaseMs`. Throws an `AppError` in words for the person. */
+export async function keepGrant(
+  parts: FlowParts,
+  consent: Consent,
+  leaseMs: number,
+): Promise<{ readonly keeper: Keeper; readonly claimed: ClaimedDocument }> {
+  const { keeper, id, flow, server } = await takeFlow(parts, consent);
+  const tokens = await exchanged(parts, { keeper, id, flow }, consent);
+  const { client_secret } = await secretsOf(parts, { keeper, id, flow });
+  const spec = specOf(server, flow, tokens, client_secret);
+  const sealed = await parts.vault.cipher.seal(JSON.stringify(spec), contextOf(keeper, id, "grant"));
+  const written = await withPatience(() =>
+    parts.store.update(keeper, id, (before, now) => ({ ...before, grant: { at: now, sealed } }), leaseMs),
+  );
+  if (!written) {
+    await revoke(parts, spec);
+    throw gone();
+  }
+  const { request, version, now } = written;
+  const body = JSON.stringify(request);
+  return { keeper, claimed: { collection: requestCollection(keeper), key: id, body, version, now } };
+}
+
+interface TakenFlow {
+  readonly keeper: Keeper;
+  readonly id: string;
+  readonly flow: Flow;
+}
+
+/** A state is taken once, by the browser that it was made for. */
+async function takeFlow(
+  { store, serverOf }: FlowParts,
+  { state, browser, iss, code, error }: Consent,
+): Promise<TakenFlow & { readonly server: string }> {
+  const found = await store.at(state);
+  const flow = found?.request.flow;
+  if (!found || !flow || !timingSafeEqualText(flow.state, digestOf(state))) throw gone();
+  if (!timingSafeEqualText(flow.browser, digestOf(browser))) throw otherBrowser();
+  const { keeper, request } = found;
+  const taken = await store.update(keeper, request.id, (before, now) => {
+    const isOpen = before.flow?.state === flow.state && !before.flow.isUsed && before.flow.until > now;
+    return isOpen && !before.grant ? { ...before, flow: { ...flow, isUsed: true } } : undefined;
+  });
+  if (!taken) throw gone();
+  const isFromIssuer = iss === undefined ? !flow.isIssRequired : iss === flow.issuer;
+  if (!isFromIssuer) throw otherIssuer();
+  if (error !== undefined || code === undefined) throw refused(error);
+  const server = serverOf(request.server);
+  if (!server) throw gone();
+  return { keeper, id: request.id, flow, server: server.url };
+}
+
+async function secretsOf({ vault }: FlowParts, { keeper, id, flow }: TakenFlow): Promise<FlowSecrets> {
+  // Only `beginFlow` writes it.
+  return JSON.parse(await vault.cipher.open(flow.sealed, contextOf(keeper, id, "flow"))) as FlowSecrets;
+}
+
+/** Not ended by the browser that goes away: the code is spent. */
+async function exchanged(parts: FlowParts, taken: TakenFlow, { code = "" }: Consent): Promise<NewTokens> {
+  const { token_endpoint, client_id, resource, base, issuer } = taken.flow;
+  const { verifier, client_secret } = await secretsOf(parts, taken);
+  const client = { client_id, token_endpoint_auth: { type: taken.flow.auth } };
+  const exchange = { ...client, token_endpoint, resource, code, verifier, redirect_uri: redirectUri(base) };
+  const renewal = await parts.issuer.exchange(
+    exchange,
+    omitUndefined({ client_secret }),
+    new AbortController().signal,
+  );
+  if (renewal.outcome === "renewed") return renewal.tokens;
+  if (renewal.reason.endsWith("(`invalid_client`)")) await parts.clients.forget(issuer, base, client_id);
+  parts.logger.warn({ ...taken.keeper, reason: renewal.reason }, "could not exchange the code of a consent");
+  throw new AppError("unavailable", `The account was not connected, because ${renewal.reason}. Try again.`);
+}
+
+function specOf(
+  mcp_server_url: string,
+  flow: Flow,
+  { access_token, refresh_token, expires_in, scope: granted }: NewTokens,
+  client_secret: string | undefined,
+): Extract<ConnectionSpec, { type: "mcp_oauth" }> {
+  const { client_id, auth, token_endpoint, revocation_endpoint, resource, scope: asked } = flow;
+  const token_endpoint_auth =
+    auth === "none" || client_secret === undefined
+      ? { type: "none" as const }
+      : { type: auth, client_secret };
+  const scope = granted ?? asked;
+  const refresh = refresh_token !== undefined && {
+    ...{ client_id, refresh_token, token_endpoint, token_endpoint_auth, resource },
+    ...omitUndefined({ revocation_endpoint, scope }),
+  };
+  const expires_at =
+    expires_in === undefined ? undefined : new Date(Date.now() + expires_in * 1000).toISOString();
+  const checked = ConnectionSpec.safeParse({
+    ...{ type: "mcp_oauth", mcp_server_url, access_token },
+    ...omitUndefined({ expires_at }),
+    ...(refresh ? { refresh } : {}),
+  });
+  if (checked.success && checked.data.type === "mcp_oauth") return checked.data;
+  throw new AppError(
+    "unavailable",
+    "The account was not connected, because its tokens have a form that cannot be kept.",
+  );
+}
+
+async function revoke(
+  { issuer }: FlowParts,
+  spec: Extract<ConnectionSpec, { type: "mcp_oauth" }>,
+): Promise<void> {
+  const { refresh, access_token: value } = spec;
+  if (!refresh) return;
+  const { refresh_token, token_endpoint_auth: auth } = refresh;
+  const client_secret = auth.type === "none" ? undefined : auth.client_secret;
+  const secrets = { value, refresh_token, ...omitUndefined({ client_secret }) };
+  await issuer.revoke(refresh, secrets, new AbortController().signal);
+}
+
+const otherBrowser = () =>
+  new AppError(
+    "forbidden",
+    "The account was not connected, because another browser began. Open the address of Skein again, in this browser.",
+  );
+
+/** It has none of the answer's words: they may be those of an attacker. */
+const otherIssuer = () =>
+  new AppError(
+    "forbidden",
+    "The account was not connected, because the answer is not from the server that was asked.",
+  );
+
+function refused(error: string | undefined): AppError {
+  if (error === "access_denied")
+    return new AppError(
+      "forbidden",
+      "The account was not connected, because you did not agree. You can try again.",
+    );
+  const known = error !== undefined && /^[a-z_]{1,40}$/.test(error) ? ` (\`${error}\`)` : "";
+  return new AppError(
+    "unavailable",
+    `The account was not connected: the authorization server refuses${known}.`,
+  );
+}

@@ -1,0 +1,154 @@
+// Connects accounts at MCP servers by OAuth: a person opens an address of this server, agrees at the authorization server and comes back.
+// The vault then has the tokens, and the runs that wait for the account continue. Any process takes the next step.
+
+import type { ClaimedDocument } from "../../../agent/core/document-claims.ts";
+import { AppError } from "../../../agent/core/errors.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import { createDueWorker, type DueWorker } from "../../due-worker.ts";
+import type { Keeper } from "../credential.ts";
+import { createIssuer } from "../token-endpoint.ts";
+import { beginFlow } from "./begin.ts";
+import { createClientIds } from "./client-id.ts";
+import { complete, LEASE_MS } from "./complete.ts";
+import { type AccountServer, discover } from "./discovery.ts";
+import {
+  createFlowStore,
+  type FlowStore,
+  type FoundRequest,
+  KIND,
+  MAX_LIFETIME_MS,
+  requestIn,
+} from "./flow-store.ts";
+import { type Consent, keepGrant } from "./grant.ts";
+import {
+  BEGIN_MS,
+  baseOf,
+  type FlowParts,
+  type OAuthOptions,
+  openRequest,
+  type ShownRequest,
+} from "./parts.ts";
+import { createFlowRequests } from "./requests.ts";
+
+export interface OAuth extends Pick<DueWorker, "open" | "close"> {
+  /**
+   * Makes an address at which a person connects an account, for ten minutes. Throws `not_found` for a server that has no accounts,
+   * `invalid_request` for one without OAuth, and `unavailable` if its authorization server cannot be used.
+   */
+  authorize(
+    keeper: Keeper,
+    asked: { readonly server: string; readonly by: string; readonly signal: AbortSignal },
+  ): Promise<{ readonly url: string; readonly expires_at: string }>;
+  /** The address for a question of a run; see `Connections.addressFor`. */
+  addressFor(
+    keeper: Required<Keeper>,
+    server: string,
+    options: { readonly scopes?: readonly string[]; readonly lifetimeMs?: number | undefined },
+  ): Promise<string | undefined>;
+  /** The request of an address. Throws `not_found` for one that is unknown, over or used. */
+  shown(key: string): Promise<ShownRequest>;
+  /** The address of the authorization server to which a browser is sent. Throws `not_found` and `unavailable`. */
+  begin(key: string, browser: string, signal: AbortSignal): Promise<string>;
+  /** Takes the answer of the authorization server. Throws an `AppError` in words for the person; none of them are the answer's. */
+  finish(consent: Consent): Promise<ShownRequest>;
+  /** The address at which browsers reach this server. */
+  readonly base: () => string | undefined;
+  /** Exported and deleted with a user. */
+  readonly records: {
+    list(owner: Owner): Promise<{ readonly items: object[] }>;
+    deleteAll(owner: Owner): Promise<number>;
+  };
+}
+
+/** Lifetime of an address that a request has made, in ms. */
+const ADDRESS_MS = 10 * 60_000;
+const EVERY_MS = 5_000;
+const AT_ONCE = 4;
+
+/** The caller opens and closes it. */
+export function createOAuth(options: OAuthOptions): OAuth {
+  const { documents, logger, vault, allow } = options;
+  const requests = (server: AccountServer, signal: AbortSignal) =>
+    createFlowRequests(server.url, allow, signal);
+  const parts: FlowParts = {
+    ...options,
+    store: createFlowStore(documents),
+    clients: createClientIds({ documents, cipher: vault.cipher, requests }),
+    issuer: createIssuer(options.fetch),
+    requests,
+  };
+  const { store } = parts;
+  const work = async (claimed: ClaimedDocument) => void (await complete(parts, claimed));
+  const worker = createDueWorker(
+    documents,
+    { kind: KIND, work, leaseMs: LEASE_MS, everyMs: EVERY_MS, atOnce: AT_ONCE },
+    logger,
+  );
+
+  return {
+    open: () => worker.open(),
+    close: () => worker.close(),
+    base: options.base,
+    async authorize(keeper, { server: name, by, signal }) {
+      const server = oauthServer(options, keeper, name);
+      const base = baseOf(options);
+      const both = AbortSignal.any([signal, AbortSignal.timeout(BEGIN_MS)]);
+      // So that the caller learns now what is missing.
+      const { issuer } = await discover(server, requests(server, both));
+      await parts.clients.clientFor(server, issuer, base, both);
+      const about = { server: name, by, scopes: [], lifetimeMs: ADDRESS_MS };
+      const { request, key } = await store.create(keeper, about);
+      return { url: addressOf(base, key), expires_at: new Date(request.expires_at).toISOString() };
+    },
+    async addressFor(keeper, server, { scopes = [], lifetimeMs = MAX_LIFETIME_MS }) {
+      const base = options.base();
+      if (base === undefined || !options.serverOf(server)) return undefined;
+      const about = { server, by: keeper.user, scopes, lifetimeMs: Math.min(lifetimeMs, MAX_LIFETIME_MS) };
+      const { key } = await store.create(keeper, about);
+      return addressOf(base, key);
+    },
+    async shown(key) {
+      return shownOf(await openRequest(store, key));
+    },
+    begin: (key, browser, signal) => beginFlow(parts, key, browser, signal),
+    async finish(consent) {
+      const { keeper, claimed } = await keepGrant(parts, consent, LEASE_MS);
+      const outcome = await complete(parts, claimed);
+      if (outcome) throw outcome;
+      return shownOf({ keeper, request: requestIn(claimed.body) });
+    },
+    records: recordsOf(store),
+  };
+}
+
+const recordsOf = (store: FlowStore): OAuth["records"] => ({
+  async list(owner) {
+    const all = await store.list(owner);
+    const items = all.map(({ id, server, created_at }) => ({
+      ...{ id, server },
+      created_at: new Date(created_at).toISOString(),
+    }));
+    return { items };
+  },
+  async deleteAll(owner) {
+    const all = await store.list(owner);
+    for (const each of all) await store.delete(owner, each);
+    return all.length;
+  },
+});
+
+const addressOf = (base: string, key: string) => `${base}/oauth/start?key=${key}`;
+const shownOf = ({ keeper, request: { by, server } }: FoundRequest): ShownRequest => ({ keeper, by, server });
+
+function oauthServer(
+  { serverOf }: Pick<OAuthOptions, "serverOf">,
+  { user }: Keeper,
+  name: string,
+): AccountServer {
+  const server = serverOf(name);
+  if (server && server.per === (user === undefined ? "tenant" : "user")) return server;
+  throw new AppError(
+    "invalid_request",
+    `The server connects no account \`${name}\` by OAuth: agents.yaml has no such MCP server with \`per: ${user === undefined ? "tenant" : "user"}\` and \`auth\`. Hand in credentials instead.`,
+  );
+}

@@ -1,0 +1,74 @@
+// The services of the authorization flow, and the request that an address leads to.
+
+import type { Documents } from "../../../agent/core/documents.ts";
+import { AppError } from "../../../agent/core/errors.ts";
+import type { Owners } from "../../../agent/core/owners.ts";
+import type { HostList } from "../../../lib/hosts.ts";
+import type { Logger } from "../../../lib/logger.ts";
+import type { PublicFetch } from "../../../lib/ssrf-safe-fetch/index.ts";
+import { timingSafeEqualText } from "../../../lib/text.ts";
+import type { Runs } from "../../runs/executor.ts";
+import type { Keeper } from "../credential.ts";
+import type { Vault } from "../index.ts";
+import type { Issuer } from "../token-endpoint.ts";
+import type { ClientIds } from "./client-id.ts";
+import type { AccountServer } from "./discovery.ts";
+import { digestOf, type FlowStore, type FoundRequest } from "./flow-store.ts";
+import type { FlowRequests } from "./requests.ts";
+
+/** How long the begin of a flow may take, in ms. */
+export const BEGIN_MS = 30_000;
+
+export interface OAuthOptions {
+  readonly documents: Documents;
+  readonly owners: Owners;
+  readonly vault: Pick<Vault, "put" | "get" | "delete" | "cipher">;
+  readonly runs: Runs;
+  readonly logger: Logger;
+  /** Private addresses that authorization servers may have. */
+  readonly allow: HostList;
+  /** For requests to the token endpoint. */
+  readonly fetch: PublicFetch;
+  /** An MCP server whose accounts are connected by OAuth. */
+  serverOf(name: string): AccountServer | undefined;
+  /** The address at which browsers reach this server. Undefined if it does not know it. */
+  base(): string | undefined;
+  /** Called for each account that was connected. Must return at once and not throw. */
+  onConnected(found: FoundRequest): void;
+}
+
+/** The services of one flow. */
+export interface FlowParts extends OAuthOptions {
+  readonly store: FlowStore;
+  readonly clients: ClientIds;
+  readonly issuer: Issuer;
+  requests(server: AccountServer, signal: AbortSignal): FlowRequests;
+}
+
+/** What a person sees of a request before and after the consent. */
+export interface ShownRequest {
+  readonly keeper: Keeper;
+  /** The user who asked for it. */
+  readonly by: string;
+  readonly server: string;
+}
+
+export const gone = () =>
+  new AppError("not_found", "This address was used already, or is too old. Ask for a new one.");
+
+/** Throws `not_found`. */
+export async function openRequest(store: FlowStore, key: string): Promise<FoundRequest> {
+  const found = await store.at(key);
+  const isOpen = found && found.request.expires_at > found.now && !found.request.grant;
+  if (!isOpen || !timingSafeEqualText(found.request.key, digestOf(key))) throw gone();
+  return found;
+}
+
+export function baseOf({ base }: Pick<OAuthOptions, "base">): string {
+  const known = base();
+  if (known !== undefined) return known;
+  throw new AppError(
+    "invalid_request",
+    "This server does not know the address at which browsers reach it. The operator sets `public_url` (PUBLIC_URL).",
+  );
+}

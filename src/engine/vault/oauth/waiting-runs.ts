@@ -1,0 +1,53 @@
+// Answers the questions of runs that wait for an account, once it is connected.
+
+import { hasCode } from "../../../agent/core/errors.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
+import type { Runs } from "../../runs/executor.ts";
+import { listInterrupts } from "../../runs/find.ts";
+import { resumeRun } from "../../runs/start.ts";
+
+const PAGE = 50;
+/** Threads of a user that are looked at, most recently changed first. */
+const MAX_THREADS = 1_000;
+
+/** What another answer has already closed. */
+const CLOSED = ["interrupt_closed", "run_not_active", "not_found"] as const;
+
+/**
+ * Approves the open questions of a user's threads about `server`. Each thread continues once, however often this is called with one
+ * `key`. Throws if a run cannot be started now.
+ */
+export async function answerWaiting(runs: Runs, owner: Owner, server: string, key: string): Promise<void> {
+  let cursor: string | undefined;
+  for (let read = 0; read < MAX_THREADS; read += PAGE) {
+    const page = await listInterrupts(runs.stores.threads, owner, {
+      limit: PAGE,
+      ...omitUndefined({ cursor }),
+    });
+    const asking = page.items.filter(
+      (each) => each.kind === "connect" && each.name.startsWith(`mcp__${server}__`),
+    );
+    const threads = Map.groupBy(asking, ({ thread_id }) => thread_id);
+    for (const [thread_id, questions] of threads) await approve(runs, owner, { thread_id, questions, key });
+    cursor = page.next_cursor;
+    if (cursor === undefined) return;
+  }
+}
+
+interface Asking {
+  readonly thread_id: string;
+  readonly questions: readonly Interrupt[];
+  readonly key: string;
+}
+
+async function approve(runs: Runs, owner: Owner, { thread_id, questions, key }: Asking): Promise<void> {
+  const answers = questions.map(({ id }) => ({ id, decision: "approve" as const }));
+  const run_id = questions[0]?.run_id ?? "";
+  try {
+    await resumeRun(runs, owner, { thread_id, run_id, answers, idempotency_key: `connect_${key}` });
+  } catch (error) {
+    if (!CLOSED.some((code) => hasCode(error, code))) throw error;
+  }
+}

@@ -1,0 +1,136 @@
+// The pages of the OAuth flow, which a person's browser opens: the address of a request, the way on to the authorization server, and the
+// way back. A cookie ties them to one browser.
+
+import { hash, randomBytes } from "node:crypto";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { AppError } from "../../../agent/core/errors.ts";
+import { clientMetadata } from "../../../engine/vault/oauth/client-id.ts";
+import type { OAuth } from "../../../engine/vault/oauth/index.ts";
+import type { ShownRequest } from "../../../engine/vault/oauth/parts.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { timingSafeEqualText } from "../../../lib/text.ts";
+import type { Authenticate } from "../../auth/credentials.ts";
+import { clientDisconnect } from "../client-disconnect.ts";
+import { statusOf } from "../errors.ts";
+import { connectedPage, failedPage, OAUTH_PAGE_POLICY, startPage } from "../oauth-page.ts";
+import type { HttpServices } from "../services.ts";
+import type { App } from "../validation.ts";
+
+/** How long the cookie lasts, in s: as long as a person may take at the authorization server. */
+const COOKIE_S = 1800;
+const SECRET = /^[A-Za-z0-9_-]{43}$/;
+const MAX_PARAMETER = 8_192;
+
+type Query = Readonly<Record<string, unknown>>;
+type PublicRequest = FastifyRequest<{ Querystring: Query }>;
+
+/** `authenticate`: for a browser whose gateway says who uses it. */
+export function oauthRoutes(app: App, { oauth }: HttpServices, authenticate: Authenticate): void {
+  const schema = { hide: true };
+  if (!oauth) return;
+  const cookie = cookieAt(oauth);
+
+  app.get("/oauth/start", { schema }, (request: PublicRequest, reply) =>
+    inWords(reply, async () => {
+      const key = parameter(request, "key");
+      const shown = await oauth.shown(key);
+      await assertSame(request, shown, authenticate);
+      const browser = cookie.in(request) ?? newSecret();
+      reply.header("set-cookie", cookie.line(browser));
+      const next = new URLSearchParams({ key, from: proofOf(browser, key) });
+      return send(reply, startPage(shown, `continue?${next}`));
+    }),
+  );
+  app.get("/oauth/continue", { schema }, (request: PublicRequest, reply) =>
+    inWords(reply, async () => {
+      const [key, from] = [parameter(request, "key"), parameter(request, "from")];
+      const browser = cookie.in(request) ?? "";
+      // Only the page of `/oauth/start` in this browser knows it: no other page can skip the question.
+      if (!timingSafeEqualText(from, proofOf(browser, key))) throw noCookie();
+      await assertSame(request, await oauth.shown(key), authenticate);
+      const address = await oauth.begin(key, browser, clientDisconnect(reply));
+      return reply.code(303).header("location", address).send();
+    }),
+  );
+  app.get("/oauth/callback", { schema }, (request: PublicRequest, reply) =>
+    inWords(reply, async () => {
+      const { code, iss, error } = request.query;
+      const browser = cookie.in(request);
+      if (browser === undefined) throw noCookie();
+      const consent = omitUndefined({ code: textIn(code), iss: textIn(iss), error: textIn(error) });
+      const connected = await oauth.finish({ state: parameter(request, "state"), browser, ...consent });
+      return send(reply, connectedPage(connected));
+    }),
+  );
+  app.get("/oauth/client-metadata.json", { schema }, async (_, reply) => {
+    const base = oauth.base();
+    if (!base?.startsWith("https:"))
+      throw new AppError("not_found", "This server has no public address with https.");
+    return reply.type("application/json").header("cache-control", "max-age=3600").send(clientMetadata(base));
+  });
+}
+
+const newSecret = () => randomBytes(32).toString("base64url");
+const proofOf = (browser: string, key: string) => hash("sha256", `${browser} ${key}`, "base64url");
+
+/** Only this origin can set a cookie with the prefix `__Host-`. */
+function cookieAt({ base }: Pick<OAuth, "base">) {
+  const isSecure = () => base()?.startsWith("https:") ?? false;
+  const nameOf = () => (isSecure() ? "__Host-skein-connect" : "skein-connect");
+  return {
+    line: (value: string) =>
+      `${nameOf()}=${value}; Path=/; Max-Age=${COOKIE_S}; HttpOnly; SameSite=Lax${isSecure() ? "; Secure" : ""}`,
+    /** Undefined if the browser sent none, or several. */
+    in({ headers }: FastifyRequest): string | undefined {
+      const pairs = (headers.cookie ?? "").split(";").map((pair) => pair.trim().split("=", 2));
+      const values = pairs.flatMap(([name, value = ""]) =>
+        name === nameOf() && SECRET.test(value) ? [value] : [],
+      );
+      return values.length === 1 ? values[0] : undefined;
+    },
+  };
+}
+
+/** A browser whose requests say who uses it connects accounts of that user only. */
+async function assertSame(request: FastifyRequest, { keeper, by }: ShownRequest, authenticate: Authenticate) {
+  const principal = await authenticate(request).catch(() => undefined);
+  if (!principal || (principal.tenant === keeper.tenant && principal.user === by)) return;
+  throw new AppError(
+    "forbidden",
+    "This address is for another user of Skein than the one who is signed in here.",
+  );
+}
+
+const noCookie = () =>
+  new AppError(
+    "forbidden",
+    "This browser did not open the address of Skein before, or keeps no cookies. Open the address again, in this browser.",
+  );
+
+const textIn = (value: unknown) =>
+  typeof value === "string" && value.length <= MAX_PARAMETER ? value : undefined;
+
+function parameter({ query }: PublicRequest, name: string): string {
+  const text = textIn(query[name]);
+  if (text === undefined || text === "")
+    throw new AppError("not_found", "This address is incomplete. Ask for a new one.");
+  return text;
+}
+
+function send(reply: FastifyReply, html: string) {
+  return reply
+    .type("text/html; charset=utf-8")
+    .header("content-security-policy", OAUTH_PAGE_POLICY)
+    .header("referrer-policy", "no-referrer")
+    .send(html);
+}
+
+/** A refusal is a page too: a person reads it. */
+async function inWords(reply: FastifyReply, answer: () => Promise<FastifyReply>): Promise<FastifyReply> {
+  try {
+    return await answer();
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code === "internal") throw error;
+    return send(reply.code(statusOf(error.code)), failedPage(error.message));
+  }
+}

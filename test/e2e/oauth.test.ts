@@ -1,0 +1,361 @@
+// Accounts at MCP servers that people connect in a browser.
+
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import type { Turn } from "../../src/agent/models/scripted.ts";
+import { createClient } from "../../src/client/client.ts";
+import {
+  type AuthorizationServer,
+  authorizationServer,
+  newBrowser,
+  visit,
+} from "../support/authorization-server.ts";
+import { connectAt, consent, type OAuthMcpServer, oauthMcpServer, proceed } from "../support/connecting.ts";
+import { type ServerOptions, startServer } from "../support/server.ts";
+
+interface Deployment {
+  readonly issuer: AuthorizationServer;
+  readonly calendar: OAuthMcpServer;
+}
+
+async function deployment(): Promise<Deployment> {
+  const issuer = await authorizationServer();
+  return { issuer, calendar: await oauthMcpServer(issuer) };
+}
+
+const agentsOf = ({ calendar }: Deployment, { auth = "{ oauth: {} }", per = "user" } = {}) => `
+mcp_servers:
+  calendar: { url: "${calendar.url}", per: ${per}, auth: ${auth}, trust_annotations: true }
+agents:
+  assistant: { model: "scripted:test", tools: ["mcp__calendar__*"], hooks: { todos: false }, permissions: { mode: bypass } }
+`;
+
+const list = { call: [{ tool: "mcp__calendar__list", args: {} }] };
+const ask = { call: [{ tool: "mcp__calendar__connect", args: {} }] };
+/** Asks for the account, then uses it. */
+const looks = (text: string): Turn =>
+  text.includes("look") ? ask : text.includes("are offered now") ? list : { say: "done" };
+
+interface Serving extends ServerOptions {
+  readonly auth?: string;
+  readonly per?: string;
+}
+
+async function serve(parts: Deployment, { auth, per, config, ...more }: Serving = {}) {
+  const script = ({ messages }: { messages: readonly unknown[] }) => looks(JSON.stringify(messages.at(-1)));
+  const server = await startServer({
+    agents: agentsOf(parts, { ...(auth ? { auth } : {}), ...(per ? { per } : {}) }),
+    script: script as never,
+    ...more,
+    config: {
+      auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
+      http_tools: { allow: "127.0.0.1" },
+      vault: { key: randomBytes(32).toString("base64") },
+      ...config,
+    },
+  });
+  const as = (user: string, tenant = "acme") => {
+    const headers = { "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": "read,run,admin" };
+    const client = createClient({ baseUrl: server.url, headers });
+    return {
+      headers,
+      client,
+      address: async () => (await client.connections.authorize("calendar")).url,
+      connections: async () => (await client.connections.list()).items,
+      /** Ends when the run does. */
+      async run(input: string, thread = "t") {
+        for await (const _ of client.run(thread, { input }));
+      },
+      interrupts: (thread = "t") => client.interrupts(thread),
+      messages: async (thread = "t") => JSON.stringify(await client.threads.messages(thread)),
+    };
+  };
+  return { ...server, as };
+}
+
+test("a person connects an account in a browser, and the run that asked for it continues by itself", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  await ada.run("look");
+  const [asked] = await ada.interrupts();
+  expect(asked).toMatchObject({ kind: "connect", prompt: expect.stringContaining("continues by itself") });
+  const page = await connectAt(asked?.url ?? "");
+  expect(page.text).toContain("The account is connected");
+  expect(page.text).toContain("<strong>ada</strong>");
+  await expect.poll(() => ada.messages()).toContain("the calendar of ada");
+  expect(await ada.interrupts()).toEqual([]);
+  expect(await ada.connections()).toMatchObject([
+    {
+      id: "calendar",
+      type: "mcp_oauth",
+      mcp_server_url: parts.calendar.url,
+      refresh: { resource: parts.calendar.url },
+    },
+  ]);
+  // The address has done its work.
+  expect(await connectAt(asked?.url ?? "")).toMatchObject({ status: 404 });
+});
+
+test("only the browser that opened the address of Skein can bring the consent back", async () => {
+  const parts = await deployment();
+  const { as, url } = await serve(parts);
+  const ada = as("ada");
+  const [mine, theirs] = [newBrowser(), newBrowser()];
+  const address = await ada.address();
+  const back = await consent(address, mine);
+  // The link of the authorization server was sent to someone else, who agreed to it.
+  for (const browser of [theirs, newBrowser()]) expect((await visit(browser, back)).status).toBe(403);
+  await visit(theirs, new URL(await ada.address()));
+  expect((await visit(theirs, back)).status).toBe(403);
+  expect(await ada.connections()).toEqual([]);
+  // No link leads past the question of Skein.
+  const { searchParams } = new URL(address);
+  const past = new URL(`/oauth/continue?key=${searchParams.get("key")}&from=${"x".repeat(43)}`, url);
+  expect((await visit(theirs, past)).status).toBe(403);
+  expect((await visit(mine, back)).status).toBe(200);
+  expect(await ada.connections()).toMatchObject([{ id: "calendar" }]);
+});
+
+test("a browser that is signed in as another user goes no further, and the page says whose account it will be", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const address = await as("ada").address();
+  for (const other of [as("bob"), as("ada", "other")]) {
+    const browser = { ...newBrowser(), headers: other.headers };
+    expect(await proceed(address, browser)).toMatchObject({ status: 403 });
+  }
+  const { page } = await proceed(address, { ...newBrowser(), headers: as("ada").headers });
+  expect(page).toContain("<strong>ada</strong> of the tenant <strong>acme</strong>");
+  expect(parts.issuer.tokenRequests).toEqual([]);
+});
+
+test("a consent counts once, and not after ten minutes", async () => {
+  const parts = await deployment();
+  let late = 0;
+  const { as } = await serve(parts, { now: () => Date.now() + late });
+  const ada = as("ada");
+  const browser = newBrowser();
+  const back = await consent(await ada.address(), browser);
+  expect((await visit(browser, back)).status).toBe(200);
+  expect((await visit(browser, back)).status).toBe(404);
+  expect(parts.issuer.tokenRequests).toHaveLength(1);
+  const [first, second] = [await ada.address(), await ada.address()];
+  const tooLate = await consent(first, browser);
+  late = 11 * 60_000;
+  expect((await visit(browser, tooLate)).status).toBe(404);
+  expect((await connectAt(second)).status).toBe(404);
+  expect(parts.issuer.tokenRequests).toHaveLength(1);
+});
+
+test("an answer from another authorization server than the one asked is refused, and none of its words is shown", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  for (const change of [
+    (back: URL) => back.searchParams.set("iss", "https://evil.example.com"),
+    (back: URL) => back.searchParams.delete("iss"),
+    (back: URL) => {
+      back.searchParams.set("iss", "https://evil.example.com");
+      back.searchParams.set("error", "words_of_an_attacker");
+    },
+  ]) {
+    const browser = newBrowser();
+    const back = await consent(await ada.address(), browser);
+    change(back);
+    const answer = await visit(browser, back);
+    const text = await answer.text();
+    expect(answer.status).toBe(403);
+    expect(text).not.toMatch(/evil|attacker/);
+  }
+  expect(parts.issuer.tokenRequests).toEqual([]);
+  expect(await ada.connections()).toEqual([]);
+});
+
+const SPOILED: readonly [string, (parts: Deployment) => void, string][] = [
+  [
+    "names another issuer",
+    ({ issuer }) => (issuer.state.metadata = (own) => ({ ...own, issuer: "https://evil.example.com" })),
+    "another one",
+  ],
+  [
+    "has no PKCE",
+    ({ issuer }) =>
+      (issuer.state.metadata = (own) => ({ ...own, code_challenge_methods_supported: undefined })),
+    "PKCE",
+  ],
+  [
+    "has addresses without TLS",
+    ({ issuer }) =>
+      (issuer.state.metadata = (own) => ({ ...own, token_endpoint: "http://example.com/token" })),
+    "without TLS",
+  ],
+  [
+    "registers no one",
+    ({ issuer }) => (issuer.state.metadata = (own) => ({ ...own, registration_endpoint: undefined })),
+    "auth.oauth.client_id",
+  ],
+  ["refuses the registration", ({ issuer }) => (issuer.state.refusesClients = 403), "auth.oauth.client_id"],
+  [
+    "is at a private address",
+    ({ calendar }) => (calendar.state.resource.authorization_servers = ["http://10.255.255.1"]),
+    "no public address",
+  ],
+  [
+    "is of a server that is not itself",
+    ({ calendar }) => (calendar.state.resource.resource = "https://other.example.com/mcp"),
+    "another resource",
+  ],
+];
+
+test.each(SPOILED)(
+  "an authorization server that %s is not used, and the caller learns why",
+  async (_, spoil, words) => {
+    const parts = await deployment();
+    const { as } = await serve(parts);
+    spoil(parts);
+    await expect(as("ada").address()).rejects.toThrow(words);
+    expect(await as("ada").connections()).toEqual([]);
+  },
+);
+
+test("a server without `auth`, an unknown one and one of tenants cannot be connected by a user", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts, { per: "tenant" });
+  await expect(as("ada").address()).rejects.toThrow("per: user");
+  await expect(as("ada").client.connections.authorize("unknown")).rejects.toThrow(
+    "Hand in credentials instead",
+  );
+});
+
+test("an admin connects the account of a tenant, and the runs of all its users continue", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts, { per: "tenant" });
+  const [ada, bob, other] = [as("ada"), as("bob"), as("bob", "other")];
+  for (const person of [ada, bob, other]) await person.run("look");
+  const [asked] = await bob.interrupts();
+  // A user cannot connect it.
+  expect(asked?.url).toBeUndefined();
+  const { url } = await ada.client.admin.connections.authorize("calendar");
+  expect((await connectAt(url)).text).toContain("all Skein users of the tenant");
+  for (const person of [ada, bob])
+    await expect.poll(() => person.messages()).toContain("the calendar of ada");
+  expect(await other.interrupts()).toHaveLength(1);
+  expect(await ada.connections()).toEqual([]);
+});
+
+test("every waiting thread of the user continues, and no one else's", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const [ada, bob] = [as("ada"), as("bob")];
+  for (const thread of ["a", "b", "c"]) await ada.run("look", thread);
+  await bob.run("look");
+  await connectAt(await ada.address());
+  for (const thread of ["a", "b", "c"])
+    await expect.poll(() => ada.messages(thread)).toContain("the calendar of ada");
+  expect(await bob.interrupts()).toHaveLength(1);
+  expect(await bob.connections()).toEqual([]);
+  expect(await as("ada", "other").connections()).toEqual([]);
+});
+
+test("a person who does not agree reads so, and may agree later", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  await ada.run("look");
+  const [asked] = await ada.interrupts();
+  parts.issuer.state.agrees = false;
+  expect(await connectAt(asked?.url ?? "")).toMatchObject({
+    status: 403,
+    text: expect.stringContaining("did not agree"),
+  });
+  expect(await ada.interrupts()).toHaveLength(1);
+  parts.issuer.state.agrees = true;
+  expect((await connectAt(asked?.url ?? "")).status).toBe(200);
+  await expect.poll(() => ada.messages()).toContain("the calendar of ada");
+});
+
+test("the server registers once at an authorization server, for all users and tenants", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const people = [as("ada"), as("bob"), as("ada", "other"), as("eve", "other")];
+  const addresses = await Promise.all(people.map((each) => each.address()));
+  for (const address of addresses) expect((await connectAt(address)).status).toBe(200);
+  expect(parts.issuer.registrations).toHaveLength(1);
+});
+
+test("with a public address the server shows what it is, and registers nowhere", async () => {
+  const parts = await deployment();
+  parts.issuer.state.metadata = (own) => ({ ...own, client_id_metadata_document_supported: true });
+  const base = "https://skein.example.com";
+  const { as, url } = await serve(parts, { config: { public_url: base } });
+  const browser = newBrowser();
+  browser.servers.set(base, url);
+  const address = await as("ada").address();
+  const there = new URL((await proceed(address, browser)).address ?? "");
+  const id = there.searchParams.get("client_id") ?? "";
+  expect(id).toBe(`${base}/oauth/client-metadata.json`);
+  const document = await (await visit(browser, new URL(id))).json();
+  expect(document).toMatchObject({ client_id: id, redirect_uris: [there.searchParams.get("redirect_uri")] });
+  expect(parts.issuer.registrations).toEqual([]);
+  // No other site can set such a cookie.
+  expect([...(browser.cookies.get(base)?.keys() ?? [])]).toEqual(["__Host-skein-connect"]);
+});
+
+test("the client of the operator is used at its own issuer only", async () => {
+  const parts = await deployment();
+  const auth = `{ oauth: { client_id: mine, client_secret: secret, issuer: "https://login.example.com" } }`;
+  const { as } = await serve(parts, { auth });
+  await expect(as("ada").address()).rejects.toThrow("auth.oauth.issuer");
+  const other = await serve(parts, {
+    auth: `{ oauth: { client_id: mine, issuer: "${parts.issuer.url}", scopes: [calendar] } }`,
+  });
+  const { address } = await proceed(await other.as("ada").address(), newBrowser());
+  expect(Object.fromEntries(new URL(address ?? "").searchParams)).toMatchObject({
+    ...{ client_id: "mine", resource: parts.calendar.url, code_challenge_method: "S256" },
+    scope: "calendar offline_access",
+  });
+});
+
+test("tokens of a flow are renewed and revoked as those that an application hands in", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  parts.issuer.state.lifetime = 1;
+  await connectAt(await ada.address());
+  await expect.poll(async () => (await ada.client.agents.tools("assistant")).length).toBe(3);
+  await expect
+    .poll(async () => {
+      await ada.client.agents.tools("assistant");
+      return parts.issuer.tokenRequests.map(({ grant_type, status }) => `${grant_type} ${status}`);
+    })
+    .toEqual(expect.arrayContaining(["authorization_code 200", "refresh_token 200"]));
+  expect(await ada.client.connections.delete("calendar")).toEqual({ is_revoked: true });
+});
+
+test("nothing is kept of a user who was deleted while they were at the authorization server", async () => {
+  const parts = await deployment();
+  const { as, url } = await serve(parts);
+  const browser = newBrowser();
+  const back = await consent(await as("eve").address(), browser);
+  const admin = as("ada");
+  const gone = await fetch(`${url}/admin/tenants/acme/users/eve`, {
+    method: "DELETE",
+    headers: admin.headers,
+  });
+  expect(gone.status).toBe(200);
+  expect((await visit(browser, back)).status).toBe(404);
+  expect(await as("eve").connections()).toEqual([]);
+  expect(parts.issuer.tokenRequests).toEqual([]);
+});
+
+test("the trail says who connected which account", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  await connectAt(await ada.address());
+  const entries = async () => (await ada.client.admin.audit({ action: "connection.connect" })).items;
+  await expect
+    .poll(entries)
+    .toMatchObject([{ actor: { id: "ada" }, target: { id: "calendar", user: "ada" } }]);
+});
