@@ -25,6 +25,7 @@ import {
   said,
   state,
 } from "../engine/stores/fixture.ts";
+import { isNightly } from "../support/seed.ts";
 
 const LIMITS = { leaseMs: 1000, maxAttempts: 3, queueLength: 2, inboxLength: 2 };
 
@@ -360,8 +361,9 @@ async function played(open: Open, steps: readonly Step[]): Promise<unknown[]> {
   return answers.map(comparable);
 }
 
-/** `seed` draws the commands; without one, every time others. */
-export function anyCommandsContract(open: Open, numRuns: number, seed?: number): void {
+/** `seed` draws the commands; without one, every time others. `often` is the number of lists of commands; in the night there are ten times as many. */
+export function anyCommandsContract(open: Open, often: number, seed?: number): void {
+  const numRuns = isNightly ? 10 * often : often;
   test("any commands and batches of events are answered as in memory, and leave the same threads, logs and calls", () =>
     fc.assert(
       fc.asyncProperty(fc.array(Step, { minLength: 5, maxLength: 40, size: "max" }), async (steps) => {

@@ -73,7 +73,7 @@ export function itemLivesContract(open: Open): void {
       inWorld(open, async ({ stores: { items, threads } }) => {
         await threads.create(ADA, { id: "t", metadata: {} });
         for (const shelf of [NOTES, TASKS])
-          for (const n of upTo(MAX_ITEMS)) await items.put(shelf, { key: `${n}`, value: "old" });
+          await Promise.all(upTo(MAX_ITEMS).map((n) => items.put(shelf, { key: `${n}`, value: "old" })));
         await threads.clear(ADA, "t");
         for (const shelf of [NOTES, TASKS]) {
           expect(await items.list(shelf)).toEqual([]);

@@ -20,6 +20,7 @@ import { type CuttingProxy, cuttingProxy } from "../../support/cutting-proxy.ts"
 import { needing } from "../../support/needing.ts";
 import { startPostgres } from "../../support/postgres.ts";
 import { startRedis } from "../../support/redis.ts";
+import { isNightly } from "../../support/seed.ts";
 import { checkedAfter, type StorePlace } from "../../support/store-check.ts";
 import {
   ADA,
@@ -37,8 +38,8 @@ import {
 import { HOUR, type OpenQuotas } from "./fixture-quotas.ts";
 import { tablesOf } from "./postgres-tables.ts";
 
-/** The suites of the kernel take minutes here, and every night. Each time, other connections are cut between any commands. */
-const isNightly = process.env.TESTS === "nightly";
+// The suites of the kernel take minutes here, and run in the night. Each time, other connections are cut between any commands.
+
 /** CUTS_SEED cuts the same again. */
 const seed = Number(process.env.CUTS_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const random = createRandom(String(seed));

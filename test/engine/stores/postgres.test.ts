@@ -40,7 +40,7 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   eventsContract(open);
   anyCommandsContract(
     checkedAfter(open, () => ({ postgres: postgres?.url ?? "" }), "call_without_message"),
-    25,
+    12,
   );
   documentsContract(open);
   documentListsContract(open);

@@ -47,7 +47,7 @@ needing(redis, "redis-server").describe("redis stores", () => {
   eventsContract(open);
   anyCommandsContract(
     checkedAfter(open, () => ({ redis: `${redis?.url}/${databases - 1}` }), "call_without_message"),
-    60,
+    25,
   );
   documentsContract(open);
   documentListsContract(open);

@@ -50,7 +50,7 @@ anyCommandsContract(
     () => mkdtempSync(join(dataDir(), "one-")),
     async (dir, options) => createSqliteStores({ dataDir: dir, ...options }),
   ),
-  60,
+  25,
 );
 deferredCallsContract(open);
 resultsAfterClockSetBackContract(open);
