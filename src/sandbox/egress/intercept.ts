@@ -1,5 +1,5 @@
-// Decrypts the TLS of a tunnel to a host that may get a secret: the program in the sandbox trusts the sandbox's own authority, and the
-// connection to the host is a TLS connection of the server's. Each request on it is for this host, and gets a connection of its own.
+// Decrypts the TLS of a tunnel to a host that may get a secret. The program in the sandbox trusts the sandbox's own authority. To the host,
+// the server opens TLS connections of its own. Each request on it is for this host, and gets a connection of its own.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";

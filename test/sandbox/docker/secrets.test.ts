@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Backend } from "../../../src/agent/core/backend.ts";
 import { execute } from "../../support/backend.ts";
 import { describeWithEngine } from "../../support/engine.ts";
-import { newVault, secretHost } from "../egress/secret-host.ts";
+import { ASKING, newVault, secretHost } from "../egress/secret-host.ts";
 import { ada, bob, configOf, newServer, newWorld, type Server } from "./opened.ts";
 
 const { signal } = new AbortController();
@@ -14,28 +14,6 @@ const closers: (() => void)[] = [];
 afterAll(() => {
   for (const close of closers) close();
 });
-
-/** Asks with the header that its second argument gives, as programs do that know the proxy and the authorities by variables. */
-const PROGRAM = String.raw`
-import base64, os, re, socket, ssl, sys
-url, header = sys.argv[1:3]
-host, port, path = re.match(r"https://([^:/]+):(\d+)(/.*)", url).groups()
-user, proxy = re.match(r"http://(.*)@127.0.0.1:(\d+)", os.environ["HTTPS_PROXY"]).groups()
-plain = socket.create_connection(("127.0.0.1", int(proxy)))
-auth = base64.b64encode(user.encode()).decode()
-plain.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\nProxy-Authorization: Basic {auth}\r\n\r\n".encode())
-head = b""
-while b"\r\n\r\n" not in head: head += plain.recv(1)
-if b" 200 " not in head: sys.exit(head.decode())
-context = ssl.create_default_context()
-context.verify_flags |= ssl.VERIFY_X509_STRICT
-secure = context.wrap_socket(plain, server_hostname=host)
-secure.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{header}\r\nConnection: close\r\n\r\n".encode())
-while True:
-    piece = secure.recv(65536)
-    if not piece: break
-    sys.stdout.write(piece.decode())
-`;
 
 describeWithEngine("a sandbox with a variable for a secret", (engine) => {
   let server: Server;
@@ -71,7 +49,7 @@ describeWithEngine("a sandbox with a variable for a secret", (engine) => {
       server.pool.get(ada, await config()),
       server.pool.get(bob, await config()),
     ]);
-    for (const each of [backend, neighbour]) await each.write("ask.py", Buffer.from(PROGRAM), signal);
+    for (const each of [backend, neighbour]) await each.write("ask.py", Buffer.from(ASKING), signal);
   });
 
   test("its requests have the secret, and the answers that a command reads do not", async () => {

@@ -21,7 +21,7 @@ export async function secretHost(
   answer: (heard: Heard, response: ServerResponse) => unknown,
   onEnd: (close: () => void) => void,
 ) {
-  const authority = await newAuthority(["example"]);
+  const authority = await newAuthority(["example", "localhost"]);
   const heard: Heard[] = [];
   const options = { SNICallback: (host: string, done: Done) => done(null, authority.contextFor(host)) };
   const server = createServer(options, async (asked, response) => {
@@ -51,3 +51,25 @@ export function newVault() {
   });
   return { vault, used };
 }
+
+/** Asks with the header that its second argument gives, as programs do that know the proxy and the authorities by variables. */
+export const ASKING = String.raw`
+import base64, os, re, socket, ssl, sys
+url, header = sys.argv[1:3]
+host, port, path = re.match(r"https://([^:/]+):(\d+)(/.*)", url).groups()
+user, proxy = re.match(r"http://(.*)@127.0.0.1:(\d+)", os.environ["HTTPS_PROXY"]).groups()
+plain = socket.create_connection(("127.0.0.1", int(proxy)))
+auth = base64.b64encode(user.encode()).decode()
+plain.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\nProxy-Authorization: Basic {auth}\r\n\r\n".encode())
+head = b""
+while b"\r\n\r\n" not in head: head += plain.recv(1)
+if b" 200 " not in head: sys.exit(head.decode())
+context = ssl.create_default_context()
+context.verify_flags |= ssl.VERIFY_X509_STRICT
+secure = context.wrap_socket(plain, server_hostname=host)
+secure.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{header}\r\nConnection: close\r\n\r\n".encode())
+while True:
+    piece = secure.recv(65536)
+    if not piece: break
+    sys.stdout.write(piece.decode())
+`;
