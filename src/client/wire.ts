@@ -18,16 +18,16 @@ export type TriggerVerificationInput = {
   encoding?: "hex" | "base64" | undefined;
 } | {
   scheme: "token";
-  /** Header with the secret itself, alone or after `Bearer `. */
+  /** Header that contains the secret itself, alone or after `Bearer `. */
   header?: string | undefined;
 };
 
 export type SignInOptions = {
   /** How the server authenticates requests. */
   auth: "none" | "api_key" | "jwt" | "header" | "plugin";
-  /** Present with `jwt` if people can sign in at the issuer, by the authorization code flow with PKCE and without a client secret. */
+  /** Present with `jwt` if people can sign in at the issuer with the authorization code flow, PKCE and no client secret. */
   oidc?: {
-    /** Client id of the page at the issuer. If it is set, people sign in on the page. */
+    /** The page's client id at the issuer. If it is set, people can sign in on the page. */
     client_id: string;
     /** Scopes that the page requests. With `offline_access` most issuers return a refresh token. */
     scopes: string;
@@ -82,7 +82,7 @@ export type Usage = {
   cost?: number | undefined;
   /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
   estimated?: true | undefined;
-  /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
+  /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
   cache_hit_ratio?: number | undefined;
 };
 
@@ -125,7 +125,7 @@ export type Message = {
   name: string;
   /** Present only if the call failed. */
   error?: string | undefined;
-  /** Pages of the web that the output comes from. */
+  /** Web pages that the output comes from. */
   sources?: WebSource[] | undefined;
   /** True if a person or a rule denied the call (`error` is the reason), or if the user declined to answer its question. */
   denied?: true | undefined;
@@ -133,7 +133,7 @@ export type Message = {
 
 export type RememberOption = {
   remember_as: "call" | "command" | "tool";
-  /** With `command`: the whole words with which each command of a line must begin. */
+  /** With `command`: the whole words that each command on a line must begin with. */
   command_prefix?: string[] | undefined;
 };
 
@@ -154,10 +154,10 @@ export type Interrupt = {
   options?: string[] | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
-  /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */
+  /** Values of `remember_as` that this approval accepts. Default: `call` only. */
   remember_options?: RememberOption[] | undefined;
   created_at: string;
-  /** Time at which the interrupt is decided automatically. */
+  /** Time when the interrupt is decided automatically. */
   expires_at?: string | undefined;
   /** The subagent that asked, its thread, and the id of the interrupt in that thread. */
   asked_by?: {
@@ -179,7 +179,7 @@ export type LimitDetails = {
   most?: number | undefined;
   used?: number | undefined;
   left?: number | undefined;
-  /** Currency of an amount of money, if the settings name one. */
+  /** Currency of the amount, if it is money and the settings name one. */
   currency?: string | undefined;
   resets_at?: string | undefined;
 };
@@ -383,10 +383,10 @@ export type StreamEvent = {
   data: {
     id: string;
     call_id: string;
-    /** `interrupted`: the parent follows the subagent again later. `running`: the subagent continues in the background. */
+    /** `interrupted`: the parent will resume following the subagent. `running`: the subagent continues in the background. */
     status: "completed" | "failed" | "cancelled" | "interrupted" | "running";
     summary: string;
-    /** The subagent's part of this run's usage. */
+    /** The subagent's share of this run's usage. */
     usage?: Usage | undefined;
   };
 } | {
@@ -440,7 +440,7 @@ export type Parent = {
   call_id: string;
   /** True if the subagent continues after the parent's run. */
   background: boolean;
-  /** Only for a branch: id of the message that the parent's run replaced. The branch contains this message and all later ones. */
+  /** Branches only: id of the message that the parent's run replaced. The branch contains this message and all later ones. */
   replaced?: string | undefined;
 };
 
@@ -456,9 +456,9 @@ export type Thread = {
   agent?: string | undefined;
   title?: string | undefined;
   metadata: Record<string, string | number | boolean>;
-  /** The call of the parent's run that the thread works for. */
+  /** The parent run's call that the thread works for. */
   parent?: Parent | undefined;
-  /** The thread that this one is a copy of. It may have changed since, or been deleted. */
+  /** The thread that this one is a copy of. It may have been changed or deleted since. */
   forked_from?: ForkedFrom | undefined;
   /** Phase of the most recent run. */
   status: "idle" | "busy" | "interrupted" | "error";
@@ -492,9 +492,9 @@ export type FoundThread = {
   agent?: string | undefined;
   title?: string | undefined;
   metadata: Record<string, string | number | boolean>;
-  /** The call of the parent's run that the thread works for. */
+  /** The parent run's call that the thread works for. */
   parent?: Parent | undefined;
-  /** The thread that this one is a copy of. It may have changed since, or been deleted. */
+  /** The thread that this one is a copy of. It may have been changed or deleted since. */
   forked_from?: ForkedFrom | undefined;
   /** Phase of the most recent run. */
   status: "idle" | "busy" | "interrupted" | "error";
@@ -590,10 +590,10 @@ export type OpenInterrupt = {
   options?: string[] | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
-  /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */
+  /** Values of `remember_as` that this approval accepts. Default: `call` only. */
   remember_options?: RememberOption[] | undefined;
   created_at: string;
-  /** Time at which the interrupt is decided automatically. */
+  /** Time when the interrupt is decided automatically. */
   expires_at?: string | undefined;
   /** The subagent that asked, its thread, and the id of the interrupt in that thread. */
   asked_by?: {
@@ -616,7 +616,7 @@ export type UsageReport = {
     cost: number;
     /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
     cache_hit_ratio?: number | undefined;
     /** Number of model calls. */
     calls: number;
@@ -633,12 +633,12 @@ export type UsageReport = {
     cost: number;
     /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
     cache_hit_ratio?: number | undefined;
     /** Number of model calls. */
     calls: number;
   };
-  /** The tenant's 256 users with the highest cost, in descending order. A last item without `user` sums up all others, including users after the first 256 of a day. */
+  /** The tenant's 256 users with the highest cost, in descending order. A last item without `user` sums up everyone else, including users beyond the first 256 of a day. */
   users?: Array<{
     input_tokens: number;
     output_tokens: number;
@@ -648,7 +648,7 @@ export type UsageReport = {
     cost: number;
     /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
     cache_hit_ratio?: number | undefined;
     /** Number of model calls. */
     calls: number;
@@ -663,14 +663,14 @@ export type UsageReport = {
     used: number;
     left: number;
     resets_at?: string | undefined;
-    /** For limits on cost: the amounts in units of the currency, as in the settings and in the details of refused requests. */
+    /** For cost limits: the amounts in units of the currency, as in the settings and in the details of refused requests. */
     in_units?: {
       most: number;
       used: number;
       left: number;
     } | undefined;
   }>;
-  /** Currency of costs and of limits on cost, if the settings name one. */
+  /** Currency of costs and cost limits, if the settings name one. */
   currency?: string | undefined;
 };
 
@@ -687,9 +687,9 @@ export type Sandbox = {
   user: string;
   /** Name of the backend. */
   name: string;
-  /** Docker engine that has the sandbox's files. `default` if the settings name none. */
+  /** Docker engine that stores the sandbox's files. `default` if the settings name none. */
   engine: string;
-  /** `removed`: the container is removed, and its files still exist. */
+  /** `removed`: the container has been removed, but its files still exist. */
   state: "running" | "ending" | "stopped" | "removed";
   used_at: string;
 };
@@ -706,7 +706,7 @@ export type TenantUsage = {
     cost: number;
     /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
     cache_hit_ratio?: number | undefined;
     /** Number of model calls. */
     calls: number;
@@ -720,14 +720,14 @@ export type TenantUsage = {
     used: number;
     left: number;
     resets_at?: string | undefined;
-    /** For limits on cost: the amounts in units of the currency, as in the settings and in the details of refused requests. */
+    /** For cost limits: the amounts in units of the currency, as in the settings and in the details of refused requests. */
     in_units?: {
       most: number;
       used: number;
       left: number;
     } | undefined;
   }>;
-  /** Currency of costs and of limits on cost, if the settings name one. */
+  /** Currency of costs and cost limits, if the settings name one. */
   currency?: string | undefined;
   /** The tenant's users, as in `GET /usage`. */
   users?: Array<{
@@ -739,7 +739,7 @@ export type TenantUsage = {
     cost: number;
     /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
     cache_hit_ratio?: number | undefined;
     /** Number of model calls. */
     calls: number;
@@ -782,19 +782,19 @@ export type ThreadUsage = {
   cost?: number | undefined;
   /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
   estimated?: true | undefined;
-  /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
+  /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
   cache_hit_ratio?: number | undefined;
-  /** Number of runs, at most the newest 10000. */
+  /** Number of runs. Counts at most the newest 10000. */
   runs: number;
 };
 
 /** Resources that this request deleted. */
 export type DeletedUser = {
-  /** False if data remains, because it is in use or one request cannot delete it all. Repeat the request. */
+  /** False if data remains because it is in use or there is too much for one request. Repeat the request. */
   complete: boolean;
   runs_cancelled: number;
   threads: number;
-  /** Number of items that agents keep for the user: overrides, permission rules, reflections; and of the user's triggers. */
+  /** Number of items stored for the user: overrides, permission rules, reflections and triggers. */
   items: number;
   /** Number of workspaces, deleted with their files. With Docker backends, their sandboxes and volumes. */
   workspaces: number;
@@ -806,14 +806,14 @@ export type Backup = {
   path: string;
   files: number;
   bytes: number;
-  /** Number of sandboxes that are not in the backup, because their files are in volumes of a Docker engine. */
+  /** Number of sandboxes missing from the backup because their files are in volumes of a Docker engine. */
   workspaces_left_out: number;
 };
 
 export type ForgottenEngine = {
   /** Number of sandboxes whose files were on the engine. */
   lost: number;
-  /** Number of sandboxes that were being moved. They continue with the files that the other engine already has. */
+  /** Number of sandboxes that were being moved. They continue with the files already on the other engine. */
   kept: number;
 };
 
@@ -848,12 +848,12 @@ export type AgentOverrides = {
   } | undefined;
   /** `provider:model` that replaces the agent's own model. */
   model?: string | undefined;
-  /** Overrides that no longer fit the agent, each with the values that would. */
+  /** Overrides that the agent no longer accepts, each with the values that it would accept. */
   ignored: Array<{
     path: string;
     message: string;
   }>;
-  /** Hooks that you can change: switch off, switch off and on, or also give options. */
+  /** Hooks that you can change: turn off, turn on and off, or configure with options. */
   changeable: Record<string, "disable" | "switch" | "configure">;
 };
 
@@ -885,14 +885,14 @@ export type AgentDetails = {
       active: boolean;
       /** JSON Schema of the hook's options, if you may `configure` it. */
       schema?: Record<string, unknown> | undefined;
-      /** Options that you or the configuration set. The schema contains the defaults of all others. */
+      /** Options that you or the configuration set. The schema contains the defaults for all others. */
       options?: Record<string, unknown> | undefined;
     }>;
     /** Models that your runs and overrides can name. */
     models: {
-      /** True if you can name any model that the server has a key for. `names` lists the models that it knows of. */
+      /** True if you can name any model that the server has a key for. `names` lists the known ones. */
       any: boolean;
-      /** As `provider:model`, the agent's own first. At most 200. */
+      /** As `provider:model`, starting with the agent's own. At most 200. */
       names: string[];
       /** Globs of other models that you can name, such as `openai:gpt-5*`. At most 200. */
       patterns: string[];
@@ -902,7 +902,7 @@ export type AgentDetails = {
 
 export type AgentTool = {
   name: string;
-  /** Description that the model reads. */
+  /** Description for the model. */
   description: string;
   /** JSON Schema of the tool's arguments. */
   parameters: Record<string, unknown>;
@@ -916,20 +916,20 @@ export type PromptBlock = {
 };
 
 export type AuditActor = {
-  /** `key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`, `agent`: it acted by itself. `server`: the server. */
+  /** `key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`, `agent`: it acted by itself. `server`: the server itself. */
   type: "key" | "user" | "operator" | "schedule" | "trigger" | "agent" | "server";
   /** Id of the key, schedule or trigger, or name of the user or agent. */
   id: string;
-  /** User to whom the credentials, the schedule or the trigger belong, or for whom the agent works. */
+  /** User who owns the credentials, the schedule or the trigger, or for whom the agent works. */
   user?: string | undefined;
-  /** Tenant of an operator who acted on another tenant. */
+  /** The operator's own tenant, if the operator acted on another one. */
   tenant?: string | undefined;
 };
 
 export type AuditTarget = {
   type: string;
   id: string;
-  /** User to whom it belongs. */
+  /** User who owns it. */
   user?: string | undefined;
 };
 
@@ -939,17 +939,17 @@ export type AuditEntry = {
   at: string;
   tenant: string;
   actor: AuditActor;
-  /** Such as `thread.delete`. */
+  /** Action, such as `thread.delete`. */
   action: string;
   target?: AuditTarget | undefined;
-  /** `refused`: the server did not allow or find it. `failed`: another error. `ok`: the rest. */
+  /** `refused`: the action was not allowed, or its target was not found. `failed`: it failed with another error. `ok`: it succeeded. */
   outcome: "ok" | "refused" | "failed";
   /** Status of the HTTP response. */
   status?: number | undefined;
   request_id?: string | undefined;
   /** Address of the client. */
   ip?: string | undefined;
-  /** With the action `audit.gap`: number of entries that the server could not keep. */
+  /** With the action `audit.gap`: number of entries that the server could not store. */
   dropped?: number | undefined;
 };
 
@@ -963,7 +963,7 @@ export type BackendStatus = {
 
 export type FileEntry = {
   name: string;
-  /** Path from the root of the sandbox. Routes accept such paths, and paths relative to the workspace. */
+  /** Path from the root of the sandbox. Routes accept these paths as well as paths relative to the workspace. */
   path: string;
   type: "file" | "directory" | "symlink" | "other";
   /** Size in bytes. */
@@ -975,15 +975,15 @@ export type Connection = {
   id: string;
   type: "mcp_oauth" | "static_bearer" | "environment_variable";
   mcp_server_url?: string | undefined;
-  /** Time at which the current access token ends. */
+  /** Time when the current access token expires. */
   expires_at?: string | undefined;
   refresh?: {
     client_id: string;
-    /** Address at which the server exchanges the refresh token. */
+    /** Address where the server exchanges the refresh token. */
     token_endpoint: string;
-    /** Address at which the server revokes the tokens when the connection is deleted (RFC 7009). */
+    /** Address where the server revokes the tokens when the connection is deleted (RFC 7009). */
     revocation_endpoint?: string | undefined;
-    /** `resource` of each request for a token (RFC 8707). */
+    /** `resource` parameter of each token request (RFC 8707). */
     resource?: string | undefined;
     scope?: string | undefined;
     token_endpoint_auth: {
@@ -995,10 +995,10 @@ export type Connection = {
     type: "unrestricted";
   } | {
     type: "limited";
-    /** Hosts that may receive the value. */
+    /** Hosts that can receive the value. */
     allowed_hosts: string[];
   } | undefined;
-  /** Present after the issuer refused to renew the access token. Connect the account again. */
+  /** Present after the issuer refused to renew the access token. Reconnect the account. */
   ended?: {
     at: string;
     reason: string;
@@ -1008,7 +1008,7 @@ export type Connection = {
 };
 
 export type DeletedConnection = {
-  /** True if the issuer confirmed that the tokens have ended. False without a `revocation_endpoint`. */
+  /** True if the issuer confirmed that the tokens are revoked. False without a `revocation_endpoint`. */
   is_revoked: boolean;
 };
 
@@ -1090,9 +1090,9 @@ export type Me = {
   scopes: Array<"run" | "read" | "tools" | "admin" | "operator">;
   /** How the server authenticates requests. */
   auth: "none" | "api_key" | "jwt" | "header" | "plugin";
-  /** Time at which the credentials expire. */
+  /** Time when the credentials expire. */
   expires_at?: string | undefined;
-  /** Enabled protocols of stock front ends. */
+  /** Enabled front-end protocols. */
   wires: Array<"ai-sdk" | "openai" | "langgraph" | "ag-ui" | "mcp" | "a2a">;
   /** Version of the server. */
   version: string;
@@ -1109,7 +1109,7 @@ export type Ticket = {
 export type RememberedRule = {
   id: string;
   decision: "allow" | "deny" | "ask";
-  /** A call matches if all conditions hold. */
+  /** A call matches if it meets all conditions. */
   matcher: Record<string, unknown>;
   priority?: number | undefined;
   message?: string | undefined;
@@ -1117,26 +1117,26 @@ export type RememberedRule = {
 };
 
 export type SentRequest = {
-  /** Number of the model call among the run's own, from 1. */
+  /** Number of the model call within the run, counted from 1. */
   number: number;
   /** Id of the answer. */
   message_id: string;
   sent_at: string;
   model: string;
-  /** Settings of the run that replace the model's own. */
+  /** Settings of the run that override the model's own. */
   settings: {
-    /** Sampling temperature. Anthropic takes at most 1. */
+    /** Sampling temperature. Anthropic accepts at most 1. */
     temperature?: number | undefined;
-    /** Maximum tokens of one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
+    /** Maximum number of tokens in one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
     max_tokens?: number | undefined;
-    /** Maximum tokens for thinking. */
+    /** Maximum number of tokens for thinking. */
     thinking?: number | undefined;
-    /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool was called after the user's last message. */
+    /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool has been called after the user's last message. */
     tool_choice?: "auto" | "none" | "required" | {
       name: string;
     } | undefined;
   };
-  /** Maximum number of answer tokens that a budget left. */
+  /** Maximum number of answer tokens that a budget still allowed. */
   output_limit?: number | undefined;
   /** Blocks of the system prompt, in order. */
   system: Array<{
@@ -1156,12 +1156,12 @@ export type SentRequest = {
   messages: Array<{
     id: string;
     role: "system" | "user" | "assistant" | "tool";
-    /** True if the message was sent as it was in the thread. */
+    /** True if the message was sent exactly as it is in the thread. */
     in_thread: boolean;
     /** The message as it was sent, if that differs from the thread. Absent if it did not fit into the record. */
     message?: Message | undefined;
   }>;
-  /** True if nothing was left out. */
+  /** True if nothing was omitted. */
   is_whole: boolean;
 };
 
@@ -1179,7 +1179,7 @@ export type Span = {
   call_id?: string | undefined;
   /** Id of the message that the model call wrote. Absent if it wrote none. */
   message_id?: string | undefined;
-  /** For a model call: its number among the run's own, from 1. */
+  /** For a model call: its number within the run, counted from 1. */
   number?: number | undefined;
   /** Number of messages sent to the model. */
   message_count?: number | undefined;
@@ -1215,31 +1215,31 @@ export type Trace = {
 
 export type Schedule = {
   id: string;
-  /** When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` is every working day at 9. */
+  /** When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` means 9:00, Monday to Friday. */
   cron?: string | undefined;
-  /** Time of a single run, with its offset. Use either `at` or `cron`. */
+  /** Time of a single run, with its UTC offset. Use either `at` or `cron`. */
   at?: string | undefined;
-  /** IANA time zone in which `cron` is read, such as `Europe/Berlin`. */
+  /** IANA time zone for `cron`, such as `Europe/Berlin`. */
   timezone: string;
-  /** Agent of the runs. Default: the thread's own, else the default agent. */
+  /** Agent that executes the runs. Default: the thread's agent, otherwise the default agent. */
   agent?: string | undefined;
   /** User message that each run begins with. */
   input: string;
-  /** `new`: each run has a thread of its own. Otherwise the id of the thread that all runs continue. */
+  /** `new`: each run gets its own thread. Otherwise, the id of the thread that all runs continue. */
   thread: "new" | string;
-  /** Whether the new threads stay. With `false`, each is deleted after its run, as one of `POST /runs`. Only with `thread: new`. */
+  /** Keeps the new threads. With `false`, each thread is deleted after its run, like a temporary thread of `POST /runs`. Only with `thread: new`. */
   keep_thread: boolean;
-  /** Action if the previous run has not ended, or waits for an answer: skip the slot, wait until the run ends, or start beside it. */
+  /** Action if the previous run has not ended or is waiting for an answer: skip the slot, wait until the run ends, or start another run alongside it. */
   overlap: "skip" | "queue" | "allow";
-  /** Action on slots that were missed by more than a minute, because the server was down: skip them, start the most recent, or start each. */
+  /** Action on slots missed by more than a minute because the server was down: skip them, start a run for the most recent one, or start one for each. */
   catch_up: "none" | "latest" | "all";
-  /** Time after which the schedule starts no run. */
+  /** Time after which the schedule starts no more runs. */
   until?: string | undefined;
-  /** Action if a run asks a question: wait as the agent's `interrupts` say, or deny it because no one is there. */
+  /** Action if a run asks a question: wait for an answer as the agent's `interrupts` configure, or deny it because no one is available. */
   questions: "wait" | "deny";
   /** Metadata of the runs, at most 30 keys. The server adds `schedule` and `scheduled_for`. */
   metadata: Record<string, string | number | boolean>;
-  /** Starts no run while true. */
+  /** While true, the schedule starts no runs. */
   paused: boolean;
   /** `completed`: no further time matches, or `until` has passed. */
   status: "active" | "paused" | "completed";
@@ -1259,7 +1259,7 @@ export type Schedule = {
     /** Why no run was started. */
     message?: string | undefined;
   } | undefined;
-  /** A slot that is due and has not started its run yet. */
+  /** A slot that is due but has not started its run yet. */
   pending_slot?: {
     scheduled_for: string;
     since: string;
@@ -1272,7 +1272,7 @@ export type Schedule = {
     run_id: string;
     scheduled_for: string;
   } | undefined;
-  /** The operator's agents file contains the schedule; requests cannot change it. */
+  /** True if the operator's agents file defines the schedule. Requests cannot change it. */
   from_file?: true | undefined;
   created_at: string;
   updated_at: string;
@@ -1301,7 +1301,7 @@ export type SharedThread = {
 
 export type HttpTool = {
   name: string;
-  /** Description that the model reads. */
+  /** Description for the model. */
   description: string;
   /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
   parameters: Record<string, unknown>;
@@ -1311,14 +1311,14 @@ export type HttpTool = {
   timeout_ms: number;
   /** True if a repeated call with the same `Idempotency-Key` does no harm, so that Skein may retry it. */
   idempotent: boolean;
-  /** Hints for the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. */
+  /** Hints for agents' permissions. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. */
   annotations: {
     read_only?: boolean | undefined;
     destructive?: boolean | undefined;
     category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
     requires_permission?: boolean | undefined;
   };
-  /** Names and globs of agents that may use the tool. */
+  /** Names and globs of agents that can use the tool. */
   agents: string[];
   header_names: string[];
   created_at: string;
@@ -1326,7 +1326,7 @@ export type HttpTool = {
 
 export type RegisteredHttpTool = {
   name: string;
-  /** Description that the model reads. */
+  /** Description for the model. */
   description: string;
   /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
   parameters: Record<string, unknown>;
@@ -1336,23 +1336,23 @@ export type RegisteredHttpTool = {
   timeout_ms: number;
   /** True if a repeated call with the same `Idempotency-Key` does no harm, so that Skein may retry it. */
   idempotent: boolean;
-  /** Hints for the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. */
+  /** Hints for agents' permissions. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. */
   annotations: {
     read_only?: boolean | undefined;
     destructive?: boolean | undefined;
     category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
     requires_permission?: boolean | undefined;
   };
-  /** Names and globs of agents that may use the tool. */
+  /** Names and globs of agents that can use the tool. */
   agents: string[];
   header_names: string[];
   created_at: string;
-  /** Secret to verify the signatures of calls. Returned only once. */
+  /** Secret for verifying the signatures of calls. Returned only once. */
   secret: string;
 };
 
 export type TriedTool = {
-  /** Output as a model would read it. */
+  /** Output as a model would see it. */
   output: string | Part[];
   /** Present only if the call failed. */
   error?: string | undefined;
@@ -1376,31 +1376,31 @@ export type TriggerVerification = {
   encoding: "hex" | "base64";
 } | {
   scheme: "token";
-  /** Header with the secret itself, alone or after `Bearer `. */
+  /** Header that contains the secret itself, alone or after `Bearer `. */
   header: unknown;
 };
 
 export type Trigger = {
-  /** Agent that each delivery starts a run of. */
+  /** Agent that each delivery runs. */
   agent: string;
-  /** How the server verifies that a delivery is from the sender. Deliveries that it cannot verify get 401. */
+  /** How the server verifies that a delivery comes from the sender. A delivery that it cannot verify gets 401. */
   verify: TriggerVerification;
-  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced by values of the delivery: a missing value by nothing, an object by JSON. */
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value leaves nothing. */
   input: string;
-  /** `new`: each delivery starts a thread. Otherwise a template: deliveries with the same text share a thread, and a delivery with an empty text starts one. */
+  /** `new`: each delivery starts a thread. Otherwise a template: deliveries that produce the same text share a thread, and one that produces an empty text starts a new thread. */
   thread: string;
-  /** Template of the id by which the server recognizes a repeated delivery. Default: the id that the scheme names, otherwise a hash of the body. */
+  /** Template for the id by which the server recognizes a repeated delivery. Default: the id that the scheme defines, otherwise a hash of the body. */
   delivery_id?: string | undefined;
-  /** Values that start a run, by path. A delivery with another value at one of the paths is ignored. */
+  /** Values that a delivery must have to start a run, by path. A delivery with another value at any of these paths is ignored. */
   filter: Record<string, Array<string | number | boolean | null>>;
   /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. */
   metadata: Record<string, string | number | boolean>;
   /** While a trigger is paused, its address returns 404. */
   paused: boolean;
   id: string;
-  /** URL that the sender calls. A path, if the server's public address is not configured. */
+  /** URL that the sender calls. Only a path if the server's public address is not configured. */
   url: string;
-  /** False until a secret of the sender is set. Until then all deliveries get 401. */
+  /** False until the sender's secret is set. Until then, all deliveries get 401. */
   has_secret: boolean;
   /** Time until which the secret before the last rotation is also valid. */
   old_secret_until?: string | undefined;
@@ -1426,26 +1426,26 @@ export type TriggerDelivery = {
 };
 
 export type NewTrigger = {
-  /** Agent that each delivery starts a run of. */
+  /** Agent that each delivery runs. */
   agent: string;
-  /** How the server verifies that a delivery is from the sender. Deliveries that it cannot verify get 401. */
+  /** How the server verifies that a delivery comes from the sender. A delivery that it cannot verify gets 401. */
   verify: TriggerVerification;
-  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced by values of the delivery: a missing value by nothing, an object by JSON. */
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value leaves nothing. */
   input: string;
-  /** `new`: each delivery starts a thread. Otherwise a template: deliveries with the same text share a thread, and a delivery with an empty text starts one. */
+  /** `new`: each delivery starts a thread. Otherwise a template: deliveries that produce the same text share a thread, and one that produces an empty text starts a new thread. */
   thread: string;
-  /** Template of the id by which the server recognizes a repeated delivery. Default: the id that the scheme names, otherwise a hash of the body. */
+  /** Template for the id by which the server recognizes a repeated delivery. Default: the id that the scheme defines, otherwise a hash of the body. */
   delivery_id?: string | undefined;
-  /** Values that start a run, by path. A delivery with another value at one of the paths is ignored. */
+  /** Values that a delivery must have to start a run, by path. A delivery with another value at any of these paths is ignored. */
   filter: Record<string, Array<string | number | boolean | null>>;
   /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. */
   metadata: Record<string, string | number | boolean>;
   /** While a trigger is paused, its address returns 404. */
   paused: boolean;
   id: string;
-  /** URL that the sender calls. A path, if the server's public address is not configured. */
+  /** URL that the sender calls. Only a path if the server's public address is not configured. */
   url: string;
-  /** False until a secret of the sender is set. Until then all deliveries get 401. */
+  /** False until the sender's secret is set. Until then, all deliveries get 401. */
   has_secret: boolean;
   /** Time until which the secret before the last rotation is also valid. */
   old_secret_until?: string | undefined;
@@ -1462,26 +1462,26 @@ export type NewTrigger = {
 };
 
 export type TriggerWithDeliveries = {
-  /** Agent that each delivery starts a run of. */
+  /** Agent that each delivery runs. */
   agent: string;
-  /** How the server verifies that a delivery is from the sender. Deliveries that it cannot verify get 401. */
+  /** How the server verifies that a delivery comes from the sender. A delivery that it cannot verify gets 401. */
   verify: TriggerVerification;
-  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced by values of the delivery: a missing value by nothing, an object by JSON. */
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value leaves nothing. */
   input: string;
-  /** `new`: each delivery starts a thread. Otherwise a template: deliveries with the same text share a thread, and a delivery with an empty text starts one. */
+  /** `new`: each delivery starts a thread. Otherwise a template: deliveries that produce the same text share a thread, and one that produces an empty text starts a new thread. */
   thread: string;
-  /** Template of the id by which the server recognizes a repeated delivery. Default: the id that the scheme names, otherwise a hash of the body. */
+  /** Template for the id by which the server recognizes a repeated delivery. Default: the id that the scheme defines, otherwise a hash of the body. */
   delivery_id?: string | undefined;
-  /** Values that start a run, by path. A delivery with another value at one of the paths is ignored. */
+  /** Values that a delivery must have to start a run, by path. A delivery with another value at any of these paths is ignored. */
   filter: Record<string, Array<string | number | boolean | null>>;
   /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. */
   metadata: Record<string, string | number | boolean>;
   /** While a trigger is paused, its address returns 404. */
   paused: boolean;
   id: string;
-  /** URL that the sender calls. A path, if the server's public address is not configured. */
+  /** URL that the sender calls. Only a path if the server's public address is not configured. */
   url: string;
-  /** False until a secret of the sender is set. Until then all deliveries get 401. */
+  /** False until the sender's secret is set. Until then, all deliveries get 401. */
   has_secret: boolean;
   /** Time until which the secret before the last rotation is also valid. */
   old_secret_until?: string | undefined;
@@ -1498,7 +1498,7 @@ export type TriggerWithDeliveries = {
 };
 
 export type PlannedDelivery = {
-  /** Why the delivery would start no run. */
+  /** Reason why the delivery would start no run. */
   ignored?: string | undefined;
   delivery_id: string;
   agent?: string | undefined;
@@ -1508,12 +1508,12 @@ export type PlannedDelivery = {
 };
 
 export type WebhookDelivery = {
-  /** The header `webhook-id`, the same in every attempt. */
+  /** Value of the `webhook-id` header, the same in every attempt. */
   id: string;
   webhook_id: string;
   /** The event, such as `run.ended`. */
   type: string;
-  /** `failed`: the server has given up. Send it again with `POST …/send`. */
+  /** `failed`: the server has given up. To resend the delivery, use `POST …/send`. */
   status: "pending" | "delivered" | "failed";
   thread_id?: string | undefined;
   run_id?: string | undefined;
@@ -1522,7 +1522,7 @@ export type WebhookDelivery = {
   created_at: string;
   last_attempt_at?: string | undefined;
   next_attempt_at?: string | undefined;
-  /** Status of the receiver's last answer. */
+  /** Status of the receiver's last response. */
   http_status?: number | undefined;
   /** Reason why the last attempt failed. */
   error?: string | undefined;
@@ -1531,16 +1531,16 @@ export type WebhookDelivery = {
 export type Webhook = {
   /** Address without its query. */
   url: string;
-  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry of the audit trail; only for webhooks of a tenant. */
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run is waiting for answers. `budget.near`: most of a budget has been used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry was added to the audit trail; tenant webhooks only. */
   on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
-  /** Sends an event of a thread only after the event before it was delivered or given up. */
+  /** Sends a thread's events in order: each one only after the previous one was delivered or given up. */
   ordered: boolean;
-  /** Sends nothing while true. */
+  /** While true, the server sends nothing. */
   paused: boolean;
   id: string;
-  /** Time of the first failure after which no delivery succeeded. */
+  /** Time of the first failure since the last successful delivery. */
   failing_since?: string | undefined;
   /** Present after the server disabled the webhook, because every delivery of a day failed. `PUT` enables it again. */
   disabled?: {
@@ -1549,23 +1549,23 @@ export type Webhook = {
   } | undefined;
   created_at: string;
   updated_at: string;
-  /** Time until which deliveries also have the signature of the secret before the last rotation. */
+  /** Time until which deliveries also carry a signature made with the secret from before the last rotation. */
   previous_secret_until?: string | undefined;
 };
 
 export type WebhookWithSecret = {
   /** Address without its query. */
   url: string;
-  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry of the audit trail; only for webhooks of a tenant. */
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run is waiting for answers. `budget.near`: most of a budget has been used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry was added to the audit trail; tenant webhooks only. */
   on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
-  /** Sends an event of a thread only after the event before it was delivered or given up. */
+  /** Sends a thread's events in order: each one only after the previous one was delivered or given up. */
   ordered: boolean;
-  /** Sends nothing while true. */
+  /** While true, the server sends nothing. */
   paused: boolean;
   id: string;
-  /** Time of the first failure after which no delivery succeeded. */
+  /** Time of the first failure since the last successful delivery. */
   failing_since?: string | undefined;
   /** Present after the server disabled the webhook, because every delivery of a day failed. `PUT` enables it again. */
   disabled?: {
@@ -1574,15 +1574,15 @@ export type WebhookWithSecret = {
   } | undefined;
   created_at: string;
   updated_at: string;
-  /** Time until which deliveries also have the signature of the secret before the last rotation. */
+  /** Time until which deliveries also carry a signature made with the secret from before the last rotation. */
   previous_secret_until?: string | undefined;
-  /** Secret to verify signatures with. Present only in the response that creates it. */
+  /** Secret for verifying signatures. Returned only in the response that creates it. */
   secret?: string | undefined;
 };
 
 export type WebhookTest = {
   delivered: boolean;
-  /** Status of the receiver's answer. */
+  /** Status of the receiver's response. */
   http_status?: number | undefined;
   /** Present only if the sample was not delivered. */
   error?: string | undefined;
@@ -1626,10 +1626,10 @@ export type UserInterrupt = {
   options?: string[] | undefined;
   /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
-  /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */
+  /** Values of `remember_as` that this approval accepts. Default: `call` only. */
   remember_options?: RememberOption[] | undefined;
   created_at: string;
-  /** Time at which the interrupt is decided automatically. */
+  /** Time when the interrupt is decided automatically. */
   expires_at?: string | undefined;
   /** The subagent that asked, its thread, and the id of the interrupt in that thread. */
   asked_by?: {
@@ -1651,7 +1651,7 @@ export type Answer = {
   args?: Record<string, unknown> | undefined;
   /** With `deny`: the reason, for the model. With `respond`: the answer, which becomes the call's result. */
   message?: string | undefined;
-  /** Apply this decision from now on: in this thread, or in all of this user's threads with the agent. */
+  /** Apply this decision to later calls too: in this thread, or in all of this user's threads with the agent. */
   remember?: "session" | "agent" | undefined;
   /** With `remember`: apply the decision to identical calls (default), to commands with the interrupt's `command_prefix`, or to every call of the tool. */
   remember_as?: "call" | "command" | "tool" | undefined;
@@ -1659,7 +1659,7 @@ export type Answer = {
 
 export type ClientTool = {
   name: string;
-  /** Description that the model reads. */
+  /** Description for the model. */
   description: string;
   /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
   parameters: Record<string, unknown>;
@@ -1682,7 +1682,7 @@ export type InputMessage = {
 };
 
 export type GivenCall = {
-  /** Name of a tool of the agent, or of one in the run's `tools`. */
+  /** Name of one of the agent's tools, or of a tool in the run's `tools`. */
   name: string;
   /** Default: `{}`. */
   args?: Record<string, unknown> | undefined;
@@ -1694,19 +1694,19 @@ export type StartRun = {
   /** Shorthand for one user message. */
   input?: string | undefined;
   messages?: InputMessage[] | undefined;
-  /** Replaces the message. The model completes a last answer that was cut off (`incomplete`), or answers the last message of a user or the last result of a call. */
+  /** Use instead of a message. The model completes a last answer that was cut off (`incomplete`), or answers the last user message or tool result. */
   continue?: true | undefined;
   /** Tool calls that the run executes before its first model call, as if the model had made them. Can follow messages or replace them. */
   calls?: GivenCall[] | undefined;
   /** `provider:model` to use instead of the agent's own model. */
   model?: string | undefined;
-  /** Sampling temperature. Anthropic takes at most 1. */
+  /** Sampling temperature. Anthropic accepts at most 1. */
   temperature?: number | undefined;
-  /** Maximum tokens of one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
+  /** Maximum number of tokens in one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
   max_tokens?: number | undefined;
-  /** Maximum tokens for thinking. */
+  /** Maximum number of tokens for thinking. */
   thinking?: number | undefined;
-  /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool was called after the user's last message. */
+  /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool has been called after the user's last message. */
   tool_choice?: "auto" | "none" | "required" | {
     name: string;
   } | undefined;
@@ -1716,9 +1716,9 @@ export type StartRun = {
   tools?: ClientTool[] | undefined;
   /** Default: `{}`. */
   metadata?: Record<string, string | number | boolean> | undefined;
-  /** Id of a user message. The run replaces this message and all later ones, which are kept as a branch. */
+  /** Id of a user message. The run replaces this message and all later ones. They are kept as a branch. */
   replaces?: string | undefined;
-  /** Action if the thread has an active run: return 409, wait for the run, or cancel it and start next. Default: `"reject"`. */
+  /** Action if the thread has an active run: return 409, wait for that run, or cancel it and start next. Default: `"reject"`. */
   on_busy?: "reject" | "enqueue" | "interrupt" | undefined;
   /** Action if the client disconnects before the run ends. Default: `"continue"`. */
   on_disconnect?: "continue" | "cancel" | undefined;
@@ -1736,13 +1736,13 @@ export type StartRunOnNewThread = {
   calls?: GivenCall[] | undefined;
   /** `provider:model` to use instead of the agent's own model. */
   model?: string | undefined;
-  /** Sampling temperature. Anthropic takes at most 1. */
+  /** Sampling temperature. Anthropic accepts at most 1. */
   temperature?: number | undefined;
-  /** Maximum tokens of one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
+  /** Maximum number of tokens in one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
   max_tokens?: number | undefined;
-  /** Maximum tokens for thinking. */
+  /** Maximum number of tokens for thinking. */
   thinking?: number | undefined;
-  /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool was called after the user's last message. */
+  /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool has been called after the user's last message. */
   tool_choice?: "auto" | "none" | "required" | {
     name: string;
   } | undefined;
@@ -1756,7 +1756,7 @@ export type StartRunOnNewThread = {
   on_disconnect?: "continue" | "cancel" | undefined;
   /** Return 202 immediately. Follow the run's events at the URL in `Location`. Default: `false`. */
   background?: boolean | undefined;
-  /** True if the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`. Default: `true`. */
+  /** Keeps the thread. With `false`, the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`. Default: `true`. */
   keep_thread?: boolean | undefined;
 };
 
@@ -1771,13 +1771,13 @@ export type RunBatch = {
     calls?: GivenCall[] | undefined;
     /** `provider:model` to use instead of the agent's own model. */
     model?: string | undefined;
-    /** Sampling temperature. Anthropic takes at most 1. */
+    /** Sampling temperature. Anthropic accepts at most 1. */
     temperature?: number | undefined;
-    /** Maximum tokens of one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
+    /** Maximum number of tokens in one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
     max_tokens?: number | undefined;
-    /** Maximum tokens for thinking. */
+    /** Maximum number of tokens for thinking. */
     thinking?: number | undefined;
-    /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool was called after the user's last message. */
+    /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool has been called after the user's last message. */
     tool_choice?: "auto" | "none" | "required" | {
       name: string;
     } | undefined;
@@ -1787,7 +1787,7 @@ export type RunBatch = {
     tools?: ClientTool[] | undefined;
     /** Default: `{}`. */
     metadata?: Record<string, string | number | boolean> | undefined;
-    /** True if the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`. Default: `true`. */
+    /** Keeps the thread. With `false`, the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`. Default: `true`. */
     keep_thread?: boolean | undefined;
   }>;
 };
@@ -1805,16 +1805,16 @@ export type ResumeRun = {
 
 export type ConnectionSpec = {
   type: "mcp_oauth";
-  /** Address of the MCP server. The token is sent to no other address. */
+  /** Address of the MCP server. The token is sent only to this address. */
   mcp_server_url: string;
   access_token: string;
-  /** Time at which the access token ends. */
+  /** Time when the access token expires. */
   expires_at?: string | undefined;
   /** How the server gets a new access token. Without it, the connection ends with its access token. */
   refresh?: {
     client_id: string;
     refresh_token: string;
-    /** Address at which the server exchanges the refresh token. */
+    /** Address where the server exchanges the refresh token. */
     token_endpoint: string;
     /** How the server authenticates there. Default: `{"type":"none"}`. */
     token_endpoint_auth?: {
@@ -1823,27 +1823,27 @@ export type ConnectionSpec = {
       type: "client_secret_basic" | "client_secret_post";
       client_secret: string;
     } | undefined;
-    /** Address at which the server revokes the tokens when the connection is deleted (RFC 7009). */
+    /** Address where the server revokes the tokens when the connection is deleted (RFC 7009). */
     revocation_endpoint?: string | undefined;
-    /** `resource` of each request for a token (RFC 8707). */
+    /** `resource` parameter of each token request (RFC 8707). */
     resource?: string | undefined;
     scope?: string | undefined;
   } | undefined;
 } | {
   type: "static_bearer";
-  /** Address of the MCP server. The token is sent to no other address. */
+  /** Address of the MCP server. The token is sent only to this address. */
   mcp_server_url: string;
   token: string;
 } | {
   type: "environment_variable";
   secret_name: string;
   secret_value: string;
-  /** Hosts that may receive the value. */
+  /** Hosts that can receive the value. */
   networking: {
     type: "unrestricted";
   } | {
     type: "limited";
-    /** Hosts that may receive the value. */
+    /** Hosts that can receive the value. */
     allowed_hosts: string[];
   };
 };
@@ -1853,72 +1853,72 @@ export type NewTicket = {
 };
 
 export type ScheduleSpec = {
-  /** When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` is every working day at 9. */
+  /** When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` means 9:00, Monday to Friday. */
   cron?: string | undefined;
-  /** Time of a single run, with its offset. Use either `at` or `cron`. */
+  /** Time of a single run, with its UTC offset. Use either `at` or `cron`. */
   at?: string | undefined;
-  /** IANA time zone in which `cron` is read, such as `Europe/Berlin`. Default: `"UTC"`. */
+  /** IANA time zone for `cron`, such as `Europe/Berlin`. Default: `"UTC"`. */
   timezone?: string | undefined;
-  /** Agent of the runs. Default: the thread's own, else the default agent. */
+  /** Agent that executes the runs. Default: the thread's agent, otherwise the default agent. */
   agent?: string | undefined;
   /** User message that each run begins with. */
   input: string;
-  /** `new`: each run has a thread of its own. Otherwise the id of the thread that all runs continue. Default: `"new"`. */
+  /** `new`: each run gets its own thread. Otherwise, the id of the thread that all runs continue. Default: `"new"`. */
   thread?: "new" | string | undefined;
-  /** Whether the new threads stay. With `false`, each is deleted after its run, as one of `POST /runs`. Only with `thread: new`. Default: `true`. */
+  /** Keeps the new threads. With `false`, each thread is deleted after its run, like a temporary thread of `POST /runs`. Only with `thread: new`. Default: `true`. */
   keep_thread?: boolean | undefined;
-  /** Action if the previous run has not ended, or waits for an answer: skip the slot, wait until the run ends, or start beside it. Default: `"skip"`. */
+  /** Action if the previous run has not ended or is waiting for an answer: skip the slot, wait until the run ends, or start another run alongside it. Default: `"skip"`. */
   overlap?: "skip" | "queue" | "allow" | undefined;
-  /** Action on slots that were missed by more than a minute, because the server was down: skip them, start the most recent, or start each. Default: `"latest"`. */
+  /** Action on slots missed by more than a minute because the server was down: skip them, start a run for the most recent one, or start one for each. Default: `"latest"`. */
   catch_up?: "none" | "latest" | "all" | undefined;
-  /** Time after which the schedule starts no run. */
+  /** Time after which the schedule starts no more runs. */
   until?: string | undefined;
-  /** Action if a run asks a question: wait as the agent's `interrupts` say, or deny it because no one is there. Default: `"wait"`. */
+  /** Action if a run asks a question: wait for an answer as the agent's `interrupts` configure, or deny it because no one is available. Default: `"wait"`. */
   questions?: "wait" | "deny" | undefined;
   /** Metadata of the runs, at most 30 keys. The server adds `schedule` and `scheduled_for`. Default: `{}`. */
   metadata?: Record<string, string | number | boolean> | undefined;
-  /** Starts no run while true. Default: `false`. */
+  /** While true, the schedule starts no runs. Default: `false`. */
   paused?: boolean | undefined;
 };
 
 export type ScheduleTimes = {
-  /** When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` is every working day at 9. */
+  /** When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` means 9:00, Monday to Friday. */
   cron?: string | undefined;
-  /** Time of a single run, with its offset. Use either `at` or `cron`. */
+  /** Time of a single run, with its UTC offset. Use either `at` or `cron`. */
   at?: string | undefined;
-  /** IANA time zone in which `cron` is read, such as `Europe/Berlin`. Default: `"UTC"`. */
+  /** IANA time zone for `cron`, such as `Europe/Berlin`. Default: `"UTC"`. */
   timezone?: string | undefined;
-  /** Time after which the schedule starts no run. */
+  /** Time after which the schedule starts no more runs. */
   until?: string | undefined;
 };
 
 export type HttpToolRegistration = {
   name: string;
-  /** Description that the model reads. */
+  /** Description for the model. */
   description: string;
   /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
   parameters: Record<string, unknown>;
   /** URL that receives each call as a POST request. */
   callback_url: string;
-  /** Headers to send with each call. They are never returned. Default: `{}`. */
+  /** Headers to send with each call. Responses never contain them. Default: `{}`. */
   headers?: Record<string, string> | undefined;
   /** Timeout of one call in milliseconds, including retries. Default: `30000`. */
   timeout_ms?: number | undefined;
   /** True if a repeated call with the same `Idempotency-Key` does no harm, so that Skein may retry it. Default: `false`. */
   idempotent?: boolean | undefined;
-  /** Hints for the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. Default: `{}`. */
+  /** Hints for agents' permissions. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. Default: `{}`. */
   annotations?: {
     read_only?: boolean | undefined;
     destructive?: boolean | undefined;
     category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
     requires_permission?: boolean | undefined;
   } | undefined;
-  /** Names and globs of agents that may use the tool. Default: `["*"]`. */
+  /** Names and globs of agents that can use the tool. Default: `["*"]`. */
   agents?: string[] | undefined;
 };
 
 export type HttpToolChange = {
-  /** Description that the model reads. */
+  /** Description for the model. */
   description?: string | undefined;
   /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
   parameters?: Record<string, unknown> | undefined;
@@ -1928,7 +1928,7 @@ export type HttpToolChange = {
   headers?: Record<string, string | null> | undefined;
   timeout_ms?: number | undefined;
   idempotent?: boolean | undefined;
-  /** Hints for the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. */
+  /** Hints for agents' permissions. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. */
   annotations?: {
     read_only?: boolean | undefined;
     destructive?: boolean | undefined;
@@ -1942,19 +1942,19 @@ export type HttpToolChange = {
 export type ToolResult = Record<string, unknown>;
 
 export type TriggerSpec = {
-  /** Agent that each delivery starts a run of. */
+  /** Agent that each delivery runs. */
   agent: string;
-  /** How the server verifies that a delivery is from the sender. Deliveries that it cannot verify get 401. */
+  /** How the server verifies that a delivery comes from the sender. A delivery that it cannot verify gets 401. */
   verify: TriggerVerificationInput;
-  /** Secret that the sender signs with, or sends. Default: the trigger keeps its secret; for a new trigger the server makes one, except for `slack` and `stripe`, which make their own. */
+  /** Secret that the sender sends or signs with. Default: the trigger keeps its secret. For a new trigger, the server generates one, except for `slack` and `stripe`, which issue their own. */
   secret?: string | undefined;
-  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced by values of the delivery: a missing value by nothing, an object by JSON. */
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value leaves nothing. */
   input: string;
-  /** `new`: each delivery starts a thread. Otherwise a template: deliveries with the same text share a thread, and a delivery with an empty text starts one. Default: `"new"`. */
+  /** `new`: each delivery starts a thread. Otherwise a template: deliveries that produce the same text share a thread, and one that produces an empty text starts a new thread. Default: `"new"`. */
   thread?: string | undefined;
-  /** Template of the id by which the server recognizes a repeated delivery. Default: the id that the scheme names, otherwise a hash of the body. */
+  /** Template for the id by which the server recognizes a repeated delivery. Default: the id that the scheme defines, otherwise a hash of the body. */
   delivery_id?: string | undefined;
-  /** Values that start a run, by path. A delivery with another value at one of the paths is ignored. Default: `{}`. */
+  /** Values that a delivery must have to start a run, by path. A delivery with another value at any of these paths is ignored. Default: `{}`. */
   filter?: Record<string, Array<string | number | boolean | null>> | undefined;
   /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. Default: `{}`. */
   metadata?: Record<string, string | number | boolean> | undefined;
@@ -1972,28 +1972,28 @@ export type SampleDelivery = {
 export type WebhookSpec = {
   /** Address that receives each event as a POST request. */
   url: string;
-  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry of the audit trail; only for webhooks of a tenant. */
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run is waiting for answers. `budget.near`: most of a budget has been used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry was added to the audit trail; tenant webhooks only. */
   on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
-  /** Sends an event of a thread only after the event before it was delivered or given up. Default: `false`. */
+  /** Sends a thread's events in order: each one only after the previous one was delivered or given up. Default: `false`. */
   ordered?: boolean | undefined;
-  /** Sends nothing while true. Default: `false`. */
+  /** While true, the server sends nothing. Default: `false`. */
   paused?: boolean | undefined;
 };
 
 export type NewWebhook = {
   /** Address that receives each event as a POST request. */
   url: string;
-  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry of the audit trail; only for webhooks of a tenant. */
+  /** Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run is waiting for answers. `budget.near`: most of a budget has been used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry was added to the audit trail; tenant webhooks only. */
   on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
-  /** Sends an event of a thread only after the event before it was delivered or given up. Default: `false`. */
+  /** Sends a thread's events in order: each one only after the previous one was delivered or given up. Default: `false`. */
   ordered?: boolean | undefined;
-  /** Sends nothing while true. Default: `false`. */
+  /** While true, the server sends nothing. Default: `false`. */
   paused?: boolean | undefined;
-  /** Default: the server makes an id. */
+  /** Default: the server generates an id. */
   id?: string | undefined;
 };
 
@@ -2007,7 +2007,7 @@ export interface Operations {
       agents: number;
     };
   };
-  /** Check readiness: the server reaches its store and backends. */
+  /** Check readiness: whether the server can reach its store and backends. */
   "GET /ready": {
     query: { verbose?: string | undefined };
     answer: {
@@ -2025,12 +2025,12 @@ export interface Operations {
       items: Agent[];
     };
   };
-  /** Get an agent, and the settings that you may change. */
+  /** Get an agent and the settings that you can change. */
   "GET /agents/{name}": {
     path: { name: string };
     answer: AgentDetails;
   };
-  /** List the tools that the model of an agent gets in your runs, by name. */
+  /** List the tools that an agent's model gets in your runs, by name. */
   "GET /agents/{name}/tools": {
     path: { name: string };
     answer: {
@@ -2044,18 +2044,18 @@ export interface Operations {
       items: PromptBlock[];
     };
   };
-  /** Get your overrides of an agent. */
+  /** Get your overrides for an agent. */
   "GET /agents/{name}/overrides": {
     path: { name: string };
     answer: AgentOverrides;
   };
-  /** Change your overrides of an agent: hooks, skills, model. */
+  /** Change your overrides for an agent: hooks, skills, model. */
   "PATCH /agents/{name}/overrides": {
     path: { name: string };
     body: OverridesPatch;
     answer: AgentOverrides;
   };
-  /** Remove all your overrides of an agent. */
+  /** Remove all your overrides for an agent. */
   "DELETE /agents/{name}/overrides": {
     path: { name: string };
     answer: void;
@@ -2148,12 +2148,12 @@ export interface Operations {
       items: Thread[];
     };
   };
-  /** Restore a branch; the messages that it replaces become a branch. */
+  /** Restore a branch. The messages that it replaces become another branch. */
   "POST /threads/{thread_id}/branches/{branch_id}/restore": {
     path: { thread_id: string; branch_id: string };
     answer: Run;
   };
-  /** Share a thread with the users of the tenant, to read. */
+  /** Share a thread with the tenant's users, read-only. */
   "POST /threads/{thread_id}/shares": {
     path: { thread_id: string };
     body: {
@@ -2260,7 +2260,7 @@ export interface Operations {
     path: { thread_id: string; run_id: string };
     answer: Trace;
   };
-  /** Get the request that a model received in a model call of a run. */
+  /** Get the request that the model received in one of a run's model calls. */
   "GET /threads/{thread_id}/runs/{run_id}/requests/{n}": {
     path: { thread_id: string; run_id: string; n: number };
     answer: SentRequest;
@@ -2370,21 +2370,21 @@ export interface Operations {
       ask?: string | undefined;
       /** Category of the tool. */
       category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-      /** Words with which a command begins, one of a list. */
+      /** Words that the command must begin with. A list matches if one of its entries does. */
       command_prefix?: string[] | undefined;
       /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
       regex?: string | undefined;
       /** Exact arguments of the call. */
       arguments?: Record<string, unknown> | undefined;
-      /** A rule with the same id is replaced. Default: derived from the conditions. */
+      /** Id of the rule. It replaces a rule with the same id. Default: derived from the conditions. */
       id?: string | undefined;
       /** Priority within the scope; the highest comes first. Default: `0`. */
       priority?: number | undefined;
-      /** Text for the model when the rule denies, or for the person when it asks. */
+      /** Text for the model when the rule denies a call, or for the person when it asks about one. */
       message?: string | undefined;
       /** Note for people who read the rule. */
       description?: string | undefined;
-      /** Long form, with `matcher`, which replaces `allow`, `deny` and `ask`. */
+      /** Long form: together with `matcher`, replaces `allow`, `deny` and `ask`. */
       decision?: "allow" | "deny" | "ask" | undefined;
       /** Conditions of the long form. */
       matcher?: {
@@ -2392,7 +2392,7 @@ export interface Operations {
         tool?: string | undefined;
         /** Category of the tool. */
         category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-        /** Words with which a command begins, one of a list. */
+        /** Words that the command must begin with. A list matches if one of its entries does. */
         command_prefix?: string[] | undefined;
         /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
         regex?: string | undefined;
@@ -2433,21 +2433,21 @@ export interface Operations {
       ask?: string | undefined;
       /** Category of the tool. */
       category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-      /** Words with which a command begins, one of a list. */
+      /** Words that the command must begin with. A list matches if one of its entries does. */
       command_prefix?: string[] | undefined;
       /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
       regex?: string | undefined;
       /** Exact arguments of the call. */
       arguments?: Record<string, unknown> | undefined;
-      /** A rule with the same id is replaced. Default: derived from the conditions. */
+      /** Id of the rule. It replaces a rule with the same id. Default: derived from the conditions. */
       id?: string | undefined;
       /** Priority within the scope; the highest comes first. Default: `0`. */
       priority?: number | undefined;
-      /** Text for the model when the rule denies, or for the person when it asks. */
+      /** Text for the model when the rule denies a call, or for the person when it asks about one. */
       message?: string | undefined;
       /** Note for people who read the rule. */
       description?: string | undefined;
-      /** Long form, with `matcher`, which replaces `allow`, `deny` and `ask`. */
+      /** Long form: together with `matcher`, replaces `allow`, `deny` and `ask`. */
       decision?: "allow" | "deny" | "ask" | undefined;
       /** Conditions of the long form. */
       matcher?: {
@@ -2455,7 +2455,7 @@ export interface Operations {
         tool?: string | undefined;
         /** Category of the tool. */
         category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-        /** Words with which a command begins, one of a list. */
+        /** Words that the command must begin with. A list matches if one of its entries does. */
         command_prefix?: string[] | undefined;
         /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
         regex?: string | undefined;
@@ -2494,7 +2494,7 @@ export interface Operations {
     };
     answer: TriedTool;
   };
-  /** Change a registered tool, which keeps its secret. */
+  /** Change a registered tool without changing its secret. */
   "PATCH /tools/{name}": {
     path: { name: string };
     body: HttpToolChange;
@@ -2702,7 +2702,7 @@ export interface Operations {
     path: { trigger_id: string };
     answer: void;
   };
-  /** Create a trigger under an id of the server. */
+  /** Create a trigger with an id that the server generates. */
   "POST /triggers": {
     body: TriggerSpec;
     answer: NewTrigger;
@@ -2719,9 +2719,9 @@ export interface Operations {
   "POST /triggers/{trigger_id}/rotate": {
     path: { trigger_id: string };
     body: {
-      /** New secret. Default: the server makes one. */
+      /** New secret. Default: the server generates one. */
       secret?: string | undefined;
-      /** Seconds for which the old secret stays valid beside the new one. Default: `86400`. */
+      /** Seconds for which the old secret remains valid along with the new one. Default: `86400`. */
       keep_old_for?: number | undefined;
     };
     answer: NewTrigger;
@@ -2732,7 +2732,7 @@ export interface Operations {
     body: SampleDelivery;
     answer: PlannedDelivery;
   };
-  /** Get the status of the user's backend; starts nothing. */
+  /** Get the status of the user's backend without starting it. */
   "GET /backend": {
     query: { agent?: string | undefined };
     answer: BackendStatus;
@@ -2803,7 +2803,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** Get usage and quotas of tenants, or of a user. */
+  /** Get the usage and quotas of tenants, or of one user. */
   "GET /admin/usage": {
     query: { limit?: number | undefined; cursor?: string | undefined; tenant?: string | undefined; user?: string | undefined; days?: number | undefined };
     answer: {
@@ -2884,7 +2884,7 @@ export interface Operations {
       thread_id: string;
       run_id: string;
     } | {
-      /** Why the delivery starts no run. */
+      /** Reason why the delivery starts no run. */
       ignored: string;
     };
   };

@@ -143,10 +143,10 @@ const SubagentEnd = event(
     status: z
       .enum(["completed", "failed", "cancelled", "interrupted", "running"])
       .describe(
-        "`interrupted`: the parent follows the subagent again later. `running`: the subagent continues in the background.",
+        "`interrupted`: the parent will resume following the subagent. `running`: the subagent continues in the background.",
       ),
     summary: z.string(),
-    usage: Usage.optional().describe("The subagent's part of this run's usage."),
+    usage: Usage.optional().describe("The subagent's share of this run's usage."),
   }),
 );
 const Warning = event("warning", z.object({ code: z.string(), message: z.string() }));

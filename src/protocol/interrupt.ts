@@ -18,7 +18,7 @@ const RememberOption = z
     command_prefix: z
       .array(z.string())
       .optional()
-      .describe("With `command`: the whole words with which each command of a line must begin."),
+      .describe("With `command`: the whole words that each command on a line must begin with."),
   })
   .meta({ id: "RememberOption" });
 export type RememberOption = z.infer<typeof RememberOption>;
@@ -39,7 +39,7 @@ export const Answer = z
       .enum(["session", "agent"])
       .optional()
       .describe(
-        "Apply this decision from now on: in this thread, or in all of this user's threads with the agent.",
+        "Apply this decision to later calls too: in this thread, or in all of this user's threads with the agent.",
       ),
     remember_as: RememberAs.optional().describe(
       "With `remember`: apply the decision to identical calls (default), to commands with the interrupt's `command_prefix`, or to every call of the tool.",
@@ -73,9 +73,9 @@ export const Interrupt = z
     remember_options: z
       .array(RememberOption)
       .optional()
-      .describe("Values of `remember_as` that you can use to answer this approval. Default: `call` only."),
+      .describe("Values of `remember_as` that this approval accepts. Default: `call` only."),
     created_at: z.iso.datetime(),
-    expires_at: z.iso.datetime().optional().describe("Time at which the interrupt is decided automatically."),
+    expires_at: z.iso.datetime().optional().describe("Time when the interrupt is decided automatically."),
     asked_by: z
       .object({ agent: z.string(), name: z.string(), thread_id: z.string(), id: z.string() })
       .optional()

@@ -14,7 +14,10 @@ export const LimitDetails = z
     most: z.number().optional().describe("Value of the limit, in the unit in which it is configured."),
     used: z.number().optional(),
     left: z.number().optional(),
-    currency: z.string().optional().describe("Currency of an amount of money, if the settings name one."),
+    currency: z
+      .string()
+      .optional()
+      .describe("Currency of the amount, if it is money and the settings name one."),
     resets_at: z.iso.datetime().optional(),
   })
   .meta({ id: "LimitDetails" });

@@ -63,7 +63,7 @@ export const Usage = z
       .number()
       .optional()
       .describe(
-        "Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input.",
+        "Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input.",
       ),
   })
   .meta({ id: "Usage" });
@@ -105,7 +105,7 @@ export const ToolMessage = z.object({
   tool_call_id: z.string(),
   name: z.string(),
   error: z.string().optional().describe("Present only if the call failed."),
-  sources: z.array(WebSource).optional().describe("Pages of the web that the output comes from."),
+  sources: z.array(WebSource).optional().describe("Web pages that the output comes from."),
   denied: z
     .literal(true)
     .optional()

@@ -24,8 +24,8 @@ export const commonOptions = {
     .string()
     .regex(/^(\/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$/, "must be an absolute path, for example /workspace")
     .default("/workspace")
-    .describe("Path under which the agent sees its files. Relative paths start there."),
-  timeout: Seconds(600).prefault(120).describe("Time that a command may take if the model sets no limit."),
+    .describe("Path where the agent sees its files. Relative paths start there."),
+  timeout: Seconds(600).prefault(120).describe("Maximum duration of a command if the model sets no limit."),
 };
 type CommonOptions = z.output<z.ZodObject<typeof commonOptions>>;
 

@@ -36,7 +36,7 @@ export function fileSchemas(parts: Parts) {
     models: z
       .record(ModelName, ModelSpec)
       .optional()
-      .describe("Your own names for models. Agents, runs and hooks use them like other model names."),
+      .describe("Your own names for models. Use them wherever a model is named: in agents, runs and hooks."),
     mcp_servers: parts.mcpServers
       .optional()
       .describe("MCP servers by name. Agents use their tools as `mcp__<server>__<tool>`."),
@@ -57,7 +57,9 @@ function agentSchema({ backends, hooks, tools }: Parts) {
     ),
     backend: backends
       .optional()
-      .describe("Place for the files and commands of the agent. Without a backend the agent has neither."),
+      .describe(
+        "Where the agent's files are and its commands run. Without a backend, the agent has neither files nor commands.",
+      ),
     tools: z
       .array(toolName(tools().map(({ name }) => name)))
       .optional()
@@ -66,7 +68,7 @@ function agentSchema({ backends, hooks, tools }: Parts) {
       ),
     permissions: (hooks.find(({ name }) => name === "permissions")?.options ?? z.never())
       .optional()
-      .describe("Rules for tool calls: short for the options of the hook `permissions`."),
+      .describe("Rules for tool calls: shorthand for the options of the `permissions` hook."),
     hooks: hookSettings(hooks)
       .optional()
       .describe("Hooks by name: `true`, `false` or a map of options. The order is fixed."),
@@ -82,13 +84,13 @@ function agentsSchema(agent: AgentSchema) {
       .partial()
       .optional()
       .describe(
-        "Defaults for the keys of every agent. Skein merges `hooks` one by one and replaces all other keys as a whole.",
+        "Defaults for the keys of every agent. Skein merges `hooks` hook by hook; an agent's own value replaces any other default.",
       ),
     agents: z
       .record(AgentName, agent)
       .refine((agents) => Object.keys(agents).length > 0, "must contain at least one agent")
       .describe(
-        "Agents by name. The agent `default`, otherwise the first agent, answers when a run names none.",
+        "Agents by name. A run that names no agent uses the agent called `default` or, if there is none, the first agent.",
       ),
   });
 }

@@ -33,7 +33,9 @@ export const ModelConfig = ModelSettings.extend({
   traceparent: z
     .boolean()
     .optional()
-    .describe("Sends the header `traceparent` with each request. Default: only to an address of your own."),
+    .describe(
+      "Sends the `traceparent` header with each request. Default: only if the address is not the provider's own.",
+    ),
 }).strict();
 export type ModelConfig = z.infer<typeof ModelConfig>;
 
@@ -103,7 +105,7 @@ const Subagent = z.union([
     backend: z
       .enum(["shared", "own"])
       .default("shared")
-      .describe("`shared`: the subagent works in the backend of this agent. `own`: it works in its own."),
+      .describe("`shared`: the subagent works in this agent's backend. `own`: it works in its own."),
   }),
 ]);
 
@@ -115,19 +117,19 @@ export const AgentFields = z.strictObject({
   description: z
     .string()
     .optional()
-    .describe("Description for people, and for agents that delegate to this one."),
+    .describe("Description for users and for agents that delegate to this one."),
   prefix: z
     .string()
     .trim()
     .min(1)
     .max(16)
     .optional()
-    .describe("Mark that front ends show before the name of the agent, such as an emoji."),
+    .describe("Symbol that front ends show before the agent's name, such as an emoji."),
   suggestions: z
     .array(z.string().trim().min(1).max(200))
     .max(6)
     .optional()
-    .describe("First questions that front ends offer to a person."),
+    .describe("Questions that front ends suggest at the start of a conversation."),
   model: ModelSpec.optional(),
   system_prompt: z
     .union([
@@ -142,22 +144,22 @@ export const AgentFields = z.strictObject({
   identity: z
     .union([z.literal(true), z.string().trim().min(1).max(4096)])
     .optional()
-    .describe("First sentence of the prompt: who the agent is. `true` uses its name and description."),
+    .describe("First sentence of the prompt, to introduce the agent. `true` uses its name and description."),
   context: z
     .array(z.union([z.string().trim().min(1), z.strictObject({ file: z.string().min(1) })]))
     .min(1)
     .optional()
     .describe(
-      "Project knowledge for the prompt: texts and `{file: path}`, at most 262,144 characters together.",
+      "Project knowledge to add to the prompt: texts and `{file: path}`, at most 262,144 characters in total.",
     ),
   behavioral_hints: z
     .boolean()
     .optional()
-    .describe("Adds standard advice to the prompt: look first, check, be brief."),
+    .describe("Adds standard advice to the prompt: look before acting, check your work, be brief."),
   output_schema: OutputSchema.optional().describe(
     "JSON Schema (2020-12) of an object. The final answer of every run matches it; `done` and the run contain it as `output`.",
   ),
-  context_window: z.int().min(1000).default(128_000).describe("Context window of the model in tokens."),
+  context_window: z.int().min(1000).default(128_000).describe("The model's context window, in tokens."),
   max_iterations: z
     .int()
     .min(0)
@@ -174,30 +176,28 @@ export const AgentFields = z.strictObject({
   subagents: z
     .array(Subagent)
     .default([])
-    .describe("Agents that this agent may delegate to: names, or `{agent, backend}`."),
+    .describe("Agents that this agent can delegate to: names, or `{agent, backend}`."),
   max_delegation_depth: z
     .int()
     .min(0)
     .default(3)
-    .describe(
-      "Maximum depth of delegation below the user's own thread. 0 means that the agent never delegates.",
-    ),
+    .describe("Maximum depth of delegation below the user's own thread. 0 turns delegation off."),
   interrupts: z
     .strictObject({
       expires_after: Duration.optional().describe(
-        "Maximum time that a question stays open. Default: no limit.",
+        "Maximum time that a question can remain open. Default: no limit.",
       ),
       on_expiry: z
         .enum(["approve", "deny"])
         .default("deny")
-        .describe("Decision on an expired approval. The server always denies an expired question."),
+        .describe("Decision on an approval that expires. A question that expires is always denied."),
       unattended: z
         .boolean()
         .default(false)
-        .describe("Denies every question at once, because no person is available."),
+        .describe("Immediately denies everything the agent asks, for runs that no person watches."),
     })
     .optional()
-    .describe("Decisions on unanswered questions."),
+    .describe("How unanswered questions are decided."),
 });
 
 /** An agent from the configuration, complete and validated. */

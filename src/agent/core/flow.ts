@@ -33,15 +33,17 @@ const Patterns = z.array(ToolPattern).min(1).max(64);
 
 export const FlowRule = z
   .strictObject({
-    after: Patterns.describe("Tools that read, as names or globs. The rule applies once one was called."),
-    ask: Patterns.optional().describe("Tools whose calls a person must then approve."),
-    deny: Patterns.optional().describe("Tools whose calls are then denied."),
+    after: Patterns.describe(
+      "Tools that read, as names or globs. The rule applies once one of them has been called.",
+    ),
+    ask: Patterns.optional().describe("Tools whose calls a person must approve from then on."),
+    deny: Patterns.optional().describe("Tools whose calls are denied from then on."),
     because: z
       .string()
       .min(1)
       .max(500)
       .optional()
-      .describe("The reason, for the person who is asked and for the model."),
+      .describe("Reason to show to the model and to the person who approves."),
   })
   .refine(({ ask, deny }) => ask !== undefined || deny !== undefined, "must have `ask` or `deny`");
 export type FlowRule = z.infer<typeof FlowRule>;

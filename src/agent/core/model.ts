@@ -31,7 +31,7 @@ export interface ToolSchema {
 export const ToolChoice = z
   .union([z.enum(["auto", "none", "required"]), z.strictObject({ name: z.string().min(1).max(128) })])
   .describe(
-    "`auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool was called after the user's last message.",
+    "`auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool has been called after the user's last message.",
   );
 export type ToolChoice = z.infer<typeof ToolChoice>;
 
@@ -41,15 +41,15 @@ export const ModelSettings = z.object({
     .min(0)
     .max(2)
     .optional()
-    .describe("Sampling temperature. Anthropic takes at most 1."),
+    .describe("Sampling temperature. Anthropic accepts at most 1."),
   max_tokens: z
     .int()
     .positive()
     .optional()
     .describe(
-      "Maximum tokens of one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own.",
+      "Maximum number of tokens in one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own.",
     ),
-  thinking: z.int().min(1024).optional().describe("Maximum tokens for thinking."),
+  thinking: z.int().min(1024).optional().describe("Maximum number of tokens for thinking."),
   tool_choice: ToolChoice.optional(),
 });
 export type ModelSettings = z.infer<typeof ModelSettings>;

@@ -28,7 +28,7 @@ export const Parent = z
       .string()
       .optional()
       .describe(
-        "Only for a branch: id of the message that the parent's run replaced. The branch contains this message and all later ones.",
+        "Branches only: id of the message that the parent's run replaced. The branch contains this message and all later ones.",
       ),
   })
   .meta({ id: "Parent" });
@@ -70,9 +70,9 @@ export const Thread = z
     agent: z.string().optional().describe("Agent of the most recent run."),
     title: z.string().optional(),
     metadata: Metadata,
-    parent: Parent.optional().describe("The call of the parent's run that the thread works for."),
+    parent: Parent.optional().describe("The parent run's call that the thread works for."),
     forked_from: ForkedFrom.optional().describe(
-      "The thread that this one is a copy of. It may have changed since, or been deleted.",
+      "The thread that this one is a copy of. It may have been changed or deleted since.",
     ),
     status: z.enum(["idle", "busy", "interrupted", "error"]).describe("Phase of the most recent run."),
     message_count: z.int(),
@@ -114,7 +114,7 @@ export const ClientTool = z
       .string()
       .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
       .refine((name) => !name.startsWith("mcp__"), "must not begin with mcp__"),
-    description: z.string().min(1).max(8192).describe("Description that the model reads."),
+    description: z.string().min(1).max(8192).describe("Description for the model."),
     parameters: z
       .record(z.string(), z.unknown())
       .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),

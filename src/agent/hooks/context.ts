@@ -12,7 +12,7 @@ export const context = defineHook({
       .trim()
       .min(1)
       .max(65_536)
-      .describe("Text that the model reads as the user's first message."),
+      .describe("Text that the model receives as the user's first message."),
   }),
   activeByDefault: () => false,
   create({ text }) {

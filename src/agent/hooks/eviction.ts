@@ -30,7 +30,7 @@ export const eviction = defineHook({
     .strictObject({
       max_chars: characters
         .default(80_000)
-        .describe("Maximum length of a result in characters. A longer result goes to a file."),
+        .describe("Maximum length of a result in characters. A longer result is moved to a file."),
       head: characters.default(2000).describe("Characters to keep from the beginning."),
       tail: characters.default(2000).describe("Characters to keep from the end."),
     })

@@ -45,7 +45,7 @@ export const failureReflection = extraHook(
     name: "failure_reflection",
     userMay: "configure",
     options: z.strictObject({
-      after: z.int().min(1).max(100).default(2).describe("Number of failed steps in a row."),
+      after: z.int().min(1).max(100).default(2).describe("Number of consecutive failed steps."),
     }),
   },
   () => import("./extra/failure-reflection.ts"),
@@ -62,7 +62,7 @@ export const slidingWindow = extraHook(
         .max(100_000)
         .default(100)
         .describe(
-          "Maximum number of messages in a request. The most recent turn and system messages may exceed it.",
+          "Maximum number of messages in a request. The most recent turn and system messages are always kept, even above it.",
         ),
       keep: z
         .number()
@@ -114,14 +114,14 @@ export const progressReminder = extraHook(
         .min(1)
         .max(1000)
         .default(5)
-        .describe("Number of model calls without a change of the todos."),
+        .describe("Number of model calls without a change to the todos."),
       last: z
         .int()
         .min(0)
         .max(100)
         .default(3)
         .describe(
-          "Number of remaining model calls at which the model is reminded, and again at the last. 0 means never.",
+          "Number of remaining model calls at which the model is reminded. It gets a second reminder at the last one. 0 means never.",
         ),
     }),
   },

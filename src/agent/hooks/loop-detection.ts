@@ -16,8 +16,8 @@ export const loopDetection = defineHook({
   options: z
     .strictObject({
       window: times.default(10).describe("Number of recent calls to compare."),
-      warn_at: times.default(3).describe("Number of equal calls after which the model is warned."),
-      end_at: times.default(5).describe("Number of equal calls after which the run ends."),
+      warn_at: times.default(3).describe("Number of identical calls after which the model is warned."),
+      end_at: times.default(5).describe("Number of identical calls after which the run ends."),
       except: z
         .array(z.string().min(1))
         .default([])

@@ -16,7 +16,7 @@ import type { Run } from "../core/tool.ts";
 const Options = z.strictObject({
   patience: Seconds(3600, (seconds) => seconds >= 0)
     .prefault(60)
-    .describe("Maximum time from the first failure of a model to its last retry."),
+    .describe("Maximum time between a model's first failure and its last retry."),
   attempts: z
     .int()
     .min(1)

@@ -30,7 +30,7 @@ export const budgets = defineHook({
       .int()
       .min(0)
       .default(1_000_000)
-      .describe("Maximum input and output tokens of all model calls of a run. 0 means no limit."),
+      .describe("Maximum number of input and output tokens for all model calls of a run. 0 means no limit."),
     seconds: Seconds(86_400, (seconds) => seconds >= 0)
       .prefault(3600)
       .describe("Maximum duration of a run. 0 means no limit."),

@@ -10,7 +10,7 @@ export const trimming = defineHook({
   name: "trimming",
   userMay: "configure",
   options: z.strictObject({
-    keep: z.int().min(0).max(1000).default(4).describe("Minimum number of recent results to keep whole."),
+    keep: z.int().min(0).max(1000).default(4).describe("Minimum number of recent results to keep in full."),
     max_chars: z
       .int()
       .min(0)

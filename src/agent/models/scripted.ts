@@ -34,7 +34,7 @@ export const Turn = z.strictObject({
       retry_after_ms: z.number().optional(),
     })
     .optional()
-    .describe("Error after all other output. A retry plays the same turn."),
+    .describe("Error to return after all other output. A retry plays the same turn."),
   delay_ms: z.number().default(0).describe("Pause before each word and each call, in milliseconds."),
   stop_reason: z.enum(["max_tokens", "refusal"]).optional().describe("Reason why the answer ends."),
   usage: Usage.partial()

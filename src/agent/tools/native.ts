@@ -9,13 +9,13 @@ import { defineTool, done, failed, interrupted, type Tool } from "../core/tool.t
 export const askUser = defineTool({
   name: "ask_user",
   description:
-    "Asks the user a question and waits for the answer. Use it when you cannot continue well without knowing; not for what you can find out yourself.",
+    "Asks the user a question and waits for the answer. Use it when you need the answer to continue, not for things that you can find out yourself.",
   parameters: z.object({
     question: z.string().min(1).max(4000).describe("One clear question."),
     kind: z
       .enum(["confirm", "select", "multi_select", "input"])
       .default("input")
-      .describe("Yes or no; one of `options`; some of `options`; a text."),
+      .describe("Kind of answer: yes or no, one of `options`, several of `options`, or free text."),
     options: z.array(z.string().min(1).max(200)).max(20).default([]).describe("The options to choose from."),
   }),
   annotations: { readOnly: true, category: "plan", requiresPermission: false },
@@ -56,7 +56,11 @@ export const currentDatetime = defineTool({
   name: "current_datetime",
   description: "Tells the current date, weekday and time, in UTC and in a time zone of your choice.",
   parameters: z.object({
-    time_zone: z.string().max(64).default("UTC").describe("Its IANA name, such as Europe/Berlin."),
+    time_zone: z
+      .string()
+      .max(64)
+      .default("UTC")
+      .describe("IANA name of the time zone, such as Europe/Berlin."),
   }),
   annotations: { readOnly: true, category: "read", requiresPermission: false },
   execute({ time_zone }) {

@@ -10,16 +10,17 @@ const ActorType = z.enum(["key", "user", "operator", "schedule", "trigger", "age
 export const Actor = z
   .object({
     type: ActorType.describe(
-      "`key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`, `agent`: it acted by itself. `server`: the server.",
+      "`key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`, `agent`: it acted by itself. `server`: the server itself.",
     ),
     id: z.string().describe("Id of the key, schedule or trigger, or name of the user or agent."),
     user: z
       .string()
       .optional()
-      .describe(
-        "User to whom the credentials, the schedule or the trigger belong, or for whom the agent works.",
-      ),
-    tenant: z.string().optional().describe("Tenant of an operator who acted on another tenant."),
+      .describe("User who owns the credentials, the schedule or the trigger, or for whom the agent works."),
+    tenant: z
+      .string()
+      .optional()
+      .describe("The operator's own tenant, if the operator acted on another one."),
   })
   .meta({ id: "AuditActor" });
 export type Actor = z.infer<typeof Actor>;
@@ -28,7 +29,7 @@ const Target = z
   .object({
     type: z.string(),
     id: z.string(),
-    user: z.string().optional().describe("User to whom it belongs."),
+    user: z.string().optional().describe("User who owns it."),
   })
   .meta({ id: "AuditTarget" });
 export type Target = z.infer<typeof Target>;
@@ -42,10 +43,10 @@ export const AuditEntry = z
     at: z.iso.datetime().describe("Time at which the request arrived, or at which the server acted."),
     tenant: z.string(),
     actor: Actor,
-    action: z.string().describe("Such as `thread.delete`."),
+    action: z.string().describe("Action, such as `thread.delete`."),
     target: Target.optional(),
     outcome: Outcome.describe(
-      "`refused`: the server did not allow or find it. `failed`: another error. `ok`: the rest.",
+      "`refused`: the action was not allowed, or its target was not found. `failed`: it failed with another error. `ok`: it succeeded.",
     ),
     status: z.int().optional().describe("Status of the HTTP response."),
     request_id: z.string().optional(),
@@ -53,7 +54,7 @@ export const AuditEntry = z
     dropped: z
       .int()
       .optional()
-      .describe("With the action `audit.gap`: number of entries that the server could not keep."),
+      .describe("With the action `audit.gap`: number of entries that the server could not store."),
   })
   .meta({ id: "AuditEntry" });
 export type AuditEntry = z.infer<typeof AuditEntry>;

@@ -14,12 +14,14 @@ export const Quota = z.strictObject({
   requests_per_minute: z.int().min(1).max(1_000_000).optional().describe("Maximum requests per minute."),
   concurrent_runs: count
     .optional()
-    .describe("Maximum accepted runs at the same time, including waiting runs."),
+    .describe("Maximum number of accepted runs at the same time, including waiting runs."),
   threads: count.optional().describe("Maximum number of threads."),
   streams: count.optional().describe("Maximum number of open event streams."),
   stored_bytes: count
     .optional()
-    .describe("Maximum bytes of the messages of all threads, as JSON, and of the tenant's HTTP tools."),
+    .describe(
+      "Maximum size in bytes of the messages in all threads, as JSON, and of the tenant's HTTP tools.",
+    ),
   tokens_per_day: count.optional().describe("Maximum input and output tokens per UTC day."),
   tokens_per_month: count.optional().describe("Maximum input and output tokens per UTC month."),
   cost_per_day: Money.optional().describe("Maximum cost per UTC day, in units of `currency`."),
@@ -32,21 +34,21 @@ const PerMillion = z.number().min(0).max(1_000_000).transform(millionths);
 
 /** Per million tokens. By default, cache reads and writes cost as much as input. */
 export const Price = z.strictObject({
-  input: PerMillion.describe("Price of a million input tokens."),
-  output: PerMillion.describe("Price of a million output tokens."),
+  input: PerMillion.describe("Price per million input tokens."),
+  output: PerMillion.describe("Price per million output tokens."),
   cache_read: PerMillion.optional().describe(
-    "Price of a million input tokens read from the cache. Default: `input`.",
+    "Price per million input tokens read from the cache. Default: `input`.",
   ),
   cache_write: PerMillion.optional().describe(
-    "Price of a million input tokens written to the cache. Default: `input`.",
+    "Price per million input tokens written to the cache. Default: `input`.",
   ),
 });
 export type Price = z.output<typeof Price>;
 
 export const QuotaConfig = z
   .strictObject({
-    tenant: Quota.prefault({}).describe("Limits of each tenant."),
-    user: Quota.prefault({}).describe("Limits of each user."),
+    tenant: Quota.prefault({}).describe("Limits for each tenant."),
+    user: Quota.prefault({}).describe("Limits for each user."),
     soft: z
       .number()
       .gt(0)
@@ -57,12 +59,12 @@ export const QuotaConfig = z
       .string()
       .regex(/^[A-Z]{3}$/, "must be a code of three capital letters, for example EUR")
       .optional()
-      .describe("Currency of limits and prices (ISO 4217). Responses show it with amounts."),
+      .describe("Currency of limits and prices (ISO 4217). Responses show it next to amounts."),
     prices: z
       .record(ModelPattern, Price)
       .default({})
       .describe(
-        "Prices by `provider:model` or pattern. The exact name comes first, then the first pattern that matches.",
+        "Prices by `provider:model` or pattern. An exact name takes precedence; otherwise the first matching pattern applies.",
       ),
   })
   .refine((config) => !limitsCost(config) || "*" in config.prices, {

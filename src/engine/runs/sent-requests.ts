@@ -24,12 +24,12 @@ const LEFT_OUT = "Absent if it did not fit into the record.";
 
 export const SentRequest = z
   .object({
-    number: z.int().describe("Number of the model call among the run's own, from 1."),
+    number: z.int().describe("Number of the model call within the run, counted from 1."),
     message_id: z.string().describe("Id of the answer."),
     sent_at: z.iso.datetime(),
     model: z.string(),
-    settings: ModelSettings.describe("Settings of the run that replace the model's own."),
-    output_limit: z.int().optional().describe("Maximum number of answer tokens that a budget left."),
+    settings: ModelSettings.describe("Settings of the run that override the model's own."),
+    output_limit: z.int().optional().describe("Maximum number of answer tokens that a budget still allowed."),
     system: z
       .array(
         z.object({
@@ -51,14 +51,14 @@ export const SentRequest = z
         z.object({
           id: z.string(),
           role: Role,
-          in_thread: z.boolean().describe("True if the message was sent as it was in the thread."),
+          in_thread: z.boolean().describe("True if the message was sent exactly as it is in the thread."),
           message: Message.optional().describe(
             `The message as it was sent, if that differs from the thread. ${LEFT_OUT}`,
           ),
         }),
       )
       .describe(`The most recent ${MAX_MESSAGES} messages, oldest first.`),
-    is_whole: z.boolean().describe("True if nothing was left out."),
+    is_whole: z.boolean().describe("True if nothing was omitted."),
   })
   .meta({ id: "SentRequest" });
 export type SentRequest = z.infer<typeof SentRequest>;

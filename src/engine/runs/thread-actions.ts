@@ -268,7 +268,7 @@ const RUNS_PAGE = 200;
 const MAX_RUNS = 10_000;
 
 export const ThreadUsage = Usage.extend({
-  runs: z.int().describe(`Number of runs, at most the newest ${MAX_RUNS}.`),
+  runs: z.int().describe(`Number of runs. Counts at most the newest ${MAX_RUNS}.`),
 }).meta({ id: "ThreadUsage" });
 export type ThreadUsage = z.infer<typeof ThreadUsage>;
 

@@ -33,7 +33,7 @@ export const Span = z
       .string()
       .optional()
       .describe("Id of the message that the model call wrote. Absent if it wrote none."),
-    number: z.int().optional().describe("For a model call: its number among the run's own, from 1."),
+    number: z.int().optional().describe("For a model call: its number within the run, counted from 1."),
     message_count: z.int().optional().describe("Number of messages sent to the model."),
     content_length: z.int().optional().describe("Length of the model's text in characters."),
     tool_calls_count: z.int().optional(),

@@ -24,7 +24,7 @@ const FileSchedule = z
   .strictObject({
     ...ScheduleSpec.shape,
     tenant: OwnerName.default("default").describe("Tenant of the runs."),
-    user: OwnerName.describe("User of the runs, with whose permissions, quotas and budgets they work."),
+    user: OwnerName.describe("User whose permissions, quotas and budgets the runs use."),
   })
   .superRefine((schedule, context) => {
     try {
@@ -42,7 +42,7 @@ export const FileSchedules = z
   .record(Name, FileSchedule)
   .refine((all) => Object.keys(all).length <= 1_000, "must contain at most 1000 schedules")
   .describe(
-    "Schedules of the operator by name: the fields of `PUT /schedules/{schedule_id}`, and the user of the runs.",
+    "The operator's schedules by name, with the fields of `PUT /schedules/{schedule_id}` and the user of the runs.",
   );
 export type FileSchedules = z.infer<typeof FileSchedules>;
 

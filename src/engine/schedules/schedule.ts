@@ -25,49 +25,46 @@ export const ScheduleSpec = z
       .string()
       .optional()
       .describe(
-        "When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` is every working day at 9.",
+        "When to start runs, as five fields: minute, hour, day of the month, month, day of the week. `0 9 * * MON-FRI` means 9:00, Monday to Friday.",
       ),
-    at: Time.optional().describe("Time of a single run, with its offset. Use either `at` or `cron`."),
-    timezone: z
-      .string()
-      .default("UTC")
-      .describe("IANA time zone in which `cron` is read, such as `Europe/Berlin`."),
+    at: Time.optional().describe("Time of a single run, with its UTC offset. Use either `at` or `cron`."),
+    timezone: z.string().default("UTC").describe("IANA time zone for `cron`, such as `Europe/Berlin`."),
     agent: z
       .string()
       .max(256)
       .optional()
-      .describe("Agent of the runs. Default: the thread's own, else the default agent."),
+      .describe("Agent that executes the runs. Default: the thread's agent, otherwise the default agent."),
     input: z.string().trim().min(1).max(100_000).describe("User message that each run begins with."),
     thread: z
       .union([z.literal("new"), Id])
       .default("new")
       .describe(
-        "`new`: each run has a thread of its own. Otherwise the id of the thread that all runs continue.",
+        "`new`: each run gets its own thread. Otherwise, the id of the thread that all runs continue.",
       ),
     keep_thread: z
       .boolean()
       .default(true)
       .describe(
-        "Whether the new threads stay. With `false`, each is deleted after its run, as one of `POST /runs`. Only with `thread: new`.",
+        "Keeps the new threads. With `false`, each thread is deleted after its run, like a temporary thread of `POST /runs`. Only with `thread: new`.",
       ),
     overlap: z
       .enum(["skip", "queue", "allow"])
       .default("skip")
       .describe(
-        "Action if the previous run has not ended, or waits for an answer: skip the slot, wait until the run ends, or start beside it.",
+        "Action if the previous run has not ended or is waiting for an answer: skip the slot, wait until the run ends, or start another run alongside it.",
       ),
     catch_up: z
       .enum(["none", "latest", "all"])
       .default("latest")
       .describe(
-        "Action on slots that were missed by more than a minute, because the server was down: skip them, start the most recent, or start each.",
+        "Action on slots missed by more than a minute because the server was down: skip them, start a run for the most recent one, or start one for each.",
       ),
-    until: Time.optional().describe("Time after which the schedule starts no run."),
+    until: Time.optional().describe("Time after which the schedule starts no more runs."),
     questions: z
       .enum(["wait", "deny"])
       .default("wait")
       .describe(
-        "Action if a run asks a question: wait as the agent's `interrupts` say, or deny it because no one is there.",
+        "Action if a run asks a question: wait for an answer as the agent's `interrupts` configure, or deny it because no one is available.",
       ),
     metadata: Metadata.refine(
       (metadata) => Object.keys(metadata).length <= MAX_METADATA,
@@ -75,7 +72,7 @@ export const ScheduleSpec = z
     )
       .default({})
       .describe("Metadata of the runs, at most 30 keys. The server adds `schedule` and `scheduled_for`."),
-    paused: z.boolean().default(false).describe("Starts no run while true."),
+    paused: z.boolean().default(false).describe("While true, the schedule starts no runs."),
   })
   .meta({ id: "ScheduleSpec" });
 export type ScheduleSpec = z.infer<typeof ScheduleSpec>;
@@ -116,12 +113,12 @@ export const Schedule = z
       .describe("Why the schedule is paused. Send it again with `paused: false` to continue."),
     next_runs: z.array(z.iso.datetime()).describe("The next times, at most five."),
     last_slot: LastSlot.optional().describe("The most recent slot, and whether it started a run."),
-    pending_slot: PendingSlot.optional().describe("A slot that is due and has not started its run yet."),
+    pending_slot: PendingSlot.optional().describe("A slot that is due but has not started its run yet."),
     last_run: ScheduledRun.optional().describe("The most recent run that the schedule started."),
     from_file: z
       .literal(true)
       .optional()
-      .describe("The operator's agents file contains the schedule; requests cannot change it."),
+      .describe("True if the operator's agents file defines the schedule. Requests cannot change it."),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })

@@ -32,26 +32,26 @@ export const Secret = z
 
 export const TriggerSpec = z
   .strictObject({
-    agent: z.string().min(1).max(64).describe("Agent that each delivery starts a run of."),
+    agent: z.string().min(1).max(64).describe("Agent that each delivery runs."),
     verify: Verification.describe(
-      "How the server verifies that a delivery is from the sender. Deliveries that it cannot verify get 401.",
+      "How the server verifies that a delivery comes from the sender. A delivery that it cannot verify gets 401.",
     ),
     secret: Secret.optional().describe(
-      "Secret that the sender signs with, or sends. Default: the trigger keeps its secret; for a new trigger the server makes one, except for `slack` and `stripe`, which make their own.",
+      "Secret that the sender sends or signs with. Default: the trigger keeps its secret. For a new trigger, the server generates one, except for `slack` and `stripe`, which issue their own.",
     ),
     input: Template.describe(
-      "Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced by values of the delivery: a missing value by nothing, an object by JSON.",
+      "Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value leaves nothing.",
     ),
     thread: Template.default("new").describe(
-      "`new`: each delivery starts a thread. Otherwise a template: deliveries with the same text share a thread, and a delivery with an empty text starts one.",
+      "`new`: each delivery starts a thread. Otherwise a template: deliveries that produce the same text share a thread, and one that produces an empty text starts a new thread.",
     ),
     delivery_id: Template.optional().describe(
-      "Template of the id by which the server recognizes a repeated delivery. Default: the id that the scheme names, otherwise a hash of the body.",
+      "Template for the id by which the server recognizes a repeated delivery. Default: the id that the scheme defines, otherwise a hash of the body.",
     ),
     filter: boundedMap(Path, z.array(Expected).min(1).max(50), 20)
       .default({})
       .describe(
-        "Values that start a run, by path. A delivery with another value at one of the paths is ignored.",
+        "Values that a delivery must have to start a run, by path. A delivery with another value at any of these paths is ignored.",
       ),
     metadata: Metadata.refine(
       (metadata) => Object.keys(metadata).length <= MAX_METADATA,
@@ -96,10 +96,10 @@ export const TriggerInfo = TriggerSpec.omit({ secret: true })
     id: z.string(),
     url: z
       .string()
-      .describe("URL that the sender calls. A path, if the server's public address is not configured."),
+      .describe("URL that the sender calls. Only a path if the server's public address is not configured."),
     has_secret: z
       .boolean()
-      .describe("False until a secret of the sender is set. Until then all deliveries get 401."),
+      .describe("False until the sender's secret is set. Until then, all deliveries get 401."),
     old_secret_until: z.iso
       .datetime()
       .optional()
@@ -128,13 +128,13 @@ export type Delivery = z.infer<typeof Delivery>;
 
 export const RotateSecret = z
   .strictObject({
-    secret: Secret.optional().describe("New secret. Default: the server makes one."),
+    secret: Secret.optional().describe("New secret. Default: the server generates one."),
     keep_old_for: z
       .int()
       .min(0)
       .max(7 * 86_400)
       .default(86_400)
-      .describe("Seconds for which the old secret stays valid beside the new one."),
+      .describe("Seconds for which the old secret remains valid along with the new one."),
   })
   .default({ keep_old_for: 86_400 });
 export type RotateSecret = z.output<typeof RotateSecret>;

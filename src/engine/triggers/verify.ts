@@ -24,7 +24,7 @@ export const Verification = z
     z.strictObject({
       scheme: z.literal("token"),
       header: HeaderName.default("authorization").describe(
-        "Header with the secret itself, alone or after `Bearer `.",
+        "Header that contains the secret itself, alone or after `Bearer `.",
       ),
     }),
   ])

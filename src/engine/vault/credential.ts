@@ -36,7 +36,7 @@ const Value = z
   .max(MAX_SECRET)
   .refine((text) => !text.includes("\0"), "must not contain a NUL character");
 
-const McpServerUrl = HttpUrl.describe("Address of the MCP server. The token is sent to no other address.");
+const McpServerUrl = HttpUrl.describe("Address of the MCP server. The token is sent only to this address.");
 
 const TokenEndpointAuth = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("none") }),
@@ -50,14 +50,14 @@ const Refresh = z
   .strictObject({
     client_id: z.string().min(1).max(2048),
     refresh_token: Secret,
-    token_endpoint: HttpUrl.describe("Address at which the server exchanges the refresh token."),
+    token_endpoint: HttpUrl.describe("Address where the server exchanges the refresh token."),
     token_endpoint_auth: TokenEndpointAuth.prefault({ type: "none" }).describe(
       "How the server authenticates there.",
     ),
     revocation_endpoint: HttpUrl.optional().describe(
-      "Address at which the server revokes the tokens when the connection is deleted (RFC 7009).",
+      "Address where the server revokes the tokens when the connection is deleted (RFC 7009).",
     ),
-    resource: HttpUrl.optional().describe("`resource` of each request for a token (RFC 8707)."),
+    resource: HttpUrl.optional().describe("`resource` parameter of each token request (RFC 8707)."),
     scope: z.string().min(1).max(4096).optional(),
   })
   .describe("How the server gets a new access token. Without it, the connection ends with its access token.");
@@ -74,7 +74,7 @@ const Networking = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("unrestricted") }),
   z.strictObject({
     type: z.literal("limited"),
-    allowed_hosts: z.array(Host).min(1).max(MAX_HOSTS).describe("Hosts that may receive the value."),
+    allowed_hosts: z.array(Host).min(1).max(MAX_HOSTS).describe("Hosts that can receive the value."),
   }),
 ]);
 
@@ -83,7 +83,7 @@ const McpOAuth = z
     type: z.literal("mcp_oauth"),
     mcp_server_url: McpServerUrl,
     access_token: Secret,
-    expires_at: z.iso.datetime().optional().describe("Time at which the access token ends."),
+    expires_at: z.iso.datetime().optional().describe("Time when the access token expires."),
     refresh: Refresh.optional(),
   })
   .describe("Tokens of an OAuth grant.");
@@ -98,7 +98,7 @@ const EnvironmentVariable = z
       .max(128)
       .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of a variable"),
     secret_value: Value,
-    networking: Networking.describe("Hosts that may receive the value."),
+    networking: Networking.describe("Hosts that can receive the value."),
   })
   .describe("A variable for sandboxes.");
 
@@ -127,12 +127,12 @@ export const Connection = z
     id: Id,
     type: z.enum(["mcp_oauth", "static_bearer", "environment_variable"]),
     mcp_server_url: z.string().optional(),
-    expires_at: z.iso.datetime().optional().describe("Time at which the current access token ends."),
+    expires_at: z.iso.datetime().optional().describe("Time when the current access token expires."),
     refresh: PublicRefresh.optional(),
     secret_name: z.string().optional(),
     networking: Networking.optional(),
     ended: Ended.optional().describe(
-      "Present after the issuer refused to renew the access token. Connect the account again.",
+      "Present after the issuer refused to renew the access token. Reconnect the account.",
     ),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),

@@ -47,10 +47,12 @@ export type Delivery = z.infer<typeof Delivery>;
 
 export const DeliveryInfo = z
   .object({
-    id: z.string().describe("The header `webhook-id`, the same in every attempt."),
+    id: z.string().describe("Value of the `webhook-id` header, the same in every attempt."),
     webhook_id: z.string(),
     type: z.string().describe("The event, such as `run.ended`."),
-    status: DeliveryStatus.describe("`failed`: the server has given up. Send it again with `POST …/send`."),
+    status: DeliveryStatus.describe(
+      "`failed`: the server has given up. To resend the delivery, use `POST …/send`.",
+    ),
     thread_id: z.string().optional(),
     run_id: z.string().optional(),
     agent: z.string().optional(),
@@ -58,7 +60,7 @@ export const DeliveryInfo = z
     created_at: z.iso.datetime(),
     last_attempt_at: z.iso.datetime().optional(),
     next_attempt_at: z.iso.datetime().optional(),
-    http_status: z.int().optional().describe("Status of the receiver's last answer."),
+    http_status: z.int().optional().describe("Status of the receiver's last response."),
     error: z.string().optional().describe("Reason why the last attempt failed."),
   })
   .meta({ id: "WebhookDelivery" });

@@ -40,7 +40,7 @@ export const WebhookSpec = z
       .max(WebhookEvent.options.length)
       .refine(unique, "must name each event once")
       .describe(
-        "Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run waits for answers. `budget.near`: most of a budget is used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry of the audit trail; only for webhooks of a tenant.",
+        "Events to send. `run.ended`: a run ended without an error. `run.failed`: a run ended with an error. `interrupt.opened`: a run is waiting for answers. `budget.near`: most of a budget has been used. `schedule.paused`: the server paused a schedule. `audit.entry`: an entry was added to the audit trail; tenant webhooks only.",
       ),
     agents: z
       .array(z.string().min(1).max(64))
@@ -52,14 +52,16 @@ export const WebhookSpec = z
     ordered: z
       .boolean()
       .default(false)
-      .describe("Sends an event of a thread only after the event before it was delivered or given up."),
-    paused: z.boolean().default(false).describe("Sends nothing while true."),
+      .describe(
+        "Sends a thread's events in order: each one only after the previous one was delivered or given up.",
+      ),
+    paused: z.boolean().default(false).describe("While true, the server sends nothing."),
   })
   .meta({ id: "WebhookSpec" });
 export type WebhookSpec = z.infer<typeof WebhookSpec>;
 
 export const NewWebhook = WebhookSpec.extend({
-  id: Id.optional().describe("Default: the server makes an id."),
+  id: Id.optional().describe("Default: the server generates an id."),
 }).meta({ id: "NewWebhook" });
 
 const Disabled = z.object({ at: z.iso.datetime(), reason: z.string() });
@@ -89,12 +91,12 @@ export const WebhookInfo = Webhook.omit({ secret: true, previous: true, failures
       .datetime()
       .optional()
       .describe(
-        "Time until which deliveries also have the signature of the secret before the last rotation.",
+        "Time until which deliveries also carry a signature made with the secret from before the last rotation.",
       ),
     failing_since: z.iso
       .datetime()
       .optional()
-      .describe("Time of the first failure after which no delivery succeeded."),
+      .describe("Time of the first failure since the last successful delivery."),
     disabled: Disabled.optional().describe(
       "Present after the server disabled the webhook, because every delivery of a day failed. `PUT` enables it again.",
     ),
@@ -107,7 +109,7 @@ export const WebhookWithSecret = WebhookInfo.extend({
   secret: z
     .string()
     .optional()
-    .describe("Secret to verify signatures with. Present only in the response that creates it."),
+    .describe("Secret for verifying signatures. Returned only in the response that creates it."),
 }).meta({ id: "WebhookWithSecret" });
 
 export function webhookInfo(

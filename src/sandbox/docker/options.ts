@@ -30,14 +30,12 @@ const Keep = z.union([z.literal("forever").transform(() => null), Duration]);
 
 export const Egress = z.strictObject({
   allow: AllowedHosts.describe(
-    "Hosts that commands reach over HTTPS and HTTP: `api.example.com`, `*.example.com` for all names below, `*` for all, or `host:port` for another port.",
+    "Hosts that commands can reach over HTTPS and HTTP: `api.example.com`, `*.example.com` for all its subdomains, `*` for all hosts, or `host:port` for another port.",
   ),
   ask: z
     .boolean()
     .default(false)
-    .describe(
-      "Gives the agent the tool `request_host`, with which it asks the user for a host for the thread.",
-    ),
+    .describe("Gives the agent the `request_host` tool, which asks the user to allow a host for the thread."),
 });
 
 /** Variables that lead commands to their shell, files, proxy and authorities. */
@@ -66,7 +64,7 @@ export const DockerOptions = z
     image: z
       .string({ error: ({ input }) => (input === undefined ? `is missing, ${EXAMPLE_IMAGE}` : undefined) })
       .regex(/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$/, `must name an image, ${EXAMPLE_IMAGE}`)
-      .describe("Any image with /bin/sh. The engine pulls an image that it does not have."),
+      .describe("Image to use; any image with /bin/sh. The engine pulls the image if it does not have it."),
     network: z
       .union([
         z
@@ -79,7 +77,7 @@ export const DockerOptions = z
       ])
       .default("none")
       .describe(
-        "`none`, `bridge` for the internet, the name of an internal network of the engine, or `{ allow: [host, …] }` for some hosts only.",
+        "`none`, `bridge` for the internet, the name of one of the engine's internal networks, or `{ allow: [host, …] }` for certain hosts only.",
       ),
     env: z
       .record(Variable, SecretVariable)
@@ -93,14 +91,14 @@ export const DockerOptions = z
       ),
     memory: atLeast(LEAST_MEMORY_MIB)
       .prefault("512m")
-      .describe("Memory, without swap. Includes the content of /tmp."),
+      .describe("Maximum memory. No swap is available. The contents of /tmp count as memory."),
     cpus: z.number().min(0.05).max(1024).default(1).describe("Number of processors."),
     pids: z.int().min(16).max(32_768).default(256).describe("Maximum number of processes and threads."),
     disk: atLeast(16).prefault("1g").describe("Maximum size of the workspace."),
     tmp: atLeast(1)
       .optional()
       .describe(
-        "Size of /tmp, at most 40 % of `memory` together with 16m of shared memory. Default: 64m, or the rest of a smaller `memory`.",
+        "Size of /tmp. Together with 16m of shared memory, at most 40 % of `memory`. Default: 64m, or less if `memory` is small.",
       ),
     runtime: z
       .string()
@@ -110,16 +108,16 @@ export const DockerOptions = z
       )
       .optional()
       .describe(
-        "Container runtime, which the engine must have, such as `runsc` (gVisor). Default: the engine's own.",
+        "Container runtime, such as `runsc` (gVisor). The engine must have it. Default: the engine's own.",
       ),
     idle_stop: Duration.prefault("15m").describe(
-      "Time without use after which the container stops. Files stay.",
+      "Idle time after which the container stops. Its files are kept.",
     ),
     idle_remove: Keep.prefault("24h").describe(
-      "Time without use after which the container is removed, or `forever`. Files stay.",
+      "Idle time after which the container is removed, or `forever` to keep it. Its files are kept.",
     ),
     keep_files: Keep.prefault("forever").describe(
-      "Time without use after which the files are deleted, or `forever`.",
+      "Idle time after which the files are deleted, or `forever` to keep them.",
     ),
   })
   .refine(({ memory, tmp }) => tmp === undefined || tmp <= roomForTmp(memory), {

@@ -50,7 +50,10 @@ const Claim = z.string().min(1).max(256);
 export const JwtConfig = z.strictObject({
   jwks_url: IssuerUrl.describe("Address of the issuer's public keys: `https:`, or `http:` on this machine."),
   issuer: z.string().min(1).describe("Required `iss` of a token."),
-  audience: z.string().min(1).describe("Required `aud` of a token, or one entry of its list."),
+  audience: z
+    .string()
+    .min(1)
+    .describe("Required `aud` of a token, or an entry that its `aud` list must contain."),
   algorithms: z
     .array(JwtAlgorithm)
     .min(1)
@@ -58,13 +61,13 @@ export const JwtConfig = z.strictObject({
     .describe("Signature algorithms that the server accepts."),
   clock_tolerance: Seconds(300, (seconds) => seconds >= 0)
     .prefault("60s")
-    .describe("Maximum clock difference between issuer and server, at most `5m`."),
+    .describe("Maximum clock difference between the issuer and the server, at most `5m`."),
   tenant_claim: Claim.default("tenant").describe(
-    "Claim that names the tenant. Dots lead into maps, as in `realm_access.roles`.",
+    "Claim that contains the tenant. Dots separate the keys of nested claims, as in `realm_access.roles`.",
   ),
-  user_claim: Claim.default("sub").describe("Claim that names the user."),
+  user_claim: Claim.default("sub").describe("Claim that contains the user."),
   scopes_claim: Claim.default("scope").describe(
-    "Claim with the scopes: a list, or a text with spaces between them. The server ignores unknown scopes.",
+    "Claim that contains the scopes, as a list or a space-separated string. The server ignores unknown scopes.",
   ),
 });
 export type JwtConfig = z.output<typeof JwtConfig>;
@@ -78,7 +81,7 @@ export const OidcConfig = z.strictObject({
     .string()
     .min(1)
     .max(256)
-    .describe("Client id of the page at the issuer. If it is set, people sign in on the page."),
+    .describe("The page's client id at the issuer. If it is set, people can sign in on the page."),
   scopes: z
     .string()
     .regex(/(^| )openid( |$)/, "must hold `openid`")
@@ -109,24 +112,26 @@ export const AuthConfig = z.strictObject({
     .max(1000)
     .default([])
     .describe(
-      "For `header`: addresses and networks of gateways whose `X-Skein-*` headers the server trusts.",
+      "For `header`: addresses and networks of the gateways whose `X-Skein-*` headers the server trusts.",
     ),
   hosts: z
     .array(HostName)
     .max(100)
     .default([])
-    .describe("Host names that requests may use, besides the machine's own and the host of `public_url`."),
+    .describe(
+      "Host names that requests can use, in addition to the machine's own and the host of `public_url`.",
+    ),
   external_operators: z
     .boolean()
     .default(false)
     .describe("Accepts the scope `operator` from JWTs and from the headers of a gateway."),
   bootstrap_key: BootstrapKey.optional().describe(
-    "For `api_key`: the first key, made with `skein keys generate` and stored at the start.",
+    "For `api_key`: the first key, created with `skein keys generate` and stored at startup.",
   ),
   on_revoked: z
     .enum(["continue", "cancel"])
     .default("continue")
-    .describe("Action on the runs of an API key when it is revoked. `cancel` takes at most 5 s."),
+    .describe("Action on an API key's runs when the key is revoked. `cancel` takes at most 5 s."),
   jwt: JwtConfig.partial().prefault({}),
   /** For `jwt`. Without it the page asks for a token. */
   oidc: OidcConfig.optional(),
@@ -138,7 +143,7 @@ export const AuthConfig = z.strictObject({
     .optional()
     .describe("Text that the page shows to people who sign in."),
   ticket_secret: TicketSecret.optional().describe(
-    "Secret that signs stream tickets, at least 32 characters. Default: generated at the start and shared through Redis or PostgreSQL.",
+    "Secret that signs stream tickets, at least 32 characters. Default: generated at startup and shared through Redis or PostgreSQL.",
   ),
 });
 export type AuthConfig = z.output<typeof AuthConfig>;

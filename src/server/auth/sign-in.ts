@@ -18,7 +18,7 @@ export const SignInOptions = z
       .object({ ...OidcConfig.shape, ...Endpoints.shape, issuer: z.string(), audience: z.string() })
       .optional()
       .describe(
-        "Present with `jwt` if people can sign in at the issuer, by the authorization code flow with PKCE and without a client secret.",
+        "Present with `jwt` if people can sign in at the issuer with the authorization code flow, PKCE and no client secret.",
       ),
     note: z.string().optional().describe("The operator's message to people who sign in, as plain text."),
   })

@@ -30,9 +30,7 @@ const DockerEngine = z
       .regex(/^[a-z0-9][a-z0-9-]{0,31}$/, "must be 1 to 32 characters out of a-z 0-9 -, for example `east-1`")
       .describe("Name of the engine, recorded with each sandbox."),
     host: DockerHost.describe("Address of the engine: `unix:///…` or `tcp://host:port`."),
-    tls: Tls.optional().describe(
-      "Certificates, read at the start. Required for `tcp://` to another machine.",
-    ),
+    tls: Tls.optional().describe("Certificates, read at startup. Required for `tcp://` to another machine."),
     drain: z
       .boolean()
       .default(false)
@@ -40,7 +38,7 @@ const DockerEngine = z
     sandboxes: count
       .optional()
       .describe(
-        "Maximum sandboxes that run on this engine; also its share of new users. Default: `backends.docker.sandboxes`.",
+        "Maximum number of running sandboxes on this engine. New users are distributed in proportion to it. Default: `backends.docker.sandboxes`.",
       ),
   })
   .refine((engine) => !isOpenToNetwork(engine), {
@@ -65,7 +63,7 @@ const Docker = z.strictObject({
   host: DockerHost.optional().describe(
     "Address of the Docker engine: `unix:///…` or `tcp://…`. Default: the usual socket.",
   ),
-  engines: DockerEngines.optional().describe("Several engines, which replace `host`."),
+  engines: DockerEngines.optional().describe("Several engines, instead of `host`."),
   deployment: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
@@ -76,29 +74,29 @@ const Docker = z.strictObject({
   sandboxes: count
     .default(100)
     .describe(
-      "Maximum sandboxes that run at the same time. For one more, the server stops a sandbox that is idle for a minute.",
+      "Maximum number of sandboxes that run at the same time. To start one more, the server stops a sandbox that has been idle for a minute.",
     ),
   sandboxes_per_tenant: count
     .optional()
     .describe(
-      "Maximum sandboxes of one tenant that run at the same time. Default: half of `sandboxes`; all of them with `AUTH=none`.",
+      "Maximum number of one tenant's sandboxes that run at the same time. Default: half of `sandboxes`, or all of them with `AUTH=none`.",
     ),
   disk_per_tenant: Size.optional().describe(
-    "Maximum disk of all sandboxes of a tenant, including stopped sandboxes. Default: no limit.",
+    "Maximum disk space for all of a tenant's sandboxes, including stopped ones. Default: no limit.",
   ),
-  sweep: Interval.prefault("20s").describe("Interval between two searches for idle sandboxes."),
+  sweep: Interval.prefault("20s").describe("Interval between searches for idle sandboxes."),
   firewall: z
     .enum(["managed", "operator"])
     .default("managed")
     .describe(
-      "Owner of the firewall that keeps sandboxes on `bridge` away from private networks: this server or the operator.",
+      "Who maintains the firewall that keeps sandboxes on `bridge` away from private networks: this server or the operator.",
     ),
   private_hosts: ToolHosts.default("").describe(
-    "Private addresses that sandboxes may reach if their `network.allow` names the host: `host` or `host:port`, separated by commas.",
+    "Private addresses that sandboxes can reach if their `network.allow` names the host: `host` or `host:port`, separated by commas.",
   ),
 });
 
 export const Backends = z.strictObject({
-  allow_local: z.boolean().default(false).describe("Allows several users on the local backend."),
+  allow_local: z.boolean().default(false).describe("Allows several users to use the local backend."),
   docker: Docker.prefault({}),
 });

@@ -26,9 +26,9 @@ export const LogFormat = z.enum(["auto", "json", "text"]);
 
 const Listen = z.strictObject({
   host: Host.default("127.0.0.1").describe(
-    "Address to listen on. Without authentication only an address of this machine starts.",
+    "Address to listen on. Without authentication, the server starts only on a loopback address.",
   ),
-  port: Port.default(8000).describe("Port to listen on. 0 takes any free port."),
+  port: Port.default(8000).describe("Port to listen on. 0 means any free port."),
 });
 
 export const RedisUrl = z
@@ -50,7 +50,7 @@ const Redis = z.strictObject({
     .min(0)
     .default(0)
     .describe(
-      "Number of Redis replicas that must confirm the start, the messages and the end of a run. Not for a cluster.",
+      "Number of Redis replicas that must confirm the start, the messages and the end of a run. Not available with a cluster.",
     ),
 });
 
@@ -68,7 +68,9 @@ const Postgres = z.strictObject({
   lease: Interval.refine((ms) => ms >= 1000, "must be at least 1 s")
     .prefault("10s")
     .describe("Time without a sign of life after which another process takes over a run."),
-  pool: count.default(10).describe("Maximum connections of one process, besides one for notifications."),
+  pool: count
+    .default(10)
+    .describe("Maximum number of connections per process, in addition to one for notifications."),
 });
 
 const Streams = z.strictObject({
@@ -76,46 +78,46 @@ const Streams = z.strictObject({
     "Maximum silence of a stream before the server sends a heartbeat.",
   ),
   stall: Interval.prefault("30s").describe(
-    "Time after which the server disconnects a client that reads nothing.",
+    "Time after which the server disconnects a client that is not reading.",
   ),
 });
 
 const Retention = z.strictObject({
   threads: Lifetime.optional().describe(
-    "Time without use after which a thread is deleted. Default: `1h` in memory, `30d` in Redis, `forever` on SQLite and PostgreSQL.",
+    "Idle time after which a thread is deleted. Default: `1h` in memory, `30d` in Redis, `forever` on SQLite and PostgreSQL.",
   ),
   interrupted_threads: Lifetime.prefault("24h").describe(
-    "Time without use after which an interrupted thread is deleted; never shorter than `threads`.",
+    "Idle time after which an interrupted thread is deleted. Never shorter than `threads`.",
   ),
   temporary_threads: Interval.prefault("5m").describe(
-    "Time after the end of a run with `keep_thread: false` to keep its thread, for clients that have not read it yet.",
+    "How long the thread of a run with `keep_thread: false` is kept after the run ends, for clients that have not read it yet.",
   ),
-  events: Lifetime.prefault("24h").describe("Time after the end of a run to keep its events."),
-  sweep: Interval.prefault("5m").describe("Interval between two deletions of expired data."),
+  events: Lifetime.prefault("24h").describe("How long a run's events are kept after the run ends."),
+  sweep: Interval.prefault("5m").describe("Interval between deletions of expired data."),
   memory_bytes: count
     .default(256 * MIB)
     .describe(
-      "Maximum bytes of all threads with `STORE=memory`. Above it the server deletes the threads unused for longest.",
+      "Maximum size in bytes of all threads with `STORE=memory`. Above it, the server deletes the least recently used threads.",
     ),
 });
 
 const Audit = z.strictObject({
-  reads: z.boolean().default(false).describe("Records what users read of their own data too."),
-  runs: z.boolean().default(false).describe("Records the runs that users start too."),
-  keep: Lifetime.prefault("90d").describe("Time to keep entries of the trail."),
+  reads: z.boolean().default(false).describe("Also records when users read their own data."),
+  runs: z.boolean().default(false).describe("Also records the runs that users start."),
+  keep: Lifetime.prefault("90d").describe("How long entries are kept."),
   entries: z
     .int()
     .min(1_000)
     .optional()
     .describe(
-      "Maximum entries of a tenant; the oldest are deleted first. Default: 100000, or 10000 in memory.",
+      "Maximum number of entries per tenant. The oldest are deleted first. Default: 100000, or 10000 in memory.",
     ),
-  log: z.boolean().default(false).describe("Writes each entry to the log too."),
+  log: z.boolean().default(false).describe("Also writes each entry to the log."),
 });
 
 const EventLoop = z.strictObject({
   warn_after: Duration.prefault("50ms").describe(
-    "Duration of one piece of blocking work above which the server logs a warning. `0s` logs none.",
+    "The server logs a warning when one piece of work blocks the process for longer than this. `0s` turns the warning off.",
   ),
 });
 
@@ -130,13 +132,13 @@ export const PublicUrl = z
 
 const HttpTools = z.strictObject({
   allow: ToolHosts.default("").describe(
-    "Private addresses that callback tools may use: `host` or `host:port`, separated by commas.",
+    "Private addresses that callback tools can use: `host` or `host:port`, separated by commas.",
   ),
-  bytes: count.default(MIB).describe("Maximum bytes of all callback tools of a tenant."),
+  bytes: count.default(MIB).describe("Maximum size in bytes of all of a tenant's callback tools."),
   trust_annotations: z
     .boolean()
     .default(false)
-    .describe("Trusts the annotations of callback tools that free calls from permissions."),
+    .describe("Trusts annotations of callback tools that exempt calls from permissions."),
 });
 
 const Webhook = z
@@ -149,7 +151,7 @@ const Webhook = z
       .string()
       .regex(WEBHOOK_SECRET, "must be whsec_ followed by the base64 of 24 to 64 random bytes")
       .optional()
-      .describe("Secret of the signatures: `whsec_` and the base64 of 24 to 64 random bytes."),
+      .describe("Secret for the signatures: `whsec_` followed by 24 to 64 random bytes in base64."),
   })
   .refine(({ url, secret }) => (url === undefined) === (secret === undefined), "must have url and secret");
 
@@ -159,7 +161,7 @@ export const MetricsToken = z.string().min(16, "must have at least 16 characters
 const Metrics = z.strictObject({
   enabled: z.boolean().default(true).describe("Serves `GET /metrics`."),
   token: MetricsToken.optional().describe(
-    "Token, at least 16 characters, that reads `/metrics` and `/ready?verbose` without other credentials.",
+    "Token of at least 16 characters that gives access to `/metrics` and `/ready?verbose` without other credentials.",
   ),
 });
 
@@ -173,14 +175,14 @@ export const VaultKey = z
 
 const Vault = z.strictObject({
   key: VaultKey.optional().describe(
-    "Key that encrypts the credentials of users: the base64 of 32 random bytes. Without it, the server keeps none.",
+    "Key that encrypts users' credentials: 32 random bytes in base64. Without it, the server stores no credentials.",
   ),
   previous_keys: z
     .array(VaultKey)
     .max(4)
     .default([])
-    .describe("Keys before the last change. The server can still read what they encrypted."),
-  connections: count.default(50).describe("Maximum number of connections of a user, and of a tenant."),
+    .describe("Previous keys. The server can still decrypt what they encrypted."),
+  connections: count.default(50).describe("Maximum number of connections per user, and per tenant."),
 });
 
 const Interrupts = z.strictObject({ webhook: Webhook.prefault({}) });
@@ -188,24 +190,24 @@ const Interrupts = z.strictObject({ webhook: Webhook.prefault({}) });
 export const ServerConfig = z.strictObject({
   listen: Listen.prefault({}),
   workers: Workers.default(1).describe(
-    "Processes of this machine that share the port, with `redis` or `postgres`.",
+    "Number of processes on this machine that share the port, with `redis` or `postgres`.",
   ),
   data_dir: z
     .string()
     .min(1)
     .default("./data")
-    .describe("Folder of the database, the keys and the workspaces."),
+    .describe("Folder for the database, the keys and the workspaces."),
   agents_file: z.string().min(1).default("./agents.yaml").describe("File with the agents."),
   store: StoreKind.default("sqlite").describe("Store for threads, runs and events."),
   redis: Redis.prefault({}),
   postgres: Postgres.prefault({}),
   log_level: LogLevel.default("info").describe("Lowest level that the server logs."),
   log_format: LogFormat.default("auto").describe(
-    "Format of the log. `auto` writes text at a terminal and JSON elsewhere.",
+    "Format of the log. `auto` writes text to a terminal and JSON elsewhere.",
   ),
   auth: AuthConfig.prefault({}),
   public_url: PublicUrl.optional().describe(
-    "Address by which others reach this server. Callback tools deliver late results there.",
+    "Address at which others reach this server. Callback tools deliver late results there.",
   ),
   http_tools: HttpTools.prefault({}),
   vault: Vault.prefault({}),
@@ -216,19 +218,19 @@ export const ServerConfig = z.strictObject({
         .array(Origin)
         .max(100)
         .default([])
-        .describe("Sites whose pages may use the server, such as `https://app.example.com`."),
+        .describe("Origins whose pages can use the server, such as `https://app.example.com`."),
     })
     .prefault({}),
   page: z
     .boolean()
     .default(true)
-    .describe("Serves the page at `/`. Without it `/` leads to the API reference."),
+    .describe("Serves the page at `/`. When off, `/` leads to the API reference."),
   traces: z
     .strictObject({
       requests: z
         .boolean()
         .default(false)
-        .describe("Keeps each model request, with prompts and tools, for the owner of the run."),
+        .describe("Keeps each model request, with its prompts and tools, for the run's owner."),
       contents: z
         .boolean()
         .default(false)
@@ -249,14 +251,14 @@ export const ServerConfig = z.strictObject({
         .max(1000)
         .optional()
         .describe(
-          "Patterns of models that runs and overrides may name, besides the models of agents.yaml. Default: all without authentication, otherwise none.",
+          "Patterns of models that runs and overrides can name, in addition to the models in agents.yaml. Default: all without authentication, otherwise none.",
         ),
     })
     .prefault({}),
   system_messages: z
     .enum(["accept", "refuse"])
     .default("accept")
-    .describe("Policy for messages of the role `system` from users."),
+    .describe("Policy for messages from users with the role `system`."),
   quotas: QuotaConfig.prefault({}),
   interrupts: Interrupts.prefault({}),
   streams: Streams.prefault({}),

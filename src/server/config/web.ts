@@ -8,12 +8,16 @@ const Hosts = z.array(HostPattern).max(1000);
 
 const SearchService = z
   .strictObject({
-    provider: z.enum(["searxng", "brave", "tavily"]).describe("Service that `web_search` asks."),
+    provider: z.enum(["searxng", "brave", "tavily"]).describe("Search service that `web_search` uses."),
     url: z
       .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
       .optional()
-      .describe("Address of the service. `searxng` needs one; the others have their own."),
-    api_key: z.string().min(1).optional().describe("Key of the service. `brave` and `tavily` need one."),
+      .describe("Address of the service. Required for `searxng`; the others have a default."),
+    api_key: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("API key for the service. Required for `brave` and `tavily`."),
   })
   .superRefine(({ provider, url, api_key }, context) => {
     const missing = provider === "searxng" ? url === undefined && "url" : api_key === undefined && "api_key";
@@ -23,15 +27,17 @@ const SearchService = z
 
 export const Web = z.strictObject({
   allow: Hosts.optional().describe(
-    "Hosts that `web_fetch` may read, such as `example.com` or `*.example.com`. Default: all public hosts.",
+    "Hosts that `web_fetch` can read, such as `example.com` or `*.example.com`. Default: all public hosts.",
   ),
   deny: Hosts.default([]).describe("Hosts that `web_fetch` never reads."),
   private: ToolHosts.default("").describe(
-    "Private addresses that `web_fetch` may read as well: `host` or `host:port`, separated by commas.",
+    "Private addresses that `web_fetch` can read too: `host` or `host:port`, separated by commas.",
   ),
   robots: z
     .enum(["respect", "ignore"])
     .default("respect")
-    .describe("Effect of the robots.txt of a site on `web_fetch`."),
-  search: SearchService.optional().describe("Service of `web_search`. Without it, no agent has that tool."),
+    .describe("How `web_fetch` treats a site's robots.txt."),
+  search: SearchService.optional().describe(
+    "Search service for `web_search`. Without it, no agent has this tool.",
+  ),
 });

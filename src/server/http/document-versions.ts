@@ -11,7 +11,7 @@ export const IfMatch = z.looseObject({
     .string()
     .max(1024)
     .optional()
-    .describe("`ETag` of an earlier response: write only if nothing has changed since."),
+    .describe("`ETag` from an earlier response: write only if nothing has changed since."),
 });
 
 export const etagOf = (version: string) => `"${version}"`;

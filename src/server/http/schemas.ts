@@ -11,7 +11,7 @@ import type { PhaseName } from "../../protocol/phase.ts";
 
 export const Problem = z
   .object({
-    type: z.url().describe("Address of the section on the code in the documentation."),
+    type: z.url().describe("Address of the documentation for this error code."),
     title: z.string(),
     status: z.int(),
     code: z.string(),
@@ -21,7 +21,7 @@ export const Problem = z
       .string()
       .optional()
       .describe(
-        "Same value as in `X-Request-Id` and in the server's log. Absent if the request could not be read.",
+        "Same value as in the `X-Request-Id` header and in the server's log. Absent if the request could not be read.",
       ),
     details: z.record(z.string(), z.unknown()).optional(),
   })
@@ -48,7 +48,11 @@ export const InputMessage = z
 
 const GivenCall = z
   .strictObject({
-    name: z.string().min(1).max(256).describe("Name of a tool of the agent, or of one in the run's `tools`."),
+    name: z
+      .string()
+      .min(1)
+      .max(256)
+      .describe("Name of one of the agent's tools, or of a tool in the run's `tools`."),
     args: z.record(z.string(), z.unknown()).default({}),
   })
   .meta({ id: "GivenCall" });
@@ -74,7 +78,7 @@ export const StartRunBody = z
       .literal(true)
       .optional()
       .describe(
-        "Replaces the message. The model completes a last answer that was cut off (`incomplete`), or answers the last message of a user or the last result of a call.",
+        "Use instead of a message. The model completes a last answer that was cut off (`incomplete`), or answers the last user message or tool result.",
       ),
     calls: boundedList(GivenCall, 64)
       .min(1)
@@ -103,13 +107,13 @@ export const StartRunBody = z
       .max(64)
       .optional()
       .describe(
-        "Id of a user message. The run replaces this message and all later ones, which are kept as a branch.",
+        "Id of a user message. The run replaces this message and all later ones. They are kept as a branch.",
       ),
     on_busy: z
       .enum(["reject", "enqueue", "interrupt"])
       .default("reject")
       .describe(
-        "Action if the thread has an active run: return 409, wait for the run, or cancel it and start next.",
+        "Action if the thread has an active run: return 409, wait for that run, or cancel it and start next.",
       ),
     on_disconnect: z
       .enum(["continue", "cancel"])
@@ -152,7 +156,7 @@ const NewThreadRun = z
       .boolean()
       .default(true)
       .describe(
-        "True if the thread stays. With `false` the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`.",
+        "Keeps the thread. With `false`, the server deletes it once the run has ended and you have read the answer, or after `retention.temporary_threads`.",
       ),
   });
 const hasInput = ({
@@ -277,7 +281,7 @@ export const ThreadsQuery = PageQuery.extend({
   agent: z.string().max(64).optional(),
   status: Thread.shape.status.optional(),
   since: Since.optional().describe(
-    "Only threads that changed at or after this time, as ISO 8601 or milliseconds since 1970.",
+    "Only threads that changed at or after this time, as an ISO 8601 date or in milliseconds since 1970.",
   ),
   q: z.string().max(256).optional().describe("Text to find in titles, case-insensitive."),
   in: z
@@ -298,7 +302,7 @@ export const RunsQuery = PageQuery.extend({
   agent: z.string().max(64).optional(),
   status: RunRecord.shape.status.optional(),
   since: Since.optional().describe(
-    "Only runs that were accepted or ended at or after this time, as ISO 8601 or milliseconds since 1970.",
+    "Only runs that were accepted or ended at or after this time, as an ISO 8601 date or in milliseconds since 1970.",
   ),
 });
 

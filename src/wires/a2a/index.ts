@@ -42,7 +42,7 @@ export function a2aRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send an A2A request",
-        description: `Accepts one JSON-RPC request of the Agent2Agent protocol, 1.0 or 0.3. See ${docsPage("reference/wires/a2a.md")}.`,
+        description: `Accepts one JSON-RPC request of the Agent2Agent protocol, version 1.0 or 0.3. See ${docsPage("reference/wires/a2a.md")}.`,
         tags,
         params: AgentParams,
         headers: z.looseObject({ "a2a-version": z.string().max(64).optional() }),

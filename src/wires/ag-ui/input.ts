@@ -46,7 +46,10 @@ export const RunAgentInput = z.looseObject({
   context: boundedList(z.looseObject({ description: z.string(), value: z.string() }), 1000)
     .nullish()
     .describe("Context for the agent, read when the thread starts."),
-  forwardedProps: z.unknown().optional().describe("Only `on_disconnect` is read: `cancel` or `continue`."),
+  forwardedProps: z
+    .unknown()
+    .optional()
+    .describe("Skein reads only `on_disconnect`: `cancel` or `continue`."),
   resume: boundedList(ResumeEntry, 1000).nullish(),
 });
 export type RunAgentInput = z.infer<typeof RunAgentInput>;

@@ -21,7 +21,7 @@ export const UIMessage = z.looseObject({
 export type UIMessage = z.infer<typeof UIMessage>;
 
 export const ChatBody = z.looseObject({
-  id: z.string().min(1).max(1024).describe("Id of the chat, which names the thread."),
+  id: z.string().min(1).max(1024).describe("Id of the chat, which is also the thread's id."),
   messages: boundedList(UIMessage, 10_000).default([]),
   message: UIMessage.optional().describe("The newest message alone, for pages that do not send the list."),
   trigger: z.enum(["submit-message", "regenerate-message"]).default("submit-message"),

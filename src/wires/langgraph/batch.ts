@@ -17,7 +17,7 @@ import { runShape } from "./runs.ts";
 /** The stock SDK sends the fields of a batch under the names of its own options, with `assistant_id` besides. */
 const BatchedRun = RunBody.extend({ onCompletion: RunBody.shape.on_completion });
 
-const Entry = z.looseObject({}).describe("The run, or `error` and `message` of one that was refused.");
+const Entry = z.looseObject({}).describe("The run, or `error` and `message` if it was refused.");
 type Entry = z.infer<typeof Entry>;
 
 export function batchRoutes(app: App, services: RouteServices): void {
@@ -27,7 +27,7 @@ export function batchRoutes(app: App, services: RouteServices): void {
       schema: {
         summary: "Start up to 100 runs, each on a new thread",
         description:
-          "Checks all of them before it starts the first one. Answers in their order. A new thread is deleted after its run unless `on_completion` is `keep`.",
+          "Checks all runs before it starts the first one. Returns results in the same order. A new thread is deleted after its run unless `on_completion` is `keep`.",
         tags: ["langgraph"],
         body: boundedList(BatchedRun, MAX_BATCH).min(1),
         response: { 200: z.array(Entry) },

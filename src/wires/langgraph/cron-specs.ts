@@ -20,7 +20,7 @@ const Fields = RunBody.pick({
   on_run_completed: z
     .enum(["delete", "keep"])
     .nullish()
-    .describe("For a cron without a thread: the threads of its runs stay or are deleted. Default: `delete`."),
+    .describe("For a cron without a thread: keep or delete the threads of its runs. Default: `delete`."),
 });
 const Line = z.string().max(256);
 export const CronBody = Fields.extend({ schedule: Line, assistant_id: RunBody.shape.assistant_id });
@@ -29,7 +29,7 @@ type CronChanges = z.infer<typeof CronChanges>;
 
 export const Cron = z
   .looseObject({ cron_id: z.string(), schedule: z.string() })
-  .describe("The schedule of runs, with its next time and the payload of its runs.");
+  .describe("The schedule, with its next time and the payload of its runs.");
 export type Cron = z.infer<typeof Cron>;
 
 /** Defaults of a cron. Runs on one thread wait for each other. */

@@ -51,7 +51,7 @@ function makeRoutes(app: App, services: RouteServices): void {
     "/runs/crons",
     {
       schema: {
-        summary: "Start runs by a cron line, each on a new thread",
+        summary: "Start runs on a cron schedule, each on a new thread",
         tags,
         body: CronBody,
         response: { 200: Cron },
@@ -64,7 +64,7 @@ function makeRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/runs/crons",
     {
       schema: {
-        summary: "Start runs on a thread by a cron line",
+        summary: "Start runs on a thread on a cron schedule",
         tags,
         params: ThreadParams,
         body: CronBody,

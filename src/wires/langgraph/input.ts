@@ -117,7 +117,7 @@ export const RunBody = z.looseObject({
   on_completion: z
     .enum(["delete", "keep", "complete", "continue"])
     .nullish()
-    .describe("For a run without a thread: its new thread stays (`keep`). Default: `delete`."),
+    .describe("For a run without a thread: keep or delete its new thread. Default: `delete`."),
   interrupt_before: z.unknown().optional(),
   interrupt_after: z.unknown().optional(),
   webhook: z.unknown().optional(),

@@ -112,7 +112,7 @@ export function runRoutes(app: App, services: RouteServices): void {
       schema: {
         summary: "Follow a run, even after it has ended",
         description:
-          "Starts after the frame `Last-Event-ID`. Default for the modes: those with which the run was started.",
+          "Starts after the frame named by `Last-Event-ID`. By default, uses the modes that the run was started with.",
         tags,
         params: RunParams,
         querystring: StreamQuery,

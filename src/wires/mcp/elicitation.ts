@@ -13,7 +13,7 @@ export function formOf({ kind, prompt, name, args, options = [], one_of_options 
   if (asksToApprove(kind))
     return form(`${prompt}\n\n${name} ${firstChars(JSON.stringify(args), MAX_ARGS)}`, "decision", {
       decision: { type: "string", title: "Decision", enum: ["approve", "deny"] },
-      reason: { type: "string", title: "Reason", description: "Why it is denied, for the agent." },
+      reason: { type: "string", title: "Reason", description: "Reason for the denial, for the agent." },
     });
   if (one_of_options)
     return form(prompt, "answer", { answer: { type: "string", title: "Answer", enum: options } });

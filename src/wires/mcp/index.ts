@@ -76,7 +76,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send an MCP message",
-        description: `Accepts one JSON-RPC message of the Model Context Protocol. Calls of tools that run an agent return a stream. See ${docsPage("reference/wires/mcp.md")}.`,
+        description: `Accepts one JSON-RPC message of the Model Context Protocol. Calls to tools that run an agent return a stream. See ${docsPage("reference/wires/mcp.md")}.`,
         tags,
         headers: SessionHeaders,
         body: Body,

@@ -53,7 +53,7 @@ const Agents = z.object({
 const TOOLS = {
   run_agent: {
     description:
-      "Sends a message to an agent of this server and returns its answer. The agent works by itself, with tools of its own, and remembers the conversation. With status `interrupted` it waits: use `answer`.",
+      "Sends a message to an agent of this server and returns its answer. The agent works by itself with its own tools and remembers the conversation. With status `interrupted` it waits: use `answer`.",
     input: RunAgent,
     output: Outcome,
     annotations: { readOnlyHint: false, openWorldHint: true },
@@ -77,7 +77,7 @@ const TOOLS = {
     annotations: { readOnlyHint: true },
   },
   cancel_run: {
-    description: "Cancels the newest run of a conversation, also while it waits for an answer.",
+    description: "Cancels the newest run of a conversation, even while it waits for an answer.",
     input: OneThread,
     output: Outcome,
     annotations: { readOnlyHint: false, idempotentHint: true },

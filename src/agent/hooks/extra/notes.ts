@@ -52,7 +52,7 @@ function protocol(hasTool: (name: string) => boolean): SystemBlock | undefined {
 function writeNote(items: ItemStore, agent: AgentDefinition): Tool {
   return defineTool({
     name: "write_note",
-    description: "Writes a note, in place of the one of that name if there is one. An empty text removes it.",
+    description: "Writes a note. It replaces any note with that name. An empty text removes the note.",
     parameters: z.strictObject({ name: Name, text: z.string().max(MAX_CHARS) }),
     annotations: { idempotent: true, category: "plan", requiresPermission: false },
     async execute({ name, text }, _, run) {
@@ -68,7 +68,7 @@ function writeNote(items: ItemStore, agent: AgentDefinition): Tool {
 function readNote(items: ItemStore): Tool {
   return defineTool({
     name: "read_note",
-    description: "Reads a note whole.",
+    description: "Reads a whole note.",
     parameters: z.strictObject({ name: Name }),
     annotations: { readOnly: true, category: "plan", requiresPermission: false },
     async execute({ name }, _, run) {

@@ -40,7 +40,8 @@ agents divide among themselves; a plan of your own needs no board.`,
 function list(items: ItemStore): Tool {
   return defineTool({
     name: "list_tasks",
-    description: "Lists the tasks on the board: status, who is at it, and what must be completed before.",
+    description:
+      "Lists the tasks on the board with their status, who works on them, and which tasks must be completed first.",
     parameters: z.strictObject({ status: TaskStatus.optional().describe("Only tasks with this status.") }),
     annotations: { readOnly: true, category: "plan", requiresPermission: false },
     async execute({ status }, _, run) {

@@ -35,7 +35,7 @@ export function writeFile(backend: Backend): Tool {
   return takingFilePath(
     defineTool({
       name: "write_file",
-      description: "Write a file whole. Makes missing folders and replaces the file if there is one.",
+      description: "Write a whole file. Creates missing folders and replaces an existing file.",
       parameters: z.object({ path, content: z.string() }),
       annotations: { idempotent: true, category: "write" },
       describeCall: ({ path, content }) =>
@@ -66,7 +66,7 @@ export function editFile(backend: Backend): Tool {
     defineTool({
       name: "edit_file",
       description:
-        "Replace the first occurrence of old_text in a file with new_text. old_text must match exactly, white space included; give enough of it to be unique.",
+        "Replace the first occurrence of old_text in a file with new_text. old_text must match exactly, including white space, and be long enough to be unique.",
       parameters: z.object({ path, old_text: oldText, new_text: z.string() }),
       annotations: { category: "write" },
       describeCall: ({ path }) => `change the file \`${path}\``,

@@ -18,7 +18,7 @@ export function ls(backend: Backend): Tool {
   return takingFilePath(
     defineTool({
       name: "ls",
-      description: "List a folder: name, type and size in bytes of what is in it.",
+      description: "List the entries of a folder with their name, type and size in bytes.",
       parameters: z.object({ path: folder }),
       annotations,
       async execute({ path }, _call, run) {
@@ -105,10 +105,10 @@ export function readFile(backend: Backend): Tool {
   return takingFilePath(
     defineTool({
       name: "read_file",
-      description: `Read a text file, ${DEFAULT_LINES} lines at a time. A file that is not text comes as base64: and its first bytes.`,
+      description: `Read a text file, ${DEFAULT_LINES} lines at a time. For a file that is not text, returns base64: and its first bytes.`,
       parameters: z.object({
         path,
-        offset: z.int().min(1).default(1).describe("First line, from 1."),
+        offset: z.int().min(1).default(1).describe("First line to read, counted from 1."),
         limit: z.int().min(1).default(DEFAULT_LINES).describe("Number of lines."),
       }),
       annotations: { readOnly: true, category: "read", requiresPermission: false },

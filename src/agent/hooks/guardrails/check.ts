@@ -21,7 +21,7 @@ export const Judge = z.strictObject({
     .min(1)
     .max(20_000)
     .describe("Instructions for the judge: which texts are allowed and which are not."),
-  model: ModelSpec.optional().describe("Model that judges. Default: the model of the agent."),
+  model: ModelSpec.optional().describe("Model that judges the text. Default: the agent's model."),
   fail: z
     .enum(["closed", "open"])
     .default("closed")

@@ -31,8 +31,8 @@ const Options = z
       .max(2000)
       .default("I cannot help with that.")
       .describe("Text that replaces a refused message."),
-    input: Checks.optional().describe("Checks on the messages of users."),
-    output: Checks.optional().describe("Checks on the answers and the thinking of the model."),
+    input: Checks.optional().describe("Checks on users' messages."),
+    output: Checks.optional().describe("Checks on the model's answers and thinking."),
     tool_args: Checks.optional().describe("Checks on the arguments of each tool call."),
   })
   .refine(

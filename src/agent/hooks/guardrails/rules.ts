@@ -29,7 +29,7 @@ export const Rules = z.strictObject({
     .min(1)
     .max(200)
     .optional()
-    .describe("Words and phrases that the text must not contain, in upper or lower case."),
+    .describe("Words and phrases that the text must not contain. Case is ignored."),
   max_chars: z.int().min(1).optional().describe("Maximum length of the text in characters."),
 });
 type Rules = Partial<z.output<typeof Rules>>;

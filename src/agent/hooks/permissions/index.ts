@@ -46,7 +46,10 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
     name: "permissions",
     options: z.strictObject({
       mode: Mode.default("default").describe("Decision on a call that matches no rule."),
-      rules: z.array(RuleSpec).default([]).describe("Rules that allow a call, deny it or ask a person."),
+      rules: z
+        .array(RuleSpec)
+        .default([])
+        .describe("Rules that allow a call, deny it or ask a person about it."),
       files: z
         .array(z.string().min(1))
         .max(32)
@@ -58,7 +61,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         .array(FlowRule)
         .max(32)
         .default([])
-        .describe("Rules about what a thread may do once it has read the words of others."),
+        .describe("Rules about what a thread can do once it has read text that others wrote."),
     }),
     doubts: ({ rules }) => rules.flatMap(optionDoubts),
     activeByDefault: () => own.length > 0,

@@ -51,7 +51,7 @@ const conditions = {
     .min(1)
     .max(100)
     .optional()
-    .describe("Words with which a command begins, one of a list."),
+    .describe("Words that the command must begin with. A list matches if one of its entries does."),
   regex: valid(z.string().min(1), sharedRegex)
     .optional()
     .describe(
@@ -79,7 +79,7 @@ const about = {
     .string()
     .min(1)
     .optional()
-    .describe("Text for the model when the rule denies, or for the person when it asks."),
+    .describe("Text for the model when the rule denies a call, or for the person when it asks about one."),
   description: z.string().optional().describe("Note for people who read the rule."),
 };
 
@@ -90,7 +90,7 @@ const RuleFields = z.strictObject({
   ...conditions,
   ...about,
   decision: Decision.optional().describe(
-    "Long form, with `matcher`, which replaces `allow`, `deny` and `ask`.",
+    "Long form: together with `matcher`, replaces `allow`, `deny` and `ask`.",
   ),
   matcher: MatcherFields.refine((matcher) => Object.keys(matcher).length > 0, "must name a condition")
     .optional()
@@ -153,7 +153,7 @@ export const OwnRuleSpec = RuleFields.extend({
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ . -")
     .optional()
-    .describe("A rule with the same id is replaced. Default: derived from the conditions."),
+    .describe("Id of the rule. It replaces a rule with the same id. Default: derived from the conditions."),
 })
   .superRefine(checkForm)
   .refine((fields) => JSON.stringify(fields).length <= MAX_RULE_CHARS, {

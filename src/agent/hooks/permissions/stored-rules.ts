@@ -177,7 +177,7 @@ export const RememberedRule = z
   .object({
     id: z.string(),
     decision: z.enum(["allow", "deny", "ask"]),
-    matcher: z.record(z.string(), z.unknown()).describe("A call matches if all conditions hold."),
+    matcher: z.record(z.string(), z.unknown()).describe("A call matches if it meets all conditions."),
     priority: z.int().optional(),
     message: z.string().optional(),
     description: z.string().optional(),

@@ -96,7 +96,7 @@ const MAX_BYTES = 64 * 1024;
 export function loadSkill(skills: () => readonly Skill[], backend: Backend): Tool {
   return defineTool({
     name: "load_skill",
-    description: "Gives you the full instructions of a skill, and the folder where its files are.",
+    description: "Returns the full instructions of a skill and the folder that contains its files.",
     parameters: z.strictObject({
       name: z.string().describe("Name of the skill, as listed among the available skills."),
     }),

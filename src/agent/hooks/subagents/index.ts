@@ -28,7 +28,7 @@ export const subagents = defineHook({
       .min(1)
       .max(16)
       .default(8)
-      .describe("Maximum number of tasks of one call that run at the same time. The others wait."),
+      .describe("Maximum number of tasks from one call that run at the same time. The others wait."),
   }),
   activeByDefault: () => true,
   create({ concurrency }, services) {

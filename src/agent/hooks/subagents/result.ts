@@ -30,7 +30,7 @@ const CompletionFields = z.object({
     .min(1)
     .describe("The work done, the findings and decisions, or the reason for the failure."),
   files_modified: texts.optional().describe("Paths of the changed files."),
-  tests_run: texts.optional().describe("The tests that were run, with their outcomes."),
+  tests_run: texts.optional().describe("The tests that you ran, with their outcomes."),
   caveats: z.string().optional().describe("Information for the agent that continues the work."),
 });
 type CompletionFields = z.infer<typeof CompletionFields>;

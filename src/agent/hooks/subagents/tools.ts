@@ -44,11 +44,11 @@ const TaskFields = z.strictObject({
     .describe(
       "Information that the agent needs, because it does not see this conversation. It receives at most 16,000 characters.",
     ),
-  task_id: z.string().max(64).optional().describe("Id of the task on the task board, if it is there."),
+  task_id: z.string().max(64).optional().describe("Id of the task on the task board, if it has one."),
 });
 const Ids = z.array(z.string().min(1).max(128)).min(1).max(MAX_TASKS);
 const OptionalIds = Ids.optional().describe(
-  "Ids of background tasks. Default: all tasks whose outcome you have not read.",
+  "Ids of background tasks. Default: all tasks whose outcome you have not seen.",
 );
 
 // Created once, because the tools are defined for every run.
@@ -65,7 +65,7 @@ const QUICK: ToolAnnotations = { idempotent: true, requiresPermission: false };
 export const listAgents = (config: SubagentConfig): Tool =>
   defineTool({
     name: "list_agents",
-    description: "Lists the agents that you may give tasks to.",
+    description: "Lists the agents that you can give tasks to.",
     parameters: Nothing,
     annotations: { readOnly: true, category: "plan", requiresPermission: false },
     execute: async () => available(config).map(lineOf).join("\n") || "There are none.",
@@ -85,7 +85,7 @@ export const task = (config: SubagentConfig): Tool =>
   defineTool({
     name: "task",
     description:
-      "Gives one task to another agent and waits for its report. For several at once use delegate.",
+      "Gives one task to another agent and waits for its report. To give several tasks at once, use delegate.",
     parameters: TaskFields,
     annotations: DELEGATES,
     execute: (task, call, run) => delegateTasks(config, { call, tasks: [task] }, run),

@@ -27,14 +27,14 @@ const Options = z.strictObject({
     .max(1)
     .default(0.85)
     .describe(
-      "Fraction of the context window (0–1) that the request may fill before a summary replaces older messages.",
+      "Fraction of the context window (0–1) that a request can fill before a summary replaces older messages.",
     ),
   keep: z
     .number()
     .gt(0)
     .max(0.9)
     .default(0.1)
-    .describe("Fraction of the messages (0–1) to keep unchanged, at least two messages."),
+    .describe("Fraction of the messages (0–1) to keep unchanged. At least two messages are kept."),
 });
 
 export const summarization = defineHook({

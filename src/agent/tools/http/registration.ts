@@ -65,14 +65,14 @@ const Glob = z
 export const HttpToolRegistration = z
   .strictObject({
     name: Name,
-    description: z.string().min(1).max(8192).describe("Description that the model reads."),
+    description: z.string().min(1).max(8192).describe("Description for the model."),
     parameters: z
       .record(z.string(), z.unknown())
       .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),
     callback_url: HttpUrl.describe("URL that receives each call as a POST request."),
     headers: boundedMap(HeaderName, HeaderValue, MAX_HEADERS)
       .default({})
-      .describe("Headers to send with each call. They are never returned."),
+      .describe("Headers to send with each call. Responses never contain them."),
     timeout_ms: z
       .int()
       .min(1)
@@ -93,7 +93,7 @@ export const HttpToolRegistration = z
         requires_permission: z.boolean().optional(),
       })
       .describe(
-        "Hints for the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect.",
+        "Hints for agents' permissions. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect.",
       )
       .default({}),
     agents: z
@@ -101,7 +101,7 @@ export const HttpToolRegistration = z
       .min(1)
       .max(50)
       .default(["*"])
-      .describe("Names and globs of agents that may use the tool."),
+      .describe("Names and globs of agents that can use the tool."),
   })
   .meta({ id: "HttpToolRegistration" });
 export type HttpToolRegistration = z.infer<typeof HttpToolRegistration>;
@@ -156,7 +156,7 @@ export function httpToolInfo({ headers, secret: _, previous: __, ...tool }: Http
 
 /** The response to a registration, which contains the secret once. */
 export const RegisteredHttpTool = HttpToolInfo.extend({
-  secret: z.string().describe("Secret to verify the signatures of calls. Returned only once."),
+  secret: z.string().describe("Secret for verifying the signatures of calls. Returned only once."),
 }).meta({ id: "RegisteredHttpTool" });
 
 /** Unless tenants are trusted, their annotations can only make a tool's calls stricter. */

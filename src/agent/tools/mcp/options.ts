@@ -20,20 +20,22 @@ const Glob = z
 
 const common = {
   timeout: Interval.prefault("10m").describe("Maximum duration of one call."),
-  idle_timeout: Interval.prefault("60s").describe("Maximum time of a call without an answer or progress."),
+  idle_timeout: Interval.prefault("60s").describe(
+    "Maximum time that a call can go without an answer or progress.",
+  ),
   connect_timeout: Interval.prefault("60s").describe("Maximum time for the server to start and answer."),
   refresh: Interval.prefault("5m").describe(
-    "Time after which the next use lists the tools of the server again.",
+    "Time after which Skein lists the server's tools again at the next use.",
   ),
   tools: z
     .strictObject({ include: z.array(Glob).min(1).default(["*"]), exclude: z.array(Glob).default([]) })
     .prefault({})
-    .describe("Tools to offer: `include` and `exclude` with globs of names, without `mcp__<server>__`."),
+    .describe("Tools to offer: `include` and `exclude`, with globs of tool names without `mcp__<server>__`."),
   trust_annotations: z
     .boolean()
     .default(false)
     .describe(
-      "Trusts the server's hint that a tool only reads. Otherwise hints only make permissions stricter.",
+      "Trusts the server's hints that a tool is read-only. Otherwise hints can only make permissions stricter.",
     ),
 };
 
@@ -90,12 +92,12 @@ export const HttpServer = z
     headers: z
       .record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "must be the name of a header"), Text)
       .default({})
-      .describe("Headers of every request. Skein never logs them."),
+      .describe("Headers to send with every request. Skein never logs them."),
     per: z
       .enum(["user", "tenant"])
       .optional()
       .describe(
-        "Whose account the server is used with: each user or each tenant connects their own. Default: all share `headers`.",
+        "Whose account to use at the server: each user or each tenant connects their own. Default: everyone shares `headers`.",
       ),
     auth: z
       .strictObject({ oauth: OAuth.describe("How Skein connects accounts. `{}` suits most servers.") })
@@ -113,13 +115,15 @@ export const HttpServer = z
 export const StdioServer = z.strictObject({
   command: Unbroken.min(1)
     .refine(isOneProgram, "must be one program; put its arguments in `args`")
-    .describe("Program that speaks MCP on its standard streams. It runs as the user of Skein."),
-  args: z.array(Unbroken).default([]).describe("Arguments of the program."),
+    .describe("Program that speaks MCP over stdio. It runs as Skein's own user."),
+  args: z.array(Unbroken).default([]).describe("Arguments for the program."),
   env: z
     .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of a variable"), Unbroken)
     .default({})
-    .describe("Environment of the program. Skein adds only `PATH`, `HOME`, `LANG` and `SKEIN_MCP`."),
-  cwd: Unbroken.min(1).optional().describe("Working folder of the program. Default: the folder of Skein."),
+    .describe(
+      "Environment variables for the program. Skein adds only `PATH`, `HOME`, `LANG` and `SKEIN_MCP`.",
+    ),
+  cwd: Unbroken.min(1).optional().describe("The program's working directory. Default: Skein's own."),
   ...common,
 });
 

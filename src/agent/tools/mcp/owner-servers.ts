@@ -204,7 +204,7 @@ function connectTool(place: ServerPlace, connecting: Connecting): Tool {
   const whose = definition.per === "user" ? "the user's" : "the tenant's";
   return {
     name: `mcp__${name}__connect`,
-    description: `Asks to connect ${whose} account at \`${name}\`. Use it only if you need \`${name}\` and have no other tool of it. They are offered afterwards.`,
+    description: `Asks to connect ${whose} account at \`${name}\`. Use it only if you need \`${name}\` and have none of its other tools. They become available afterwards.`,
     parameters: { type: "object", properties: {} },
     annotations: { readOnly: true, requiresPermission: false },
     parse: () => ({ args: {} }),

@@ -17,11 +17,16 @@ export function webFetch(reading: Reading, limitMs: number): Tool {
   return defineTool({
     name: "web_fetch",
     description:
-      "Reads a page, a PDF or a text file on the web, and returns it as Markdown or text. Long ones come in parts: call it again with `offset` to read on.",
+      "Reads a page, a PDF or a text file on the web, and returns it as Markdown or text. Long documents are returned in parts: to continue reading, call it again with `offset`.",
     parameters: z.object({
       url: z.string().min(1).max(4000).describe("Address that begins with https:// or http://."),
-      max_chars: z.int().min(100).max(MAX_CHARS).default(20_000).describe("Maximum characters of the text."),
-      offset: z.int().min(0).default(0).describe("Characters of the text to skip."),
+      max_chars: z
+        .int()
+        .min(100)
+        .max(MAX_CHARS)
+        .default(20_000)
+        .describe("Maximum number of characters to return."),
+      offset: z.int().min(0).default(0).describe("Number of characters to skip."),
     }),
     // It changes nothing, but strangers read its address.
     annotations: { readOnly: true, category: "network" },

@@ -13,9 +13,9 @@ export function webSearch(search: Search): Tool {
   return defineTool({
     name: "web_search",
     description:
-      "Searches the web. Returns a list of pages with their titles, addresses and a few lines of each.",
+      "Searches the web. Returns a list of pages, each with its title, its address and a few lines of text.",
     parameters: z.object({
-      query: z.string().min(1).max(400).describe("Words as in a search engine."),
+      query: z.string().min(1).max(400).describe("Search terms, as for a search engine."),
       count: z.int().min(1).max(20).default(8).describe("Maximum number of pages."),
     }),
     // The query leaves this server.

@@ -95,7 +95,7 @@ export function adminKeyRoutes(app: App, { apiKeys }: RouteServices): void {
     {
       schema: {
         summary: "Revoke an API key",
-        description: `Servers refuse the key within a few seconds and end its runs. ${WHO}`,
+        description: `Within a few seconds, servers refuse the key and end its runs. ${WHO}`,
         tags,
         params: z.object({ key_id: z.string().regex(/^[0-9A-Za-z]{1,64}$/) }),
         response: { 200: ShownKey },

@@ -22,14 +22,14 @@ const Deleted = z
     complete: z
       .boolean()
       .describe(
-        "False if data remains, because it is in use or one request cannot delete it all. Repeat the request.",
+        "False if data remains because it is in use or there is too much for one request. Repeat the request.",
       ),
     runs_cancelled: z.int(),
     threads: z.int(),
     items: z
       .int()
       .describe(
-        "Number of items that agents keep for the user: overrides, permission rules, reflections; and of the user's triggers.",
+        "Number of items stored for the user: overrides, permission rules, reflections and triggers.",
       ),
     workspaces: z
       .int()
@@ -49,7 +49,7 @@ const Backup = z
     workspaces_left_out: z
       .int()
       .describe(
-        "Number of sandboxes that are not in the backup, because their files are in volumes of a Docker engine.",
+        "Number of sandboxes missing from the backup because their files are in volumes of a Docker engine.",
       ),
   })
   .meta({ id: "Backup" });
@@ -61,7 +61,7 @@ const ForgottenEngine = z
     kept: z
       .int()
       .describe(
-        "Number of sandboxes that were being moved. They continue with the files that the other engine already has.",
+        "Number of sandboxes that were being moved. They continue with the files already on the other engine.",
       ),
   })
   .meta({ id: "ForgottenEngine" });
@@ -74,7 +74,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
     {
       schema: {
         summary: "Stop the run of any user",
-        description: "Works like `POST /threads/{thread_id}/runs/{run_id}/cancel` for the user.",
+        description: "Works like `POST /threads/{thread_id}/runs/{run_id}/cancel`, on behalf of the user.",
         tags,
         params: UserParams.extend(RunParams.shape),
         body: StopBody,
@@ -115,7 +115,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
       schema: {
         summary: "Forget a lost Docker engine and the files on it",
         description:
-          "Users with files on this engine get new, empty workspaces on other engines. Refused while the settings of this server name the engine.",
+          "Users with files on this engine get new, empty workspaces on other engines. Refused while this server's settings name the engine.",
         tags,
         params: EngineParams,
         response: { 200: ForgottenEngine },
@@ -157,7 +157,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
       schema: {
         summary: "Export all data of a user",
         description:
-          "Returns one JSON object per line, with the `type` `export`, `thread`, `message`, `state`, `run`, `item`, `key` or `usage`. The last line has the `type` `end` and counts the lines before it. Files of workspaces are not included.",
+          "Returns one JSON object per line, with the `type` `export`, `thread`, `message`, `state`, `run`, `item`, `key` or `usage`. The last line has the `type` `end` and counts the lines before it. Workspace files are not included.",
         tags,
         params: UserParams,
         response: { 200: { content: { "application/x-ndjson": { schema: z.string() } } } },

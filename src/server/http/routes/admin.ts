@@ -26,7 +26,7 @@ import { Currency, LimitStates, Used, UserUsed } from "./usage.ts";
 export const AdminQuery = PageQuery.extend({
   cursor: z.string().max(4096).optional(),
   tenant: OwnerName.optional().describe("Default: your tenant; for an operator, all tenants."),
-  user: OwnerName.optional().describe("An operator must name the tenant as well."),
+  user: OwnerName.optional().describe("An operator must also name the tenant."),
 });
 
 const Owned = { tenant: z.string(), user: z.string() };
@@ -45,10 +45,10 @@ const Sandbox = z
     name: z.string().describe("Name of the backend."),
     engine: z
       .string()
-      .describe("Docker engine that has the sandbox's files. `default` if the settings name none."),
+      .describe("Docker engine that stores the sandbox's files. `default` if the settings name none."),
     state: z
       .enum(["running", "ending", "stopped", "removed"])
-      .describe("`removed`: the container is removed, and its files still exist."),
+      .describe("`removed`: the container has been removed, but its files still exist."),
     used_at: z.iso.datetime(),
   })
   .meta({ id: "Sandbox" });
@@ -156,8 +156,8 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
     "/admin/usage",
     {
       schema: {
-        summary: "Get usage and quotas of tenants, or of a user",
-        description: `Returns the usage of each tenant that has threads, of \`tenant\`, or of its \`user\`. ${WHO}`,
+        summary: "Get the usage and quotas of tenants, or of one user",
+        description: `Returns the usage of every tenant with threads, of one \`tenant\`, or of one \`user\` of a tenant. ${WHO}`,
         tags,
         querystring: AdminQuery.extend({
           days: z.coerce.number().int().min(1).max(USAGE_DAYS).default(30),

@@ -23,10 +23,10 @@ import type { App } from "../validation.ts";
 const OwnChanges = Overrides.extend({
   ignored: z
     .array(OverrideIssue)
-    .describe("Overrides that no longer fit the agent, each with the values that would."),
+    .describe("Overrides that the agent no longer accepts, each with the values that it would accept."),
   changeable: z
     .record(z.string(), UserMay)
-    .describe("Hooks that you can change: switch off, switch off and on, or also give options."),
+    .describe("Hooks that you can change: turn off, turn on and off, or configure with options."),
 }).meta({ id: "AgentOverrides" });
 
 const AgentDetails = AgentInfo.extend({
@@ -36,7 +36,7 @@ const AgentDetails = AgentInfo.extend({
 const AgentTool = z
   .object({
     name: z.string(),
-    description: z.string().describe("Description that the model reads."),
+    description: z.string().describe("Description for the model."),
     parameters: z.record(z.string(), z.unknown()).describe("JSON Schema of the tool's arguments."),
     read_only: z.boolean().describe("True if the tool changes nothing."),
   })
@@ -85,7 +85,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
     "/agents/:name",
     {
       schema: {
-        summary: "Get an agent, and the settings that you may change",
+        summary: "Get an agent and the settings that you can change",
         tags,
         params,
         response: { 200: AgentDetails },
@@ -102,7 +102,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
     "/agents/:name/tools",
     {
       schema: {
-        summary: "List the tools that the model of an agent gets in your runs, by name",
+        summary: "List the tools that an agent's model gets in your runs, by name",
         tags,
         params,
         response: { 200: z.object({ items: z.array(AgentTool) }) },
@@ -141,7 +141,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
 
   app.get(
     "/agents/:name/overrides",
-    { schema: { summary: "Get your overrides of an agent", tags, params, response: { 200: OwnChanges } } },
+    { schema: { summary: "Get your overrides for an agent", tags, params, response: { 200: OwnChanges } } },
     async (request) => {
       const { user, ignored } = await seen(ownerOf(request), request.params.name);
       return changesOf(user, ignored);
@@ -152,7 +152,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
     "/agents/:name/overrides",
     {
       schema: {
-        summary: "Change your overrides of an agent: hooks, skills, model",
+        summary: "Change your overrides for an agent: hooks, skills, model",
         description:
           "Takes effect with the next run. You cannot change hooks that protect the operator or other users. `changeable` in the response lists the hooks that you can change.",
         tags,
@@ -178,7 +178,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
     "/agents/:name/overrides",
     {
       schema: {
-        summary: "Remove all your overrides of an agent",
+        summary: "Remove all your overrides for an agent",
         tags,
         params,
         response: { 204: z.null() },

@@ -13,7 +13,7 @@ import { reachOf, WHO } from "./admin.ts";
 const Query = PageQuery.extend({
   tenant: OwnerName.optional().describe("Default: your tenant."),
   user: OwnerName.optional().describe(
-    "Entries of what this user did, or of what others did to the user's data.",
+    "Only entries about what this user did, or what others did to the user's data.",
   ),
   action: z
     .string()
@@ -22,7 +22,7 @@ const Query = PageQuery.extend({
       "must be an action such as `thread.delete`, or its first word",
     )
     .optional()
-    .describe("An action such as `thread.delete`, or its first word for all of them: `thread`."),
+    .describe("An action, such as `thread.delete`, or a group of actions, such as `thread`."),
   since: z.iso.datetime({ offset: true }).optional().describe("Earliest time."),
   until: z.iso.datetime({ offset: true }).optional().describe("Latest time."),
 });
@@ -33,7 +33,7 @@ export function auditRoutes(app: App, { audit }: RouteServices): void {
     {
       schema: {
         summary: "Read the audit trail of a tenant",
-        description: `Who changed, approved, exported or deleted what, and who read the data of others. Newest first. ${WHO} A page may be empty and have a \`next_cursor\`.`,
+        description: `Shows who changed, approved, exported or deleted what, and who read other users' data. Newest first. ${WHO} A page can be empty and still have a \`next_cursor\`.`,
         tags: ["admin"],
         querystring: Query,
         response: { 200: pageOf(AuditEntry) },

@@ -37,7 +37,7 @@ const Entry = z
     path: z
       .string()
       .describe(
-        "Path from the root of the sandbox. Routes accept such paths, and paths relative to the workspace.",
+        "Path from the root of the sandbox. Routes accept these paths as well as paths relative to the workspace.",
       ),
     type: z.enum(["file", "directory", "symlink", "other"]),
     size: z.int().describe("Size in bytes."),
@@ -51,7 +51,7 @@ const WriteHeaders = z.looseObject({
     .string()
     .max(1024)
     .optional()
-    .describe("`ETag` of an earlier read: write only if the file has not changed since."),
+    .describe("`ETag` from an earlier read: write only if the file has not changed since."),
   "if-none-match": z.string().max(1024).optional().describe("`*`: write only if the file does not exist."),
 });
 const tags = ["backend"];
@@ -69,7 +69,7 @@ export function backendRoutes(app: App, services: HttpServices): void {
     "/backend",
     {
       schema: {
-        summary: "Get the status of the user's backend; starts nothing",
+        summary: "Get the status of the user's backend without starting it",
         tags,
         querystring: AgentQuery,
         response: { 200: BackendStatus },

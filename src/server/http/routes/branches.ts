@@ -25,7 +25,7 @@ export function branchRoutes(app: App, { runs, stores: { threads } }: HttpServic
       schema: {
         summary: "List the branches of a thread, newest first",
         description:
-          "A branch keeps a thread as it was before messages were replaced. It is a thread itself: read its messages with its own id. `parent.replaced` is the id of the first message that was replaced.",
+          "A branch keeps a thread as it was before messages were replaced. A branch is itself a thread: read its messages with its own id. `parent.replaced` is the id of the first message that was replaced.",
         tags,
         params: ThreadParams,
         response: { 200: z.object({ items: z.array(Thread) }) },
@@ -42,7 +42,7 @@ export function branchRoutes(app: App, { runs, stores: { threads } }: HttpServic
     "/threads/:thread_id/branches/:branch_id/restore",
     {
       schema: {
-        summary: "Restore a branch; the messages that it replaces become a branch",
+        summary: "Restore a branch. The messages that it replaces become another branch",
         description:
           "Returns 200 with the run that restored the branch, or 202 if that run has not ended within five seconds. The run makes no model call.",
         tags,

@@ -22,7 +22,7 @@ const Deleted = z
     is_revoked: z
       .boolean()
       .describe(
-        "True if the issuer confirmed that the tokens have ended. False without a `revocation_endpoint`.",
+        "True if the issuer confirmed that the tokens are revoked. False without a `revocation_endpoint`.",
       ),
   })
   .meta({ id: "DeletedConnection" });
@@ -91,7 +91,7 @@ function writingRoutes(
     {
       schema: {
         summary: "Create or replace a connection",
-        description: `Hands in credentials for another service: ${of}\n\nThe server encrypts tokens and values, and returns them in no response. The id of a connection for an MCP server is the name of the server in \`mcp_servers\`.`,
+        description: `Stores credentials for another service: ${of}\n\nThe server encrypts tokens and values and never returns them. The id of a connection for an MCP server is the server's name in \`mcp_servers\`.`,
         tags,
         params: Params,
         querystring: query,
@@ -122,7 +122,7 @@ function writingRoutes(
     {
       schema: {
         summary: "Delete a connection",
-        description: "Then the server revokes the tokens at their issuer.",
+        description: "The server then revokes the tokens at their issuer.",
         tags,
         params: Params,
         querystring: query,

@@ -29,7 +29,7 @@ export function eventRoutes(app: App, { stores, streams }: RouteServices): void 
       schema: {
         summary: "Follow the changes of the user's threads, runs and backends",
         description:
-          "Sends live events only and replays none. After connecting, and after `stream_reset`, read `GET /backend` and the threads.",
+          "Sends live events only, without replay. After connecting, and after `stream_reset`, read `GET /backend` and the threads.",
         tags: ["events"],
         querystring: EventsQuery.pick({ heartbeat: true, ticket: true }),
         response: { 200: { content: { "text/event-stream": { schema: Stream } } } },

@@ -14,7 +14,7 @@ const FORM = /^application\/x-www-form-urlencoded\b/i;
 
 const HookParams = z.object({ address: z.string().max(64) });
 const Started = z.object({ thread_id: z.string(), run_id: z.string() });
-const IgnoredDelivery = z.object({ ignored: z.string().describe("Why the delivery starts no run.") });
+const IgnoredDelivery = z.object({ ignored: z.string().describe("Reason why the delivery starts no run.") });
 
 export function hookRoutes(app: App, services: RouteServices): void {
   void app.register(async (scope) => hookRoute(withRawBodies(scope), services));
@@ -36,11 +36,13 @@ function hookRoute(app: App, { triggers, limits }: RouteServices): void {
       schema: {
         summary: "Deliver an event to a trigger",
         description:
-          "Other services send their webhooks here. The address comes from `PUT /triggers/{trigger_id}`, and the trigger's secret verifies the delivery. Returns 202 at once: with the run that the delivery starts, or with the reason why it starts none. A repeated delivery returns the run of the first. Returns 404 for an unknown address and a paused trigger, and 401 for a delivery that cannot be verified.",
+          "Other services send their webhooks here. The address comes from `PUT /triggers/{trigger_id}`, and the trigger's secret verifies the delivery. Returns 202 immediately, with the run that the delivery starts or the reason why it starts none. A repeated delivery returns the first one's run. Returns 404 for an unknown address and a paused trigger, and 401 for a delivery that cannot be verified.",
         tags: ["triggers"],
         params: HookParams,
         response: {
-          200: z.object({ challenge: z.string() }).describe("Answer to the `url_verification` of Slack."),
+          200: z
+            .object({ challenge: z.string() })
+            .describe("Response to Slack's `url_verification` request."),
           202: z.union([Started, IgnoredDelivery]),
         },
       },

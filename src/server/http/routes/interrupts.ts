@@ -61,7 +61,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
       schema: {
         summary: "Answer an interrupted run and continue it",
         description:
-          "Starts a new run on the thread with the answers. Interrupts without an answer are asked again. The first answer counts; later ones return 409. A repeated request with the same `Idempotency-Key` rejoins the run. The response is the same as for the start of a run.",
+          "Starts a new run on the thread with the answers. Interrupts without an answer are asked again. The first answer counts; later requests return 409. A repeated request with the same `Idempotency-Key` rejoins the run. The response is the same as for starting a run.",
         tags,
         params: RunParams,
         headers: IdempotencyKey,

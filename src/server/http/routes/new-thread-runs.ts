@@ -29,7 +29,7 @@ function startRoute(app: App, services: RouteServices): void {
       schema: {
         summary: "Start a run on a new thread and follow it",
         description:
-          "Streams the run, waits for its end or returns immediately, as `POST /threads/{thread_id}/runs` does. The run names its thread. A repeated request of yours with the same `Idempotency-Key` returns the same run.",
+          "Streams the run, waits for its end or returns immediately, as `POST /threads/{thread_id}/runs` does. The run contains the id of its thread. If you repeat the request with the same `Idempotency-Key`, you get the same run.",
         tags: ["runs"],
         headers: IdempotencyKey,
         body: NewThreadRunBody,
@@ -64,7 +64,7 @@ function startRoute(app: App, services: RouteServices): void {
 
 const BatchItem = z
   .object({ run: RunRecord.optional(), error: ErrorShape.optional() })
-  .describe("`run`, or `error` when this run was refused.");
+  .describe("`run`, or `error` if this run was refused.");
 type BatchItem = z.infer<typeof BatchItem>;
 
 function batchRoute(app: App, services: RouteServices): void {
@@ -78,7 +78,7 @@ function batchRoute(app: App, services: RouteServices): void {
       schema: {
         summary: "Start up to 100 runs, each on a new thread, in the background",
         description:
-          "Answers in the order of `runs`. One that is refused does not keep the others from starting: each counts in your quotas. A repeated request with the same `Idempotency-Key` returns the same runs.",
+          "Returns results in the order of `runs`. A refused run does not prevent the others from starting. Each run counts toward your quotas. A repeated request with the same `Idempotency-Key` returns the same runs.",
         tags: ["runs"],
         headers: IdempotencyKey,
         body: RunBatchBody,

@@ -47,9 +47,9 @@ export function healthRoutes(app: App, services: RouteServices): void {
     "/ready",
     {
       schema: {
-        summary: "Check readiness: the server reaches its store and backends",
+        summary: "Check readiness: whether the server can reach its store and backends",
         description:
-          "With `verbose` and either the scope `admin` or the metrics token, returns each dependency. A 503 has them in `details`.",
+          "With `verbose` and either the scope `admin` or the metrics token, returns the status of each dependency. A 503 response lists them in `details`.",
         tags,
         querystring: z.strictObject({ verbose: z.string().optional() }),
         response: {
@@ -147,8 +147,8 @@ const Me = z
     user: z.string(),
     scopes: z.array(Scope),
     auth: SchemeKind.describe("How the server authenticates requests."),
-    expires_at: z.iso.datetime().optional().describe("Time at which the credentials expire."),
-    wires: z.array(WireName).describe("Enabled protocols of stock front ends."),
+    expires_at: z.iso.datetime().optional().describe("Time when the credentials expire."),
+    wires: z.array(WireName).describe("Enabled front-end protocols."),
     version: z.string().describe("Version of the server."),
     currency: z.string().optional().describe("Currency of costs, if the settings name one."),
   })

@@ -69,7 +69,7 @@ function writeRoutes(app: App, { schedules }: RouteServices): void {
       schema: {
         summary: "Create or replace a schedule",
         description:
-          "Each time that `cron` matches starts one run on one replica, also after a crash. The runs have your permissions, budgets and quotas. With `If-Match`, returns 412 if the schedule has changed since.",
+          "Each time that `cron` matches starts exactly one run on one replica, even after a crash. The runs have your permissions, budgets and quotas. With `If-Match`, returns 412 if the schedule has changed since.",
         tags,
         params: Params,
         headers: IfMatch,
@@ -112,7 +112,7 @@ function runNowRoute(app: App, { schedules }: RouteServices): void {
       schema: {
         summary: "Start a run of a schedule now",
         description:
-          "The run comes besides the scheduled ones, also while the schedule is paused. A repeated request with the same `Idempotency-Key` returns the same run.",
+          "The run is started in addition to the scheduled ones, even while the schedule is paused. A repeated request with the same `Idempotency-Key` returns the same run.",
         tags,
         params: Params,
         headers: IdempotencyKey,
@@ -133,7 +133,7 @@ function previewRoute(app: App): void {
     {
       schema: {
         summary: "Show the next times of a schedule, without storing it",
-        description: "Returns an empty list if no time is left.",
+        description: "Returns an empty list if no times are left.",
         tags,
         body: ScheduleTimes,
         response: { 200: NextRuns },

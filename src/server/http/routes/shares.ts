@@ -48,7 +48,7 @@ export function shareRoutes(app: App, { stores: { threads, items }, unreadAnswer
     "/threads/:thread_id/shares",
     {
       schema: {
-        summary: "Share a thread with the users of the tenant, to read",
+        summary: "Share a thread with the tenant's users, read-only",
         description:
           "Users with the scope `read` who know the share's id can read the thread's messages until the share ends.",
         tags,

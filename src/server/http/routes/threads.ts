@@ -223,7 +223,7 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
     {
       schema: {
         summary: "Generate a title for a thread",
-        description: "Makes one short model call with the first messages, which counts as usage.",
+        description: "Makes one short model call with the first messages. The call counts as usage.",
         tags,
         params,
         body: NameThreadBody,

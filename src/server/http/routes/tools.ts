@@ -32,7 +32,7 @@ const Delivered = z
 
 const TriedTool = z
   .object({
-    output: Content.describe("Output as a model would read it."),
+    output: Content.describe("Output as a model would see it."),
     error: z.string().optional().describe("Present only if the call failed."),
     duration_ms: z.int(),
   })
@@ -74,7 +74,7 @@ export function toolRoutes(
       schema: {
         summary: "Register a tool that an HTTP endpoint of the tenant executes",
         description:
-          "Agents that list the tool in `tools` can call it from their next run on. A tool with the same name is replaced and gets a new secret. Unless the operator allows it, Skein refuses a `callback_url` whose host has addresses that are not public. A host that has no address yet is accepted.",
+          "Agents that list the tool in `tools` can call it from their next run. If a tool with the same name exists, this one replaces it and gets a new secret. Unless the operator allows it, Skein refuses a `callback_url` whose host has a non-public address. A host that does not resolve yet is accepted.",
         tags,
         body: HttpToolRegistration,
         response: { 201: RegisteredHttpTool },
@@ -96,7 +96,7 @@ export function toolRoutes(
       schema: {
         summary: "Call a registered tool once, without a run",
         description:
-          "Sends the endpoint the same signed request as a run does, and returns its response. No model reads the response and no thread keeps it. The endpoint cannot deliver the result later, because the call has no `result_url`.",
+          "Sends the endpoint the same signed request as a run does, and returns its response. The response reaches no model and no thread. The endpoint cannot deliver the result later because the call has no `result_url`.",
         tags,
         params: ToolParams,
         body: z.strictObject({ args: z.record(z.string(), z.unknown()).default({}) }),
@@ -115,9 +115,9 @@ export function toolRoutes(
     "/tools/:name",
     {
       schema: {
-        summary: "Change a registered tool, which keeps its secret",
+        summary: "Change a registered tool without changing its secret",
         description:
-          "Fields that you leave out keep their values, and `headers` are merged. The change applies to runs that start afterwards.",
+          "Fields that you omit keep their values; `headers` are merged. The change applies to runs that start afterwards.",
         tags,
         params: ToolParams,
         body: HttpToolChange,
@@ -156,7 +156,7 @@ export function toolRoutes(
       schema: {
         summary: "Deliver a deferred tool result",
         description:
-          "Send the result once, to the address that came with the call. The address is secret and needs no credentials. Returns 204 if the result reaches the thread: in the call's place or, if the conversation has continued without it, as a message of its own. The same result sent again within a day also returns 204. Returns 404 if no call takes the result.",
+          "Send the result once, to the address that the call contained. The address is secret, so no credentials are needed. Returns 204 if the result reaches the thread: in the call's place or, if the conversation has continued without it, as a message of its own. Sending the same result again within a day also returns 204. Returns 404 if no call is waiting for the result.",
         tags,
         params: TokenParams,
         body: Delivered,

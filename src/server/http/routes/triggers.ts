@@ -46,7 +46,7 @@ const SampleDelivery = z
 
 const Planned = z
   .object({
-    ignored: z.string().optional().describe("Why the delivery would start no run."),
+    ignored: z.string().optional().describe("Reason why the delivery would start no run."),
     delivery_id: z.string(),
     agent: z.string().optional(),
     input: z.string().optional(),
@@ -92,7 +92,7 @@ function putRoutes(app: App, { triggers }: RouteServices): void {
     "/triggers",
     {
       schema: {
-        summary: "Create a trigger under an id of the server",
+        summary: "Create a trigger with an id that the server generates",
         description,
         tags,
         body: TriggerSpec,
@@ -209,7 +209,7 @@ function secretRoute(app: App, { triggers }: RouteServices): void {
       schema: {
         summary: "Replace the secret of a trigger",
         description:
-          "The old secret stays valid beside the new one for `keep_old_for` seconds, a day by default. A secret that the server has made is returned only once.",
+          "The old secret remains valid along with the new one for `keep_old_for` seconds, one day by default. A secret that the server generated is returned only once.",
         tags,
         params: TriggerParams,
         body: RotateSecret,

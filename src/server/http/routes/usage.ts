@@ -16,7 +16,7 @@ const UsageQuery = z.strictObject({
     .min(1)
     .max(USAGE_DAYS)
     .default(30)
-    .describe("Number of days to include, up to today (UTC)."),
+    .describe("Number of days to include, ending today (UTC)."),
   of: z
     .enum(SCOPES)
     .default("user")
@@ -45,7 +45,7 @@ export const LimitStates = z
         .object({ most: z.number(), used: z.number(), left: z.number() })
         .optional()
         .describe(
-          "For limits on cost: the amounts in units of the currency, as in the settings and in the details of refused requests.",
+          "For cost limits: the amounts in units of the currency, as in the settings and in the details of refused requests.",
         ),
     }),
   )
@@ -56,7 +56,7 @@ export const LimitStates = z
 export const Currency = z
   .string()
   .optional()
-  .describe("Currency of costs and of limits on cost, if the settings name one.");
+  .describe("Currency of costs and cost limits, if the settings name one.");
 
 const UsageReport = z
   .object({
@@ -68,7 +68,7 @@ const UsageReport = z
       .array(UserUsed)
       .optional()
       .describe(
-        `The tenant's ${MAX_USERS} users with the highest cost, in descending order. A last item without \`user\` sums up all others, including users after the first ${MAX_USERS} of a day.`,
+        `The tenant's ${MAX_USERS} users with the highest cost, in descending order. A last item without \`user\` sums up everyone else, including users beyond the first ${MAX_USERS} of a day.`,
       ),
     limits: LimitStates,
     currency: Currency,

@@ -33,7 +33,7 @@ const DeliveriesQuery = PageQuery.extend({ status: DeliveryStatus.optional() });
 const TestResult = z
   .object({
     delivered: z.boolean(),
-    http_status: z.int().optional().describe("Status of the receiver's answer."),
+    http_status: z.int().optional().describe("Status of the receiver's response."),
     error: z.string().optional().describe("Present only if the sample was not delivered."),
   })
   .meta({ id: "WebhookTest" });
@@ -138,7 +138,7 @@ function puttingRoutes(
     {
       schema: {
         summary: "Create or replace a webhook",
-        description: `The server sends it events ${events}\n\nA webhook that exists keeps its secret and is enabled again.`,
+        description: `The server sends it events ${events}\n\nAn existing webhook keeps its secret and is enabled again.`,
         tags,
         params: Params,
         querystring: query,
@@ -187,7 +187,7 @@ function changingRoutes(
     {
       schema: {
         summary: "Give a webhook a new secret",
-        description: "For 24 hours deliveries have the signatures of both secrets.",
+        description: "For 24 hours, deliveries carry signatures made with both secrets.",
         tags,
         params: Params,
         querystring: query,
@@ -250,7 +250,7 @@ function readingRoutes(app: App, services: RouteServices, { base, tags, query, k
       schema: {
         summary: "Send a webhook a sample",
         description:
-          "Sends an event of the type `webhook.test`, also while the webhook is paused. The server does not keep the sample and does not send it again.",
+          "Sends an event of the type `webhook.test`, even while the webhook is paused. The server neither stores nor retries the sample.",
         tags,
         params: Params,
         querystring: query,

@@ -29,7 +29,7 @@ export const ThreadFile = z.object({
   parent_run_id: z.string().default(""),
   background: z.boolean().default(false),
   child_session_ids: z.array(Id).default([]),
-  provider: z.string().optional().describe("Provider of the last message by a model."),
+  provider: z.string().optional().describe("Provider of the last message that a model wrote."),
   model: z.string().optional(),
   created_at: z.iso.datetime().optional(),
   updated_at: z.iso.datetime().optional(),

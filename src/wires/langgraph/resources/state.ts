@@ -122,7 +122,7 @@ function historyRoute(app: App, services: RouteServices): void {
       schema: {
         summary: "List the states of a thread, newest first",
         description:
-          "Returns the points from which a client can start again: before and after each user message, and the end.",
+          "Returns the points that a client can restart from: before and after each user message, and the end.",
         tags,
         params,
         body: HistoryBody,

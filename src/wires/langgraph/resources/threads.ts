@@ -43,7 +43,7 @@ const CreateBody = z
     thread_id: z.string().min(1).max(1024).nullish(),
     metadata: Metadata,
     if_exists: z.enum(["raise", "do_nothing"]).nullish(),
-    supersteps: Supersteps.nullish().describe("Messages with which the thread starts."),
+    supersteps: Supersteps.nullish().describe("Messages that the thread starts with."),
   })
   .default({});
 const UpdateBody = z.looseObject({ metadata: Metadata });

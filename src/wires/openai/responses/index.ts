@@ -171,7 +171,7 @@ function endRoutes(app: App, { runs, stores, quotas }: RouteServices): void {
     "/responses/:response_id",
     {
       schema: {
-        summary: "Delete a response that is all of its conversation",
+        summary: "Delete a response that makes up its entire conversation",
         tags,
         params: ResponseParams,
         response: { 200: Deleted },

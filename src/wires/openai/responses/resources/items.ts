@@ -61,7 +61,7 @@ export function itemRoutes(app: App, services: RouteServices): void {
       schema: {
         summary: "Add items to a conversation",
         description:
-          "Runs no agent. Each output needs its call, among the items or in the conversation. Returns the added items.",
+          "Runs no agent. Each output needs a matching call, either among the items or in the conversation. Returns the added items.",
         tags,
         params: ConversationParams,
         body: ItemsBody,
