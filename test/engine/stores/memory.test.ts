@@ -12,6 +12,7 @@ import { eventsContract } from "../../contracts/events.ts";
 import { httpToolsContract } from "../../contracts/http-tools.ts";
 import { itemsContract } from "../../contracts/items.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
+import { nounsContract } from "../../contracts/nouns.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
 import { sandboxesContract } from "../../contracts/sandboxes.ts";
@@ -50,6 +51,7 @@ itemLivesContract(open);
 sentRequestsContract(open);
 ownersContract(open);
 storesContract(open);
+nounsContract(open);
 schedulesContract(open);
 
 test("an idle thread that is kept compressed has the same messages, state, runs and events", () =>

@@ -10,6 +10,7 @@ import { documentListsContract } from "../../contracts/documents-lists.ts";
 import { documentStepsContract } from "../../contracts/documents-steps.ts";
 import { eventsContract } from "../../contracts/events.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
+import { nounsContract } from "../../contracts/nouns.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
 import { schedulesContract } from "../../contracts/schedules.ts";
@@ -50,6 +51,7 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   resultsAfterClockSetBackContract(open);
   busContract(open);
   storesContract(open);
+  nounsContract(open);
   schedulesContract(open);
   ownersContract(open);
 

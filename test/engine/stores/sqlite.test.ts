@@ -13,6 +13,7 @@ import { documentListsContract } from "../../contracts/documents-lists.ts";
 import { documentStepsContract } from "../../contracts/documents-steps.ts";
 import { eventsContract } from "../../contracts/events.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
+import { nounsContract } from "../../contracts/nouns.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
 import { schedulesContract } from "../../contracts/schedules.ts";
@@ -61,6 +62,7 @@ itemLivesContract(open);
 busContract(open);
 ownersContract(open);
 storesContract(open);
+nounsContract(open);
 schedulesContract(open);
 
 const TABLES = ["threads", "runs", "messages", "state", "inbox", "events", "deferred_calls", "documents"];
