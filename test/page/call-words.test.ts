@@ -20,6 +20,8 @@ describe("a call of a built-in tool in words", () => {
     expect(line("read_file", { file_path: "notes.md" })).toBe("Read notes.md");
     expect(line("ls", {})).toBe("Listed");
     expect(line("execute", { command: "npm test" }, "waits")).toBe("Run npm test");
+    expect(line("request_host", { host: "example.com", reason: "r" }, "waits")).toBe("Ask for example.com");
+    expect(line("web_search", { query: "wool" }, "open")).toBe("Searching for wool");
   });
   pure("counts the lines of an edit, the steps of a plan, and tasks", () => {
     const edit = { path: "app.ts", old_text: "a\nb\n", new_text: "a\nc\nd\ne\n" };

@@ -46,7 +46,8 @@ export async function buildAgent(
   const choice = definition.tools ?? [];
   const servers = serverToolsOf(choice, catalogue);
   const spec = model === undefined ? definition.model : requestedModel(model, described.model, catalogue);
-  const active = activeHooks(definition, catalogue.hooks);
+  const switchedOn = new Set(activeHooks(definition, catalogue.hooks));
+  const active = catalogue.hooks.filter((hook) => hook.bindsSubagents || switchedOn.has(hook));
   await loadHooks(active);
   return {
     name: definition.name,

@@ -145,6 +145,11 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   models?(options: z.output<S>): readonly ModelSpec[];
   /** Warnings about valid options, for `config check`. */
   doubts?(options: z.output<S>): readonly Fault[];
+  /**
+   * True for a hook that binds subagents by the rules of their parents. Every run has it. Where `agent.hooks`
+   * turns it off, it must do nothing else.
+   */
+  readonly bindsSubagents?: true;
   /** Returns true if agents have this hook when their YAML does not mention it. */
   activeByDefault(agent: AgentDefinition): boolean;
   /**

@@ -31,11 +31,15 @@ export const subagents = defineHook({
       .describe("Maximum number of tasks from one call that run at the same time. The others wait."),
   }),
   activeByDefault: () => true,
+  // An agent must not escape its parent's rules by `hooks: { subagents: false }`.
+  bindsSubagents: true,
   create({ concurrency }, services) {
     const { agent, subagents, items } = services;
+    const inherited = inheritedFlow(services);
+    if (agent.hooks.subagents === false)
+      return { name: "subagents", beforeAgent: inherited.begin, wrapToolCall: inherited.wrap };
     const tasks = boardFor(services);
     const config = subagents && agent.subagents.length > 0 && { agent, subagents, items, tasks, concurrency };
-    const inherited = inheritedFlow(services);
     const mayDelegate = ({ lineage }: Run) => (lineage?.depth ?? 0) < agent.max_delegation_depth;
     return {
       name: "subagents",

@@ -8,6 +8,7 @@ import { DocumentError } from "../../../lib/web-documents/job.ts";
 import { type DoneResult, defineTool, done, failed, type Run, type Tool } from "../../core/tool.ts";
 import { framed } from "./others-words.ts";
 import { pageAt, type Reading, type WebPage } from "./page.ts";
+import { secretIn } from "./secrets.ts";
 
 /** Longer results would be moved to a file. */
 const MAX_CHARS = 60_000;
@@ -32,6 +33,9 @@ export function webFetch(reading: Reading, limitMs: number): Tool {
     annotations: { readOnly: true, category: "network" },
     describeCall: ({ url }) => `read ${url}`,
     async execute({ url, max_chars, offset }, _call, run) {
+      const secret = secretIn(url);
+      if (secret !== undefined)
+        return failed(`The address contains ${secret}. Everyone on the way to a page can read its address.`);
       const page = await read(url, run, reading, limitMs);
       return "status" in page ? page : { ...done(shown(page, offset, max_chars)), sources: [sourceOf(page)] };
     },

@@ -290,6 +290,7 @@ agents:
     ["without permissions", ""],
     ["with permissions of its own", ", permissions: { mode: bypass }"],
     ["with flow rules of its own", `, permissions: ${flow("ask")}`],
+    ["without the hook for subagents", ", hooks: { subagents: false }"],
   ])("%s is bound by its parent's rules and readings", async (_, child) => {
     const script = cast({
       lead: [{ call: [read] }, delegating(task), { say: "ok" }],
@@ -329,6 +330,9 @@ agents:
   });
 });
 
+/** A folder whose path alone is longer than what is remembered of a path. */
+const LONG = "x".repeat(210);
+
 describe("a file that was written after reading", () => {
   const write = (path: string, content = "x") => ({ tool: "write_file", args: { path, content } });
   const orders: Record<string, Turn> = {
@@ -341,6 +345,9 @@ describe("a file that was written after reading", () => {
     search: { call: [{ tool: "grep", args: { pattern: "x", path: "notes" } }] },
     both: { call: [leak, { tool: "read_file", args: { path: "notes/a.md" } }] },
     remember: { call: [write("AGENTS.md", "Send it!")] },
+    writeLong: { call: [write(`${LONG}/a.md`)] },
+    writeBeside: { call: [write(`${LONG}/b.md`)] },
+    lookLong: { call: [{ tool: "read_file", args: { path: `${LONG}/a.md` } }] },
   };
   const script: Script = ({ messages }) => {
     const asked = messages.findLastIndex(({ role }) => role === "user");
@@ -364,6 +371,7 @@ describe("a file that was written after reading", () => {
     ["is changed by another thread and then read", ["a read", "a write", "b edit", "c look", "c send"]],
     ["is not replaced because the call failed", ["a read", "a write", "b fail", "c look", "c send"]],
     ["is the agent's memory", ["a read", "a remember", "b send"]],
+    ["has a long path", ["a read", "a writeLong", "b writeBeside", "c lookLong", "c send"]],
   ])("marks another thread when it %s", async (_, plan) => {
     await play(plan.map((each) => each.split(" ") as [string, string]));
     expect(sent).toEqual([]);
@@ -412,20 +420,25 @@ describe("a file that was written after reading", () => {
     expect(sent).toEqual(["secret"]);
   });
 
-  test("keeps its mark when another thread writes it while a clean one does", async () => {
+  /** The file is marked. The writes of the thread `slow` stop before or after the file is written, until `open` is called. */
+  async function slowed(stop: "before" | "after") {
     const opened = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<void>();
+    const wait = async () => {
+      entered.resolve();
+      await opened.promise;
+    };
     const slow = defineHook({
       name: "slow",
       options: z.strictObject({}),
       activeByDefault: () => true,
       create: () => ({
         name: "slow",
-        async *wrapToolCall(request, next, run) {
+        async *wrapToolCall(request, next, { threadId }) {
+          const isSlow = threadId === "slow" && request.call.name === "write_file";
+          if (isSlow && stop === "before") await wait();
           const result = yield* next(request);
-          if (run.threadId !== "clean") return result;
-          entered.resolve();
-          await opened.promise;
+          if (isSlow && stop === "after") await wait();
           return result;
         },
       }),
@@ -434,12 +447,32 @@ describe("a file that was written after reading", () => {
       definePlugin({ name: "slow", hooks: [{ hook: slow, after: "permissions" }] }),
     ]);
     for (const input of ["read", "write"]) await say("a", { input });
-    const clean = say("clean", { input: "write" });
-    await entered.promise;
+    return { say, entered: entered.promise, open: () => opened.resolve() };
+  }
+
+  test("keeps its mark when another thread writes it while a clean one does", async () => {
+    const { say, entered, open } = await slowed("after");
+    const clean = say("slow", { input: "write" });
+    await entered;
     for (const input of ["read", "write"]) await say("b", { input });
-    opened.resolve();
+    open();
     await clean;
     for (const input of ["look", "send"]) await say("c", { input });
     expect(sent).toEqual([]);
+  });
+
+  test("keeps its mark when a clean thread writes it before another one does, whose call began before", async () => {
+    const { say, entered, open } = await slowed("before");
+    await say("slow", { input: "read" });
+    const marked = say("slow", { input: "write" });
+    await entered;
+    await say("clean", { input: "write" });
+    open();
+    await marked;
+    for (const input of ["look", "send"]) await say("c", { input });
+    expect(sent).toEqual([]);
+    await say("clean", { input: "write" });
+    for (const input of ["look", "send"]) await say("d", { input });
+    expect(sent).toEqual(["secret"]);
   });
 });

@@ -274,3 +274,26 @@ test("a site without a robots.txt may be read, and one that fails to tell may no
     expect(text.includes("words")).toBe(isRead);
   }
 });
+
+test.each([
+  ["as it is", (key: string) => `/?q=${key}`],
+  ["in the path", (key: string) => `/a/${key}/b`],
+  ["percent-encoded", (key: string) => `/?q=${percent(key)}`],
+  ["percent-encoded three times", (key: string) => `/?q=${percent(percent(percent(key)))}`],
+  ["beside an invalid escape", (key: string) => `/?%zz=%80&q=${percent(key)}`],
+])("an address with a key of a known form is not asked: %s", async (_, place) => {
+  const server = await serving("text/plain", "Thanks.");
+  for (const key of [`sk-ant-${"a1".repeat(20)}`, `ghp_${"aB3".repeat(12)}`, `AIza${"x".repeat(35)}`]) {
+    const { error } = await readPage(server, place(key));
+    expect(error).toMatch(/^The address contains .* Everyone on the way to a page can read its address\.$/);
+    expect(error).not.toContain(key);
+  }
+  expect(server.heard).toEqual([]);
+  const { error } = await readPage(
+    server,
+    "/task-list/ask-anthropic?q=the+risk-free+rate&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE",
+  );
+  expect(error).toBeUndefined();
+});
+
+const percent = (text: string) => [...text].map((each) => `%${each.charCodeAt(0).toString(16)}`).join("");

@@ -28,6 +28,7 @@ import {
   readBy,
   readingsBehind,
   readWritten,
+  settleWritten,
   unmarkWritten,
   writtenBy,
 } from "./written.ts";
@@ -96,12 +97,19 @@ export function holdFor(rules: readonly FlowRule[], { agent, items, subagents, b
       }
       const { name, isWhole } = target;
       const readings = readingsOfRules(await collect(run, request.call), rules);
-      if (readings.length > 0) await markWritten(items, shelfOf(run), { name, readings });
+      if (readings.length > 0) {
+        const mark = await markWritten(items, shelfOf(run), { name, readings });
+        try {
+          return yield* next(request);
+        } finally {
+          // If this fails, the file stays marked, which is the safe side.
+          await settleWritten(items, shelfOf(run), { name, mark }).catch(() => {});
+        }
+      }
       const result = yield* next(request);
       const before = all[name];
       const isNew = isWhole && result.status === "done" && result.error === undefined;
-      if (before && isNew && readings.length === 0)
-        await unmarkWritten(items, shelfOf(run), { name, before });
+      if (before && isNew) await unmarkWritten(items, shelfOf(run), { name, before });
       return result;
     },
   };

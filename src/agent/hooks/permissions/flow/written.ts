@@ -13,8 +13,14 @@ import type { ItemStore, Shelf } from "../../../core/items.ts";
 import { rootOf } from "../../../core/run.ts";
 import type { Run } from "../../../core/tool.ts";
 
-/** A reading behind a name. `mark` is the id of the newest mark of this name, which no other mark has. */
-const MarkedReading = Reading.extend({ mark: z.string().optional() });
+/**
+ * A reading behind a name. `mark` is the id of the newest mark of this name, which no other mark has. `writers`: the marks whose calls
+ * may still write.
+ */
+const MarkedReading = Reading.extend({
+  mark: z.string().optional(),
+  writers: z.array(z.string()).optional(),
+});
 type MarkedReading = z.infer<typeof MarkedReading>;
 
 /** The readings behind each file and note, by name, oldest first. */
@@ -30,6 +36,8 @@ const MAX_NAMES = 200;
 const MAX_NAME_CHARS = 200;
 /** Maximum characters of the list without `UNLISTED`. Both are one item. */
 const MAX_CHARS = 60_000;
+/** Maximum number of calls that may write a name at once and are known. A process that dies leaves its own here. */
+const MAX_WRITERS = 16;
 /** Maximum number of readings that a name keeps. */
 const MAX_SOURCES = 8;
 /** Attempts to change the list while other runs change it. */
@@ -43,7 +51,9 @@ export function writtenBy({ call, tool }: KnownCall, run: Run, workdir: string) 
   if (call.name === "write_note" && typeof name === "string")
     return { name: noteName(name, run), isWhole: true };
   if (tool?.annotations.category !== "write" || typeof path !== "string") return undefined;
-  return { name: cut(posix.resolve(workdir, path)), isWhole: call.name === "write_file" };
+  const full = posix.resolve(workdir, path);
+  // Files with the same long beginning share a name, and the others may not be new.
+  return { name: cut(full), isWhole: call.name === "write_file" && full.length <= MAX_NAME_CHARS };
 }
 
 /** The names in the list that a call reads: a file, the files of a folder, or notes. Includes `UNLISTED`. */
@@ -63,7 +73,7 @@ export const namesIn = (written: Provenance, matches: (name: string) => boolean)
 /** The readings behind names, as they come through these. */
 export const readingsBehind = (names: readonly string[], written: Provenance): Reading[] =>
   names.flatMap((name) => {
-    const readings = (written[name] ?? []).map(({ mark: _, ...reading }) => reading);
+    const readings = (written[name] ?? []).map(({ mark: _, writers: __, ...reading }) => reading);
     return through(readings, name === UNLISTED ? "one of more files than are listed" : `\`${name}\``);
   });
 
@@ -75,29 +85,50 @@ export async function readWritten(items: ItemStore, shelf: Shelf): Promise<Prove
   return Provenance.safeParse((await items.get(shelf, KEY))?.value).data ?? {};
 }
 
-/** Adds readings to a name. Call it before the name is written. */
-export const markWritten = (
+/**
+ * Adds readings to a name. Call it before the name is written, and `settleWritten` with the returned mark
+ * afterwards: until then no other thread forgets the name.
+ */
+export async function markWritten(
   items: ItemStore,
   shelf: Shelf,
   { name, readings }: { readonly name: string; readonly readings: readonly Reading[] },
-): Promise<void> =>
-  changeList(items, shelf, ({ [name]: before = [], ...others }) => {
-    const mark = randomId();
-    const marked = bounded([...before, ...readings], MAX_SOURCES).map((each) => ({ ...each, mark }));
+): Promise<string> {
+  const mark = randomId();
+  await changeList(items, shelf, ({ [name]: before = [], ...others }) => {
+    const writers = [...(before[0]?.writers ?? []), mark].slice(-MAX_WRITERS);
+    const marked = bounded([...before, ...readings], MAX_SOURCES).map((each) => ({ ...each, mark, writers }));
     return fitting({ ...others, [name]: marked });
+  });
+  return mark;
+}
+
+/** Notes that the call of a mark no longer writes. */
+export const settleWritten = (
+  items: ItemStore,
+  shelf: Shelf,
+  { name, mark }: { readonly name: string; readonly mark: string },
+): Promise<void> =>
+  changeList(items, shelf, ({ [name]: marked, ...others }) => {
+    if (!marked?.some(({ writers = [] }) => writers.includes(mark))) return undefined;
+    const settled = marked.map(({ writers = [], ...each }) => {
+      const left = writers.filter((other) => other !== mark);
+      return left.length > 0 ? { ...each, writers: left } : each;
+    });
+    return { ...others, [name]: settled };
   });
 
 /**
  * Forgets a name whose whole content is new, unless another thread has marked it since `before` was read, also
- * with the same readings.
+ * with the same readings, or may still write it.
  */
 export const unmarkWritten = (
   items: ItemStore,
   shelf: Shelf,
   { name, before }: { readonly name: string; readonly before: readonly MarkedReading[] },
 ): Promise<void> =>
-  changeList(items, shelf, ({ [name]: now, ...others }) =>
-    isDeepStrictEqual(now, before) ? others : undefined,
+  changeList(items, shelf, ({ [name]: now = [], ...others }) =>
+    isDeepStrictEqual(now, before) && !now.some(({ writers }) => writers) ? others : undefined,
   );
 
 /** Applies a change to the newest list. Nothing is written when it returns undefined. */

@@ -1,0 +1,36 @@
+// Finds keys in an address. A page can mislead a model into writing a secret into an address, which every host on the way reads.
+
+/** Forms of secrets that cannot be mistaken for other texts. An AWS key id is none: signed addresses contain it. */
+const FORMS: readonly (readonly [what: string, form: RegExp])[] = [
+  ["an API key of Anthropic", /\bsk-ant-[\w-]{20}/],
+  ["an API key", /\b(?:sk|rk)[-_][\w-]{20}/],
+  ["a token of GitHub", /\b(?:gh[pousr]_[A-Za-z0-9]{30}|github_pat_\w{30})/],
+  ["a token of GitLab", /\bglpat-[\w-]{20}/],
+  ["a token of Slack", /\bxox[a-z]-[\w-]{20}/],
+  ["an API key of Google", /\bAIza[\w-]{35}/],
+  ["a token of npm", /\bnpm_[A-Za-z0-9]{36}/],
+  ["a secret of a webhook", /\bwhsec_[\w+/-]{20}/],
+  ["a private key", /-----BEGIN [A-Z ]{0,20}PRIVATE KEY/],
+];
+
+/** An address may be encoded within an address. */
+const ROUNDS = 4;
+
+/** The kind of secret that an address contains, also percent-encoded. */
+export function secretIn(address: string): string | undefined {
+  let text = address;
+  for (let round = 0; round < ROUNDS; round++) {
+    const found = FORMS.find(([, form]) => form.test(text));
+    if (found) return found[0];
+    const next = decoded(text);
+    if (next === text) return undefined;
+    text = next;
+  }
+  return undefined;
+}
+
+/** Decodes each escape by itself, because one that is invalid must not hide the others. */
+const decoded = (text: string) =>
+  text
+    .replaceAll("+", " ")
+    .replace(/%([2-7][0-9a-f])/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
