@@ -46,11 +46,12 @@ export function shownContents(value: unknown): Record<string, string> {
 }
 
 /** An open question, for a program that answers it. */
-export const shownInterrupt = ({ id, kind, name, args, prompt, options }: Interrupt) => ({
+export const shownInterrupt = ({ id, kind, name, args, prompt, url, options }: Interrupt) => ({
   id,
   kind,
   name,
   args,
   prompt,
+  ...(url === undefined ? {} : { url }),
   ...(options ? { options } : {}),
 });

@@ -1,7 +1,7 @@
 // Open questions and their answers as text, for clients that have no other way to ask.
 
 import { decisionIn } from "../protocol/approval-words.ts";
-import { type Answer, asksToApprove, type Interrupt } from "../protocol/interrupt.ts";
+import { type Answer, asksToApprove, type Interrupt, promptText } from "../protocol/interrupt.ts";
 
 /**
  * Returns the answers in a user's text. An approval needs a word of agreement or refusal; questions accept any text.
@@ -20,11 +20,12 @@ export function answersInWords(text: string, open: readonly Interrupt[]): Answer
 
 interface Asking {
   readonly prompt: string;
+  readonly url?: string | undefined;
   readonly options?: readonly string[] | undefined;
 }
 
 /** A question as text, with its options. */
-export const questionText = ({ prompt, options = [] }: Asking) =>
-  [prompt, ...options.map((option) => `- ${option}`)].join("\n");
+export const questionText = ({ options = [], ...asked }: Asking) =>
+  [promptText(asked), ...options.map((option) => `- ${option}`)].join("\n");
 
-export const approvalText = ({ prompt }: Asking) => `${prompt}\n\nReply “approve” or “deny”.`;
+export const approvalText = (asked: Asking) => `${promptText(asked)}\n\nReply “approve” or “deny”.`;

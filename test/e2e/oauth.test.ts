@@ -144,7 +144,7 @@ test("a consent counts once, and not after ten minutes", async () => {
   const tooLate = await consent(first, browser);
   late = 11 * 60_000;
   expect((await visit(browser, tooLate)).status).toBe(404);
-  expect((await connectAt(second)).status).toBe(404);
+  expect(await proceed(second, newBrowser())).not.toHaveProperty("page");
   expect(parts.issuer.tokenRequests).toHaveLength(1);
 });
 
@@ -167,6 +167,9 @@ test("an answer from another authorization server than the one asked is refused,
     const text = await answer.text();
     expect(answer.status).toBe(403);
     expect(text).not.toMatch(/evil|attacker/);
+    // A second answer with the same state is none.
+    back.searchParams.set("iss", parts.issuer.url);
+    expect((await visit(browser, back)).status).toBe(404);
   }
   expect(parts.issuer.tokenRequests).toEqual([]);
   expect(await ada.connections()).toEqual([]);
@@ -358,4 +361,49 @@ test("the trail says who connected which account", async () => {
   await expect
     .poll(entries)
     .toMatchObject([{ actor: { id: "ada" }, target: { id: "calendar", user: "ada" } }]);
+});
+
+const HELLO = [{ role: "user", content: "look" }];
+const ON_WIRES: readonly [string, string, object][] = [
+  ["OpenAI chat", "/v1/chat/completions", { model: "assistant", messages: HELLO }],
+  ["OpenAI responses", "/v1/responses", { model: "assistant", input: "look" }],
+  [
+    "AG-UI",
+    "/ag-ui/agent/assistant/run",
+    { threadId: "t", runId: "r", messages: [{ id: "m", ...HELLO[0] }] },
+  ],
+  [
+    "AI SDK",
+    "/ai-sdk/assistant/chat",
+    { id: "t", messages: [{ id: "m", role: "user", parts: [{ type: "text", text: "look" }] }] },
+  ],
+  [
+    "LangGraph",
+    "/langgraph/runs/wait",
+    { assistant_id: "assistant", input: { messages: [{ type: "human", content: "look" }] } },
+  ],
+  [
+    "A2A",
+    "/a2a/assistant",
+    {
+      ...{ jsonrpc: "2.0", id: 1, method: "SendMessage" },
+      params: { message: { messageId: "m", role: "ROLE_USER", parts: [{ text: "look" }] } },
+    },
+  ],
+];
+
+const MORE_HEADERS = { "x-conversation-id": "c", "a2a-version": "1.0" };
+
+test.each(ON_WIRES)("a front end of %s gets the address with the question", async (_, path, body) => {
+  const parts = await deployment();
+  const { as, url } = await serve(parts, {
+    config: { wires: ["openai", "ag-ui", "ai-sdk", "langgraph", "a2a"] },
+  });
+  const response = await fetch(url + path, {
+    method: "POST",
+    headers: { ...as("ada").headers, ...MORE_HEADERS, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const [, address = ""] = /(http:[^\s"\\]+\/oauth\/start\?key=[\w-]+)/.exec(await response.text()) ?? [];
+  expect((await connectAt(address)).text).toContain("The account is connected");
 });

@@ -1,7 +1,7 @@
 // A thread as A2A shows it: messages, artifacts and the status of tasks.
 
 import { type Content, type Message, textOf } from "../../agent/core/message.ts";
-import type { Interrupt } from "../../protocol/interrupt.ts";
+import { type Interrupt, promptText } from "../../protocol/interrupt.ts";
 import { shownInterrupt } from "../shown.ts";
 
 export type TaskState = "SUBMITTED" | "WORKING" | "COMPLETED" | "INPUT_REQUIRED" | "CANCELED" | "FAILED";
@@ -49,8 +49,8 @@ export const question = (ref: TaskRef, open: readonly Interrupt[]) =>
     { data: { interrupts: open.map(shownInterrupt) } },
   ]);
 
-const wordsOf = ({ kind, prompt, options = [] }: Interrupt) =>
-  [prompt, ...(kind === "question" ? options : []).map((option) => `- ${option}`)].join("\n");
+const wordsOf = ({ kind, options = [], ...asked }: Interrupt) =>
+  [promptText(asked), ...(kind === "question" ? options : []).map((option) => `- ${option}`)].join("\n");
 
 export const artifactOf = (artifactId: string, text: string): Artifact => ({ artifactId, parts: [{ text }] });
 

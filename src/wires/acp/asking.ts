@@ -9,6 +9,7 @@ import type {
   RequestPermissionRequest,
 } from "@agentclientprotocol/sdk";
 import type { Answer, Interrupt } from "../../client/client.ts";
+import { promptText } from "../../protocol/interrupt.ts";
 import { shownCall } from "./tool-call.ts";
 
 /** `cancelled`: the user stops the turn. `words`: the editor cannot show this question. */
@@ -96,10 +97,10 @@ async function selected(
   options: readonly PermissionOption[],
   { editor, sessionId, signal }: Asking,
 ): Promise<string | undefined> {
-  const { call_id, name, args, prompt, asked_by } = interrupt;
+  const { call_id, name, args, asked_by } = interrupt;
   // The editor does not show a subagent's call, so the question gets an entry of its own.
   const call = shownCall({ id: asked_by ? interrupt.id : call_id, name, args });
-  const title = asked_by ? `${asked_by.name} asks: ${prompt}` : prompt;
+  const title = titleOf(interrupt);
   const request: RequestPermissionRequest = {
     sessionId,
     toolCall: { ...call, title },
@@ -112,7 +113,7 @@ async function selected(
 }
 
 async function elicitation(interrupt: Interrupt, { editor, sessionId, signal }: Asking): Promise<AskResult> {
-  const { id, call_id, prompt, asked_by } = interrupt;
+  const { id, call_id, asked_by } = interrupt;
   const response = await editor
     .request(
       "elicitation/create",
@@ -120,7 +121,7 @@ async function elicitation(interrupt: Interrupt, { editor, sessionId, signal }: 
         mode: "form",
         sessionId,
         ...(asked_by ? {} : { toolCallId: call_id }),
-        message: asked_by ? `${asked_by.name} asks: ${prompt}` : prompt,
+        message: titleOf(interrupt),
         requestedSchema: {
           type: "object",
           properties: { answer: fieldFor(interrupt) },
@@ -156,8 +157,11 @@ const unlessWithdrawn = (signal: AbortSignal) => (error: unknown) => {
   throw error;
 };
 
+const titleOf = ({ asked_by, ...asked }: Interrupt) =>
+  `${asked_by ? `${asked_by.name} asks: ` : ""}${promptText(asked)}`;
+
 /** A question as text. */
-export function inWords({ prompt, options = [], asked_by }: Interrupt): string {
-  const who = asked_by ? `${asked_by.name} asks: ` : "";
-  return [`${who}${prompt}`, ...options.map((option) => `- ${option}`)].join("\n");
+export function inWords(interrupt: Interrupt): string {
+  const { options = [] } = interrupt;
+  return [titleOf(interrupt), ...options.map((option) => `- ${option}`)].join("\n");
 }

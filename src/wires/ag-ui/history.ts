@@ -1,7 +1,7 @@
 // A thread as AG-UI's messages and state: the same as a client has after it has read the thread's runs.
 
 import { type Content, type Message, textOf } from "../../agent/core/message.ts";
-import { asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
+import { asksToApprove, type Interrupt, promptText } from "../../protocol/interrupt.ts";
 import { resultText, shownContents, shownTodos } from "../shown.ts";
 
 export type Plain = Readonly<Record<string, unknown>>;
@@ -67,11 +67,11 @@ export const stateOf = (state: Plain): Plain => ({
 
 /** A question as the client reads it. */
 export function interruptOf(interrupt: Interrupt, whose: Attribution = {}): Plain {
-  const { id, kind, prompt, call_id, expires_at } = interrupt;
+  const { id, kind, call_id, expires_at } = interrupt;
   return {
     id,
     reason: asksToApprove(kind) ? "tool_call" : "input_required",
-    message: prompt,
+    message: promptText(interrupt),
     toolCallId: call_id,
     ...(expires_at === undefined ? {} : { expiresAt: expires_at }),
     ...whose,

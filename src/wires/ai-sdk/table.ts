@@ -3,7 +3,7 @@
 import { type ToolCall, textOf } from "../../agent/core/message.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
-import type { Interrupt } from "../../protocol/interrupt.ts";
+import { asksToApprove, type Interrupt, promptText } from "../../protocol/interrupt.ts";
 import { readTurn } from "../../protocol/turn-reader.ts";
 import type { Frame } from "../../server/http/sse.ts";
 import type { Fold } from "../fold.ts";
@@ -146,15 +146,18 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
         { type: "data-progress", data: { toolCallId, delta }, transient: true },
       ],
       ask(question, isKnown) {
-        const { id, kind, call_id: toolCallId, prompt, name, args, asked_by } = question;
+        const { id, kind, call_id: toolCallId, name, args, asked_by } = question;
         if (isAnswered) return begun(toolCallId);
         if (isKnown) return [];
         // The call was announced as the server's own, and turns out to be the page's. A subagent's call has no part yet.
-        if (kind !== "approval")
+        if (!asksToApprove(kind))
           return [...begun(toolCallId), ...available({ id: asked_by ? id : toolCallId, name, args }, false)];
         const shown = asked_by ? begun(toolCallId) : available({ id: toolCallId, name, args }, true);
         if (version === 5) return [...shown, ...askInWords(question)];
-        return [...shown, { type: "tool-approval-request", approvalId: id, toolCallId, reason: prompt }];
+        return [
+          ...shown,
+          { type: "tool-approval-request", approvalId: id, toolCallId, reason: promptText(question) },
+        ];
       },
       answered({ decision }, question) {
         if (question && decision === "deny") denied.add(question.call_id);

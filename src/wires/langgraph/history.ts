@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import type { AssistantMessage, Content, Message, Part, ToolCall, Usage } from "../../agent/core/message.ts";
-import type { Interrupt } from "../../protocol/interrupt.ts";
+import { type Interrupt, promptText } from "../../protocol/interrupt.ts";
 import { resultText, type ShownTodo, shownContents, shownTodos } from "../shown.ts";
 
 export interface LangChainMessage {
@@ -171,7 +171,7 @@ function reviewOf(asked: readonly Interrupt[]) {
       name: each.name,
       // The front end sends these values back, edited.
       args: shownArgs(each.name, each.kind === "question" ? questionArgs(each) : each.args),
-      description: each.prompt,
+      description: promptText(each),
     })),
     review_configs: asked.map(({ name, kind }) => ({
       action_name: name,

@@ -3,13 +3,14 @@
 import { z } from "zod";
 import { firstChars } from "../../lib/text.ts";
 import { decisionIn } from "../../protocol/approval-words.ts";
-import { type Answer, asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
+import { type Answer, asksToApprove, type Interrupt, promptText } from "../../protocol/interrupt.ts";
 
 /** Maximum characters of the arguments to show. */
 const MAX_ARGS = 2000;
 
 /** The parameters of `elicitation/create`. */
-export function formOf({ kind, prompt, name, args, options = [], one_of_options }: Interrupt) {
+export function formOf({ kind, name, args, options = [], one_of_options, ...asked }: Interrupt) {
+  const prompt = promptText(asked);
   if (asksToApprove(kind))
     return form(`${prompt}\n\n${name} ${firstChars(JSON.stringify(args), MAX_ARGS)}`, "decision", {
       decision: { type: "string", title: "Decision", enum: ["approve", "deny"] },

@@ -36,6 +36,7 @@ const Outcome = z.object({
         name: z.string(),
         args: z.record(z.string(), z.unknown()),
         prompt: z.string(),
+        url: z.string().optional(),
         options: z.array(z.string()).optional(),
       }),
     )

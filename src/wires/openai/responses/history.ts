@@ -72,7 +72,7 @@ export function questionItem(question: Interrupt): Item {
       type: "mcp_approval_request",
       server_label: SERVER_LABEL,
       name,
-      arguments: JSON.stringify(args),
+      arguments: JSON.stringify(question.url === undefined ? args : { ...args, url: question.url }),
     };
   if (kind === "question")
     return messageItem(`ask_${call_id}`, "completed", textPart(questionText(question)));
