@@ -71,7 +71,7 @@ describe("the package `skein`", () => {
 
   test("starts a project that installs from the archive that it came from itself", async () => {
     const said = await command(app, ["npx", "skein", "init", "mine"]);
-    expect(said).toContain(`package.json takes skein from ${archive}`);
+    expect(said).toContain(`package.json installs skein from ${archive}`);
     const mine = join(app, "mine");
     const { dependencies } = JSON.parse(await readFile(join(mine, "package.json"), "utf8"));
     expect(dependencies).toEqual({ skein: `file:${archive}` });

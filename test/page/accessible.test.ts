@@ -25,7 +25,7 @@ async function hasNoBarriers(tab: Tab, name: string): Promise<void> {
 const OPENED: Readonly<
   Record<string, readonly [hash: string, text: string, open: (page: Page) => Promise<void>, shown: string]>
 > = {
-  "the list of keys": ["#/", "New conversation", openKeys, "Use single letters"],
+  "the list of keys": ["#/", "New conversation", openKeys, "Use single-letter shortcuts"],
   "the details of a model call": [
     "#/t/full/r/RUN/trace",
     "read_file",
@@ -80,7 +80,7 @@ const OPENED: Readonly<
     "calendar",
     async (page) => {
       await page.getByText("calendar", { exact: true }).click();
-      await page.getByRole("button", { name: "Put in a token" }).click();
+      await page.getByRole("button", { name: "Add a token" }).click();
     },
     "The token is sent to this address only.",
   ],

@@ -64,9 +64,9 @@ test("an admin finds the users of the tenant, stops a run of one of them, and de
 
   await go("#/admin/usage", "Model calls");
   await row("acme").waitFor();
-  await go("#/admin/waiting", "No run waits");
+  await go("#/admin/waiting", "No runs are waiting");
   await go("#/admin/users", "bob");
-  await page.getByRole("button", { name: "Delete everything of bob" }).click();
+  await page.getByRole("button", { name: "Delete all data of bob" }).click();
   await page.getByRole("button", { name: "Delete", exact: true }).click();
   await row("bob").waitFor({ state: "detached" });
   await row("ada").waitFor();
@@ -100,7 +100,7 @@ test("an admin makes a key for a user, sees it once, and revokes it", async () =
   errors.splice(0);
   await go("#/admin/keys", "Create key");
   await page.getByLabel("User").fill("ada");
-  await page.getByLabel("What it is for").fill("Laptop");
+  await page.getByLabel("Purpose").fill("Laptop");
   await page.getByRole("button", { name: "Create key" }).click();
   const made = (await page.getByText(/^sk_/).textContent()) ?? "";
   const me = () => fetch(`${url}/me`, { headers: { authorization: `Bearer ${made}` } });
@@ -120,7 +120,7 @@ test("an admin makes a webhook of the tenant and replaces its secret; an operato
   const secret = section.getByText(/^whsec_/);
   const first = await secret.textContent();
   await section.getByText("https://example.com/all").click();
-  await section.getByText("No event was sent in the last day.").waitFor();
+  await section.getByText("No events were sent in the last day.").waitFor();
   await section.getByRole("button", { name: "New secret" }).click();
   await expect.poll(() => secret.count()).toBe(2);
   expect(await secret.first().textContent()).not.toBe(first);

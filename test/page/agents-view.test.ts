@@ -86,7 +86,7 @@ describe("an agent can be read and tried", () => {
     await page.getByText('"todos"').waitFor();
     expect(await tab.harm()).toEqual([]);
 
-    await page.getByRole("button", { name: "Talk to it" }).press("Enter");
+    await page.getByRole("button", { name: "Start a conversation" }).press("Enter");
     const field = page.getByRole("textbox", { name: "Message" });
     await field.fill("Hello");
     await field.press("Enter");

@@ -95,7 +95,7 @@ describe("while the agent waits", () => {
     await question
       .getByRole("combobox", { name: "For", exact: true })
       .selectOption("commands that begin with “echo”");
-    await question.getByText("in which each command begins with “echo”.").waitFor();
+    await question.getByText("whose commands all begin with “echo” can run.").waitFor();
     await page.setViewportSize({ width: 390, height: 844 });
     expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
     // For thumbs: high enough, and each as wide as the others.
@@ -112,7 +112,7 @@ describe("while the agent waits", () => {
     expect(await question.getByLabel(/^For/).locator("option").allTextContents()).toEqual([
       "exactly this call",
       "commands that begin with “echo” or “touch”",
-      "every call of execute",
+      "every call to execute",
     ]);
     await question.getByRole("button", { name: "Deny", exact: true }).click();
     await sees(page, "Done with it.");
@@ -124,7 +124,7 @@ describe("while the agent waits", () => {
   test("a call that was denied says so, with the reason, also after a reload", async () => {
     const page = await asked([{ call: [execute("echo one")] }, { say: "Then not." }]);
     await page.getByRole("button", { name: "Deny, because…" }).click();
-    await page.getByLabel("Why not? The agent reads your reason.").fill("Too early.");
+    await page.getByLabel("Why not? The agent will see your reason.").fill("Too early.");
     await page.keyboard.press("Enter");
     await sees(page, "Then not.");
     for (const isAgain of [false, true]) {
@@ -162,7 +162,7 @@ describe("while the agent waits", () => {
     await press([x + width / 2, y + height / 2 + 60]);
     expect(await because.count()).toBe(1);
     await press([x + width / 2 + 1, y + height / 2]);
-    const words = page.getByLabel("Why not? The agent reads your reason.");
+    const words = page.getByLabel("Why not? The agent will see your reason.");
     await words.waitFor();
     for (const [at, letter] of [..."Too early."].entries()) {
       await rename(`Title ${at}`);

@@ -14,7 +14,7 @@ describe("connections on the page", () => {
     await go("#/tools/connections", "Accounts that you connect appear here.");
     const section = page.getByRole("region", { name: "Connections" });
     const store = async (token: string) => {
-      await section.getByRole("button", { name: "Put in a token" }).click();
+      await section.getByRole("button", { name: "Add a token" }).click();
       await section.getByLabel("Name id").fill("calendar");
       await section.getByLabel("Address").fill("https://mcp.example.com/mcp");
       const field = section.getByLabel("Token token");
@@ -31,7 +31,7 @@ describe("connections on the page", () => {
     const { connections } = createClient({ baseUrl: url });
     const before = (await connections.get("calendar")).updated_at;
     await store("0th3r");
-    await section.getByText("calendar exists. Store again to replace it.").waitFor();
+    await section.getByText("calendar already exists. Store it again to replace it.").waitFor();
     expect((await connections.get("calendar")).updated_at).toBe(before);
     await section.getByRole("button", { name: "Store" }).click();
     await expect.poll(async () => (await connections.get("calendar")).updated_at).not.toBe(before);
@@ -40,7 +40,7 @@ describe("connections on the page", () => {
     await section.getByText("Agents can no longer use it").waitFor();
     await section.getByRole("button", { name: "Disconnect", exact: true }).click();
     await section.getByText("Accounts that you connect appear here.").waitFor();
-    await section.getByRole("status").filter({ hasText: "may work elsewhere" }).waitFor();
+    await section.getByRole("status").filter({ hasText: "may still work elsewhere" }).waitFor();
     expect((await connections.list()).items).toEqual([]);
     expect(errors).toEqual([]);
   });
@@ -50,7 +50,7 @@ describe("connections on the page", () => {
     const { page, go } = await seen(url);
     await go("#/tools/connections", "Accounts that you connect appear here.");
     const section = page.getByRole("region", { name: "Connections" });
-    await section.getByRole("button", { name: "Put in a token" }).click();
+    await section.getByRole("button", { name: "Add a token" }).click();
     await section.getByLabel("Kind").selectOption("Variable for sandboxes");
     await section.getByLabel("Name id").fill("deploy");
     await section.getByLabel("Variable secret_name").fill("DEPLOY_KEY");
@@ -68,9 +68,9 @@ describe("connections on the page", () => {
   test("an admin puts in a token for the tenant, which is none of the admin's own", async () => {
     const { url } = await startServer({ config: { vault: vault() } });
     const { page, go } = await seen(url);
-    await go("#/admin/connections", "for all users of the tenant");
+    await go("#/admin/connections", "on behalf of all");
     const section = page.getByRole("region", { name: "Connections" });
-    await section.getByRole("button", { name: "Put in a token" }).click();
+    await section.getByRole("button", { name: "Add a token" }).click();
     await section.getByLabel("Name id").fill("search");
     await section.getByLabel("Address").fill("https://search.example.com/mcp");
     await section.getByLabel("Token token").fill("t0k3n");

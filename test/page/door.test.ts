@@ -108,7 +108,7 @@ test("an address that the page does not have says so, and leads to the start", a
     await go("#/settings", "Colours");
     await go(hash, "Page not found");
   }
-  await page.getByRole("link", { name: "Go to the start" }).click();
+  await page.getByRole("link", { name: "Go to the home page" }).click();
   await page.getByRole("heading", { name: "New conversation" }).waitFor();
 });
 

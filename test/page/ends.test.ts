@@ -28,7 +28,7 @@ describe("the end of a run has one word for eye and ear", () => {
     for (const wrong of ["This attempt failed.", "Done"])
       expect(await page.getByText(wrong, { exact: true }).count()).toBe(0);
     await tab.go("#/runs", "Stopped");
-    await page.getByLabel("Status").selectOption("Waits for an answer");
+    await page.getByLabel("Status").selectOption("Waiting for an answer");
     await sees(page, "No runs match these filters.");
     await page.getByLabel("Status").selectOption("Stopped");
     await page.getByRole("row", { name: /Stopped/ }).waitFor();
@@ -108,7 +108,7 @@ describe("the end of a run has one word for eye and ear", () => {
     open();
     await announced(page, "Stopped");
     await page.getByRole("region", { name: "Conversations" }).getByText("Stopped").waitFor();
-    expect(await page.getByText("Waits").count()).toBe(0);
+    expect(await page.getByText("Waiting").count()).toBe(0);
     await tab.go("#/admin/runs", "Stopped");
     await page.getByRole("row", { name: /Stopped/ }).waitFor();
   });

@@ -88,7 +88,7 @@ const VIEWS: readonly (readonly [hash: string, text: string | RegExp])[] = [
   ["#/t/attack/r/RUN/trace", "browse"],
   ["#/t/attack/r/RUN/events", "run_start"],
   ["#/inbox", "echo <img"],
-  ["#/runs", "Waits"],
+  ["#/runs", "Waiting"],
   ["#/usage", "scripted:test"],
   ["#/agents", "window.pwned=2"],
   ["#/agents/assistant", "window.pwned=2"],

@@ -44,7 +44,7 @@ test("an error is said in the language of the page, with the server's own words 
     await page.getByRole("button", { name: "Anmelden" }).click();
   };
   await signIn("sk_wrong");
-  const refused = page.getByRole("alert").filter({ hasText: "Die Anmeldung gilt nicht." });
+  const refused = page.getByRole("alert").filter({ hasText: "Die Anmeldung ist ungültig." });
   await refused.waitFor();
   expect((await refused.innerText()).split("\n")).toHaveLength(2);
   await signIn(key);

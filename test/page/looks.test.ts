@@ -97,7 +97,7 @@ test("a conversation that does not exist says so, leads to the start, and offers
   expect(await page.getByText("Connecting…").count()).toBe(0);
   expect(await page.getByRole("tab").count()).toBe(0);
   expect(await page.getByRole("button", { name: "Details" }).count()).toBe(0);
-  await page.getByRole("link", { name: "Go to the start" }).click();
+  await page.getByRole("link", { name: "Go to the home page" }).click();
   await page.getByRole("heading", { name: "New conversation" }).waitFor();
   expect(tab.errors.splice(0).join()).toContain("404");
 });
@@ -109,7 +109,7 @@ test("a conversation that is first opened without a connection says so, and appe
   const { page, go, errors } = await seen(url);
   await go("#/t/one", "Short.");
   await page.context().setOffline(true);
-  await go("#/t/two", "The conversation appears when the server is back");
+  await go("#/t/two", "The conversation will appear when the server is back");
   await page.context().setOffline(false);
   await page.getByRole("article", { name: "You" }).getByText("Second.").waitFor();
   expect(errors.splice(0).filter((error) => !error.includes("net::ERR_"))).toEqual([]);
@@ -215,7 +215,7 @@ test("the way to the end is offered only while something lies below what is seen
   await page.getByRole("button", { name: "Previous version" }).click();
   await page.getByText("1/2").waitFor();
   await page.evaluate(STILL);
-  const toEnd = page.getByRole("button", { name: "To the end" });
+  const toEnd = page.getByRole("button", { name: "Go to the end" });
   expect(await toEnd.count()).toBe(0);
   await page.setViewportSize({ width: 1280, height: 260 });
   await toEnd.waitFor();

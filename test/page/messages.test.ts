@@ -352,7 +352,7 @@ test("a conversation is shared by a link, with which others of the tenant read i
   await ada.page.getByRole("button", { name: "End", exact: true }).click();
   await sees(ada.page, "No link has been created.");
   await bob.page.reload();
-  await sees(bob.page, "This link has ended");
+  await sees(bob.page, "This link is no longer valid");
   bob.errors.length = 0;
 });
 
@@ -364,7 +364,7 @@ test("an answer is rated with words by keyboard, shows its rating after a reload
   await tab.go("#/t/one", "Norway is in the EU.");
   const bad = page.getByRole("button", { name: "Bad answer" });
   await bad.press("Enter");
-  const words = page.getByLabel("What should have been better?");
+  const words = page.getByLabel("What could have been better?");
   await words.waitFor();
   // As people do it: none of it is a command of the keyboard, or a message.
   await page.keyboard.type("none. It is not.");

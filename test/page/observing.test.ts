@@ -116,7 +116,7 @@ test("the runs of all threads appear as they start, change as they end, and are 
   const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
   const tab = await seen(url);
   const { page } = tab;
-  await tab.go("#/runs", "Runs appear here after your first message");
+  await tab.go("#/runs", "appear here after your first message");
   await runs(url, "one", { input: "Go.", background: true });
   await entered;
   const row = page.locator("main tbody tr");
@@ -232,7 +232,7 @@ agents:
     .press("Enter");
   await page.getByRole("button", { name: "Run again from here…" }).press("Enter");
   const dialog = page.getByRole("dialog", { name: "Run this step again and compare" });
-  await dialog.getByRole("radio", { name: "Ask the model again" }).press("ArrowDown");
+  await dialog.getByRole("radio", { name: "Call the model again" }).press("ArrowDown");
   const args = dialog.getByLabel(/^Arguments of look_up/);
   expect(JSON.parse(await args.inputValue())).toEqual({ word: "apple" });
   const begin = dialog.getByRole("button", { name: "Run and compare" });

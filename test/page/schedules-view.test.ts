@@ -32,13 +32,13 @@ test("a schedule is made with its next times before one's eyes, run, paused, con
   await list.getByText("Paused by request.").waitFor();
   const { schedules } = createClient({ baseUrl: url });
   expect(await schedules.get("briefing")).toMatchObject({ status: "paused", input: "Summarize." });
-  await list.getByRole("button", { name: "Continue" }).click();
+  await list.getByRole("button", { name: "Resume" }).click();
   await list.getByRole("button", { name: "Pause" }).waitFor();
 
   await list.getByRole("button", { name: "Edit briefing" }).click();
   await list.getByLabel("Message").fill("Summarize the night.");
   await list.getByText("More settings").click();
-  await list.getByLabel("If the last run still works").selectOption("queue");
+  await list.getByLabel("If the last run is still in progress").selectOption("queue");
   await list.getByRole("button", { name: "Save" }).click();
   await list.getByText("Summarize the night.", { exact: true }).waitFor();
   expect(await schedules.get("briefing")).toMatchObject({

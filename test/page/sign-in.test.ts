@@ -63,7 +63,7 @@ describe("at an issuer", () => {
   test("who was signed out at the issuer sees it when the token ends", async () => {
     const { page, state, errors } = await signedIn({ lifetime: 4, givesRefreshTokens: false });
     state.isSignedIn = false;
-    await page.getByText("Your sign-in has ended.").waitFor();
+    await page.getByText("Your sign-in has expired.").waitFor();
     onlyRefusals(errors);
   });
 

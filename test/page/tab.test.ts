@@ -79,7 +79,7 @@ test("the tab says what it shows, and that it runs, waits, and has finished unti
   await page.evaluate("hide(true)");
   await runs(url, "report", { input: "May you?" });
   await expect.poll(title).toBe("? Quarterly report · Skein");
-  await expect.poll(() => page.evaluate("shown.at(-1)")).toBe("Quarterly report: Waits for your answer");
+  await expect.poll(() => page.evaluate("shown.at(-1)")).toBe("Quarterly report: Waiting for your answer");
   expect(errors).toEqual([]);
 });
 

@@ -65,7 +65,7 @@ test("a trigger is made with an address and a secret that is shown once, tried, 
   await once.getByRole("button", { name: "Close" }).click();
   expect((await deliver("four", opened, next)).status).toBe(202);
   await list.getByRole("button", { name: "Pause" }).click();
-  await list.getByRole("button", { name: "Continue" }).waitFor();
+  await list.getByRole("button", { name: "Resume" }).waitFor();
   expect((await deliver("five", opened, next)).status).toBe(404);
 
   await list.getByRole("button", { name: "Edit" }).click();
@@ -75,7 +75,7 @@ test("a trigger is made with an address and a secret that is shown once, tried, 
   await list.getByText("Look at {{body.issue.title}}.", { exact: true }).waitFor();
   const { triggers } = createClient({ baseUrl: url });
   expect(await triggers.get("issues")).toMatchObject({ paused: true, filter: { "body.action": ["opened"] } });
-  await list.getByRole("button", { name: "Continue" }).click();
+  await list.getByRole("button", { name: "Resume" }).click();
   await list.getByRole("button", { name: "Pause" }).waitFor();
   expect((await deliver("five", opened, next)).status).toBe(202);
 

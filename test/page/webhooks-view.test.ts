@@ -15,9 +15,9 @@ test("a webhook is created with a secret that is shown once, tried, and its fail
   await section.getByRole("button", { name: "Create a webhook" }).click();
   await section.getByText(/^whsec_/).waitFor();
   await section.getByText(`http://${inbox.host}/hook`).click();
-  await section.getByText("No event was sent in the last day.").waitFor();
+  await section.getByText("No events were sent in the last day.").waitFor();
   await section.getByRole("button", { name: "Send a sample" }).click();
-  await section.getByText("The receiver took the sample.").waitFor();
+  await section.getByText("The receiver accepted the sample.").waitFor();
 
   const client = createClient({ baseUrl: url });
   const { id } = await client.start("t1", { input: "hello" });

@@ -8,19 +8,19 @@ const en = {
   at: "Time",
   actor: "Who",
   action: "Action",
-  target: "On",
+  target: "Target",
   outcome: "Outcome",
   outcomes: { ok: "Done", refused: "Refused", failed: "Failed" },
   address: "From",
 };
 
 const de: typeof en = {
-  title: "Audit-Trail",
-  empty: "Der Trail hat noch keine Einträge.",
+  title: "Audit-Protokoll",
+  empty: "Das Protokoll enthält noch keine Einträge.",
   at: "Zeit",
   actor: "Wer",
   action: "Aktion",
-  target: "Woran",
+  target: "Ziel",
   outcome: "Ergebnis",
   outcomes: { ok: "Ausgeführt", refused: "Abgelehnt", failed: "Fehlgeschlagen" },
   address: "Von",

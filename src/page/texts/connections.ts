@@ -4,9 +4,10 @@ import { locale } from "../texts.ts";
 
 const en = {
   title: "Connections",
-  about: "Agents use these accounts and secrets for you. The server encrypts them and never shows them.",
+  about:
+    "Agents use these accounts and secrets on your behalf. The server encrypts them and never shows them.",
   aboutTenant:
-    "Agents use these accounts and secrets for all users of the tenant. The server never shows them.",
+    "Agents use these accounts and secrets on behalf of all the tenant's users. The server never shows them.",
   empty: "Accounts that you connect appear here.",
   more: (count: string) => `Only the first ${count} are shown.`,
   connected: "connected",
@@ -17,20 +18,20 @@ const en = {
   variable: "Variable",
   hosts: "Hosts that may receive it",
   allHosts: "all",
-  expires: "Token ends",
+  expires: "Token expires",
   thenRenewed: ", then the server renews it",
   changed: "Changed",
   why: "Why it ended",
-  connectAgain: "Connect the account again: put in a new token under the same name.",
+  connectAgain: "To reconnect the account, enter a new token under the same name.",
   disconnect: "Disconnect",
   disconnectOf: (id: string) => `Disconnect ${id}`,
   question: (id: string) => `Disconnect ${id}? Agents can no longer use it, and its tokens are revoked.`,
-  revoked: (id: string) => `${id} is disconnected, and its issuer has ended its tokens.`,
-  forgotten: (id: string) => `${id} is disconnected. Its tokens may work elsewhere until they expire.`,
-  add: "Put in a token",
+  revoked: (id: string) => `${id} is disconnected, and its issuer has revoked its tokens.`,
+  forgotten: (id: string) => `${id} is disconnected. Its tokens may still work elsewhere until they expire.`,
+  add: "Add a token",
   idOf: {
     static_bearer: "The name of the MCP server, as in mcp__NAME__search.",
-    environment_variable: "The name by which agents.yaml uses it.",
+    environment_variable: "The name that agents.yaml uses for it.",
   },
   names: {
     id: "Name",
@@ -43,43 +44,45 @@ const en = {
   fields: {
     mcp_server_url: "The token is sent to this address only.",
     "networking.allowed_hosts":
-      "One name a line, such as api.example.com. The value is sent to these hosts only.",
+      "One name per line, such as api.example.com. The value is sent to these hosts only.",
   },
   store: "Store",
-  exists: (id: string) => `${id} exists. Store again to replace it.`,
+  exists: (id: string) => `${id} already exists. Store it again to replace it.`,
   stored: (id: string) => `${id} is stored.`,
 };
 
 const de: typeof en = {
   title: "Verbindungen",
   about:
-    "Agenten nutzen diese Konten und Geheimnisse für Sie. Der Server verschlüsselt sie und zeigt sie nie.",
+    "Agenten verwenden diese Konten und Geheimnisse in Ihrem Namen. Der Server verschlüsselt sie und zeigt sie nie an.",
   aboutTenant:
-    "Agenten nutzen diese Konten und Geheimnisse für alle Benutzer des Mandanten. Der Server zeigt sie nie.",
+    "Agenten verwenden diese Konten und Geheimnisse für alle Personen des Mandanten. Der Server zeigt sie nie an.",
   empty: "Hier erscheinen Konten, die Sie verbinden.",
-  more: (count) => `Nur die ersten ${count} werden gezeigt.`,
+  more: (count) => `Nur die ersten ${count} werden angezeigt.`,
   connected: "verbunden",
   ended: "beendet",
   type: "Art",
   types: { mcp_oauth: "Angemeldet", static_bearer: "Token", environment_variable: "Variable für Sandboxen" },
   server: "MCP-Server",
   variable: "Variable",
-  hosts: "Hosts, die sie bekommen dürfen",
+  hosts: "Hosts, die sie erhalten dürfen",
   allHosts: "alle",
-  expires: "Token endet",
-  thenRenewed: ", dann erneuert es der Server",
+  expires: "Token läuft ab",
+  thenRenewed: ", danach erneuert es der Server",
   changed: "Geändert",
-  why: "Warum sie endete",
+  why: "Grund des Endes",
   connectAgain: "Verbinden Sie das Konto neu: Geben Sie unter demselben Namen ein neues Token ein.",
   disconnect: "Trennen",
   disconnectOf: (id) => `${id} trennen`,
-  question: (id) => `${id} trennen? Agenten können es nicht mehr nutzen, und seine Tokens werden widerrufen.`,
-  revoked: (id) => `${id} ist getrennt, und der Aussteller hat die Tokens beendet.`,
-  forgotten: (id) => `${id} ist getrennt. Die Tokens gelten anderswo vielleicht noch, bis sie ablaufen.`,
+  question: (id) =>
+    `${id} trennen? Agenten können die Verbindung dann nicht mehr verwenden, und ihre Token werden widerrufen.`,
+  revoked: (id) => `${id} ist getrennt, und der Aussteller hat die Token widerrufen.`,
+  forgotten: (id) =>
+    `${id} ist getrennt. Anderswo sind die Token möglicherweise noch gültig, bis sie ablaufen.`,
   add: "Token eingeben",
   idOf: {
     static_bearer: "Der Name des MCP-Servers, wie in mcp__NAME__search.",
-    environment_variable: "Der Name, unter dem agents.yaml sie nutzt.",
+    environment_variable: "Der Name, unter dem agents.yaml sie verwendet.",
   },
   names: {
     id: "Name",
@@ -92,10 +95,10 @@ const de: typeof en = {
   fields: {
     mcp_server_url: "Das Token wird nur an diese Adresse gesendet.",
     "networking.allowed_hosts":
-      "Ein Name je Zeile, wie api.example.com. Der Wert wird nur an diese Hosts gesendet.",
+      "Ein Name pro Zeile, etwa api.example.com. Der Wert wird nur an diese Hosts gesendet.",
   },
   store: "Speichern",
-  exists: (id) => `${id} gibt es schon. Speichern Sie noch einmal, um es zu ersetzen.`,
+  exists: (id) => `${id} gibt es bereits. Speichern Sie noch einmal, um den Eintrag zu ersetzen.`,
   stored: (id) => `${id} ist gespeichert.`,
 };
 

@@ -54,7 +54,7 @@ test("/threads lists the newest threads with their titles, and opens one by numb
   await say("> ", "Hello");
   await say("Hello to you.", "/threads");
   await hear("*  1  Hello");
-  await say("   2  Colours\\u{1b}[8m  waits for an answer", "/threads 3");
+  await say("   2  Colours\\u{1b}[8m  waiting for an answer", "/threads 3");
   await say("There is no number 3", "/threads 2");
   await hear("Thread old on");
   await hear("> Choose a colour.\nRed it is.\n→ ask_user");
@@ -72,20 +72,20 @@ test("/agent and /model list what there is, and change who answers", async () =>
   const env = { OPENAI_API_KEY: "sk-secret", OPENAI_BASE_URL: `${provider.url}/v1` };
   const { url } = await startServer({ agents: TWO_AGENTS, env, realModels: true });
   const { say, hear } = chatting(url);
-  await hear("assistant answers, with openai:gpt-5-mini.");
+  await hear("assistant answers with openai:gpt-5-mini.");
   await say("> ", "/agent");
   await hear("* assistant  openai:gpt-5-mini  Helps.\n  coder  openai:gpt-5\n");
   await say("> ", "/agent codr");
   await say("did you mean `coder`?", "/agent coder");
-  await say("coder answers, with openai:gpt-5.", "/model");
+  await say("coder answers with openai:gpt-5.", "/model");
   await hear("* openai:gpt-5  default\n  openai:gpt-5-mini\n");
   await say("> ", "/model openai:gpt-5-mini");
-  await say("coder answers, with openai:gpt-5-mini.", "go");
+  await say("coder answers with openai:gpt-5-mini.", "go");
   await hear("First.");
   expect(provider.requests()).toMatchObject([{ body: { model: "gpt-5-mini" } }]);
   expect(await newestRun(url)).toMatchObject({ agent: "coder" });
   await say("> ", "/model default");
-  await say("coder answers, with openai:gpt-5.", "/model nonsense");
+  await say("coder answers with openai:gpt-5.", "/model nonsense");
   await hear("There is no model `nonsense`");
 });
 

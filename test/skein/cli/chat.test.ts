@@ -154,7 +154,7 @@ test("`a command` and `A tool` remember an answer for more than the very same ca
   const { url } = await startServer({ script, agents: AGENTS });
   const { say, ended } = chatting(url);
   await say("> ", "go");
-  await say("`a command`: commands that begin with echo, `a tool`: every call of execute", "a command");
+  await say("`a command`: commands that begin with echo, `a tool`: every call to execute", "a command");
   const asked = await say("[A]lways with this agent", "A tool");
   expect(asked).toContain("ls");
   expect(await say("All answered.", "/quit")).not.toContain("[y]es");

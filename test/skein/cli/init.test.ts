@@ -17,7 +17,7 @@ test("a new project runs: its agent uses the tool and the hook of its plugin, wi
   expect([code, said]).toEqual([
     0,
     expect.stringMatching(
-      / {2}cd 'my agents' && npm install\n {2}npm start\n {2}npx skein chat[\s\S]*\n\npackage\.json takes skein from \//,
+      / {2}cd 'my agents' && npm install\n {2}npm start\n {2}npx skein chat[\s\S]*\n\npackage\.json installs skein from \//,
     ),
   ]);
   const dir = join(parent, "my agents");

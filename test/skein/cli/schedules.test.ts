@@ -30,10 +30,10 @@ test("skein schedules shows times, makes, pauses, runs, lists and deletes schedu
   expect(await listSchedules(server)).toMatch(/briefing +paused: requested/);
   const { output: thread } = await runSchedule(server, "briefing");
   expect(thread).toMatch(/^briefing_/);
-  expect(await pauseSchedule(server, "briefing", false)).toBe("briefing continues.");
+  expect(await pauseSchedule(server, "briefing", false)).toBe("Resumed briefing.");
   expect(await createClient({ baseUrl: url }).schedules.get("briefing")).toMatchObject({
     ...{ status: "active", input: "Summarize.", overlap: "queue", catch_up: "none" },
   });
-  expect(await deleteSchedule(server, "briefing")).toBe("Deleted briefing. Its runs stay.");
+  expect(await deleteSchedule(server, "briefing")).toBe("Deleted briefing. Its runs are kept.");
   expect(await listSchedules(server)).not.toContain("briefing");
 });

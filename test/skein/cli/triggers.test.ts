@@ -33,7 +33,7 @@ test("skein triggers makes, tests, lists and deletes triggers, and shows what be
   await writeFile(body, `{ "text": "tried" }`);
   expect(JSON.parse(await testTrigger(server, "notes", body))).toMatchObject({ input: "tried" });
   await writeFile(body, "no JSON");
-  await expect(testTrigger(server, "notes", body)).rejects.toThrow("contains no JSON");
+  await expect(testTrigger(server, "notes", body)).rejects.toThrow("does not contain JSON");
 
   const own = join(dir, "secret");
   await writeFile(own, "a-secret-of-the-sender\n");

@@ -21,7 +21,7 @@ test("skein webhooks makes, tests, lists and deletes webhooks, and sends a deliv
   const made = await putWebhook(server, "mine", { address: inbox.url, only: "assistant" });
   expect(made.output).toMatch(/^whsec_/);
   expect((await rotateWebhook(server, "mine")).output).not.toBe(made.output);
-  expect(await testWebhook(server, "mine")).toBe("The receiver took the sample.");
+  expect(await testWebhook(server, "mine")).toBe("The receiver accepted the sample.");
   await expect(testWebhook(server, "mine")).rejects.toThrow("it answered 500");
   await (await post(`${url}/threads/t1/runs`, { input: "hello" })).ended();
   await expect.poll(() => listDeliveries(server, "mine", "failed")).toMatch(/msg_.* run\.ended .* 404/);
