@@ -1231,7 +1231,7 @@ export type Schedule = {
   keep_thread: boolean;
   /** Action if the previous run has not ended or is waiting for an answer: skip the slot, wait until the run ends, or start another run alongside it. */
   overlap: "skip" | "queue" | "allow";
-  /** Action on slots missed by more than a minute because the server was down: skip them, start a run for the most recent one, or start one for each. */
+  /** Action on slots missed by more than a minute because the server was down: skip all, start a run for the most recent, or start one for each. */
   catch_up: "none" | "latest" | "all";
   /** Time after which the schedule starts no more runs. */
   until?: string | undefined;
@@ -1869,7 +1869,7 @@ export type ScheduleSpec = {
   keep_thread?: boolean | undefined;
   /** Action if the previous run has not ended or is waiting for an answer: skip the slot, wait until the run ends, or start another run alongside it. Default: `"skip"`. */
   overlap?: "skip" | "queue" | "allow" | undefined;
-  /** Action on slots missed by more than a minute because the server was down: skip them, start a run for the most recent one, or start one for each. Default: `"latest"`. */
+  /** Action on slots missed by more than a minute because the server was down: skip all, start a run for the most recent, or start one for each. Default: `"latest"`. */
   catch_up?: "none" | "latest" | "all" | undefined;
   /** Time after which the schedule starts no more runs. */
   until?: string | undefined;

@@ -57,7 +57,7 @@ export const ScheduleSpec = z
       .enum(["none", "latest", "all"])
       .default("latest")
       .describe(
-        "Action on slots missed by more than a minute because the server was down: skip them, start a run for the most recent one, or start one for each.",
+        "Action on slots missed by more than a minute because the server was down: skip all, start a run for the most recent, or start one for each.",
       ),
     until: Time.optional().describe("Time after which the schedule starts no more runs."),
     questions: z
