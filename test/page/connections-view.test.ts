@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect } from "vitest";
 import { createClient } from "../../src/client/client.ts";
+import { authorizationServer } from "../support/authorization-server.ts";
 import { test } from "../support/chromium.ts";
+import { connectAt, oauthMcpServer } from "../support/connecting.ts";
 import { startServer } from "../support/server.ts";
 import { seen } from "./seen.ts";
 
@@ -103,6 +105,42 @@ agents:
     await page.getByText("Accounts that you connect appear here.").waitFor();
     await page.goBack();
     await page.getByRole("button", { name: "Deny" }).first().click();
+    await page.getByLabel("Messages").getByText("Fine.").waitFor();
+  });
+
+  test("an account is connected in another tab, from the list and from the question of a run, which continues", async () => {
+    const calendar = await oauthMcpServer(await authorizationServer());
+    const { url } = await startServer({
+      agents: `
+mcp_servers:
+  calendar: { url: "${calendar.url}", per: user, auth: { oauth: {} }, trust_annotations: true }
+agents:
+  assistant: { model: "scripted:test", tools: ["mcp__calendar__*"], permissions: { mode: bypass } }
+`,
+      config: { vault: vault(), http_tools: { allow: "127.0.0.1" } },
+      script: [{ call: [{ tool: "mcp__calendar__connect", args: {} }] }, { say: "Fine." }],
+    });
+    const client = createClient({ baseUrl: url });
+    const tab = await seen(url);
+    const { page, go } = tab;
+    await go("#/tools/connections", "Accounts that you connect appear here.");
+    const section = page.getByRole("region", { name: "Connections" });
+    await section.getByRole("button", { name: "Sign in" }).click();
+    await section.getByLabel("Name id").fill("calendar");
+    await section.getByRole("button", { name: "Sign in" }).click();
+    const link = section.getByRole("link", { name: "Open the sign-in in a new tab" });
+    expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
+    await tab.screenshot("page-connections-sign-in");
+    expect(await tab.barriers()).toEqual([]);
+    await connectAt((await link.getAttribute("href")) ?? "");
+    await section.getByRole("status").filter({ hasText: "calendar is connected." }).waitFor();
+    await section.locator("summary", { hasText: "calendar connected" }).waitFor();
+
+    await client.connections.delete("calendar");
+    for await (const _ of client.run("t", { input: "When am I free?" }));
+    await go("#/t/t", "continues by itself");
+    const asked = page.getByRole("link", { name: "Sign in" }).first();
+    await connectAt((await asked.getAttribute("href")) ?? "");
     await page.getByLabel("Messages").getByText("Fine.").waitFor();
   });
 });

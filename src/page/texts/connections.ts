@@ -22,12 +22,19 @@ const en = {
   thenRenewed: ", then the server renews it",
   changed: "Changed",
   why: "Why it ended",
-  connectAgain: "To reconnect the account, enter a new token under the same name.",
+  connectAgain: "To reconnect the account, sign in, or enter a new token under the same name.",
   disconnect: "Disconnect",
   disconnectOf: (id: string) => `Disconnect ${id}`,
   question: (id: string) => `Disconnect ${id}? Agents can no longer use it, and its tokens are revoked.`,
   revoked: (id: string) => `${id} is disconnected, and its issuer has revoked its tokens.`,
   forgotten: (id: string) => `${id} is disconnected. Its tokens may still work elsewhere until they expire.`,
+  signIn: "Sign in",
+  signInAgain: "Sign in again",
+  signInAbout: "The name of the MCP server, as in mcp__NAME__search. The server must support sign-in.",
+  open: "Open the sign-in in a new tab",
+  waits: "Waiting for the sign-in…",
+  over: "The address has expired. Sign in again.",
+  signedIn: (id: string) => `${id} is connected.`,
   add: "Add a token",
   idOf: {
     static_bearer: "The name of the MCP server, as in mcp__NAME__search.",
@@ -71,7 +78,8 @@ const de: typeof en = {
   thenRenewed: ", danach erneuert es der Server",
   changed: "Geändert",
   why: "Grund des Endes",
-  connectAgain: "Verbinden Sie das Konto neu: Geben Sie unter demselben Namen ein neues Token ein.",
+  connectAgain:
+    "Verbinden Sie das Konto neu: Melden Sie sich an, oder geben Sie unter demselben Namen ein neues Token ein.",
   disconnect: "Trennen",
   disconnectOf: (id) => `${id} trennen`,
   question: (id) =>
@@ -79,6 +87,14 @@ const de: typeof en = {
   revoked: (id) => `${id} ist getrennt, und der Aussteller hat die Token widerrufen.`,
   forgotten: (id) =>
     `${id} ist getrennt. Anderswo sind die Token möglicherweise noch gültig, bis sie ablaufen.`,
+  signIn: "Anmelden",
+  signInAgain: "Neu anmelden",
+  signInAbout:
+    "Der Name des MCP-Servers, wie in mcp__NAME__search. Der Server muss Anmeldungen unterstützen.",
+  open: "Anmeldung in neuem Tab öffnen",
+  waits: "Wartet auf die Anmeldung…",
+  over: "Die Adresse ist abgelaufen. Melden Sie sich neu an.",
+  signedIn: (id) => `${id} ist verbunden.`,
   add: "Token eingeben",
   idOf: {
     static_bearer: "Der Name des MCP-Servers, wie in mcp__NAME__search.",

@@ -872,6 +872,7 @@ export const de: Texts = {
     result: "Das Ergebnis, wenn Sie es selbst erledigen",
     sendResult: "Ergebnis senden",
     impossible: "Es geht nicht",
+    signIn: "Anmelden",
     connections: "Verbindungen",
     isConnected: "Verbunden",
     over: "Abgelaufen",

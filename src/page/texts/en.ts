@@ -800,6 +800,7 @@ export const en = {
     result: "The result, if you do it yourself",
     sendResult: "Send the result",
     impossible: "It cannot be done",
+    signIn: "Sign in",
     connections: "Connections",
     isConnected: "Connected",
     over: "Expired",

@@ -5,6 +5,7 @@ import { client, may } from "../session.ts";
 
 export interface ConnectionMethods extends Pick<typeof client.connections, "list"> {
   readonly put: (id: string, spec: Body<"PUT /me/connections/{connection_id}">) => Promise<unknown>;
+  readonly authorize: (id: string) => ReturnType<typeof client.connections.authorize>;
   readonly delete: (id: string) => ReturnType<typeof client.connections.delete>;
   /** Returns whether the user may change them. */
   readonly mayChange: () => boolean;
@@ -24,6 +25,7 @@ export function tenantConnections(name: string | undefined): ConnectionMethods {
   return {
     list: (query, signal) => connections.list({ ...query, ...tenant }, signal),
     put: (id, spec) => connections.put(id, spec, tenant),
+    authorize: (id) => connections.authorize(id, tenant),
     delete: (id) => connections.delete(id, tenant),
     mayChange: () => true,
     isTenant: true,

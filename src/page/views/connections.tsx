@@ -9,6 +9,7 @@ import { connectionTexts } from "../texts/connections.ts";
 import { Confirm } from "./confirm.tsx";
 import { NewConnection } from "./connection-form.tsx";
 import type { ConnectionMethods } from "./connection-methods.ts";
+import { SignIn, SignInAgain } from "./connection-sign-in.tsx";
 
 /** Maximum number of connections to show. */
 const MOST = 100;
@@ -37,6 +38,7 @@ export function Connections({ methods }: { methods: ConnectionMethods }) {
         ))}
       </div>
       {value?.next_cursor !== undefined && <Empty>{words.more(number(MOST))}</Empty>}
+      {methods.mayChange() && <SignIn methods={methods} onConnected={changed} />}
       {methods.mayChange() && <NewConnection ids={ids} methods={methods} onStored={changed} />}
     </section>
   );
@@ -50,7 +52,7 @@ interface OneProps {
 }
 
 function OneConnection({ connection, methods, onChanged }: OneProps) {
-  const { id, ended } = connection;
+  const { id, ended, type } = connection;
   const words = connectionTexts();
   return (
     <details class="change">
@@ -59,6 +61,9 @@ function OneConnection({ connection, methods, onChanged }: OneProps) {
       </summary>
       <Facts connection={connection} />
       {ended && <p class="note">{words.connectAgain}</p>}
+      {type === "mcp_oauth" && methods.mayChange() && (
+        <SignInAgain id={id} methods={methods} onConnected={onChanged} />
+      )}
       {methods.mayChange() && (
         <Confirm
           class="danger"

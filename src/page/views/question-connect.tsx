@@ -5,11 +5,17 @@ import { may } from "../session.ts";
 import { t } from "../texts.ts";
 import type { BodyProps } from "./question-body.ts";
 
-export function Connect({ isOff, answer }: BodyProps) {
+/** After a sign-in at the address the run continues by itself, and the question disappears. */
+export function Connect({ ask: { url }, isOff, answer }: BodyProps) {
   if (!may("run")) return null;
   const words = t().question;
   return (
     <div class="row actions">
+      {url?.startsWith("http") && (
+        <a class="button primary" href={url} target="_blank" rel="noopener noreferrer">
+          {words.signIn}
+        </a>
+      )}
       <a class="button" href={hashOf({ view: "tools", tab: "connections" })}>
         {words.connections}
       </a>

@@ -419,6 +419,13 @@ export const COMMANDS: readonly Command[] = [
     },
   }),
   command({
+    name: "connections sign-in",
+    argument: "ID",
+    about: (texts) => texts.commands.connectionsSignIn,
+    options: SERVER,
+    run: async ({ url }, id = "") => show(await (await connections()).authorizeConnection(serverOf(url), id)),
+  }),
+  command({
     name: "connections delete",
     argument: "ID",
     about: (texts) => texts.commands.connectionsDelete,

@@ -70,6 +70,12 @@ function specOf({ address, variable, hosts }: PutOptions, piped: string): Spec {
   return { type: "environment_variable", secret_name: variable ?? "", secret_value, networking };
 }
 
+/** The output is the address that the user opens in a browser. */
+export async function authorizeConnection(server: Server, id: string) {
+  const { url, expires_at } = await methodsOf(server).authorize(id);
+  return { output: url, note: t().connections.open(expires_at) };
+}
+
 /** `note`: set if the tokens may still be valid elsewhere. */
 export async function deleteConnection(server: Server, id: string) {
   const { is_revoked } = await methodsOf(server).delete(id);

@@ -1,0 +1,119 @@
+// Connects an account in a new tab, and waits until the server has its tokens.
+
+import { useEffect, useState } from "preact/hooks";
+import { Action, Problem, visible } from "../components.tsx";
+import { connectionTexts } from "../texts/connections.ts";
+import { t } from "../texts.ts";
+import type { ConnectionMethods } from "./connection-methods.ts";
+import { FieldsForm } from "./fields.tsx";
+
+const EVERY_MS = 2_000;
+/** Maximum page size of the server. A user has fewer connections. */
+const MOST = 100;
+
+interface Props {
+  readonly methods: ConnectionMethods;
+  /** Called with what has happened, in words. */
+  readonly onConnected: (said: string) => void;
+}
+
+interface Asked {
+  readonly url: string;
+  readonly expires_at: string;
+  readonly id: string;
+  /** The last change of the connection before. */
+  readonly before: string | undefined;
+}
+
+/** Signs in at the server of this connection again. */
+export function SignInAgain({ id, methods, onConnected }: Props & { id: string }) {
+  const words = connectionTexts();
+  const { asked, isOver, ask } = useSignIn({ methods, onConnected });
+  if (asked) return <Waiting url={asked.url} />;
+  return (
+    <>
+      <Action class="primary" onClick={() => ask(id)}>
+        {words.signInAgain}
+      </Action>
+      <Problem>{isOver && words.over}</Problem>
+    </>
+  );
+}
+
+export function SignIn({ methods, onConnected }: Props) {
+  const words = connectionTexts();
+  const { asked, isOver, ask } = useSignIn({ methods, onConnected });
+  const [isOpen, setOpen] = useState(false);
+  if (asked) return <Waiting url={asked.url} />;
+  if (!isOpen)
+    return (
+      <p class="row">
+        <button type="button" onClick={() => setOpen(true)}>
+          + {words.signIn}
+        </button>
+        <Problem>{isOver && words.over}</Problem>
+      </p>
+    );
+  const id = { name: "id", title: words.names.id, kind: "text", required: true } as const;
+  return (
+    <div class="editing">
+      <h3>{words.signIn}</h3>
+      <FieldsForm
+        fields={[{ ...id, description: words.signInAbout }]}
+        values={{}}
+        submit={words.signIn}
+        onSubmit={async ({ id: name }) => {
+          await ask(String(name).trim());
+          setOpen(false);
+        }}
+        more={
+          <button type="button" onClick={() => setOpen(false)}>
+            {t().shared.cancel}
+          </button>
+        }
+      />
+    </div>
+  );
+}
+
+/** A link and no window opened by the page, which browsers block. */
+function Waiting({ url }: Pick<Asked, "url">) {
+  const words = connectionTexts();
+  return (
+    <p class="row">
+      <a class="button primary" href={url} target="_blank" rel="noopener noreferrer">
+        {words.open}
+      </a>
+      <span role="status">{words.waits}</span>
+    </p>
+  );
+}
+
+function useSignIn({ methods, onConnected }: Props) {
+  const [asked, setAsked] = useState<Asked>();
+  const [isOver, setOver] = useState(false);
+  const changeOf = async (id: string) =>
+    (await methods.list({ limit: MOST })).items.find((each) => each.id === id)?.updated_at;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the caller's functions do the same after each redraw.
+  useEffect(() => {
+    if (!asked) return undefined;
+    const look = async () => {
+      const now = await changeOf(asked.id).catch(() => asked.before);
+      if (now !== undefined && now !== asked.before) {
+        setAsked(undefined);
+        onConnected(connectionTexts().signedIn(visible(asked.id)));
+      } else if (Date.parse(asked.expires_at) < Date.now()) {
+        setAsked(undefined);
+        setOver(true);
+      }
+    };
+    const timer = setInterval(look, EVERY_MS);
+    return () => clearInterval(timer);
+  }, [asked]);
+  const ask = async (id: string) => {
+    setOver(false);
+    const before = await changeOf(id);
+    setAsked({ id, before, ...(await methods.authorize(id)) });
+  };
+  return { asked, isOver, ask };
+}
