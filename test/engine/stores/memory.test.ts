@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { newVersion } from "../../../src/agent/core/documents.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import type { StoreOptions } from "../../../src/engine/stores/options.ts";
 import { anyCommandsContract } from "../../contracts/any-commands.ts";
@@ -153,4 +154,52 @@ describe("a thread in memory", () => {
       advance(24 * HOUR);
       expect(await stores.threads.get(ADA, "t")).toBeUndefined();
     }));
+});
+
+test("tenants take turns also within one millisecond", async () => {
+  const { documents } = createMemoryStores({ now: () => 1_000 });
+  for (const [tenant, count] of [
+    ["many", 5],
+    ["few", 1],
+    ["other", 1],
+  ] as const) {
+    const writes = Array.from({ length: count }, (_, n) => ({
+      key: `k${n}`,
+      seen: undefined,
+      body: "",
+      due: 1,
+    }));
+    await documents.write({ kind: "plans", tenant }, writes, { version: newVersion() });
+  }
+  const turns: string[] = [];
+  for (let n = 0; n < 7; n++)
+    for (const { collection, key } of await documents.pick("plans", { limit: 1, holdMs: 1_000 }))
+      turns.push(`${collection.tenant} ${key}`);
+  expect(turns.slice(0, 3)).toEqual(["many k0", "few k0", "other k0"]);
+  expect(turns.slice(3)).toEqual(["many k1", "many k2", "many k3", "many k4"]);
+});
+
+test("documents are picked in the order of their times, however often they were written, and each once", async () => {
+  let now = 0;
+  const { documents } = createMemoryStores({ now: () => now });
+  const collection = { kind: "plans", tenant: "acme", user: "ada" };
+  const versions = new Map<string, string>();
+  const write = async (key: string, due: number) => {
+    const version = newVersion();
+    await documents.write(collection, [{ key, seen: versions.get(key), body: "", due }], { version });
+    versions.set(key, version);
+  };
+  const times = new Map<string, number>();
+  for (let round = 0; round < 10; round++)
+    for (let n = 0; n < 100; n++) {
+      const due = 1 + ((n * 37 + round * 61) % 101);
+      times.set(`k${n}`, due);
+      await write(`k${n}`, due);
+    }
+  const expected = [...times].toSorted(([a, at], [b, bt]) => at - bt || (a < b ? -1 : 1)).map(([key]) => key);
+  now = 200;
+  const picked: string[] = [];
+  for (let n = 0; n < 20; n++)
+    picked.push(...(await documents.pick("plans", { limit: 7, holdMs: 1_000 })).map(({ key }) => key));
+  expect(picked).toEqual(expected);
 });

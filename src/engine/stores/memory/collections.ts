@@ -2,7 +2,7 @@
 // Collections of users and of their agents share a limit. Beyond it, a tenant loses its least recently used collection.
 // All others stay until the process ends.
 
-import type { Collection, OwnedCollection } from "../../../agent/core/documents.ts";
+import type { Collection } from "../../../agent/core/documents.ts";
 import type { Shelf } from "../../../agent/core/items.ts";
 import { losers } from "../../../agent/core/shares.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -21,8 +21,6 @@ export interface MemoryCollections {
   threadOf(collection: Collection): ThreadEntry | undefined;
   /** Returns the shelves of the owner's agents. */
   shelves(owner: Owner): Shelf[];
-  /** Returns the collections of a kind that belong to the tenant and its users. */
-  ofTenant(kind: string, tenant: string): OwnedCollection[];
 }
 
 export function memoryCollections(memory: MemoryThreads): MemoryCollections {
@@ -57,12 +55,6 @@ export function memoryCollections(memory: MemoryThreads): MemoryCollections {
         // Only shelves have an `of`.
         return of && user === owner.user ? [{ owner, of, kind: kind as Shelf["kind"] }] : [];
       });
-    },
-
-    ofTenant(kind, tenant) {
-      const users = owned.names(tenant).map(partsOf);
-      const ofUsers = users.filter((each) => each.kind === kind && each.of === undefined);
-      return [{ kind, tenant }, ...ofUsers.map(({ user }) => ({ kind, tenant, user }))];
     },
   };
 

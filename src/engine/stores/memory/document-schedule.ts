@@ -10,74 +10,118 @@ import {
 } from "../../../agent/core/documents.ts";
 import { inTurn, isDueAt } from "../document-rules.ts";
 import type { MemoryCollections } from "./collections.ts";
+import { type DueTime, DueTimes } from "./due-times.ts";
 import type { DocumentEntry } from "./records.ts";
 
 export interface MemorySchedule extends Pick<Documents, "pick"> {
-  /** Records that a document of the collection is due at `time`. */
-  add(collection: Collection, time: number): void;
+  /** Records that a document of the collection is due at `time`; null: never. To be called once it is written. */
+  add(collection: Collection, key: string, time: number | null): void;
 }
 
-type IsDue = (time: number) => boolean;
+/** A tenant with documents that are or will be due. */
+interface Turn {
+  /** When it begins. */
+  at: number;
+  /** Of turns that begin in the same millisecond, the one that was set first comes first. */
+  order: number;
+  readonly times: DueTimes;
+}
+
+interface Due {
+  readonly collection: OwnedCollection;
+  readonly entry: DocumentEntry;
+  /** Its time was taken from those that wait. */
+  readonly isTaken: boolean;
+}
 
 export function memorySchedule(
-  { itemsOf, ofTenant }: MemoryCollections,
+  { itemsOf }: Pick<MemoryCollections, "itemsOf">,
   { now: clock }: { readonly now: () => number },
 ): MemorySchedule {
-  /** Time of the next turn, by kind and tenant. */
-  const kinds = new Map<string, Map<string, number>>();
+  /** By kind and tenant. */
+  const kinds = new Map<string, Map<string, Turn>>();
+  let orders = 0;
+  const entryAt = ({ collection, key, due }: DueTime) => {
+    const entry = itemsOf(collection)?.get(key);
+    return entry?.due === due ? entry : undefined;
+  };
 
   return {
-    add(collection, time) {
-      if (!isOwned(collection)) return;
+    add(collection, key, time) {
+      if (!isOwned(collection) || time === null) return;
       const { kind, tenant } = collection;
-      const known = kinds.get(kind)?.get(tenant) ?? Number.POSITIVE_INFINITY;
-      set(kind, tenant, Math.min(known, Math.max(time, clock())));
+      const tenants = kinds.get(kind) ?? new Map<string, Turn>();
+      kinds.set(kind, tenants);
+      const turn = tenants.get(tenant) ?? newTurn();
+      tenants.set(tenant, turn);
+      turn.times.add({ due: time, key, collection });
+      const at = Math.max(time, clock());
+      if (at < turn.at) begin(turn, at);
     },
 
     async pick(kind, { limit, holdMs, aheadMs = Number.POSITIVE_INFINITY }) {
       const now = clock();
-      const isDue = (time: number) => isDueAt(now, aheadMs, time);
       const most = Math.min(limit, MAX_PICKED);
-      const tenants = waiting(kind, isDue).slice(0, most);
-      const due = tenants.map((tenant) =>
-        ofTenant(kind, tenant)
-          .flatMap((collection) => dueIn(collection, isDue).map((entry) => ({ collection, entry })))
-          .sort((a, b) => byDue(a.entry, b.entry))
-          .slice(0, most),
-      );
+      const turns = waiting(kind, (time) => isDueAt(now, aheadMs, time)).slice(0, most);
+      const due = turns.map(([, { times }]) => takeDue(times, entryAt, { now, aheadMs, most }));
       const picked = inTurn(due, most);
-      for (const { collection, entry } of picked)
-        itemsOf(collection)?.set(entry.key, { ...entry, due: now + holdMs });
-      for (const tenant of tenants) set(kind, tenant, Math.max(nextDue(kind, tenant), now));
+      const left = new Set(due.flat());
+      for (const each of picked) {
+        left.delete(each);
+        const held = { ...each.entry, due: now + holdMs };
+        itemsOf(each.collection)?.set(held.key, held);
+        addTime(kind, each.collection, held);
+      }
+      for (const { collection, entry, isTaken } of left) if (isTaken) addTime(kind, collection, entry);
+      for (const [tenant, turn] of turns) {
+        const next = turn.times.first();
+        if (next) begin(turn, Math.max(next.due, now));
+        else kinds.get(kind)?.delete(tenant);
+      }
       return picked.map(({ collection, entry: { key, version } }) => ({ collection, key, version }));
     },
   };
 
-  function set(kind: string, tenant: string, time: number): void {
-    const tenants = kinds.get(kind) ?? new Map<string, number>();
-    if (time < Number.POSITIVE_INFINITY) kinds.set(kind, tenants.set(tenant, time));
-    else tenants.delete(tenant);
+  function newTurn(): Turn {
+    return { at: Number.POSITIVE_INFINITY, order: 0, times: new DueTimes(entryAt) };
+  }
+
+  function begin(turn: Turn, at: number): void {
+    turn.at = at;
+    turn.order = orders++;
+  }
+
+  function addTime(kind: string, collection: OwnedCollection, { key, due }: DocumentEntry): void {
+    kinds.get(kind)?.get(collection.tenant)?.times.add({ due, key, collection });
   }
 
   /** Returns the waiting tenants, longest-waiting first. */
-  function waiting(kind: string, isDue: IsDue): string[] {
+  function waiting(kind: string, isDue: (time: number) => boolean): [string, Turn][] {
     return [...(kinds.get(kind) ?? [])]
-      .filter(([, time]) => isDue(time))
-      .sort(([, a], [, b]) => a - b)
-      .map(([tenant]) => tenant);
+      .filter(([, { at }]) => isDue(at))
+      .sort(([, a], [, b]) => a.at - b.at || a.order - b.order);
   }
+}
 
-  function dueIn(collection: OwnedCollection, isDue: IsDue): DocumentEntry[] {
-    return [...(itemsOf(collection)?.values() ?? [])].filter(({ due }) => isDue(due));
+/** Takes what is due, at most `most`, each document once. */
+function takeDue(
+  times: DueTimes,
+  entryAt: (time: DueTime) => DocumentEntry | undefined,
+  { now, aheadMs, most }: { readonly now: number; readonly aheadMs: number; readonly most: number },
+): Due[] {
+  const found = new Map<DocumentEntry, Due>();
+  const note = (time: DueTime, isTaken: boolean) => {
+    const entry = entryAt(time);
+    if (entry) found.set(entry, { collection: time.collection, entry, isTaken });
+  };
+  for (let time = times.first(); time && time.due <= now && found.size < most; time = times.first()) {
+    note(time, true);
+    times.drop();
   }
-
-  /** Returns Infinity if nothing will be due. */
-  function nextDue(kind: string, tenant: string): number {
-    let next = Number.POSITIVE_INFINITY;
-    for (const collection of ofTenant(kind, tenant))
-      for (const { due } of itemsOf(collection)?.values() ?? []) next = Math.min(next, due);
-    return next;
-  }
+  // Written before the clock was set back.
+  const ahead = Number.isFinite(aheadMs) ? times.after(now + aheadMs) : [];
+  for (const time of ahead.toSorted((a, b) => a.due - b.due)) if (found.size < most) note(time, false);
+  return [...found.values()];
 }
 
 /** Earliest first. */

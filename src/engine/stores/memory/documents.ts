@@ -116,10 +116,10 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
         if (body === undefined) items.delete(key);
         else {
           items.set(key, entryOf({ key, body, version, created_at, updated_at: now }, due));
-          schedule.add(collection, due);
         }
       }
       keep(collection, items);
+      for (const [at, { key }] of writes.entries()) schedule.add(collection, key, dues[at] ?? null);
       if (thread) memory.weigh(thread, weightOf(items) - before);
       return "written";
     },

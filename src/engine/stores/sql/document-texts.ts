@@ -47,6 +47,10 @@ export function documentTexts({ among, time, isWhole, keepsRow }: Dialect) {
 
 export function scheduleTexts({ time, locksSchedule }: Dialect) {
   const isDue = (column: string) => `(${column} <= now OR ${column} > now + CAST($4 AS bigint))`;
+  // Each part ends after a few rows of the index; an OR would sort all that are due.
+  const firstDue = (condition: string) => `
+        SELECT each.key FROM (SELECT key FROM documents AS each
+          WHERE each.collection = turn.collection AND each.due ${condition} ORDER BY each.due, each.key LIMIT $3) AS each`;
 
   return {
     /** Locks the turns, so that no document is added to them before their next time is written. */
@@ -55,8 +59,7 @@ export function scheduleTexts({ time, locksSchedule }: Dialect) {
         SELECT collection, at, now FROM (SELECT ${time(2)} AS now) AS clock
         JOIN document_turns ON kind = $1 AND ${isDue("at")} ORDER BY at, collection LIMIT $3 ${locksSchedule}) AS turn
       LEFT JOIN documents ON documents.collection = turn.collection AND documents.key IN (
-        SELECT each.key FROM documents AS each WHERE each.collection = turn.collection AND ${isDue("each.due")}
-        ORDER BY each.due, each.key LIMIT $3)
+        ${firstDue("<= now")} UNION ALL ${firstDue("> now + CAST($4 AS bigint)")})
       ORDER BY turn.at, turn.collection, due, key`,
     hold: `UPDATE documents SET due = ${time(4)} + CAST($5 AS bigint) WHERE collection = $1 AND key = $2 AND version = $3`,
     add: `
@@ -70,8 +73,9 @@ export function scheduleTexts({ time, locksSchedule }: Dialect) {
         AND NOT EXISTS (SELECT 1 FROM documents WHERE collection = $1 AND due IS NOT NULL)`,
     next: `
       UPDATE document_turns SET at = (
-        SELECT CASE WHEN min(due) > now THEN CAST(min(due) AS bigint) ELSE now END
-        FROM (SELECT ${time(2)} AS now) AS clock LEFT JOIN documents ON collection = $1 AND due IS NOT NULL GROUP BY now)
+        SELECT CASE WHEN first > now THEN CAST(first AS bigint) ELSE now END
+        FROM (SELECT ${time(2)} AS now, (
+          SELECT due FROM documents WHERE collection = $1 AND due IS NOT NULL ORDER BY due LIMIT 1) AS first) AS clock)
       WHERE collection = $1`,
   };
 }
