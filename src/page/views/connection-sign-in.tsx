@@ -17,7 +17,7 @@ interface Props {
   readonly onConnected: (said: string) => void;
 }
 
-interface Asked {
+interface StartedSignIn {
   readonly url: string;
   readonly expires_at: string;
   readonly id: string;
@@ -29,7 +29,7 @@ interface Asked {
 export function SignInAgain({ id, methods, onConnected }: Props & { id: string }) {
   const words = connectionTexts();
   const { asked, isOver, ask } = useSignIn({ methods, onConnected });
-  if (asked) return <Waiting url={asked.url} />;
+  if (asked) return <SignInLink url={asked.url} />;
   return (
     <>
       <Action class="primary" onClick={() => ask(id)}>
@@ -44,7 +44,7 @@ export function SignIn({ methods, onConnected }: Props) {
   const words = connectionTexts();
   const { asked, isOver, ask } = useSignIn({ methods, onConnected });
   const [isOpen, setOpen] = useState(false);
-  if (asked) return <Waiting url={asked.url} />;
+  if (asked) return <SignInLink url={asked.url} />;
   if (!isOpen)
     return (
       <p class="row">
@@ -77,7 +77,7 @@ export function SignIn({ methods, onConnected }: Props) {
 }
 
 /** A link and no window opened by the page, which browsers block. */
-function Waiting({ url }: Pick<Asked, "url">) {
+function SignInLink({ url }: Pick<StartedSignIn, "url">) {
   const words = connectionTexts();
   return (
     <p class="row">
@@ -90,7 +90,7 @@ function Waiting({ url }: Pick<Asked, "url">) {
 }
 
 function useSignIn({ methods, onConnected }: Props) {
-  const [asked, setAsked] = useState<Asked>();
+  const [asked, setAsked] = useState<StartedSignIn>();
   const [isOver, setOver] = useState(false);
   const changeOf = async (id: string) =>
     (await methods.list({ limit: MOST })).items.find((each) => each.id === id)?.updated_at;
