@@ -1,5 +1,5 @@
 // The client for front ends. It has a typed method for every route of the native API, and follows runs, threads and the
-// user's changes across lost connections. It needs only `fetch`, so it runs in any browser, also on plain http, and on Node
+// user's changes across lost connections. It needs only `fetch`, so it runs in any browser, even on plain http, and on Node
 // 18 or later.
 
 import { createMethods } from "./methods.ts";

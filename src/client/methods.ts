@@ -147,7 +147,7 @@ function scheduleMethods({ call }: Pick<Requests, "call">) {
     /** Returns the next times of a schedule without storing it. */
     preview: (times: Body<"POST /schedules/preview">, signal?: Signal) =>
       call("POST /schedules/preview", { body: times }, signal),
-    /** Starts a run of the schedule now, besides the scheduled ones. */
+    /** Starts a run of the schedule now, in addition to the scheduled ones. */
     run: (scheduleId: string, signal?: Signal) =>
       call("POST /schedules/{schedule_id}/run", of(scheduleId), signal),
   };

@@ -26,7 +26,7 @@ export type Input<K extends Operation> = Sent<Omit<Operations[K], "answer" | "bo
   readonly body?: Body<K>;
 };
 
-/** Additions to one request, besides those of its operation. */
+/** Additions to one request, beyond those of its operation. */
 export interface Extra {
   readonly headers?: ClientHeaders;
   /** The body, instead of JSON. */

@@ -10,8 +10,7 @@ import type { Run, StreamEvent, UserEvent } from "./wire.ts";
 /** Options for following a run that the call starts. */
 export interface FollowOptions {
   /**
-   * Called once with the ids of the started run and of its thread, before the run's first event; also while the run waits for a
-   * slot.
+   * Called once with the ids of the started run and of its thread, before the run's first event, even while the run waits for a slot.
    */
   readonly onStarted?: (runId: string, threadId: string) => void;
   /**

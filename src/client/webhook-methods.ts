@@ -28,11 +28,11 @@ export function webhookMethods({ call }: Pick<Requests, "call">) {
       call("PUT /webhooks/{webhook_id}", { ...at(id), body: webhook }, signal, ifMatch(options)),
     delete: (id: string, options: ChangeOptions = {}, signal?: Signal) =>
       call("DELETE /webhooks/{webhook_id}", at(id), signal, ifMatch(options)),
-    /** Makes a new secret. The previous one signs too for a day. */
+    /** Creates a new secret. For a day, the previous secret also signs deliveries. */
     rotate: (id: string, signal?: Signal) => call("POST /webhooks/{webhook_id}/rotate", at(id), signal),
     /** Sends a sample once. */
     test: (id: string, signal?: Signal) => call("POST /webhooks/{webhook_id}/test", at(id), signal),
-    /** Lists deliveries, newest first. A page may be empty and have a `next_cursor`. */
+    /** Lists deliveries, newest first. A page can be empty and still have a `next_cursor`. */
     deliveries: (id: string, query: Query<"GET /webhooks/{webhook_id}/deliveries"> = {}, signal?: Signal) =>
       call("GET /webhooks/{webhook_id}/deliveries", { ...at(id), query }, signal),
     /** Sends a delivery again. */

@@ -25,9 +25,9 @@ export async function readTls(files: TlsFiles): Promise<{ value: TlsFiles } | { 
   const [ca = "", cert = "", key = ""] = parts.map((part) => ("text" in part ? part.text : ""));
   const [theirs, own, secret] = [certificate(ca), certificate(cert), privateKey(key)];
   const problems = [
-    ...(theirs ? [] : [`ca: \`${files.ca}\` has no certificate in PEM form`]),
-    ...(own ? [] : [`cert: \`${files.cert}\` has no certificate in PEM form`]),
-    ...(secret ? [] : [`key: \`${files.key}\` has no private key in PEM form, without a passphrase`]),
+    ...(theirs ? [] : [`ca: \`${files.ca}\` contains no certificate in PEM format`]),
+    ...(own ? [] : [`cert: \`${files.cert}\` contains no certificate in PEM format`]),
+    ...(secret ? [] : [`key: \`${files.key}\` contains no private key in PEM format without a passphrase`]),
     ...(own && secret && !own.checkPrivateKey(secret)
       ? [`key: \`${files.key}\` is not the key of the certificate \`${files.cert}\``]
       : []),

@@ -23,12 +23,12 @@ export function endText({ status, stop_reason = "", details, isEmpty }: EndFacts
     case "interrupted":
       return stop_reason === "interrupt" ? `The run stopped after a step. ${TO_CONTINUE}` : undefined;
     default:
-      return ANSWERED.get(stop_reason) ?? (isEmpty ? "The model answered nothing." : undefined);
+      return ANSWERED.get(stop_reason) ?? (isEmpty ? "The model returned no answer." : undefined);
   }
 }
 
 /** For views of a waiting turn: the run has ended, the turn has not. */
-export const WAITING_TEXT = "The run waits for a result that is delivered later.";
+export const WAITING_TEXT = "The run is waiting for a result that will be delivered later.";
 
 const STOPPED: ReadonlyMap<string, string> = new Map([
   ["credentials_revoked", "The run was stopped because its credentials were revoked."],

@@ -65,7 +65,7 @@ const FAILURES: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   DANGLING: ["backend_refused", "is a broken link. Remove it first"],
   NOFILE: ["invalid_request", "is a pipe, a socket or a device, not a file"],
   NOFOLDER: ["invalid_request", "is a file, not a folder"],
-  GONE: ["backend_failed", "was replaced while it was read. Read it again"],
+  GONE: ["backend_failed", "was replaced while it was being read. Read it again"],
   STAGING: [
     "backend_refused",
     "cannot be written: `.skein` in the workspace is not a folder. Remove it first",

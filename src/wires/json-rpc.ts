@@ -79,7 +79,7 @@ const faultsIn = (faults: readonly Parameters<typeof sentence>[0][]) =>
 export interface ErrorCodes {
   /** Default: invalid parameters below status 500, otherwise an internal error. */
   readonly codes: Partial<Record<ErrorCode, number>>;
-  /** The data of an error, besides its code and message. */
+  /** An error's data, in addition to its code and message. */
   readonly dataOf: (code: number, error: Error) => unknown;
 }
 

@@ -63,7 +63,7 @@ mcp_servers: { files: { command: sh, args: [${program}], env: { API_KEY: sk-proj
 
   test("is a warning of the log with what the server printed last, without its secrets", async () => {
     const { lines } = await logged({ agents: agents('["mcp__files__*"]') });
-    const message = "MCP server `files` ended (exit code 3); it is tried again";
+    const message = "MCP server `files` ended (exit code 3); will retry";
     await expect.poll(() => lines(message).length).toBeGreaterThan(0);
     const said = lines(message)[0]?.said as string[];
     expect(said).toHaveLength(10);
@@ -73,7 +73,7 @@ mcp_servers: { files: { command: sh, args: [${program}], env: { API_KEY: sk-proj
   test("is a warning in each run whose agent names its tools, and in no other", async () => {
     const { url, lines } = await logged({ agents: agents('["mcp__files__*"]') });
     await expect
-      .poll(() => lines("MCP server `files` ended (exit code 3); it is tried again").length)
+      .poll(() => lines("MCP server `files` ended (exit code 3); will retry").length)
       .toBe(1);
     const events = await (await post(`${url}/threads/t1/runs`, { input: PROMPT })).ended();
     expect(dataOf(events, "warning")).toEqual([

@@ -49,7 +49,7 @@ describe.each([
     expect(await skein(["keys", "revoke", key], settings).exited).toBe(0);
     const second = await serverWith({ ...env(), BOOTSTRAP_API_KEY: key }, dir);
     expect(await me(second.url, key)).toMatchObject({ status: 401 });
-    expect(second.output()).toContain("is revoked and stays so");
+    expect(second.output()).toContain("is revoked and remains revoked");
   });
 
   where.test("a key with the id of another one is refused", async () => {

@@ -64,7 +64,7 @@ test("a call of a server that is away says so, and its tools are offered as soon
   const events = await (await post(`${url}/threads/t/runs`, { input: "go" })).ended();
   expect(dataOf(events, "warning")).toMatchObject([{ code: "mcp_unavailable" }]);
   expect(dataOf(events, "on_tool_end")).toMatchObject([
-    { error: "MCP server `x` is not up yet: it ended (exit code 3). Try again later." },
+    { error: "MCP server `x` is not available yet: it ended (exit code 3). Try again later." },
     { output: "open" },
     { output: '{"text":"hello"}' },
   ]);

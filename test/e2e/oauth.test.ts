@@ -179,7 +179,7 @@ const SPOILED: readonly [string, (parts: Deployment) => void, string][] = [
   [
     "names another issuer",
     ({ issuer }) => (issuer.state.metadata = (own) => ({ ...own, issuer: "https://evil.example.com" })),
-    "another one",
+    "another issuer",
   ],
   [
     "has no PKCE",
@@ -270,7 +270,7 @@ test("a person who does not agree reads so, and may agree later", async () => {
   parts.issuer.state.agrees = false;
   expect(await connectAt(asked?.url ?? "")).toMatchObject({
     status: 403,
-    text: expect.stringContaining("did not agree"),
+    text: expect.stringContaining("you declined"),
   });
   expect(await ada.interrupts()).toHaveLength(1);
   parts.issuer.state.agrees = true;

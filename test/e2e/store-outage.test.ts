@@ -222,7 +222,7 @@ function expectOneCause(lines: readonly Line[], cause: RegExp): void {
   const refusals = lines.filter(({ msg }) => msg === "request refused");
   expect(refusals.length).toBeGreaterThanOrEqual(3);
   for (const { reason, err } of refusals) {
-    expect(reason).toMatch(/does not answer/);
+    expect(reason).toMatch(/is not responding/);
     expect(err).toBeUndefined();
   }
   expect(lines.filter(({ level }) => level >= ERROR)).toEqual([]);

@@ -303,7 +303,7 @@ test("the owner's quotas hold, and the sender learns only when to come again", a
   expect(last?.headers.get("retry-after")).not.toBeNull();
   expect(await last?.json()).toMatchObject({
     code: "limit_exceeded",
-    detail: "The delivery started no run. Send it again later.",
+    detail: "The delivery did not start a run. Send it again later.",
     details: { retry_after_ms: expect.any(Number) },
   });
 });
@@ -428,7 +428,7 @@ test("a trigger is paused, with the reason, when its key is revoked", async () =
     paused: true,
     paused_reason: {
       code: "credentials_revoked",
-      message: `The API key \`${id}\`, which made the trigger, was revoked.`,
+      message: `The API key \`${id}\`, which created the trigger, was revoked.`,
     },
   });
 

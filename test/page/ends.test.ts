@@ -91,10 +91,10 @@ describe("the end of a run has one word for eye and ear", () => {
     await page.getByRole("button", { name: "Try again" }).click();
     await announced(page, "No answer");
     await page.reload();
-    await sees(page, "The model answered nothing.");
+    await sees(page, "The model returned no answer.");
     await page.getByRole("button", { name: "Try again" }).click();
     await sees(page, "At last.");
-    expect(await page.getByText("The model answered nothing.").count()).toBe(0);
+    expect(await page.getByText("The model returned no answer.").count()).toBe(0);
   });
 
   test("after a step: it is stopped, and its conversation does not wait", async () => {

@@ -61,7 +61,7 @@ describe("a person reads why a run stopped", () => {
 
   test("that a model answered nothing, and nothing about an ordinary end", () => {
     expect(endText({ status: "success", stop_reason: "end_turn", isEmpty: true })).toBe(
-      "The model answered nothing.",
+      "The model returned no answer.",
     );
     for (const [status, reason] of [
       ["success", "end_turn"],

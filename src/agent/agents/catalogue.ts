@@ -62,7 +62,7 @@ export interface Catalogue {
   createModel(spec: ModelSpec): Model;
   /** Model aliases of the file. Default: none. */
   readonly aliases?: readonly string[];
-  /** The models that a run may request besides its agent's own. Undefined: every model. */
+  /** The models that a run can request in addition to its agent's own. Undefined means every model. */
   readonly modelChoice?: ModelChoice;
   /**
    * Why calls to the model, or to one of its fallbacks, would currently fail, as a clause. Undefined if no

@@ -180,7 +180,7 @@ function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): F
   const faults: Fault[] = [];
   for (const field of ["skills", "memory"])
     if (field in fields && !("backend" in fields))
-      faults.push({ path: placeOf(field), message: "needs a `backend`: that is where its files are" });
+      faults.push({ path: placeOf(field), message: "needs a `backend`: the backend stores its files" });
   for (const { path, message } of prompt.faults)
     faults.push({ path: [...placeOf(String(path[0])), ...path.slice(1)], message });
   for (const { spec, path } of modelsIn({ fields, placeOf }, catalogue))
@@ -218,7 +218,7 @@ function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly R
     const path = typeof entry === "string" ? place : [...place, "agent"];
     // `defaults` may name every agent.
     if (name === own && path[0] === "defaults") return [];
-    if (name === own) return [{ path, message: "is the agent itself: it cannot give tasks to itself" }];
+    if (name === own) return [{ path, message: "is the agent itself: an agent cannot delegate to itself" }];
     return names.includes(name)
       ? []
       : [{ path, message: `there is no agent \`${name}\`${didYouMean(name, names)}` }];
@@ -254,7 +254,7 @@ function sharingFaults(drafts: readonly Drafted[]): Fault[] {
     const other = meant.get(name);
     if (!other) meant.set(name, { agent, options });
     if (!other || other.options === options) return [];
-    const message = `names the same container \`${name}\` as agent \`${other.agent}\`, but describes it differently: write the same, or give it another \`name\``;
+    const message = `names the same container \`${name}\` as agent \`${other.agent}\`, but configures it differently: use the same configuration or another \`name\``;
     return [{ path: placeOf("backend"), message }];
   });
 }

@@ -61,7 +61,7 @@ function absenceOf(choice: readonly string[], absent: Absent) {
   return (tool: string): string | undefined => {
     const found = absent().find(({ server }) => tool.startsWith(`mcp__${server}__`));
     if (!found || !choice.some((text) => toolMatcher(text)(tool))) return undefined;
-    return `MCP server \`${found.server}\` is not up yet: it ${found.why}. Try again later.`;
+    return `MCP server \`${found.server}\` is not available yet: it ${found.why}. Try again later.`;
   };
 }
 

@@ -29,7 +29,7 @@ export interface ExecOptions {
   readonly timeoutMs: number;
   /** Variables to add to those of the backend, or to override. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Hosts that the command may reach besides those of the backend, if that limits hosts. */
+  /** Hosts that the command can reach in addition to the backend's, if the backend limits hosts. */
   readonly hosts?: readonly string[];
 }
 

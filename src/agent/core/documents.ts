@@ -7,8 +7,7 @@ import type { Shelf } from "./items.ts";
 import type { Page } from "./stores.ts";
 
 /**
- * Documents of one kind with one owner. Clearing or deleting a thread deletes its documents. All other
- * documents stay until they are deleted explicitly.
+ * Documents of one kind with one owner. Clearing or deleting a thread deletes its documents. All other documents remain until they are deleted explicitly.
  */
 export type Collection = Shelf | ListedCollection;
 

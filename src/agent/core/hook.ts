@@ -219,8 +219,8 @@ export interface Subagents {
    */
   events(owner: Owner, run: RunRecord, signal: AbortSignal): AsyncGenerator<StreamEvent, void, void>;
   /**
-   * Marks the run as waiting for children, so that they may use its slot. Call the returned function
-   * afterwards: it resolves when the run may continue, or when `signal` aborts.
+   * Marks the run as waiting for children, so that they can use its slot. Call the returned function
+   * afterwards: it resolves when the run can continue, or when `signal` aborts.
    */
   pause(runId: string, signal: AbortSignal): () => Promise<void>;
   /** The child's messages, oldest first, and its state. */

@@ -1,5 +1,4 @@
-// Incomplete messages. When a stop or a failure cuts off an answer, the thread keeps the part that was shown, and the next model
-// call reads a note about it.
+// Incomplete messages. When a stop or a failure cuts off an answer, the thread keeps the part that was shown, and the next model call includes a note about it.
 
 import { isoTime } from "../../lib/iso-time.ts";
 import { xmlTag } from "../../lib/text.ts";

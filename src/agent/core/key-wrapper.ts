@@ -2,7 +2,7 @@
 
 /** Encrypts the data keys of secrets, for example with a key management service. */
 export interface KeyWrapper {
-  /** Names the key that `wrap` uses, with 1 to 64 of `A-Z a-z 0-9 _ -`. A new key has a new id. The store keeps it beside each secret. */
+  /** Names the key that `wrap` uses, with 1 to 64 of `A-Z a-z 0-9 _ -`. A new key has a new id. The store keeps it with each secret. */
   readonly id: string;
   /**
    * Encrypts a data key of 32 bytes. `context` is a string of at most 2 KB that `unwrap` gets as well. Key management services call it

@@ -131,7 +131,7 @@ export interface Model {
   readonly name: string;
   /** Set for models that call no provider. Their answers use no tokens. */
   readonly isFree?: true;
-  /** The model to call when this one stays unavailable. */
+  /** The model to call when this one remains unavailable. */
   readonly fallback?: Model | undefined;
   /**
    * Maximum tokens of the provider's answer to `request`, thinking included, if the request has no

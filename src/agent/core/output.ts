@@ -53,9 +53,9 @@ export function correction({ schema }: OutputFormat, faults: readonly string[]):
   const shown = JSON.stringify(schema);
   return userMessage(
     [
-      "Your answer does not have the form that is asked for:",
+      "Your answer does not have the required format:",
       ...faults.map((fault) => `- ${fault}`),
-      "Answer again with the whole JSON object, and nothing else.",
+      "Answer again with the complete JSON object and nothing else.",
       ...(shown.length > MAX_SHOWN_SCHEMA ? [] : [xmlTag("json_schema", shown)]),
     ].join("\n"),
   );

@@ -104,7 +104,7 @@ export class Shares {
     const most = this.heldBy(tenant);
     throw new AppError(
       "limit_exceeded",
-      `Your tenant has ${most} of the ${size} ${what} of this server (\`${setting}\`), which is its share: the others are for other tenants. Try again in ${RETRY_MS / 1000} s.`,
+      `Your tenant has ${most} of the ${size} ${what} of this server (\`${setting}\`), which is its full share. Try again in ${RETRY_MS / 1000} s.`,
       { details: { limit: setting, of: "tenant", most, retry_after_ms: RETRY_MS } },
     );
   }

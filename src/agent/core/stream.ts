@@ -18,8 +18,7 @@ export type DeltaSink = (delta: StreamEvent) => boolean;
 const joined = new WeakSet<StreamEvent>();
 
 /**
- * Marks that nothing happens between `event` and the next one, so that the consumer may store both in one
- * write and await only the next.
+ * Marks that nothing happens between `event` and the next one, so the consumer can store both in one write and await only the next.
  */
 export function withNext<E extends StreamEvent>(event: E): E {
   joined.add(event);

@@ -116,7 +116,7 @@ export interface RunIdentity {
   readonly owner: Owner;
   /** 1, or more after a process died during this run. */
   readonly attempt: number;
-  /** Aborts when the run is cancelled. Inside a tool call, also when that call must end. */
+  /** Aborts when the run is cancelled and, inside a tool call, when that call must end. */
   readonly signal: AbortSignal;
   readonly settings: ModelSettings;
   /** The thread's metadata when the run began. */

@@ -30,7 +30,7 @@ export interface UserKeys {
   remove(id: string): Promise<unknown>;
 }
 
-/** Records of users besides threads, such as schedules. */
+/** Records of users other than threads, such as schedules. */
 export interface UserRecords {
   /** The type of their lines in an export. */
   readonly type: string;

@@ -36,7 +36,7 @@ export function createDeliveries(documents: Documents, logger: Pick<Logger, "war
         const write = { key: tokenHash, seen: undefined, body: digestOf(reply) };
         await documents.write(TAKEN, [write], { version: `v${randomId()}`, limit: MAX_KEPT });
       } catch (error) {
-        logger.warn({ reason: messageOf(error) }, "a repeated delivery of a result will not be known again");
+        logger.warn({ reason: messageOf(error) }, "a repeated delivery of a result will not be recognized");
       }
     },
     async sweep() {

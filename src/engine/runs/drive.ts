@@ -281,7 +281,7 @@ async function settleAsFailed(
 function failViewersLater({ lease }: Claim, { stores, logger }: RunServices): () => void {
   const timer = setTimeout(() => {
     const { run_id, thread_id } = lease;
-    logger.warn({ run_id, thread_id }, "the end of a run cannot be stored; it is tried again");
+    logger.warn({ run_id, thread_id }, "the end of a run cannot be stored; will retry");
     stores.events.fail(
       lease,
       new AppError("unavailable", "The end of this run could not be stored. Try again later."),

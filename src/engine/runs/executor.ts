@@ -117,7 +117,7 @@ export class Executor {
       const claim = await this.#options.stores.runs.claimNext(owner, threadId);
       if (claim) this.executeOutsideSlots(claim);
     } catch (err) {
-      this.#report({ err, thread_id: threadId }, "could not take a subagent's run");
+      this.#report({ err, thread_id: threadId }, "could not claim a subagent's run");
     }
   }
 
@@ -231,7 +231,7 @@ export class Executor {
     try {
       return await this.#options.stores.runs.claimNext(owner, thread_id);
     } catch (err) {
-      this.#report({ err, thread_id }, "could not take the next run");
+      this.#report({ err, thread_id }, "could not claim the next run");
       return undefined;
     }
   }

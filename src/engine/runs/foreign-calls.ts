@@ -50,4 +50,4 @@ const MADE_THERE =
 const PENDING_THERE =
   "Pending in the thread that this one was forked from: the tool's server has accepted this call, and its result is delivered there, not here. Do not repeat the call.";
 const MADE_ELSEWHERE =
-  "Outcome unknown: this call was made before its messages came to this thread. It may have taken effect; check before repeating it.";
+  "Outcome unknown: this call was made before its messages were added to this thread. It may have taken effect; check before repeating it.";

@@ -67,7 +67,7 @@ export interface Schedules extends Pick<DueWorker, "open" | "close"> {
   ): Promise<Page<Schedule>>;
   /** Runs that it has started continue. Throws `not_found`, `precondition_failed`. */
   delete(owner: Owner, id: string, options?: WriteOptions): Promise<void>;
-  /** Starts a run now, besides its slots, also while it is paused. A known `key` returns the run that it has started. Throws as `startRun`. */
+  /** Starts a run now, in addition to the schedule's slots and even while the schedule is paused. A known `key` returns the run that it has started. Throws as `startRun`. */
   run(owner: Owner, id: string, key: string | undefined): Promise<RunRecord>;
   /**
    * Makes the operator's schedules those of the agents file. Their ids begin with `operator-`; `put` and `delete` refuse these with
@@ -215,7 +215,7 @@ function checkVersion(id: string, document: Document | undefined, seen: string |
   if (seen === undefined || seen === document?.version) return;
   throw new AppError(
     "precondition_failed",
-    `Schedule \`${id}\` is not at the version that \`If-Match\` names. Read it again, then decide.`,
+    `Schedule \`${id}\` is not at the version in \`If-Match\`. Read it again, then decide.`,
   );
 }
 

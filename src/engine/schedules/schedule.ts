@@ -216,7 +216,7 @@ export function runOfSlot(id: string, record: ScheduleRecord, slot: number): Run
   };
 }
 
-/** A run besides the slots. Runs of the same key are one run. */
+/** A run outside the slots. Runs of the same key are one run. */
 export function runNow(id: string, record: ScheduleRecord, key: string): RunCommand {
   const name = createHash("sha256").update(key).digest("hex").slice(0, 16);
   return { ...commandOf(id, record, name), idempotency_key: `schedule:${id}:now:${name}` };

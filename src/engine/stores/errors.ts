@@ -73,7 +73,7 @@ export function noSuchMessage(id: string): AppError {
 export function changedMeanwhile(threadId: string): AppError {
   return new AppError(
     "thread_busy",
-    `Messages of thread \`${threadId}\` were deleted while it was copied. Try again.`,
+    `Messages of thread \`${threadId}\` were deleted while it was being copied. Try again.`,
   );
 }
 
@@ -81,13 +81,13 @@ export function changedMeanwhile(threadId: string): AppError {
 export function grownMeanwhile(threadId: string): AppError {
   return new AppError(
     "thread_busy",
-    `Thread \`${threadId}\` got a message while its branch was made. Try again.`,
+    `Thread \`${threadId}\` received a message while its branch was being created. Try again.`,
   );
 }
 
 /** Refuses a run that wants to start again from this message. */
 export function cannotRewind(id: string): AppError {
-  return new AppError("invalid_request", `There is no message \`${id}\` in this thread to start again from.`);
+  return new AppError("invalid_request", `There is no message \`${id}\` in this thread to restart from.`);
 }
 
 export function eventsExpired(after: number): AppError {

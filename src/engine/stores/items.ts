@@ -48,11 +48,11 @@ export function createItems(documents: Documents): ItemStore {
 /** Returns the item's value as JSON. Throws `limit_exceeded` for an item that is too large. */
 function textOf({ key, value }: NewItem): string {
   if (key.length > MAX_KEY_CHARS)
-    throw tooLarge(`An item's key may have at most ${MAX_KEY_CHARS} characters; this one has ${key.length}.`);
+    throw tooLarge(`An item's key can have at most ${MAX_KEY_CHARS} characters; this one has ${key.length}.`);
   const text = JSON.stringify(value) ?? "null";
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_ITEM_BYTES)
-    throw tooLarge(`An item may have at most ${MAX_ITEM_BYTES} bytes as JSON; this one has ${bytes}.`);
+    throw tooLarge(`An item can have at most ${MAX_ITEM_BYTES} bytes as JSON; this one has ${bytes}.`);
   return text;
 }
 

@@ -200,7 +200,7 @@ function holding(
   };
 }
 
-/** Returns the active run, so that another process may take it. */
+/** Returns the active run, so that another process can take it over. */
 export function release({ head, until }: View, lease: Lease): Decision<void> {
   const { active } = head ?? {};
   if (active?.run !== lease.run_id || active.epoch !== lease.epoch || until === 0) throw leaseLost(lease);

@@ -181,7 +181,7 @@ async function write(
 
 async function quietly(logger: Logger, thread_id: string, work: () => Promise<void>): Promise<void> {
   await work().catch((err: unknown) =>
-    logger.warn({ err, thread_id }, "a temporary thread is not deleted yet: this is tried again later"),
+    logger.warn({ err, thread_id }, "a temporary thread could not be deleted yet; will retry later"),
   );
 }
 

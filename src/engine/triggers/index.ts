@@ -181,7 +181,7 @@ async function unfitness(
   const end = api_key === undefined ? undefined : await endOfKey(api_key);
   if (end?.code === "credentials_revoked" || end?.code === "credentials_expired") {
     const how = end.code === "credentials_revoked" ? "was revoked" : "has expired";
-    return { code: end.code, message: `The API key \`${api_key}\`, which made the trigger, ${how}.` };
+    return { code: end.code, message: `The API key \`${api_key}\`, which created the trigger, ${how}.` };
   }
   try {
     agents.find(agent);
@@ -214,7 +214,7 @@ async function start(
   throw noTrigger();
 }
 
-const noTrigger = () => new AppError("not_found", "No trigger takes deliveries at this address.");
+const noTrigger = () => new AppError("not_found", "No trigger accepts deliveries at this address.");
 
 /** One text for all causes. */
 const notVerified = () =>
@@ -226,7 +226,7 @@ const notVerified = () =>
 const tooOften = (most: number, retry_after_ms: number) =>
   new AppError(
     "limit_exceeded",
-    `This address takes ${most} requests in a minute. Send the delivery again later.`,
+    `This address accepts ${most} requests a minute. Send the delivery again later.`,
     {
       details: { limit: "limits.trigger_requests", most, retry_after_ms },
     },
@@ -239,5 +239,8 @@ function refusal(error: AppError): AppError {
   if (code === "invalid_request" || code === "payload_too_large") return error;
   const { retry_after_ms } = details;
   const known = retry_after_ms === undefined ? {} : { details: { retry_after_ms } };
-  return new AppError(code, "The delivery started no run. Send it again later.", { ...known, cause: error });
+  return new AppError(code, "The delivery did not start a run. Send it again later.", {
+    ...known,
+    cause: error,
+  });
 }

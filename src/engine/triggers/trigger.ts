@@ -202,7 +202,7 @@ export function rotated(
   if (next === undefined)
     throw new AppError(
       "invalid_request",
-      `Invalid body: secret: is missing: a sender of the scheme \`${before.verify.scheme}\` makes its secret itself.`,
+      `Invalid body: secret: is missing: a sender of the scheme \`${before.verify.scheme}\` creates its own secret.`,
     );
   const until = new Date(now + keepSeconds * 1000).toISOString();
   const isKept = before.secret !== undefined && keepSeconds > 0;

@@ -78,7 +78,8 @@ function joined({ keyId, wrapped, box }: Sealed): string {
 
 function split(sealed: string): Sealed {
   const [version, keyId = "", wrapped = "", box = ""] = sealed.split(".");
-  if (version !== VERSION) throw new UnreadableSecret("A secret has a form that this release does not know.");
+  if (version !== VERSION)
+    throw new UnreadableSecret("A secret has a format that this release does not support.");
   return { keyId, wrapped: Buffer.from(wrapped, "base64url").toString(), box: Buffer.from(box, "base64url") };
 }
 

@@ -46,7 +46,7 @@ type ClientSecret = Pick<Secrets, "client_secret">;
 export interface Issuer {
   /** As `renew`, with the code of a person's consent. */
   exchange(exchange: CodeExchange, secrets: ClientSecret, signal: AbortSignal): Promise<Renewal>;
-  /** Never throws. `reason` has no words of the issuer besides its error code. */
+  /** Never throws. `reason` contains nothing from the issuer except its error code. */
   renew(refresh: Refresh, secrets: Secrets, signal: AbortSignal): Promise<Renewal>;
   /** Revokes both tokens if the issuer has an address for that. Never throws. Returns false if it failed. */
   revoke(refresh: Refresh, secrets: Secrets, signal: AbortSignal): Promise<boolean>;

@@ -10,7 +10,7 @@ export interface ToldEvent {
   readonly thread_id?: string;
   readonly run_id?: string;
   readonly agent?: string;
-  /** What receivers read besides the ids. No contents and no secrets. */
+  /** The data that receivers get in addition to the ids. Contains no contents and no secrets. */
   readonly data: object;
 }
 

@@ -30,7 +30,7 @@ interface Posted {
   readonly delivery: Delivery;
 }
 
-/** What is known of a delivery besides its event; `id` names the event. */
+/** Facts about a delivery other than its event; `id` names the event. */
 type About = { readonly id: string } & Partial<Delivery>;
 
 /** No method throws. */

@@ -137,7 +137,7 @@ export function webhookOf(id: string, spec: WebhookSpec, before: Webhook | undef
   return { ...spec, id, secret, created_at, updated_at: iso(now), ...omitUndefined({ previous }) };
 }
 
-/** The webhook with a new secret. The one before signs too for a day. */
+/** The webhook with a new secret. For a day, the previous secret also signs deliveries. */
 export function rotated(webhook: Webhook, now: number): Webhook {
   const previous = { secret: webhook.secret, until: iso(now + PREVIOUS_SECRET_MS) };
   return { ...webhook, secret: newSecret(), previous, updated_at: iso(now) };

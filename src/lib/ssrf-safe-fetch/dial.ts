@@ -12,7 +12,7 @@ const COUNT_EACH_MS = 100;
 
 export interface Dial {
   readonly connect: buildConnector.connector;
-  /** True if a connection was made, so that data may have been sent. */
+  /** True if a connection was made, which means that data may have been sent. */
   isConnected(): boolean;
   /** Closes the connection. The request then fails with `error`. */
   hangUp(error?: FetchError): void;

@@ -67,7 +67,8 @@ export function createDocumentPool(limitMs: number): DocumentPool {
 
   async function ask(job: Job, turn: string, signal: AbortSignal): Promise<DocumentText | boolean> {
     signal.throwIfAborted();
-    if (waitingTasks.length >= MAX_WAITING) throw new DocumentError("has to wait: too many are being read");
+    if (waitingTasks.length >= MAX_WAITING)
+      throw new DocumentError("must wait because too many documents are being read");
     const { promise, resolve, reject } = Promise.withResolvers<DocumentText | boolean>();
     const settle = (reply: Reply) =>
       "answer" in reply ? resolve(reply.answer) : reject(new DocumentError(reply.fault));

@@ -62,7 +62,7 @@ const TOO_MANY = {
   tenant: ({ tenant }: SandboxCaps) =>
     new AppError(
       "limit_exceeded",
-      `At most ${tenant} sandboxes of one tenant may run at once. Stop one, or wait until one is idle.`,
+      `At most ${tenant} of a tenant's sandboxes can run at the same time. Stop one, or wait until one is idle.`,
       { details: { limit: "sandboxes", most: tenant } },
     ),
   total: ({ total }: SandboxCaps) =>

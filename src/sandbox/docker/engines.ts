@@ -97,7 +97,7 @@ export function openEngines(services: BackendServices): Engines {
   const placed = async (): Promise<Host> => {
     const host = await place();
     if (host) return host;
-    throw new AppError("unavailable", "No Docker engine accepts new workspaces now. Try again later.");
+    throw new AppError("unavailable", "No Docker engine is accepting new workspaces. Try again later.");
   };
 
   const reachable: Engines["reachable"] = async (onAway) => {

@@ -12,7 +12,7 @@ const MAX_TRIED = 4;
 
 /** `allow`: hosts that may have private addresses. */
 export interface DialOptions extends Pick<PublicFetchOptions, "allow" | "resolve"> {
-  /** Certificate authorities to trust besides Node's own, in PEM. Defaults to none. */
+  /** Certificate authorities to trust in addition to Node's own, in PEM format. Default: none. */
   readonly authorities?: readonly string[];
 }
 

@@ -56,7 +56,7 @@ export interface Onward {
   readonly headers: readonly string[];
   /** Applied to the headers and the body of the answer. */
   readonly mask?: AnswerMask | undefined;
-  /** Headers that the answer gets besides. */
+  /** Additional headers for the response. */
   readonly answered: readonly string[];
 }
 
@@ -132,5 +132,6 @@ function answerMasked(
 
 const ENCODED: Refusal = {
   status: BAD_GATEWAY,
-  words: "The host compresses its answer although it was asked not to, so secrets in it cannot be masked.\n",
+  words:
+    "The host compressed its response although it was asked not to, so secrets in the response cannot be masked.\n",
 };

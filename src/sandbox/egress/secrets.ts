@@ -178,7 +178,7 @@ function valueIn(access: ConnectionAccess | "none", variable: Variable, to: Dest
     return unavailable(variable, `has less than ${MIN_SECRET_CHARS} characters`);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they must not get into a header
   if (/[\x00-\x08\x0a-\x1f\x7f]/.test(value))
-    return unavailable(variable, "has lines, which no header may have");
+    return unavailable(variable, "contains line breaks, which headers cannot contain");
   return value;
 }
 

@@ -281,7 +281,8 @@ async function placeFor(
     throw error;
   }
   await folder.close();
-  if (!mayFollow) throw new AppError("backend_refused", `${quoted(path)} was changed meanwhile. Try again.`);
+  if (!mayFollow)
+    throw new AppError("backend_refused", `${quoted(path)} was changed in the meantime. Try again.`);
   return placeFor(root, { path, relative: await linkTarget(root, path, relative) }, false);
 }
 

@@ -254,7 +254,7 @@ export async function openFile({ at, stats }: Pinned): Promise<FileHandle> {
   const opened = await handle.stat();
   if (opened.isFile() && opened.ino === stats.ino && opened.dev === stats.dev) return handle;
   await handle.close();
-  throw new AppError("backend_refused", "The file was replaced while it was opened. Try again.");
+  throw new AppError("backend_refused", "The file was replaced while it was being opened. Try again.");
 }
 
 /** `path` is the path that the agent wrote. */

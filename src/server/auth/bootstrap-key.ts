@@ -37,7 +37,8 @@ export async function keepBootstrapKey(store: ApiKeyStore, text: string, logger:
       "config_invalid",
       `BOOTSTRAP_API_KEY has the id of another key, ${id}. Generate another one with \`skein keys generate\`.`,
     );
-  if (found.revoked_at) logger.warn({ key_id: id }, "the key of BOOTSTRAP_API_KEY is revoked and stays so");
+  if (found.revoked_at)
+    logger.warn({ key_id: id }, "the key in BOOTSTRAP_API_KEY is revoked and remains revoked");
 }
 
 async function create(store: ApiKeyStore, key: { id: string; hash: string }): Promise<boolean> {

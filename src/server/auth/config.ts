@@ -100,7 +100,7 @@ export type OidcConfig = z.output<typeof OidcConfig>;
 /** A secret: the error must not repeat it. */
 export const TicketSecret = z
   .string()
-  .min(32, "is too short: give at least 32 characters, such as `openssl rand -hex 32` makes");
+  .min(32, "is too short: use at least 32 characters, for example from `openssl rand -hex 32`");
 
 /** The environment may set a part of the configuration: `authProblems` checks whether it is complete. */
 export const AuthConfig = z.strictObject({
@@ -214,7 +214,7 @@ const PROBLEMS: Record<AuthScheme, (host: string, auth: AuthConfig) => string[]>
     isLoopback(host)
       ? []
       : [
-          `HOST=${host} is an address that other machines can reach, and there is no authentication: anyone could do everything.` +
+          `HOST=${host} is an address that other machines can reach, and there is no authentication: anyone could do anything.` +
             " Set AUTH=api_key and create a key, with `skein keys create` or in BOOTSTRAP_API_KEY. Or set AUTH=jwt, or AUTH=header" +
             " behind a gateway that authenticates. Or listen on this machine only, with HOST=127.0.0.1",
         ],

@@ -98,7 +98,7 @@ function refusalOf(error: unknown, { JWTExpired, JWTClaimValidationFailed }: Err
 }
 
 function noKeys(cause: unknown): AppError {
-  return new AppError("unavailable", "Cannot fetch the keys of the token issuer now. Try again later.", {
+  return new AppError("unavailable", "Cannot fetch the token issuer's keys right now. Try again later.", {
     cause,
   });
 }

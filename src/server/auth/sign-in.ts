@@ -43,7 +43,7 @@ export function createSignIn({ scheme, oidc, jwt, note }: AuthConfig): () => Pro
       endpoints = undefined;
       throw new AppError(
         "unavailable",
-        "Cannot read the sign-in addresses of the token issuer now. Try again later.",
+        "Cannot read the token issuer's sign-in addresses right now. Try again later.",
         {
           cause,
         },

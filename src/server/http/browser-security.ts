@@ -112,7 +112,7 @@ export async function forbidCaching(_request: FastifyRequest, reply: FastifyRepl
 
 /** Names under which requests may reach this server. */
 export interface ServerNames {
-  /** Host names besides those of this machine. */
+  /** Host names in addition to this machine's own. */
   readonly hosts: readonly string[];
   /** URL at which others reach this server. */
   readonly publicUrl?: string | undefined;

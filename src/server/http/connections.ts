@@ -42,7 +42,7 @@ export function limitConnections(
   const tell = atMostEvery<string>(LOG_MS, (address, refused) =>
     logger.warn(
       { address, refused, connections: shares.used, most: total },
-      "connections were refused: too many are open, or too many of one address (`limits.connections`)",
+      "connections were refused: too many are open, or too many from one address (`limits.connections`)",
     ),
   );
 

@@ -23,8 +23,7 @@ export function expectedIn(headers: IncomingHttpHeaders): (version: string | und
   return (version) => {
     if (expected === undefined) return;
     if (version !== undefined && (expected === "any" || expected.has(etagOf(version)))) return;
-    const now =
-      version === undefined ? "It does not exist." : "It is no longer the version that `If-Match` names.";
+    const now = version === undefined ? "It does not exist." : "It is no longer the version in `If-Match`.";
     throw new AppError("precondition_failed", `${now} Nothing was written. Read it again, then decide.`);
   };
 }

@@ -77,12 +77,12 @@ function noRoom(verdict: Exclude<Verdict, "granted">, most: number): AppError {
   return verdict === "full"
     ? new AppError(
         "unavailable",
-        `Requests of ${most} bytes are in progress, the maximum of this server (\`limits.incoming_bytes\`). ${again}`,
+        `Requests in progress use all of the ${most} bytes that this server accepts at once (\`limits.incoming_bytes\`). ${again}`,
         { details },
       )
     : new AppError(
         "limit_exceeded",
-        `Your tenant uses its share of the ${most} bytes of requests that this server accepts at once (\`limits.incoming_bytes\`). ${again}`,
+        `Your tenant is using its full share of the ${most} bytes of requests that this server accepts at once (\`limits.incoming_bytes\`). ${again}`,
         { details: { ...details, of: "tenant" } },
       );
 }

@@ -9,7 +9,7 @@ export interface LongText {
 
 /** A smaller value is written at once. */
 const WHOLE_CHARS = 32 * 1024;
-/** Characters of a key or value besides its text. */
+/** Characters of a key or value other than its text. */
 const ENTRY_CHARS = 8;
 
 /** True if writing `value` takes more than one step. */

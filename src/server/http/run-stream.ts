@@ -90,7 +90,7 @@ export const cancelIfActive = (runs: RouteServices["runs"], key: RunKey): Promis
   unlessEnded(stopRun(runs, key, "cancel"));
 
 /**
- * Cancels the current run of a turn, also while it waits for an answer or a result. Does nothing if the turn has ended.
+ * Cancels a turn's current run, even while it waits for an answer or a result. Does nothing if the turn has ended.
  */
 export const cancelTurnAt = (runs: RouteServices["runs"], key: RunKey): Promise<void> =>
   unlessEnded(endRun(runs, key, "cancel"));

@@ -19,9 +19,9 @@ export interface RunnerContext {
 export type Runner = (context: RunnerContext) => Promise<AssistantMessage>;
 
 /**
- * Wraps a runner. A middleware may pass on another signal, return another message (also after an error), or reject. If it
+ * Wraps a runner. A middleware may pass on another signal, return another message (even after an error), or reject. If it
  * rejects, the run fails and the thread does not keep its message.
- * Without a call of `next`, the model is not called. A steering message that keeps the run active starts a new pass.
+ * If it does not call `next`, the model is not called. A steering message that keeps the run active starts a new pass.
  */
 export type Middleware = (next: Runner) => Runner;
 

@@ -21,7 +21,7 @@ const Manifest = z.object({
 export type Manifest = z.infer<typeof Manifest>;
 
 const MANIFEST = "manifest.json";
-/** Folders to copy, beside the databases. */
+/** Folders to copy in addition to the databases. */
 const FOLDERS = ["workspaces", "volumes", "deployment"];
 
 /** Copies the main database over the connection that has it locked. */

@@ -1,4 +1,4 @@
-// Opens the services besides runs, such as schedules: a function for each.
+// Opens the services other than runs, such as schedules, with one function for each.
 
 import type { KeyWrapper } from "../../agent/core/key-wrapper.ts";
 import type { OwnSchedules } from "../../agent/core/own-schedules.ts";

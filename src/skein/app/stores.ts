@@ -65,7 +65,7 @@ async function storesOf(config: ServerConfig, options: StoreParts): Promise<AllS
 /** Time for which events are kept if `retention.events` is not set, in ms. */
 const EVENTS_MS = 86_400_000;
 
-/** Reads the store beside a server that uses it, without changes. The caller closes it. Throws `unavailable`. */
+/** Reads the store while a server uses it, without changes. The caller closes it. Throws `unavailable`. */
 export async function openInspection({
   store,
   data_dir,

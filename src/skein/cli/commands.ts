@@ -463,7 +463,7 @@ function show({ output, note }: KeyLine): number {
   return 0;
 }
 
-/** Opens the configured store, also while a server uses it, and prints the result of `act`. */
+/** Opens the configured store, even while a server is using it, and prints the result of `act`. */
 async function keys(env: NodeJS.ProcessEnv, act: (store: ApiKeyStore) => Promise<KeyLine>): Promise<number> {
   const config = await loadServerConfig(env);
   const { openApiKeys } = await import("../app/stores.ts");

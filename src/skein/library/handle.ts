@@ -54,7 +54,7 @@ export interface AgentHandle<Output = unknown> {
   submitToolResult(callId: string, result: string | { readonly error: string }): Promise<void>;
   /** Asks the run to stop after its current step. */
   interrupt(): Promise<void>;
-  /** Cancels the run, also while it waits for an answer; resolves when it has ended. */
+  /** Cancels the run, even while it waits for an answer. Resolves when the run has ended. */
   cancel(): Promise<void>;
   /** Returns a copy of the thread's messages. */
   history(): Promise<Message[]>;

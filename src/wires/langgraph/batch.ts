@@ -14,7 +14,7 @@ import { beginning } from "./begin.ts";
 import { isKept, RunBody } from "./input.ts";
 import { runShape } from "./runs.ts";
 
-/** The stock SDK sends the fields of a batch under the names of its own options, with `assistant_id` besides. */
+/** The stock SDK sends the fields of a batch under the names of its own options and adds `assistant_id`. */
 const BatchedRun = RunBody.extend({ onCompletion: RunBody.shape.on_completion });
 
 const Entry = z.looseObject({}).describe("The run, or `error` and `message` if it was refused.");

@@ -159,7 +159,7 @@ interface Keyed {
 }
 
 /**
- * Returns the idempotency key with which repeated requests for the same message share one run, also while that run waits
+ * Returns the idempotency key with which repeated requests for the same message share one run, even while that run waits
  * for the run before it.
  */
 async function keyFor(

@@ -36,7 +36,7 @@ export async function writeFiles(
     );
   const { name, backend: config } = agents.find(agent);
   if (!config)
-    throw new AppError("invalid_request", `files: agent \`${name}\` has no backend in which to write them.`);
+    throw new AppError("invalid_request", `files: agent \`${name}\` has no backend to write them to.`);
   const backend = await backends.get(owner, config);
   const signal = AbortSignal.timeout(WRITE_MS);
   for (const [path, content] of changed) {

@@ -95,7 +95,7 @@ function blockOf(part: Part): Readonly<Record<string, unknown>> {
   return name === undefined ? block : { ...block, metadata: { name, filename: name } };
 }
 
-/** The part of a thread's state that clients see, besides its messages. */
+/** The part of a thread's state that clients see, apart from its messages. */
 export interface ShownState {
   readonly todos: readonly ShownTodo[];
   /** The content of each file, by path; a long file has a note of its size instead. */

@@ -283,7 +283,7 @@ export async function takeForm(
   await start();
 }
 
-/** Cancels the run that a call of the session started, also while it waits for an answer. */
+/** Cancels the run that a call in the session started, even while it waits for an answer. */
 export async function cancel(
   { runs, stores }: RouteServices,
   owner: Owner,

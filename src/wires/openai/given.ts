@@ -14,7 +14,7 @@ export const refused = (param: string, message: string) =>
 
 const HEADERS = ["x-openwebui-chat-id", "x-conversation-id", "x-thread-id"];
 
-/** The name of the conversation, if a front end sends one beside the API. */
+/** The name of the conversation, if a front end sends one outside the API. */
 export function conversationOf(
   headers: IncomingHttpHeaders,
   metadata?: Readonly<Record<string, unknown>> | null,
@@ -78,7 +78,7 @@ export function partFrom(part: unknown, param: string): Part {
   throw refused(param, checked.faults.map((fault) => sentence(fault)).join(", "));
 }
 
-/** Leaves out an empty text, which clients send beside an image. A single text becomes a text, not a list of parts. */
+/** Leaves out an empty text, which clients send along with an image. A single text becomes a text, not a list of parts. */
 export function contentFrom<P extends { readonly type: string; readonly text?: unknown }>(
   sent: readonly P[],
   partOf: (part: P, index: number) => Part,

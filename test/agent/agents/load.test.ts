@@ -121,7 +121,7 @@ agents:
   expect(await problemsOf(load(text))).toEqual([
     "agents.yaml:1:10: version: `2` must be `1`",
     "agents.yaml:3:3: defaults: unknown key `max_iteration`; did you mean `max_iterations`?",
-    "agents.yaml:4:3: defaults.skills: needs a `backend`: that is where its files are",
+    "agents.yaml:4:3: defaults.skills: needs a `backend`: the backend stores its files",
     "agents.yaml:7:5: agents.a: unknown key `modle`; did you mean `model`?",
     "agents.yaml:8:12: agents.a.model: `large` must be provider:model, for example openai:gpt-5",
     "agents.yaml:9:13: agents.a.tools[0]: `calcuate` must be the name of a tool, or a glob; did you mean `calculate`?",
@@ -131,7 +131,7 @@ agents:
     "agents.yaml:10:56: agents.a.hooks.vault: `true` must be `false`, or a map",
     "agents.yaml:11:22: agents.a.backend.type: `dockr` must be `local`",
     "agents.yaml:13:12: agents.b.model: There is no provider for `unknown:large`. Use `scripted` or `acme`.",
-    "agents.yaml:14:5: agents.b.memory: needs a `backend`: that is where its files are",
+    "agents.yaml:14:5: agents.b.memory: needs a `backend`: the backend stores its files",
     "agents.yaml:14:15: agents.b.memory.paths: must have at least 1 entry",
     "agents.yaml:15:5: agents.b.system_prompt: must name a text file: `nowhere.md` does not exist",
     "agents.yaml:16:3: agents: `c d` must be 1 to 64 characters of A-Z a-z 0-9 _ -, and begin with a letter or a digit",

@@ -194,7 +194,7 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
   test.each([
     ["compress", Buffer.from("data: x\n\n"), "is compressed as `compress`, which was not requested"],
     ["gzip", Buffer.from("data: x\n\n"), "does not match its content-encoding (`gzip`)"],
-    ["identity", zlib.gzipSync("data: x\n\n"), "is compressed with gzip, and its headers do not say so"],
+    ["identity", zlib.gzipSync("data: x\n\n"), "is compressed with gzip, but its headers do not say so"],
   ])(
     "says of an answer labelled `%s` what it cannot read, and does not ask again",
     async (encoding, body, said) => {

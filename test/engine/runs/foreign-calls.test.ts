@@ -39,7 +39,7 @@ test("a new message on a thread that was created with an open call does not say 
   const { start, results, paid } = await begun();
   await start(ADA, "And now?", "t");
   expect(await results("t")).toEqual([
-    expect.stringMatching(/^Outcome unknown: .* before its messages came/),
+    expect.stringMatching(/^Outcome unknown: .* before its messages were added/),
   ]);
   expect(paid()).toBe(0);
 });

@@ -115,7 +115,7 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     };
     await stores.ping();
     await set("on");
-    const refused = { code: "unavailable", message: expect.stringContaining("does not accept writes") };
+    const refused = { code: "unavailable", message: expect.stringContaining("is not accepting writes") };
     await expect.poll(() => stores.ping().catch((error: unknown) => error)).toMatchObject(refused);
     await expect(stores.runs.start(ADA, newRun("u"), "reject")).rejects.toMatchObject(refused);
     await set("off");
@@ -149,7 +149,7 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     await expect.poll(() => ask(url, isLocked)).toHaveLength(1);
     await expect(stores.runs.start(ADA, newRun("u"), "reject")).rejects.toMatchObject({
       code: "unavailable",
-      message: expect.stringContaining("does not accept writes"),
+      message: expect.stringContaining("is not accepting writes"),
     });
     await ended;
   });

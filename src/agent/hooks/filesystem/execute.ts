@@ -56,10 +56,10 @@ const reasons: Readonly<Record<CommandEnd, (seconds: number, detail?: string) =>
   "output-limit": () => "The command was ended because it printed too much. Redirect its output to a file.",
   "disk-limit": () =>
     "The command was ended because it wrote more than the workspace may hold. Remove files.",
-  oom: () => "The memory of the sandbox was used up, and the command or a part of it was killed.",
+  oom: () => "The sandbox ran out of memory, and the command or part of it was killed.",
   "output-lost": () => "The command ended, but what it printed last, and its exit code, are lost.",
   "sandbox-lost": (_, detail = "it went away") =>
-    `The sandbox was lost while the command ran: ${detail}. What the command did is not known; files are kept, and the next call works again.`,
+    `The sandbox was lost while the command ran: ${detail}. It is unknown what the command did. Files are kept, and the next call will work again.`,
 };
 
 function reportOf({ output, omitted, exitCode, signal, refused = [] }: ExecResult): string {

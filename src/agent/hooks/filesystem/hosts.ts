@@ -72,7 +72,7 @@ export const requestHost: Tool = defineTool({
     const known = allowedHosts(run);
     if (known.includes(host)) return done(`Commands may already reach ${host}.`);
     if (known.length >= MAX_HOSTS)
-      return failed(`A conversation may have at most ${MAX_HOSTS} further hosts.`);
+      return failed(`A conversation can have at most ${MAX_HOSTS} further hosts.`);
     const answer = yield* askFor(
       {
         ...{ call, kind: "approval", options: ["approve", "deny"] },

@@ -61,7 +61,7 @@ export class Unavailable extends Error {}
 /** Throws `Unavailable`, and errors that end the run. An unreadable verdict is a refusal. */
 export async function judged(judge: Judge, question: Case): Promise<Judgement> {
   const { text, request } = question;
-  if (text.length > MAX_CHARS) return `has ${text.length} characters, too many to be judged`;
+  if (text.length > MAX_CHARS) return `has ${text.length} characters, which is too many to check`;
   try {
     return verdictOf(await ask(judge, question));
   } catch (error) {

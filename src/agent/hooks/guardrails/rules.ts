@@ -94,7 +94,7 @@ function isAllowed(sources: readonly string[]): Rule {
 }
 
 const tooLong = ({ length }: string, source: string) =>
-  `has ${length} characters, too many to be searched for \`${source}\``;
+  `has ${length} characters, which is too many to search for \`${source}\``;
 
 function isOffTopics(topics: readonly string[]): Rule {
   const found = topics.map((topic) => ({ topic, words: wordsIn(asItLooks(topic)) }));

@@ -118,7 +118,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         }
       }
 
-      /** Without an item store, the thread's state remembers the rule. */
+      /** Without an item store, the rule is kept in the thread's state. */
       async function* keep(answer: Answer, { call, tool }: ToolRequest, run: Run): Stream<void> {
         const { remember: where, remember_as = "call", decision } = answer;
         const effect = decision === "approve" ? "allow" : "deny";

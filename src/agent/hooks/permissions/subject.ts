@@ -109,7 +109,7 @@ const looselySpoken = (line: string): Spoken[] =>
     spokenOf(partsOf(text), true),
   );
 
-/** The texts to search: the command as it is, and without the folder of its program. */
+/** The strings to match: the command as written, and the command with the path removed from its program name. */
 function textsOf({ words }: Spoken): string[] {
   const [name = "", ...args] = words.map(({ text }) => text);
   return [[name, ...args].join(" "), [baseName(name), ...args].join(" ")];

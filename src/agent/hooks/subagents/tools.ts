@@ -160,7 +160,7 @@ async function* delegateTasks(
   return results.every(({ status }) => status === "refused") ? failed(text) : done(text);
 }
 
-/** Pauses the run while it waits for its children, so that they may use its slot. */
+/** Pauses the run while it waits for its children, so that they can use its slot. */
 async function* whilePaused<T>({ subagents }: SubagentConfig, run: Run, waiting: Stream<T>): Stream<T> {
   const resume = subagents.pause(run.id, run.signal);
   try {

@@ -102,7 +102,7 @@ interface Sizes {
   readonly keep: number;
   /** Minimum tokens that a summary must cover. */
   readonly least: number;
-  /** Maximum tokens that stay unsummarized. */
+  /** Maximum tokens to leave unsummarized. */
   readonly room: number;
   readonly window: number;
 }

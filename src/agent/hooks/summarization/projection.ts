@@ -38,7 +38,7 @@ export interface View {
   readonly measured: readonly Message[];
 }
 
-/** Maximum characters of system messages beside a summary. */
+/** Maximum characters of system messages alongside a summary. */
 const MAX_INSTRUCTION_CHARS = 16_000;
 
 /** Returns the view of a thread. Ignores a summary whose messages were deleted. */

@@ -38,15 +38,14 @@ export function generationOf(model: string): Generation {
 }
 
 /**
- * The limit of an answer, thinking included. If `max_tokens` leaves no room beside the thinking, it counts as
- * the limit of the answer alone.
+ * The limit of an answer, thinking included. If `max_tokens` leaves no tokens beyond the thinking, it limits the answer alone.
  */
 export function maxTokens({ max_tokens, thinking = 0 }: ModelSettings): number {
   const limit = max_tokens ?? DEFAULT_MAX_TOKENS + thinking;
   return limit > thinking ? limit : limit + thinking;
 }
 
-/** Minimum thinking budget that the provider accepts, and minimum tokens for the answer beside it. */
+/** Minimum thinking budget that the provider accepts, and minimum tokens for the answer in addition. */
 const LEAST_THINKING = 1024;
 const LEAST_ANSWER = 1024;
 

@@ -47,7 +47,7 @@ export function framesTo(listener: Listener, contentType: string): Frames {
 
 /** Detects the format from the first character other than white space; undefined until it has arrived. */
 function formOf(bytes: Buffer, listener: Listener, contentType: string): Frames | undefined {
-  if (bytes[0] === GZIP) throw refused("the answer is compressed with gzip, and its headers do not say so");
+  if (bytes[0] === GZIP) throw refused("the response is compressed with gzip, but its headers do not say so");
   const first = bytes.find((byte) => byte > 0x20 && !BYTE_ORDER_MARK.includes(byte));
   if (first === undefined) return undefined;
   const sign = String.fromCharCode(first);

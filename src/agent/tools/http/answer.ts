@@ -49,7 +49,7 @@ export async function* answerOf(
 ): Stream<EndpointReply> {
   const { status } = response;
   if (status === 202) return { kind: "deferred" };
-  if (status === 204) return settled(done("The tool is done. It had nothing to say."));
+  if (status === 204) return settled(done("The tool finished without output."));
   if (status >= 200 && status < 300) return settled(yield* readResult(response, call, tenant));
   const result = failed(await refusal(response));
   const failure = { code: `http_${status}`, message: `It returned HTTP ${status}.` };

@@ -166,7 +166,7 @@ export class Link {
     const failure =
       error instanceof McpFailure ? error : new McpFailure("strange", "cannot be connected", error);
     if (this.#closing.signal.aborted) return failure;
-    this.#options.log("warn", `${failure.message}; it is tried again`, failure.cause, said);
+    this.#options.log("warn", `${failure.message}; will retry`, failure.cause, said);
     const rest = this.#rest(failure.message);
     this.#retry = setTimeout(() => void this.connection(this.#closing.signal).catch(() => {}), rest).unref();
     return failure;

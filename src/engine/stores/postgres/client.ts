@@ -147,7 +147,7 @@ const SPOILT = /^(25006|0A000|26000|42P05)/;
  * share sessions.
  */
 const PERSISTENT: readonly [start: RegExp, meaning: string][] = [
-  [/^25006/, "PostgreSQL does not accept writes now. Try again later."],
+  [/^25006/, "PostgreSQL is not accepting writes. Try again later."],
   [/^(26000|42P05)/, NO_SESSIONS],
 ];
 const ENDED: ReadonlySet<unknown> = new Set(["FATAL", "PANIC"]);
@@ -156,7 +156,7 @@ const ENDED: ReadonlySet<unknown> = new Set(["FATAL", "PANIC"]);
 const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^53/, "PostgreSQL is full. Try again later."],
   [/^(28|42501|3D000)/, "PostgreSQL refuses access to this server."],
-  [/^(55|57|58|XX000)/, "PostgreSQL does not accept statements now. Try again later."],
+  [/^(55|57|58|XX000)/, "PostgreSQL is not accepting statements. Try again later."],
 ];
 
 export const isAnswer = (error: unknown): error is Error & { severity: unknown; code?: unknown } =>
@@ -184,7 +184,7 @@ export function refusal(error: unknown): unknown {
 
 export function noAnswer(cause: unknown): AppError {
   const code = codeOf(cause) ?? "";
-  const [, meaning = "PostgreSQL does not answer. Try again later."] =
+  const [, meaning = "PostgreSQL is not responding. Try again later."] =
     PERSISTENT.find(([start]) => start.test(code)) ?? [];
   return new AppError("unavailable", meaning, { cause });
 }

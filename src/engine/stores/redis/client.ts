@@ -195,7 +195,7 @@ const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^NOREPLICAS /, "Redis has lost its replicas. Try again later."],
   [/^BUSY /, "Redis is busy. Try again later."],
   [/^(NOAUTH|WRONGPASS|NOPERM|ERR The user executing the script) /, "Redis refuses access to this server."],
-  [/^(?!ERR)[A-Z]+ /, "Redis does not accept commands now. Try again later."],
+  [/^(?!ERR)[A-Z]+ /, "Redis is not accepting commands. Try again later."],
 ];
 
 /** True if Redis has replied with a refusal. */
@@ -227,5 +227,5 @@ export function missingReplicas(count: number): AppError {
 }
 
 export function noAnswer(cause: unknown): AppError {
-  return new AppError("unavailable", "Redis does not answer. Try again later.", { cause });
+  return new AppError("unavailable", "Redis is not responding. Try again later.", { cause });
 }

@@ -66,7 +66,7 @@ export class Checkpoints {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#tell = atMostEvery(TELL_MS, (reason) =>
-      parts.logger.warn({ reason }, "the log of the database could not be copied into it; it is tried again"),
+      parts.logger.warn({ reason }, "the log of the database could not be copied into it; will retry"),
     );
     // SQLite truncates a restarted log to this limit. A longer log therefore really contains more.
     parts.file.exec(

@@ -102,7 +102,7 @@ export function sqliteSpending(
     try {
       change(countAll);
     } catch (err) {
-      logger.warn({ err }, "usage could not be written; it is tried again with the next model call");
+      logger.warn({ err }, "usage could not be written; will retry with the next model call");
     }
   }
 

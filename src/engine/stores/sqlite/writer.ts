@@ -84,7 +84,7 @@ export class Writer {
   constructor({ database, live, commit, tail, flights }: Parts, patienceMs: number, logger: Logger) {
     this.#patienceMs = patienceMs;
     this.#tellOfMove = atMostEvery(TELL_MS, (line) =>
-      logger.warn(line, "events of a run could not be moved to its log; it is tried again"),
+      logger.warn(line, "events of a run could not be moved to its log; will retry"),
     );
     this.#database = database;
     this.#live = live;

@@ -101,7 +101,7 @@ async function scopeFor(
   const asked = [...found.scopes, ...server.oauth.scopes, ...request.scopes, ...before];
   const lasting = found.issuer.scopes_supported.some((each) => each === "offline_access");
   const all = [...new Set([...asked, ...(lasting ? ["offline_access"] : [])])].filter((each) => each !== "");
-  if (all.length > MAX_SCOPES) throw new AppError("unavailable", "The MCP server asks for too many scopes.");
+  if (all.length > MAX_SCOPES) throw new AppError("unavailable", "The MCP server requests too many scopes.");
   return all.length === 0 ? undefined : all.join(" ");
 }
 

@@ -189,7 +189,7 @@ async function ask(
     methods.includes(each),
   );
   if (ours === undefined)
-    throw failed(server, "its authorization server offers no way to authenticate that the server knows");
+    throw failed(server, "its authorization server offers no authentication method that Skein supports");
   const { hostname } = new URL(base);
   const body = JSON.stringify({
     ...aboutThisServer(base),

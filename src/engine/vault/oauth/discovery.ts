@@ -122,8 +122,7 @@ async function resourceOf(
       throw failed(server, "its protected resource metadata are those of another resource");
     return data;
   }
-  if (announced !== undefined)
-    throw failed(server, "the protected resource metadata that it names are missing");
+  if (announced !== undefined) throw failed(server, "its protected resource metadata is missing");
   return undefined;
 }
 
@@ -151,10 +150,9 @@ async function issuerAt(
     );
     if (json === undefined) continue;
     const { success, data } = Issuer.safeParse(json);
-    if (!success)
-      throw failed(server, "its authorization server describes itself in a form that is not RFC 8414's");
+    if (!success) throw failed(server, "its authorization server's metadata does not follow RFC 8414");
     if (!isSameIssuer(data.issuer, issuer))
-      throw failed(server, "its authorization server says that it is another one");
+      throw failed(server, "its authorization server's metadata names another issuer");
     assertUsable(server, data);
     return data;
   }

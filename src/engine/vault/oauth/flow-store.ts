@@ -23,7 +23,7 @@ export interface ConnectRequest {
   readonly by: string;
   /** Digest of the key in its address. */
   readonly key: string;
-  /** Scopes to ask for, besides those of the server and of the settings. */
+  /** Scopes to request in addition to those from the server and the settings. */
   readonly scopes: readonly string[];
   readonly created_at: number;
   readonly expires_at: number;

@@ -142,7 +142,7 @@ async function revoke(
 const otherBrowser = () =>
   new AppError(
     "forbidden",
-    "The account was not connected, because another browser began. Open the address of Skein again, in this browser.",
+    "The account was not connected, because another browser started it. Open the Skein address again in this browser.",
   );
 
 /** It has none of the answer's words: they may be those of an attacker. */
@@ -156,7 +156,7 @@ function refused(error: string | undefined): AppError {
   if (error === "access_denied")
     return new AppError(
       "forbidden",
-      "The account was not connected, because you did not agree. You can try again.",
+      "The account was not connected, because you declined. You can try again.",
     );
   const known = error !== undefined && /^[a-z_]{1,40}$/.test(error) ? ` (\`${error}\`)` : "";
   return new AppError(

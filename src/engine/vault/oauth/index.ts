@@ -149,6 +149,6 @@ function oauthServer(
   if (server && server.per === (user === undefined ? "tenant" : "user")) return server;
   throw new AppError(
     "invalid_request",
-    `The server connects no account \`${name}\` by OAuth: agents.yaml has no such MCP server with \`per: ${user === undefined ? "tenant" : "user"}\` and \`auth\`. Hand in credentials instead.`,
+    `The server cannot connect account \`${name}\` by OAuth: agents.yaml has no such MCP server with \`per: ${user === undefined ? "tenant" : "user"}\` and \`auth\`. Send credentials instead.`,
   );
 }

@@ -69,6 +69,6 @@ export function baseOf({ base }: Pick<OAuthOptions, "base">): string {
   if (known !== undefined) return known;
   throw new AppError(
     "invalid_request",
-    "This server does not know the address at which browsers reach it. The operator sets `public_url` (PUBLIC_URL).",
+    "This server has no public address for browsers. Ask the operator to set `public_url` (PUBLIC_URL).",
   );
 }

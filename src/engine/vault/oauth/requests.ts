@@ -59,4 +59,4 @@ export async function jsonAt(requests: FlowRequests, url: string): Promise<unkno
 
 /** Completes "… could not be read: …". */
 export const reasonOf = (error: unknown) =>
-  error instanceof Error && error.name === "TimeoutError" ? "it did not answer in time" : messageOf(error);
+  error instanceof Error && error.name === "TimeoutError" ? "it did not respond in time" : messageOf(error);

@@ -259,7 +259,7 @@ async function* bounded(body: AsyncIterable<Uint8Array>, most: number): AsyncGen
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.byteLength;
-    if (bytes > most) throw new AppError("payload_too_large", `A file may have at most ${most} bytes.`);
+    if (bytes > most) throw new AppError("payload_too_large", `A file can have at most ${most} bytes.`);
     yield chunk;
   }
 }

@@ -60,7 +60,7 @@ export function feedbackRoutes(app: App, { stores: { threads, items } }: RouteSe
     async (request, reply) => {
       const { thread_id: thread, message_id: message } = request.params;
       if (!(await removeRating(items, ownerOf(request), { thread, message })))
-        throw new AppError("not_found", `There is no rating of the message \`${message}\`.`);
+        throw new AppError("not_found", `There is no rating for the message \`${message}\`.`);
       return reply.code(204).send(null);
     },
   );

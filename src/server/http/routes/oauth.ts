@@ -104,7 +104,7 @@ async function assertSame(request: FastifyRequest, { keeper, by }: ShownRequest,
 const noCookie = () =>
   new AppError(
     "forbidden",
-    "This browser did not open the address of Skein before, or keeps no cookies. Open the address again, in this browser.",
+    "This browser did not open the Skein address first, or it does not keep cookies. Open the address again in this browser.",
   );
 
 const textIn = (value: unknown) =>

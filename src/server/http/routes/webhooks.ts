@@ -91,7 +91,7 @@ function requireTenants({ user }: Keeper, { on: events }: WebhookSpec): void {
   if (user === undefined || !events.includes("audit.entry")) return;
   throw new AppError(
     "invalid_request",
-    "Invalid body: on: only a webhook of a tenant gets `audit.entry`. An admin creates it with `POST /admin/webhooks`.",
+    "Invalid body: on: only a tenant's webhook can receive `audit.entry`. An admin creates it with `POST /admin/webhooks`.",
   );
 }
 

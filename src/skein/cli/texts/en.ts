@@ -301,7 +301,7 @@ Documentation: ${docs}`,
     widths: (widths: string) => `(always for more: ${widths})`,
     commandWidth: (starts: readonly string[]) => `commands that begin with ${starts.join(" or ")}`,
     toolWidth: (tool: string) => `every call to ${tool}`,
-    /** Words besides the English ones, which every terminal accepts. */
+    /** Words in addition to the English ones, which every terminal accepts. */
     approving: [] as readonly string[],
     /** Begins a refusal; the rest of the line is its reason. */
     denying: /^no?\b[,.:]?\s*/i,

@@ -46,5 +46,5 @@ export function cardOf(
   };
 }
 
-/** Fields for clients of 0.3 and 0.2, besides `url`. Clients of 1.0 ignore them. */
+/** Fields for 0.3 and 0.2 clients, in addition to `url`. Clients of 1.0 ignore them. */
 const OLDER = { protocolVersion: "0.3.0", preferredTransport: "JSONRPC" };

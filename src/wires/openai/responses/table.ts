@@ -235,7 +235,7 @@ type ResponseOutput = ReturnType<typeof outputOf>;
 function outputOf({ emit }: NumberedFrames) {
   const items: Item[] = [];
   const ids = new Set<string>();
-  /** Makes ids unique, also after a crash, when the run repeats itself. */
+  /** Makes ids unique, even after a crash when the run repeats itself. */
   const fresh = (id: string): string => {
     let free = id;
     for (let n = 2; ids.has(free); n++) free = `${id}_${n}`;

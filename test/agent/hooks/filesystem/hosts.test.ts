@@ -109,7 +109,7 @@ test("only names are asked for, and at most 32 in a thread", async () => {
   const full = await agent.run([request("one.more.example"), { say: "ok" }], {
     input: { state: new Map([["hosts", hosts]]) },
   });
-  expect(toolMessages(full.messages)[0]?.error).toBe("A conversation may have at most 32 further hosts.");
+  expect(toolMessages(full.messages)[0]?.error).toBe("A conversation can have at most 32 further hosts.");
   const forged = new Map([["hosts", { "*": "", "*.example": "", "10.0.0.1": "" }]]);
   await agent.run([runCommand, { say: "ok" }], { input: { state: forged } });
   expect(agent.commands.at(-1)?.hosts).toEqual([]);

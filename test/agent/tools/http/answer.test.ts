@@ -31,7 +31,7 @@ describe("an answer", () => {
 
   test("may say nothing", async () => {
     const { answer } = await call((await httpServer((_, response) => response.writeHead(204).end())).url);
-    expect(answer).toMatchObject({ content: "The tool is done. It had nothing to say." });
+    expect(answer).toMatchObject({ content: "The tool finished without output." });
   });
 
   const body = (type: string, text: string | Buffer) =>

@@ -119,7 +119,7 @@ describe("a server that", () => {
     const servers = await opened({ bad: hostile(mode, { connect_timeout }), good: hostile() });
     expect(namesOf(servers)).toContain("mcp__good__echo");
     expect(namesOf(servers)).not.toContain("mcp__bad__echo");
-    expect(servers.log.join("\n")).toContain(`\`bad\` ${why}; it is tried again`);
+    expect(servers.log.join("\n")).toContain(`\`bad\` ${why}; will retry`);
     await eventually(() =>
       expect(servers.log.filter((line) => line.includes(why)).length).toBeGreaterThan(1),
     );

@@ -4,7 +4,7 @@ import type { Mode, Verdict } from "../policy.ts";
 import type { FlowVerdict } from "./verdict.ts";
 
 export interface HeldVerdict extends Verdict {
-  /** True if a flow rule asks. It asks each time, also after a remembered answer. */
+  /** True if a flow rule asks. It asks every time, even after a remembered answer. */
   readonly isHeld?: true;
 }
 

@@ -27,7 +27,7 @@ type MarkedReading = z.infer<typeof MarkedReading>;
 const Provenance = z.record(z.string(), z.array(MarkedReading));
 export type Provenance = Readonly<Record<string, readonly MarkedReading[]>>;
 
-/** The name of the readings behind files and notes for which the list has no room. Each read may be of one of them. */
+/** The name of the readings behind files and notes that do not fit in the list. Any read could be of one of them. */
 const UNLISTED = "*";
 
 const KEY = "flow:written";
@@ -36,7 +36,7 @@ const MAX_NAMES = 200;
 const MAX_NAME_CHARS = 200;
 /** Maximum characters of the list without `UNLISTED`. Both are one item. */
 const MAX_CHARS = 60_000;
-/** Maximum number of calls that may write a name at once and are known. A process that dies leaves its own here. */
+/** Maximum number of concurrent calls to record for a written name. A process that dies leaves its own calls in the list. */
 const MAX_WRITERS = 16;
 /** Maximum number of readings that a name keeps. */
 const MAX_SOURCES = 8;
