@@ -3,6 +3,7 @@
 
 import { connect, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import { oncePer } from "../../lib/once-per.ts";
 import { lookUp, type PublicFetchOptions } from "../../lib/ssrf-safe-fetch/index.ts";
 
 const tls = process.getBuiltinModule("node:tls");
@@ -57,15 +58,23 @@ function connected(host: string, port: number, signal: AbortSignal): Promise<Soc
   });
 }
 
-/** Begins TLS with the host on a connection. Undefined if the host's certificate is not trusted or it speaks no TLS. Owns `socket`. */
+/** Made once, because it takes long to read all certificates. */
+const contextOf = oncePer(({ authorities }: DialOptions) =>
+  tls.createSecureContext(authorities && { ca: [...tls.rootCertificates, ...authorities] }),
+);
+
+/**
+ * Begins TLS with the host on a connection. Undefined if the host's certificate is not trusted or it speaks no TLS. Owns
+ * `socket`.
+ */
 export function secured(
   socket: Socket,
   servername: string,
-  { authorities }: DialOptions,
+  options: DialOptions,
 ): Promise<TLSSocket | undefined> {
   return new Promise((resolve) => {
-    const ca = authorities && { ca: [...tls.rootCertificates, ...authorities] };
-    const secure = tls.connect({ socket, servername, ALPNProtocols: ["http/1.1"], ...ca });
+    const secureContext = contextOf(options);
+    const secure = tls.connect({ socket, servername, secureContext, ALPNProtocols: ["http/1.1"] });
     const timer = setTimeout(() => secure.destroy(), CONNECT_MS);
     secure.once("secureConnect", () => {
       clearTimeout(timer);

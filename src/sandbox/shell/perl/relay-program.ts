@@ -13,7 +13,7 @@ import { RELAY_CHUNK_BYTES, RELAY_GREETING, RELAYED_CONNECTIONS, WINDOW_BYTES } 
 export const RELAY_PROGRAM = String.raw`
 use strict;
 use Fcntl qw(F_GETFL F_SETFL O_NONBLOCK);
-use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_REUSEADDR INADDR_LOOPBACK pack_sockaddr_in unpack_sockaddr_in);
+use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_REUSEADDR IPPROTO_TCP TCP_NODELAY INADDR_LOOPBACK pack_sockaddr_in unpack_sockaddr_in);
 use Errno;
 
 my $chunk = ${RELAY_CHUNK_BYTES};
@@ -49,6 +49,7 @@ sub welcome {
     my $door = shift;
     accept(my $socket, $door) or return;
     unblocked($socket);
+    setsockopt $socket, IPPROTO_TCP, TCP_NODELAY, 1;
     $last = $last % 4294967295 + 1;
     $conn{$last} = { socket => $socket, fd => fileno $socket, out => "", credit => ${WINDOW_BYTES} };
     answer($last, "o");
