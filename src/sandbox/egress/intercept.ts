@@ -1,19 +1,21 @@
 // Decrypts the TLS of a tunnel to a host that may get a secret. The program in the sandbox trusts the sandbox's own authority. To the host,
-// the server opens TLS connections of its own. Each request on it is for this host, and gets a connection of its own.
+// the server opens a TLS connection of its own. Each request is for this host.
 
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Agent as HttpAgent, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type DialOptions, secured } from "./dial.ts";
-import { BAD_GATEWAY, passedOn, passOn, type Refusal, refuse } from "./onward.ts";
+import { BAD_GATEWAY, passedOn, passOn, type Refusal, RefusedConnection, refuse } from "./onward.ts";
 import { type Pass, type Target, textOf } from "./pass.ts";
 import { IDENTITY, type Secrets, UNMASKABLE } from "./secrets.ts";
 
-const { createServer } = process.getBuiltinModule("node:http");
+const { Agent, createServer } = process.getBuiltinModule("node:http");
 const { TLSSocket } = process.getBuiltinModule("node:tls");
 
 const HANDSHAKE_MS = 10_000;
 const MAX_HEADER_BYTES = 32 * 1024;
+/** Maximum number of requests of a tunnel: a client may send them all before it reads an answer. */
+const MAX_REQUESTS = 100;
 
 /** A tunnel whose client has begun TLS for its host. */
 export interface Tunnel {
@@ -33,22 +35,24 @@ type Options = DialOptions & { readonly signal: AbortSignal };
 export function interceptor(secrets: Secrets, options: Options): Intercept {
   // HTTP/2 would need a parser of its own, so none is offered.
   const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES });
-  const tunnels = new WeakMap<object, Tunnel>();
+  server.maxRequestsPerSocket = MAX_REQUESTS;
+  const tunnels = new WeakMap<object, OpenTunnel>();
   server.on("request", (asked, answer) => {
     const tunnel = tunnels.get(asked.socket);
     if (!tunnel) return void asked.socket.destroy();
-    serve({ asked, answer, tunnel }, secrets, options).catch(() => answer.destroy());
+    serve({ asked, answer, tunnel }, secrets, options.signal).catch(() => answer.destroy());
   });
 
   return (tunnel) => {
     const { client, hello, target } = tunnel;
+    const agent = agentFor(tunnel, options);
     client.unshift(hello);
     const secure = new TLSSocket(client, {
       isServer: true,
       secureContext: secrets.authority.contextFor(target.host),
       ALPNProtocols: ["http/1.1"],
     });
-    tunnels.set(secure, tunnel);
+    tunnels.set(secure, { ...tunnel, agent });
     const end = () => secure.destroy();
     const timer = setTimeout(end, HANDSHAKE_MS);
     options.signal.addEventListener("abort", end, { once: true });
@@ -61,38 +65,66 @@ export function interceptor(secrets: Secrets, options: Options): Intercept {
       clearTimeout(timer);
       options.signal.removeEventListener("abort", end);
       client.destroy();
+      agent.destroy();
     });
     client.once("close", end);
     if (options.signal.aborted || client.destroyed) end();
   };
 }
 
+interface OpenTunnel extends Tunnel {
+  /** The connections to the host. */
+  readonly agent: HttpAgent;
+}
+
+/** Requests of one tunnel share a connection to its host, as they would without Skein. */
+function agentFor({ client, target, reach }: Tunnel, options: Options): HttpAgent {
+  const connected = async () => {
+    const outside = await reach();
+    if ("status" in outside) throw new RefusedConnection(outside);
+    const secure = await secured(outside, target.host, options);
+    if (!secure) throw new RefusedConnection(UNTRUSTED);
+    // Its request is gone, and the agent would keep the connection.
+    if (client.destroyed) secure.destroy();
+    return secure;
+  };
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  agent.createConnection = (_, done) => {
+    connected().then(
+      (secure) => done?.(null, secure),
+      (error: Error) => done?.(error, undefined as never),
+    );
+    return undefined;
+  };
+  return agent;
+}
+
 interface Served {
   readonly asked: IncomingMessage;
   readonly answer: ServerResponse;
-  readonly tunnel: Tunnel;
+  readonly tunnel: OpenTunnel;
 }
 
 /** Answers a request of a program in the sandbox. */
-async function serve({ asked, answer, tunnel }: Served, secrets: Secrets, options: Options): Promise<void> {
-  const { target, pass, reach } = tunnel;
+async function serve(
+  { asked, answer, tunnel }: Served,
+  secrets: Secrets,
+  signal: AbortSignal,
+): Promise<void> {
+  const { target, pass, agent } = tunnel;
   const fault = faultOf(asked, target);
   if (fault) {
     pass.onRefused(textOf(target), "name");
     return refuse(answer, fault);
   }
   const given = passedOn(asked.rawHeaders, UNMASKABLE);
-  const exchanged = await secrets.exchange(given, { ...target, isEncrypted: true }, options.signal);
+  const exchanged = await secrets.exchange(given, { ...target, isEncrypted: true }, signal);
   if ("refusal" in exchanged) {
     pass.onRefused(textOf(target), exchanged.reason);
     return refuse(answer, exchanged.refusal);
   }
-  const outside = await reach();
-  if ("status" in outside) return refuse(answer, outside);
-  const secure = await secured(outside, target.host, options);
-  if (!secure) return refuse(answer, UNTRUSTED);
   passOn(asked, answer, {
-    connection: secure,
+    via: agent,
     path: asked.url ?? "/",
     headers: [...exchanged.headers, ...IDENTITY],
     mask: secrets.mask(),

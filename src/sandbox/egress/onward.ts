@@ -1,10 +1,10 @@
 // Passes one request on to its host, and the answer back, both as they arrive.
 
-import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
+import type { ClientRequest, Agent as HttpAgent, IncomingMessage, ServerResponse } from "node:http";
 import { type Duplex, pipeline, Transform } from "node:stream";
 import type { Replacing } from "../../lib/replacer.ts";
 
-const { request } = process.getBuiltinModule("node:http");
+const { Agent, request } = process.getBuiltinModule("node:http");
 
 const MAX_HEADER_BYTES = 32 * 1024;
 
@@ -29,6 +29,16 @@ export interface Refusal {
   readonly words: string;
 }
 
+/** An agent could not connect. */
+export class RefusedConnection extends Error {
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    super(refusal.words);
+    this.refusal = refusal;
+  }
+}
+
 export const REFUSAL_HEADERS = ["Content-Type: text/plain", "Connection: close"];
 export const FORBIDDEN = "403 Forbidden";
 export const BAD_GATEWAY = "502 Bad Gateway";
@@ -49,8 +59,8 @@ export interface AnswerMask {
 }
 
 export interface Onward {
-  /** Owned by the request. */
-  readonly connection: Duplex;
+  /** A connection for this request alone, which owns it, or an agent with connections for several. */
+  readonly via: Duplex | HttpAgent;
   readonly path: string;
   /** Without those of the connection. */
   readonly headers: readonly string[];
@@ -62,16 +72,17 @@ export interface Onward {
 
 /** Answers `asked`. */
 export function passOn(asked: IncomingMessage, answer: ServerResponse, onward: Onward): void {
-  const { connection, path, headers, mask } = onward;
-  answer.once("close", () => connection.destroy());
+  const { via, path, headers, mask } = onward;
   const sent = request({
-    createConnection: () => connection,
+    ...(via instanceof Agent ? { agent: via } : { createConnection: () => via }),
     method: asked.method,
     path,
-    headers: [...headers, ...lengthOf(asked), "Connection", "close"],
+    headers: [...headers, ...lengthOf(asked)],
     setHost: false,
     maxHeaderSize: MAX_HEADER_BYTES,
   });
+  // Without effect once the answer has been read.
+  answer.once("close", () => sent.destroy());
   sent.once("response", (response) => {
     if (mask) {
       answerMasked(response, answer, { ...onward, mask });
@@ -86,9 +97,9 @@ export function passOn(asked: IncomingMessage, answer: ServerResponse, onward: O
 }
 
 function refuseOnError(sent: ClientRequest, answer: ServerResponse): void {
-  sent.once("error", () => {
+  sent.once("error", (error) => {
     if (answer.headersSent) answer.destroy();
-    else refuse(answer, UNREACHABLE);
+    else refuse(answer, error instanceof RefusedConnection ? error.refusal : UNREACHABLE);
   });
 }
 

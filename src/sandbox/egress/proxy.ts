@@ -150,9 +150,9 @@ async function forward(asked: IncomingMessage, answer: ServerResponse, options: 
   const outside = await reach(place, pass, options);
   if ("status" in outside) return refuse(answer, outside);
   passOn(asked, answer, {
-    connection: outside,
+    via: outside,
     path: `${url.pathname}${url.search}`,
-    headers: [...(exchanged?.headers ?? given), ...(isNamed ? IDENTITY : [])],
+    headers: [...(exchanged?.headers ?? given), ...(isNamed ? IDENTITY : []), "Connection", "close"],
     mask: isNamed ? secrets?.mask() : undefined,
     answered: ["Connection", "close"],
   });

@@ -30,12 +30,14 @@ export async function secretHost(
     heard.push(its);
     await answer(its, response);
   });
+  let connections = 0;
+  server.on("secureConnection", () => connections++);
   await once(server.listen(0, "127.0.0.1"), "listening");
   onEnd(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { heard, authority, port: (server.address() as AddressInfo).port };
+  return { heard, authority, connections: () => connections, port: (server.address() as AddressInfo).port };
 }
 
 export const SILENT = { info() {}, warn() {}, error() {}, debug() {} };

@@ -365,3 +365,39 @@ test("several requests of a connection are each for its host, and a large one is
   const second = `GET /x HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`;
   expect(await say("api.example", `GET /4 HTTP/1.1\r\n${head("")}${second}`)).toContain("421 Misdirected");
 });
+
+test("requests of a connection that follow each other share one to the host", async () => {
+  const { port, authority, connections } = await outside((_, response) => response.end("ok"));
+  const { open } = await world({ port, authorities: [authority.certificate] });
+  const secure = await open("api.example");
+  for (let at = 0; at < 3; at++) {
+    secure.write(`GET / HTTP/1.1\r\nHost: api.example:${port}\r\n\r\n`);
+    expect(String((await once(secure, "data"))[0])).toContain("200 OK");
+  }
+  expect(connections()).toBe(1);
+});
+
+test("a client sends at most a hundred requests through a tunnel, answered or not", async () => {
+  const { port, heard, authority } = await outside((_, response) => response.end("ok"));
+  const { open } = await world({ port, authorities: [authority.certificate] });
+  const secure = await open("api.example");
+  secure.write(`GET / HTTP/1.1\r\nHost: api.example:${port}\r\n\r\n`.repeat(101));
+  let answers = "";
+  for await (const bytes of secure) {
+    answers += String(bytes);
+    if (answers.includes(" 503 ")) break;
+  }
+  expect(answers.match(/HTTP\/1\.1 200/g)).toHaveLength(100);
+  expect(heard).toHaveLength(100);
+});
+
+test("the connection to a host ends with its tunnel, also when the answer never comes", async () => {
+  const silent = Promise.withResolvers<ServerResponse>();
+  const { port, authority } = await outside((_, response) => silent.resolve(response));
+  const { open } = await world({ port, authorities: [authority.certificate] });
+  const secure = await open("api.example");
+  secure.write(`GET / HTTP/1.1\r\nHost: api.example:${port}\r\n\r\n`);
+  const response = await silent.promise;
+  secure.destroy();
+  await once(response, "close");
+});
