@@ -227,7 +227,7 @@ test("a server without `auth`, an unknown one and one of tenants cannot be conne
   const { as } = await serve(parts, { per: "tenant" });
   await expect(as("ada").address()).rejects.toThrow("per: user");
   await expect(as("ada").client.connections.authorize("unknown")).rejects.toThrow(
-    "Hand in credentials instead",
+    "Send credentials instead",
   );
 });
 
