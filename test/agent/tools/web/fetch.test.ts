@@ -291,7 +291,7 @@ test.each([
   expect(server.heard).toEqual([]);
   const { error } = await readPage(
     server,
-    "/task-list/ask-anthropic?q=the+risk-free+rate&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE",
+    "/sk-news-today?q=the+risk-free+rate&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE",
   );
   expect(error).toBeUndefined();
 });
