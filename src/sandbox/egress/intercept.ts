@@ -84,7 +84,7 @@ function agentFor({ client, target, reach }: Tunnel, options: Options): HttpAgen
     if ("status" in outside) throw new RefusedConnection(outside);
     const secure = await secured(outside, target.host, options);
     if (!secure) throw new RefusedConnection(UNTRUSTED);
-    // Its request is gone, and the agent would keep the connection.
+    // Its request has ended with the client, and the agent would keep the connection.
     if (client.destroyed) secure.destroy();
     return secure;
   };
