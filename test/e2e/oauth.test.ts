@@ -407,3 +407,32 @@ test.each(ON_WIRES)("a front end of %s gets the address with the question", asyn
   const [, address = ""] = /(http:[^\s"\\]+\/oauth\/start\?key=[\w-]+)/.exec(await response.text()) ?? [];
   expect((await connectAt(address)).text).toContain("The account is connected");
 });
+
+test("runs that cannot continue at once, because the user has too many, continue later", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts, { config: { quotas: { user: { concurrent_runs: 1 } } } });
+  const ada = as("ada");
+  for (const thread of ["a", "b", "c"]) await ada.run("look", thread);
+  await connectAt(await ada.address());
+  for (const thread of ["a", "b", "c"])
+    await expect.poll(() => ada.messages(thread)).toContain("the calendar of ada");
+});
+
+test("a call that needs more rights asks for them, and the new consent has the old ones too", async () => {
+  const parts = await deployment();
+  parts.calendar.state.challenge = ', scope="calendar"';
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  await connectAt(await ada.address());
+  await expect.poll(async () => (await ada.client.agents.tools("assistant")).length).toBe(3);
+  parts.calendar.state.needs = { list: "calendar.write" };
+  await ada.run("look");
+  const [asked] = await ada.interrupts();
+  expect(asked).toMatchObject({ kind: "connect", name: "mcp__calendar__list" });
+  expect(asked?.prompt).toContain("needs more rights");
+  const { address } = await proceed(asked?.url ?? "", newBrowser());
+  expect(new URL(address ?? "").searchParams.get("scope")).toBe("calendar calendar.write offline_access");
+  expect((await connectAt(asked?.url ?? "")).status).toBe(200);
+  await expect.poll(() => ada.messages()).toContain("the calendar of ada");
+  expect(parts.calendar.calls).toEqual([{ user: "ada", tool: "list" }]);
+});

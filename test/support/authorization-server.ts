@@ -181,7 +181,7 @@ async function answerInteraction(
     ? await provider.Grant.find(grantId)
     : new provider.Grant({ accountId, clientId: String(params.client_id) });
   if (!grant) throw new Error("There is no grant.");
-  grant.addOIDCScope("openid offline_access calendar");
+  grant.addOIDCScope("openid offline_access calendar calendar.write");
   const { missingResourceScopes = {} } = prompt.details as {
     missingResourceScopes?: Record<string, string[]>;
   };

@@ -13,19 +13,24 @@ export interface OAuthMcpServer {
     resource: Record<string, unknown>;
     /** More parameters of its challenge. */
     challenge: string;
-    /** The scope that each call needs. */
-    needs?: string | undefined;
+    /** The scope that calls need, by tool. */
+    needs: Readonly<Record<string, string>>;
   };
 }
 
 /** Each account has the tools `list` and `add`, and what they answer names it. */
 export async function oauthMcpServer(issuer: AuthorizationServer): Promise<OAuthMcpServer> {
   const calls: { user: string; tool: string }[] = [];
-  const state: OAuthMcpServer["state"] = { resource: {}, challenge: "" };
+  const state: OAuthMcpServer["state"] = { resource: {}, challenge: "", needs: {} };
   const infoOf = ({ request }: Pick<HttpCall, "request">) =>
     issuer.tokenInfo(String(request.headers.authorization ?? "").replace("Bearer ", ""));
   const reply = (tool: string) => async (call: HttpCall) => {
-    const user = (await infoOf(call))?.account ?? "unknown";
+    const { account: user = "unknown", scopes = [] } = (await infoOf(call)) ?? {};
+    const needed = state.needs[tool];
+    if (needed !== undefined && !scopes.some((scope) => scope === needed)) {
+      const challenge = `Bearer error="insufficient_scope", scope="${needed}"`;
+      return void call.response.writeHead(403, { "www-authenticate": challenge }).end();
+    }
     calls.push({ user, tool });
     answer(call.response, call.id, { content: [{ type: "text", text: `the calendar of ${user}` }] });
   };
@@ -43,10 +48,7 @@ export async function oauthMcpServer(issuer: AuthorizationServer): Promise<OAuth
       response.writeHead(401, { "www-authenticate": header }).end();
       return true;
     }
-    if (state.needs === undefined || info.scopes.some((scope) => scope === state.needs)) return false;
-    const header = `Bearer error="insufficient_scope", scope="${state.needs}", ${about}`;
-    response.writeHead(403, { "www-authenticate": header }).end();
-    return true;
+    return false;
   });
   return { url: server.url, calls, state };
 }

@@ -18,7 +18,7 @@ import { causesOf } from "../../../lib/causes.ts";
 import { firstChars } from "../../../lib/text.ts";
 import type { JsonSchema } from "../../../lib/untrusted-schema/index.ts";
 import { messageOf } from "../../core/errors.ts";
-import { currentCall, httpTransport } from "./http.ts";
+import { type CurrentCall, currentCall, httpTransport } from "./http.ts";
 import type { HttpServer, McpServerDefinition, StdioServer } from "./options.ts";
 import { type FailureKind, McpFailure } from "./reporting.ts";
 import { StdioTransport } from "./stdio.ts";
@@ -145,13 +145,15 @@ async function open(
     async call({ name, parameters }, args, { signal, traceparent, onProgress }) {
       const toolDefinition = { name, inputSchema: { ...parameters, type: "object" as const } };
       const how = { signal, onprogress: onProgress, toolDefinition, ...LONG };
+      const current: CurrentCall = { signal, traceparent };
       calls++;
       try {
-        const traced = traceparent === undefined ? {} : { _meta: { traceparent } };
-        const answer = currentCall.run({ signal, traceparent }, () =>
-          client.callTool({ name, arguments: args, ...traced }, how),
+        const answer = currentCall.run(current, () =>
+          client.callTool({ name, arguments: args, ...metaOf(traceparent) }, how),
         );
         return await told(answer, channel);
+      } catch (error) {
+        throw current.missingScopes ? lacking(current.missingScopes, error) : error;
       } finally {
         calls--;
         closeUnused();
@@ -185,6 +187,9 @@ async function* toolPages(
     cursor = nextCursor;
   }
 }
+
+const metaOf = (traceparent: string | undefined) =>
+  traceparent === undefined ? {} : { _meta: { traceparent } };
 
 const LONG = { timeout: NEVER_MS };
 const MAX_LOGGED = 500;
@@ -225,6 +230,12 @@ function overPipe(definition: StdioServer, onLog: (line: string) => void): Chann
       return `ended (${code === null ? `killed by ${signal}` : `exit code ${code}`})`;
     },
   };
+}
+
+function lacking(scopes: readonly string[], error: unknown): McpFailure {
+  const failure = new McpFailure("insufficient", "asks for more rights than the token has (HTTP 403)", error);
+  failure.missingScopes = scopes;
+  return failure;
 }
 
 async function told<T>(work: Promise<T>, channel: Channel): Promise<T> {

@@ -15,10 +15,12 @@ const CONNECT_MS = 10_000;
 /** Maximum time for the request that ends the session, in ms. */
 const FAREWELL_MS = 1000;
 
-interface CurrentCall {
+export interface CurrentCall {
   /** Needed because the SDK cancels a call at the server but keeps its own request open. */
   readonly signal: AbortSignal;
   readonly traceparent: string | undefined;
+  /** The scopes that the server missed in the token when it refused the call. */
+  missingScopes?: readonly string[];
 }
 
 export const currentCall = new AsyncLocalStorage<CurrentCall>();
@@ -68,11 +70,20 @@ function fairFetch(dispatcher: Dispatcher) {
     };
     const answer = await undiciFetch(url, request);
     const { status, statusText } = answer;
+    if (status === 403) noteMissingScopes(answer.headers.get("www-authenticate") ?? "");
     const copied = { status, statusText, headers: [...answer.headers] };
     if (!answer.body) return new Response(null, copied);
     const isStream = answer.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
     return new Response(answer.body.pipeThrough(isStream ? fairEvents() : fairBody()), copied);
   };
+}
+
+/** RFC 6750, 3.1. */
+function noteMissingScopes(challenge: string): void {
+  const call = currentCall.getStore();
+  if (!call || !/\berror\s*=\s*"?insufficient_scope\b/i.test(challenge)) return;
+  const [, scope = ""] = /\bscope\s*=\s*"([^"]{1,4096})"/i.exec(challenge) ?? [];
+  call.missingScopes = scope.split(" ").filter((each) => each !== "");
 }
 
 function traced(headers: Headers): [string, string][] {

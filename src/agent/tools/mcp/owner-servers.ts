@@ -10,7 +10,7 @@ import { askTogether } from "../../core/open-interrupts.ts";
 import { type Stream, toStream } from "../../core/stream.ts";
 import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import type { HttpServer, McpServerDefinitions } from "./options.ts";
-import { isUnauthorized, McpServer, type McpServices } from "./server.ts";
+import { isUnauthorized, McpServer, type McpServices, missingScopesIn } from "./server.ts";
 
 /** Maximum number of live connections of this process. The one unused for longest is closed for one more. */
 const MAX_CONNECTED = 500;
@@ -175,6 +175,7 @@ function ownTool(tool: Tool, place: ServerPlace, connecting: Connecting): Tool {
     ...tool,
     async *execute(args, toolCall, run) {
       const { signal } = run;
+      let isAsked = false;
       for (let refused: string | undefined; ; ) {
         let session = await sessionAt(place, connecting, { refused, signal });
         if (session.state !== "open") {
@@ -186,6 +187,15 @@ function ownTool(tool: Tool, place: ServerPlace, connecting: Connecting): Tool {
         try {
           return yield* call(session.server, args, toolCall, run);
         } catch (error) {
+          const scopes = missingScopesIn(error);
+          if (scopes) {
+            if (isAsked) return failed(notEnough(place));
+            isAsked = true;
+            const asking = { call: toolCall, run, ...connecting, scopes };
+            const result = yield* askToConnect(place, NOT_ENOUGH, asking);
+            if (result) return result;
+            continue;
+          }
           if (!isUnauthorized(error)) throw error;
           connecting.drop(place);
           if (refused !== undefined) return failed(`${notConnected(place)} It refuses the token.`);
@@ -196,6 +206,9 @@ function ownTool(tool: Tool, place: ServerPlace, connecting: Connecting): Tool {
   };
 }
 
+const NOT_ENOUGH: NoAccess = { state: "ended", reason: "the call needs more rights than it has" };
+const notEnough = ({ name }: ServerPlace) =>
+  `The account at MCP server \`${name}\` has too few rights for this call.`;
 const notConnected = ({ name }: ServerPlace) => `The account at MCP server \`${name}\` is not connected.`;
 
 /** Lets a model ask for the account before it knows any tool of the server. */
@@ -221,15 +234,18 @@ function connectTool(place: ServerPlace, connecting: Connecting): Tool {
   };
 }
 
+interface Asking extends Pick<Connecting, "connections"> {
+  readonly call: ToolCall;
+  readonly run: Run;
+  /** Scopes that the token lacks. */
+  readonly scopes?: readonly string[] | undefined;
+}
+
 /** Undefined once a person says that the account is connected. Otherwise the result of the call. */
 async function* askToConnect(
   place: ServerPlace,
   access: NoAccess,
-  {
-    call,
-    run,
-    connections,
-  }: { readonly call: ToolCall; readonly run: Run } & Pick<Connecting, "connections">,
+  { call, run, connections, scopes }: Asking,
 ): Stream<ToolResult | undefined> {
   const { name, definition } = place;
   if (access.state === "failed")
@@ -239,7 +255,7 @@ async function* askToConnect(
   const promptWith = (then: string) =>
     `Connect ${whose} at \`${name}\`${then}.${why} Deny to continue without it.`;
   const withAddress = async () => {
-    const url = await addressFor(place, connections, run);
+    const url = await addressFor(place, { connections, run, scopes });
     return url === undefined
       ? undefined
       : { url, prompt: promptWith(". The run continues by itself afterwards") };
@@ -255,10 +271,9 @@ async function* askToConnect(
 /** Only admins connect the account of a tenant, so its address is not for the user of the run. */
 async function addressFor(
   { name, definition, keeper: { tenant } }: ServerPlace,
-  connections: Connecting["connections"],
-  { owner, interrupts }: Run,
+  { connections, run: { owner, interrupts }, scopes = [] }: Omit<Asking, "call">,
 ): Promise<string | undefined> {
   if (definition.per !== "user" || !definition.auth) return undefined;
   const lifetimeMs = interrupts.expiresAfterMs;
-  return connections()?.addressFor?.({ tenant, user: owner.user }, name, { lifetimeMs });
+  return connections()?.addressFor?.({ tenant, user: owner.user }, name, { lifetimeMs, scopes });
 }

@@ -8,14 +8,16 @@ import type { McpServerDefinition } from "./options.ts";
 
 /**
  * `forgotten`: the session has expired, and the call had no effect. `unauthorized`: the server refused the token, and the call had no
- * effect. `answered`: the server refused. `ended`:
+ * effect. `insufficient`: the token lacks scopes, and the call had no effect. `answered`: the server refused. `ended`:
  * the connection ended, and the effect is unknown. `strange`: the response is invalid.
  */
-export type FailureKind = "forgotten" | "unauthorized" | "answered" | "ended" | "strange";
+export type FailureKind = "forgotten" | "unauthorized" | "insufficient" | "answered" | "ended" | "strange";
 
 /** The message completes "The server …". It contains no path, address or secret of this server. */
 export class McpFailure extends Error {
   readonly kind: FailureKind;
+  /** With `insufficient`: the scopes that the server names. */
+  missingScopes: readonly string[] = [];
 
   constructor(kind: FailureKind, message: string, cause?: unknown) {
     super(message, { cause });

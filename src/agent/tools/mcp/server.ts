@@ -169,7 +169,12 @@ export class McpServer {
     } catch (error) {
       run.signal.throwIfAborted();
       // The owner's token may be renewed.
-      if (this.#isOfOwner && isUnauthorized(error)) throw error;
+      if (
+        this.#isOfOwner &&
+        (isUnauthorized(error) ||
+          (missingScopesIn(error) && "auth" in this.definition && this.definition.auth))
+      )
+        throw error;
       const known = this.#closing.signal.aborted ? this.#closing.signal.reason : error;
       reportFailure(run, {
         what: "tool",
@@ -329,6 +334,10 @@ function lineOf({ progress, total, message }: Progress, mask: Mask): string {
   const count = total === undefined ? `${progress}` : `${progress}/${total}`;
   return `${message ? `${count} ${firstChars(mask(message.toWellFormed()), MAX_LINE)}` : count}\n`;
 }
+
+/** The scopes that the token lacks, if the server refused a call for that. The call had no effect. */
+export const missingScopesIn = (error: unknown) =>
+  error instanceof McpFailure && error.kind === "insufficient" ? error.missingScopes : undefined;
 
 /** True if the server refused the token. The request had no effect. */
 export const isUnauthorized = (error: unknown) =>

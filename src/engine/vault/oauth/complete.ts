@@ -12,6 +12,8 @@ import { answerWaiting } from "./waiting-runs.ts";
 
 /** How long a process has for the next step, in ms. */
 export const LEASE_MS = 30_000;
+/** Pause before waiting runs are tried again, in ms: the user may have had too many runs at the time. */
+const AGAIN_MS = 2_000;
 /** How long waiting runs are tried, in ms. */
 const TRYING_MS = 3_600_000;
 /** Users of a tenant whose runs are looked at. */
@@ -48,7 +50,11 @@ export async function complete(parts: FlowParts, claimed: ClaimedDocument): Prom
       { tenant, server: request.server, err },
       "could not continue the runs that waited for an account",
     );
-    if (claimed.now - request.grant.at < TRYING_MS) return undefined;
+    const { claimed: kept } = stored;
+    if (claimed.now - request.grant.at < TRYING_MS) {
+      await renew(documents, kept, { body: kept.body, leaseMs: AGAIN_MS });
+      return undefined;
+    }
   }
   await store.unplace(request);
   await finish(documents, stored.claimed, { body: undefined });

@@ -20,6 +20,7 @@ const CLOSED = ["interrupt_closed", "run_not_active", "not_found"] as const;
  * `key`. Throws if a run cannot be started now.
  */
 export async function answerWaiting(runs: Runs, owner: Owner, server: string, key: string): Promise<void> {
+  const failures: unknown[] = [];
   let cursor: string | undefined;
   for (let read = 0; read < MAX_THREADS; read += PAGE) {
     const page = await listInterrupts(runs.stores.threads, owner, {
@@ -30,10 +31,15 @@ export async function answerWaiting(runs: Runs, owner: Owner, server: string, ke
       (each) => each.kind === "connect" && each.name.startsWith(`mcp__${server}__`),
     );
     const threads = Map.groupBy(asking, ({ thread_id }) => thread_id);
-    for (const [thread_id, questions] of threads) await approve(runs, owner, { thread_id, questions, key });
+    for (const [thread_id, questions] of threads) {
+      const approving = approve(runs, owner, { thread_id, questions, key });
+      await approving.catch((error: unknown) => failures.push(error));
+    }
     cursor = page.next_cursor;
-    if (cursor === undefined) return;
+    if (cursor === undefined) break;
   }
+  // One thread that cannot continue does not stop the others.
+  if (failures.length > 0) throw failures[0];
 }
 
 interface Asking {
