@@ -62,6 +62,7 @@ import {
   countReload,
   followBackends,
   type Observed,
+  openAuditRecords,
   openMetrics,
   openTraces,
   type Reload,
@@ -283,7 +284,9 @@ async function openKept(
   for (const warning of stores.warnings ?? []) logger.warn(warning);
   const webhooks = openWebhooks(config, stores, { logger, metrics });
   closers.push(() => webhooks.close());
-  const audit = openAudit(config, stores, { logger, metrics, webhooks });
+  const records = await openAuditRecords(env, config.audit, { metrics, logger });
+  closers.push(async () => records?.close());
+  const audit = openAudit(config, stores, { logger, metrics, webhooks, records });
   closers.push(() => audit.close());
   const { onNear } = webhooks;
   const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config), logger, onNear });

@@ -5,7 +5,9 @@ import { expect, test } from "vitest";
 import type { Script } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
+import { startCollector } from "../support/collector.ts";
 import { startServer } from "../support/server.ts";
+import { traced } from "../support/traced-server.ts";
 import { webhookInbox } from "../support/webhook-inbox.ts";
 
 type Who = { tenant: string; user: string; scopes?: string };
@@ -276,4 +278,41 @@ test("a run that a schedule or a trigger starts is in the trail, and so is a del
       target: { type: "trigger", id: "hook", user: "ada" },
     },
   ]);
+});
+
+test("with `audit.otlp` a collector gets each entry as a log record, also the last before the server stops", async () => {
+  const collector = await startCollector();
+  const { url, app } = await traced(collector.url, {
+    config: {
+      auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
+      backends: { allow_local: true },
+      audit: { otlp: true },
+    },
+  });
+  const as = (who: Who) => ({ method: "DELETE", headers: headersOf(who) });
+  await fetch(`${url}/threads/t`, as(ADA));
+  await expect.poll(() => collector.records.length).toBe(1);
+  await fetch(`${url}/admin/users/ada`, as(ADMIN));
+  await app.close();
+  expect(collector.faults).toEqual([]);
+  expect(collector.records.map(({ body, severity }) => [body, severity])).toEqual([
+    ["thread.delete", "WARN"],
+    ["user.delete", "INFO"],
+  ]);
+  const [refused] = collector.records;
+  expect(refused).toMatchObject({ name: "skein.audit", resource: { "service.name": "skein" } });
+  expect(refused?.attributes).toEqual({
+    "skein.audit.id": expect.stringMatching(/^aud_/),
+    ...{ "skein.audit.action": "thread.delete", "skein.audit.outcome": "refused", "skein.tenant": "acme" },
+    ...{ "skein.audit.actor.type": "user", "skein.audit.actor.id": "ada", "skein.audit.actor.user": "ada" },
+    ...{ "skein.audit.target.type": "thread", "skein.audit.target.id": "t" },
+    "skein.request.id": expect.any(String),
+    ...{ "http.response.status_code": 404, "client.address": "127.0.0.1" },
+  });
+});
+
+test("`audit.otlp` without a collector refuses to start, and says what to set", async () => {
+  await expect(startServer({ config: { audit: { otlp: true } } })).rejects.toThrow(
+    /OTEL_EXPORTER_OTLP_ENDPOINT/,
+  );
 });

@@ -69,6 +69,33 @@ const Export = z.strictObject({
   ),
 });
 
+const LogExport = z.strictObject({
+  resourceLogs: z.array(
+    z.strictObject({
+      resource: z.strictObject({ attributes: Attributes, droppedAttributesCount: count }).loose(),
+      scopeLogs: z.array(
+        z.strictObject({
+          scope: z.strictObject({ name: z.string(), version: z.string().optional() }).loose(),
+          logRecords: z.array(
+            z.strictObject({
+              timeUnixNano: Nanos,
+              observedTimeUnixNano: Nanos,
+              severityNumber: z.int().min(1).max(24),
+              severityText: z.string(),
+              eventName: z.string().min(1),
+              body: z.strictObject({ stringValue: z.string() }),
+              attributes: Attributes,
+              droppedAttributesCount: count,
+            }),
+          ),
+          schemaUrl: z.string().optional(),
+        }),
+      ),
+      schemaUrl: z.string().optional(),
+    }),
+  ),
+});
+
 type Told = string | number | boolean | readonly (string | number | boolean)[];
 
 export interface ReceivedSpan
@@ -83,8 +110,17 @@ export interface ReceivedSpan
   readonly resource: Readonly<Record<string, Told>>;
 }
 
+export interface ReceivedRecord {
+  readonly name: string;
+  readonly severity: string;
+  readonly body: string;
+  readonly attributes: Readonly<Record<string, Told>>;
+  readonly resource: Readonly<Record<string, Told>>;
+}
+
 export interface Collector {
   readonly url: string;
+  readonly records: ReceivedRecord[];
   readonly spans: ReceivedSpan[];
   readonly headers: IncomingMessage["headers"][];
   /** What was wrong with what was sent. */
@@ -94,20 +130,37 @@ export interface Collector {
 /** Closed when the test has finished. */
 export async function startCollector(): Promise<Collector> {
   const [spans, headers, faults]: [ReceivedSpan[], Collector["headers"], string[]] = [[], [], []];
+  const records: ReceivedRecord[] = [];
   const server = createServer(async (request, reply) => {
     headers.push(request.headers);
     const body = await buffer(request);
     const text = request.headers["content-encoding"] === "gzip" ? gunzipSync(body) : body;
-    const read = Export.safeParse(JSON.parse(text.toString()));
-    if (request.url !== "/v1/traces") faults.push(`${request.url}`);
-    if (read.success) spans.push(...read.data.resourceSpans.flatMap(spansOf));
-    else faults.push(z.prettifyError(read.error));
+    const json: unknown = JSON.parse(text.toString());
+    const isLogs = request.url === "/v1/logs";
+    if (!isLogs && request.url !== "/v1/traces") faults.push(`${request.url}`);
+    const read = (isLogs ? LogExport : Export).safeParse(json);
+    if (!read.success) faults.push(z.prettifyError(read.error));
+    else if ("resourceLogs" in read.data) records.push(...read.data.resourceLogs.flatMap(recordsOf));
+    else spans.push(...read.data.resourceSpans.flatMap(spansOf));
     reply.writeHead(read.success ? 200 : 400, { "content-type": "application/json" }).end("{}");
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close().closeAllConnections());
   const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, spans, headers, faults };
+  return { url: `http://127.0.0.1:${port}`, spans, records, headers, faults };
+}
+
+function recordsOf({
+  resource,
+  scopeLogs,
+}: z.infer<typeof LogExport>["resourceLogs"][number]): ReceivedRecord[] {
+  return scopeLogs.flatMap(({ logRecords }) =>
+    logRecords.map(({ eventName: name, severityText: severity, body, attributes }) => ({
+      ...{ name, severity, body: body.stringValue },
+      attributes: told(attributes),
+      resource: told(resource.attributes),
+    })),
+  );
 }
 
 function spansOf({ resource, scopeSpans }: z.infer<typeof Export>["resourceSpans"][number]): ReceivedSpan[] {

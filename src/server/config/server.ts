@@ -113,6 +113,10 @@ const Audit = z.strictObject({
       "Maximum number of entries per tenant. The oldest are deleted first. Default: 100000, or 10000 in memory.",
     ),
   log: z.boolean().default(false).describe("Also writes each entry to the log."),
+  otlp: z
+    .boolean()
+    .default(false)
+    .describe("Also sends each entry to the collector of `OTEL_EXPORTER_OTLP_ENDPOINT` as a log record."),
 });
 
 const EventLoop = z.strictObject({

@@ -64,6 +64,7 @@ export function createFamilies(registry: Registry) {
     sandboxStart: histogram("sandbox_start", "Duration of sandbox starts.", LONG_SECONDS, ["type"]),
     sandboxFailures: counter("sandbox_failures", "Sandboxes that failed to start.", ["type"]),
     traceSpans: counter("trace_spans", "Spans for a collector, by outcome.", ["outcome"]),
+    auditRecords: counter("audit_records", "Audit entries for a collector, by outcome.", ["outcome"]),
     configReloads: counter("config_reloads", "Reloads of the agents file.", ["outcome"]),
     configLoaded: gauge("config_loaded_timestamp_seconds", "Time at which the agents file was last loaded."),
     sandboxes: gauge("sandboxes", "Sandboxes of this process.", ["type", "state"]),

@@ -11,13 +11,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
-import {
-  defaultResource,
-  detectResources,
-  envDetector,
-  type Resource,
-  resourceFromAttributes,
-} from "@opentelemetry/resources";
+import type { Resource } from "@opentelemetry/resources";
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
@@ -40,6 +34,7 @@ import type { RunListener } from "../../engine/runs/services.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { contentsLength, withoutContents } from "./contents.ts";
 import { errorType, SCHEMA_URL } from "./conventions.ts";
+import { telemetryResource } from "./resource.ts";
 import { type EndedSpan, followSpans } from "./run-spans.ts";
 
 export interface TraceOptions {
@@ -76,9 +71,7 @@ const CLOSE_MS = 5_000;
 
 /** The endpoint, its headers, the resource and the sampler come from OpenTelemetry's environment variables. */
 export function createTraces({ env, version, logger, contents, count }: TraceOptions): Traces {
-  const resource = defaultResource()
-    .merge(resourceFromAttributes({ "service.name": "skein", "service.version": version }))
-    .merge(detectResources({ detectors: [envDetector] }));
+  const resource = telemetryResource(version);
   const scope = { name: "skein", version, schemaUrl: SCHEMA_URL };
   const sampler = samplerOf(env);
   const exporter = new OTLPTraceExporter();

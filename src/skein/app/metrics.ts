@@ -5,6 +5,7 @@ import { join } from "node:path";
 import packageJson from "../../../package.json" with { type: "json" };
 import type { AgentRegistry } from "../../agent/agents/registry.ts";
 import type { BackendStatus } from "../../agent/core/backend.ts";
+import { AppError } from "../../agent/core/errors.ts";
 import type { Stores } from "../../agent/core/stores.ts";
 import type { Engine } from "../../engine/runs/index.ts";
 import type { Logger } from "../../lib/logger.ts";
@@ -13,6 +14,7 @@ import type { ServerConfig } from "../../server/config/server.ts";
 import type { AnswerReport } from "../../server/http/answer-report.ts";
 import type { Dependencies } from "../../server/http/dependencies.ts";
 import { type HttpServer, openStreams } from "../../server/http/server.ts";
+import type { AuditRecords } from "../../server/telemetry/audit-records.ts";
 import type { Metrics } from "../../server/telemetry/metrics.ts";
 import { mergePages } from "../../server/telemetry/pages.ts";
 import type { Traces } from "../../server/telemetry/traces.ts";
@@ -88,11 +90,30 @@ export async function openTraces(
   { metrics, logger }: { metrics: Metrics | undefined; logger: Logger },
 ): Promise<Traces | undefined> {
   const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (!endpoint || env.OTEL_SDK_DISABLED?.toLowerCase() === "true") return undefined;
+  if (!endpoint || isDisabled(env)) return undefined;
   const { createTraces } = await import("../../server/telemetry/traces.ts");
   const count = (outcome: string, spans: number) => metrics?.traceSpans.inc({ outcome }, spans);
   return createTraces({ env, version: packageJson.version, logger, contents, count });
 }
+
+/** Undefined without `audit.otlp`. Throws if no endpoint is set. The caller closes the records, after the trail. */
+export async function openAuditRecords(
+  env: NodeJS.ProcessEnv,
+  { otlp }: ServerConfig["audit"],
+  { metrics, logger }: { metrics: Metrics | undefined; logger: Logger },
+): Promise<AuditRecords | undefined> {
+  if (!otlp || isDisabled(env)) return undefined;
+  if (!(env.OTEL_EXPORTER_OTLP_LOGS_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT))
+    throw new AppError(
+      "config_invalid",
+      "`audit.otlp` is true, but no collector is set: set OTEL_EXPORTER_OTLP_ENDPOINT, such as http://collector:4318.",
+    );
+  const { createAuditRecords } = await import("../../server/telemetry/audit-records.ts");
+  const count = (outcome: string, entries: number) => metrics?.auditRecords.inc({ outcome }, entries);
+  return createAuditRecords({ version: packageJson.version, logger, count });
+}
+
+const isDisabled = (env: NodeJS.ProcessEnv) => env.OTEL_SDK_DISABLED?.toLowerCase() === "true";
 
 /** Counts the responses of the server. */
 export const answersIn = (metrics: Metrics): AnswerReport => ({

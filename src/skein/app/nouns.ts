@@ -24,6 +24,7 @@ import { createPublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Credentials } from "../../server/auth/credential-end.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
+import type { AuditRecords } from "../../server/telemetry/audit-records.ts";
 import type { Metrics } from "../../server/telemetry/metrics.ts";
 
 export interface NounParts {
@@ -150,17 +151,21 @@ export function openAudit(
     logger,
     metrics,
     webhooks,
+    records,
   }: {
     readonly logger: Logger;
     readonly metrics: Metrics | undefined;
     readonly webhooks: Pick<Webhooks, "emit">;
+    readonly records: Pick<AuditRecords, "send"> | undefined;
   },
 ): Audit {
   const count = entries ?? (store === "memory" ? ENTRIES.inMemory : ENTRIES.elsewhere);
   return createAudit({
     ...{ documents, logger, kept: { ms: keep, count }, isLogged: log },
-    onWritten: (entry) =>
-      webhooks.emit({ tenant: entry.tenant }, { type: "audit.entry", data: { entry } }, entry.id),
+    onWritten: (entry) => {
+      records?.send(entry);
+      return webhooks.emit({ tenant: entry.tenant }, { type: "audit.entry", data: { entry } }, entry.id);
+    },
     onCounted: (outcome, number) => metrics?.auditEntries.inc({ outcome }, number),
   });
 }
