@@ -36,7 +36,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   "server/auth": ["engine/quotas", ...LANGUAGE],
   // The settings of a part are described there.
   "server/config": ["server/auth/config.ts", "engine/quotas/config.ts", ...LANGUAGE],
-  "server/telemetry": ["engine/runs/services.ts", ...LANGUAGE],
+  "server/telemetry": ["engine/audit/entry.ts", "engine/runs/services.ts", ...LANGUAGE],
   "server/http": [
     ...[
       "server/auth",

@@ -72,9 +72,7 @@ mcp_servers: { files: { command: sh, args: [${program}], env: { API_KEY: sk-proj
 
   test("is a warning in each run whose agent names its tools, and in no other", async () => {
     const { url, lines } = await logged({ agents: agents('["mcp__files__*"]') });
-    await expect
-      .poll(() => lines("MCP server `files` ended (exit code 3); will retry").length)
-      .toBe(1);
+    await expect.poll(() => lines("MCP server `files` ended (exit code 3); will retry").length).toBe(1);
     const events = await (await post(`${url}/threads/t1/runs`, { input: PROMPT })).ended();
     expect(dataOf(events, "warning")).toEqual([
       {

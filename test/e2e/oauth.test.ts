@@ -226,9 +226,7 @@ test("a server without `auth`, an unknown one and one of tenants cannot be conne
   const parts = await deployment();
   const { as } = await serve(parts, { per: "tenant" });
   await expect(as("ada").address()).rejects.toThrow("per: user");
-  await expect(as("ada").client.connections.authorize("unknown")).rejects.toThrow(
-    "Send credentials instead",
-  );
+  await expect(as("ada").client.connections.authorize("unknown")).rejects.toThrow("Send credentials instead");
 });
 
 test("an admin connects the account of a tenant, and the runs of all its users continue", async () => {

@@ -10,6 +10,8 @@ const MODEL_SECONDS = Array.from({ length: 14 }, (_, n) => 0.01 * 2 ** n);
 
 export type Families = ReturnType<typeof createFamilies>;
 
+const MODEL_CALL = ["model", "outcome"] as const;
+
 /** Creates and registers all metrics. */
 export function createFamilies(registry: Registry) {
   const { counter, histogram, gauge } = instruments(registry);
@@ -20,10 +22,7 @@ export function createFamilies(registry: Registry) {
     firstToken: histogram("run_first_token", "From acceptance to the first token.", LONG_SECONDS, ["agent"]),
     takenOver: counter("runs_taken_over", "Runs that this process took over from another process."),
     leasesLost: counter("leases_lost", "Runs that this process lost to another process."),
-    modelCalls: counter("model_calls", "Model calls; `outcome` is `ok` or an error code.", [
-      "model",
-      "outcome",
-    ]),
+    modelCalls: counter("model_calls", "Model calls; `outcome` is `ok` or an error code.", MODEL_CALL),
     modelSeconds: histogram("model_call", "Duration of model calls.", MODEL_SECONDS, ["model"]),
     modelFirstToken: histogram(
       "model_first_token",

@@ -1,4 +1,4 @@
-// What this server is to a collector. OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME take precedence.
+// Describes this server to a collector. OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME take precedence.
 
 import {
   defaultResource,

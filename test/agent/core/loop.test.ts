@@ -121,7 +121,10 @@ describe("a run", () => {
   test("leaves an empty answer out of the thread", async () => {
     const { messages, outcome, events } = await play({ script: [{ say: "" }] });
     expect(outcome).toEqual({ status: "success", stop_reason: "end_turn", isEmpty: true });
-    expect(events.at(-1)).toMatchObject({ event: "done", data: { message: "The model returned no answer." } });
+    expect(events.at(-1)).toMatchObject({
+      event: "done",
+      data: { message: "The model returned no answer." },
+    });
     expect(messages.map((m) => m.role)).toEqual(["user"]);
   });
 

@@ -201,7 +201,9 @@ test("the certificates of an engine are read, and what does not belong together 
   expect(await problems({ ca, cert: client.cert, key: other.client.key })).toMatch(
     /is not the key of the certificate/,
   );
-  expect(await problems({ ca: client.key, ...client })).toMatch(/tls\.ca: .* contains no certificate in PEM format/);
+  expect(await problems({ ca: client.key, ...client })).toMatch(
+    /tls\.ca: .* contains no certificate in PEM format/,
+  );
   expect(await problems({ ca, cert: client.cert, key: ca })).toMatch(/tls\.key: .* contains no private key/);
 });
 

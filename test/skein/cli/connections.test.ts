@@ -21,7 +21,10 @@ test("skein connections stores what is piped into it, and lists and deletes conn
   expect(list).toMatch(/deploy +environment_variable +DEPLOY_KEY +connected/);
   expect(list).not.toMatch(/t0k3n|a b/);
   const { output, note } = await deleteConnection(server, "calendar");
-  expect([output, note]).toEqual(["Deleted calendar.", expect.stringContaining("may remain valid elsewhere")]);
+  expect([output, note]).toEqual([
+    "Deleted calendar.",
+    expect.stringContaining("may remain valid elsewhere"),
+  ]);
   expect(await listConnections(server)).not.toContain("calendar");
 });
 

@@ -22,7 +22,7 @@ export interface MemorySchedule extends Pick<Documents, "pick"> {
 interface Turn {
   /** When it begins. */
   at: number;
-  /** Of turns that begin in the same millisecond, the one that was set first comes first. */
+  /** Turns that begin in the same millisecond keep the order in which they were set. */
   order: number;
   readonly times: DueTimes;
 }
@@ -30,7 +30,7 @@ interface Turn {
 interface Due {
   readonly collection: OwnedCollection;
   readonly entry: DocumentEntry;
-  /** Its time was taken from those that wait. */
+  /** True if its time was removed from the waiting ones. */
   readonly isTaken: boolean;
 }
 
@@ -103,7 +103,7 @@ export function memorySchedule(
   }
 }
 
-/** Takes what is due, at most `most`, each document once. */
+/** Takes at most `most` due documents, each once. */
 function takeDue(
   times: DueTimes,
   entryAt: (time: DueTime) => DocumentEntry | undefined,

@@ -1,5 +1,5 @@
-// The due times of documents, earliest first, as a binary heap. Times of documents that were written again or deleted stay until
-// they are met, and are then passed over.
+// The due times of documents, earliest first, as a binary heap. An outdated time, whose document was rewritten or deleted, is skipped
+// when it is reached.
 
 import type { OwnedCollection } from "../../../agent/core/documents.ts";
 
@@ -9,7 +9,7 @@ export interface DueTime {
   readonly collection: OwnedCollection;
 }
 
-/** Times beyond twice those that held last, after which all are looked at. */
+/** Number of outdated times, beyond the valid ones, at which the heap is cleaned. */
 const SLACK = 64;
 
 export class DueTimes {
@@ -17,7 +17,7 @@ export class DueTimes {
   #most = SLACK;
   readonly #documentOf: (time: DueTime) => object | undefined;
 
-  /** `documentOf`: the document of a time that still holds. */
+  /** `documentOf` returns the document of a time, or undefined if the time is outdated. */
   constructor(documentOf: (time: DueTime) => object | undefined) {
     this.#documentOf = documentOf;
   }
@@ -27,7 +27,7 @@ export class DueTimes {
     this.#push(time);
   }
 
-  /** The earliest time that holds. It stays. */
+  /** Returns the earliest valid time, and keeps it. */
   first(): DueTime | undefined {
     for (let [time] = this.#heap; time; [time] = this.#heap) {
       if (this.#documentOf(time)) return time;
@@ -36,7 +36,7 @@ export class DueTimes {
     return undefined;
   }
 
-  /** All times that hold and are after `time`, in no order. They stay. */
+  /** Returns all valid times after `time`, in no order, and keeps them. */
   after(time: number): DueTime[] {
     return this.#heap.filter((each) => each.due > time && this.#documentOf(each));
   }
@@ -79,5 +79,5 @@ export class DueTimes {
   }
 }
 
-/** Of the same time, that of the smaller key comes first. */
+/** Documents that are due at the same time are in the order of their keys. */
 const isBefore = (a: DueTime, b: DueTime) => a.due < b.due || (a.due === b.due && a.key < b.key);
