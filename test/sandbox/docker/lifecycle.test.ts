@@ -206,7 +206,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     const { pool } = newServer(engine, world, { caps: { total: 2, tenant: 1 } });
     const config = await configOf(engine, "busybox");
     await pool.start(ada, config);
-    await refuses(() => pool.start(bob, config), "limit_exceeded", "At most 1 sandboxes");
+    await refuses(() => pool.start(bob, config), "limit_exceeded", "At most 1 of a tenant's sandboxes");
     await pool.start({ tenant: "other", user: "eve" }, config);
     await refuses(
       () => pool.start({ tenant: "third", user: "eve" }, config),

@@ -37,7 +37,7 @@ describe("help", () => {
     const page = await readFile("docs/reference/cli.md", "utf8");
     const sections = page.split(/^## /m).slice(1);
     const told = sections.flatMap((section) => {
-      const [, name] = /^`skein ([a-z ]+?)(?: [[A-Z\]]+)?`/.exec(section) ?? [];
+      const [, name] = /^`skein ([a-z -]+?)(?: [[A-Z\]]+)?`/.exec(section) ?? [];
       return name ? [[name, [...section.matchAll(/^\| `--(\w+)/gm)].map(([, option]) => option)]] : [];
     });
     const there = COMMANDS.map(({ name, options }) => [name, Object.keys(options)]);
