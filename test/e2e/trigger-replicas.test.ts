@@ -23,7 +23,7 @@ for (const { start, program } of SHARED_STORES) {
       input: "{{body.issue.title}}",
     });
     for (const id of ["a", "b", "c", "d", "e"]) {
-      const sent = fromGithub(SECRET, githubIssue(), { id });
+      const sent = fromGithub(SECRET, githubIssue("opened", 73464126, `Issue ${id}`), { id });
       const answers = await Promise.all(
         [one, other, one, other].map(async (server) => {
           const answer = await deliver(server.url + url, sent);
