@@ -15,6 +15,7 @@ import { first } from "./scenarios/first.ts";
 import { neighbours } from "./scenarios/neighbours.ts";
 import { paced } from "./scenarios/paced.ts";
 import { crowd, events, manyThreads, messages, tenants, tools } from "./scenarios/scale.ts";
+import { schedules } from "./scenarios/schedules.ts";
 import { start } from "./scenarios/start.ts";
 import { streams } from "./scenarios/streams.ts";
 import { threads } from "./scenarios/threads.ts";
@@ -31,7 +32,7 @@ const USUAL: readonly Scenario[] = [burst, paced, first, tool, turns, streams, t
 const ALL: readonly Scenario[] = [
   ...USUAL,
   ...[crowd, events, messages, manyThreads, tools, tenants],
-  ...[neighbours, workers],
+  ...[neighbours, schedules, workers],
 ];
 
 async function bench(options: Options, stage: Stage): Promise<void> {
