@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -21,7 +21,6 @@ import {
   installed,
   megabytes,
   pack,
-  ROOT,
   typeErrors,
 } from "./support/packed.ts";
 
@@ -168,36 +167,6 @@ export { createClient, defineTool, type Message, openThread };`;
       expect(refused).toMatchObject({ code: 1, stderr: said });
     }
   });
-});
-
-test(
-  "`npm start` installs at most 250 MB, and nothing of the tests",
-  async () => {
-    const bare = join(dir, "bare");
-    const manifests = [
-      "package.json",
-      "package-lock.json",
-      ".npmrc",
-      "script/setup",
-      "packages/node/package.json",
-    ];
-    for (const file of [...manifests, "packages/client/package.json", "packages/tests/package.json"])
-      await cp(join(ROOT, file), join(bare, file));
-    await command(bare, ["sh", "script/setup", "serve"], "/usr/bin");
-    const packages = await readdir(join(bare, "node_modules"));
-    expect(packages).toEqual(expect.arrayContaining(["openai", "zod"]));
-    expect(packages).not.toContain("vitest");
-    expect(await megabytes(join(bare, "node_modules"))).toBeLessThanOrEqual(250);
-  },
-  INSTALL_MS,
-);
-
-test("SIGTERM to `npm start` reaches the server", async () => {
-  // The first one that packs has built it.
-  const { url, child, exited } = await started(clone, ["npm", "start"], {});
-  child.kill("SIGTERM");
-  expect(await exited).toEqual([0, null]);
-  await expect(fetch(`${url}/health`)).rejects.toThrow();
 });
 
 /** A server that takes requests; asked to stop when the test has finished. */

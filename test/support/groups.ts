@@ -41,13 +41,13 @@ const LONG = [
 ];
 
 /**
- * `npm run test:nightly` alone has these: they take minutes. The site changes only with its pages, the corpus with its rules,
- * and a cluster has the scripts of one Redis. What stock
- * clients are promised has no word of a store: two replicas on Redis are enough for a commit.
+ * `npm run test:nightly` alone has these: they take minutes. The site changes only with its pages, the image with its Dockerfile, and the
+ * corpus with its rules. A cluster runs the scripts of one Redis. What stock clients are promised does not depend on the store: two
+ * replicas on Redis are enough for a commit.
  */
 const NIGHTLY = [
   "test/agent/hooks/permissions/corpus.docker.test.ts",
-  "test/deploy/site.test.ts",
+  "test/deploy/{image.docker,site}.test.ts",
   "test/e2e/wires/{postgres,sqlite}.test.ts",
   "test/engine/stores/redis-cluster.test.ts",
 ];
