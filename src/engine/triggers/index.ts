@@ -145,6 +145,7 @@ async function receive(services: Receiving, open: OpenTrigger, incoming: Incomin
     }
     const known = await store.started(owner, trigger.id, keyOf(plan.delivery_id));
     await assertFit(services, open);
+    if (!known) await assertCurrent(store, open);
     const run = known ?? (await start(services, open, plan, incoming.request_id));
     note({ id, outcome: known ? "repeated" : "started", ...run });
     return run;
@@ -153,6 +154,17 @@ async function receive(services: Receiving, open: OpenTrigger, incoming: Incomin
     note({ outcome: "failed", reason: error.message, ...omitUndefined({ id }) });
     throw refusal(error);
   }
+}
+
+/**
+ * Reads the trigger again, just before its run starts. Throws `not_found` when it was paused or deleted meanwhile, and `unavailable` when
+ * another key owns it: the sender's next attempt counts as that key's.
+ */
+async function assertCurrent(store: TriggerStore, { owner, trigger }: OpenTrigger): Promise<void> {
+  const current = (await store.get(owner, trigger.id))?.trigger;
+  if (!current || current.paused || current.address !== trigger.address) throw noTrigger();
+  if (current.api_key !== trigger.api_key)
+    throw new AppError("unavailable", "Another API key replaced the trigger while the delivery was at work.");
 }
 
 /** Pauses the trigger and throws `not_found` when its key has ended or its agent was missing too long, `unavailable` until then. */

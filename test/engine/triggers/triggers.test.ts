@@ -34,9 +34,9 @@ async function opened({ request = async () => {} }: Partial<TriggerServices["quo
     limits: { triggers: 10, requestsPerMinute: 100 },
   });
   onTestFinished(() => triggers.close());
-  const put = async (input: string, api_key = "key_new") => {
+  const put = async (input: string, api_key = "key_new", paused = false) => {
     const times = { created_at: new Date(0).toISOString(), updated_at: new Date(0).toISOString() };
-    const made = () => ({ ...SPEC, ...times, input, api_key, secret: SECRET });
+    const made = () => ({ ...SPEC, ...times, input, api_key, paused, secret: SECRET });
     return (await triggers.store.put(ADA, "mine", made, () => {})).trigger.address;
   };
   const incoming = (id: string): Incoming => ({
@@ -97,4 +97,30 @@ test("a delivery whose user is deleted meanwhile leaves no run, no thread and no
   expect((await stores.threads.list(ADA, { limit: 10 })).items).toEqual([]);
   for (const kind of ["triggers", "trigger_logs", "trigger_runs"])
     expect(await stores.documents.list({ kind, ...ADA }), kind).toEqual([]);
+});
+
+test("a delivery starts nothing when its trigger is paused, deleted or given to another key meanwhile", async () => {
+  const changes = { paused: "not_found", deleted: "not_found", replaced: "unavailable" };
+  for (const [change, code] of Object.entries(changes)) {
+    const { stores, triggers, put, incoming, outcomeOf } = await opened({
+      async request() {
+        if (change === "deleted") await triggers.store.delete(ADA, "mine", () => {});
+        else await put("{{body.text}}", change === "paused" ? "key_new" : "key_other", change === "paused");
+      },
+    });
+    const open = await triggers.open(await put("{{body.text}}"));
+    expect(await outcomeOf(triggers.receive(open, incoming("one"))), change).toBe(code);
+    await expect(stores.threads.list(ADA, { limit: 10 }), change).resolves.toMatchObject({ items: [] });
+    expect(await stores.documents.list({ kind: "trigger_runs", ...ADA }), change).toEqual([]);
+  }
+});
+
+test("a delivery whose trigger got another text meanwhile starts its run", async () => {
+  const { triggers, put, incoming, outcomeOf } = await opened({
+    async request() {
+      await put("Now: {{body.text}}");
+    },
+  });
+  const open = await triggers.open(await put("{{body.text}}"));
+  expect(await outcomeOf(triggers.receive(open, incoming("one")))).toBe("started");
 });
