@@ -154,6 +154,8 @@ function temporaryThreadsContract(open: Open): void {
       const keyed = places.filter(({ isKeyed }) => isKeyed).map(({ id }) => id);
       await expect.poll(remembered, { timeout: 60_000 }).toEqual(keyed.sort());
       await expect(first.announce(ADA, "th0", true)).rejects.toMatchObject({ code: "events_expired" });
+      for (const { id } of places) await first.announce(ADA, `new-${id}`, false);
+      await expect(first.announce(ADA, "one-more", false)).rejects.toMatchObject({ code: "limit_exceeded" });
       advance(61 * MINUTE);
       await expect.poll(remembered, { timeout: 60_000 }).toEqual([]);
       await Promise.all(processes.map((each) => each.close()));

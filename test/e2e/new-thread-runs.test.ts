@@ -163,6 +163,17 @@ describe("a run that names no thread", () => {
     await begin({});
     expect(await ids()).toHaveLength(2);
   });
+
+  test("whose thread is deleted takes no thread's place while its key is remembered", async () => {
+    const { ids, begin, post } = await started({
+      config: { limits: { temporary_threads: 1 }, retention: { temporary_threads: "0.2s" } },
+    });
+    const key = { "idempotency-key": "k1" };
+    await begin({ keep_thread: false }, key);
+    await expect.poll(ids, { timeout: 10_000 }).toEqual([]);
+    await expect.poll(async () => (await post({ keep_thread: false })).status, { timeout: 10_000 }).toBe(200);
+    expect(await codeOf(await post({ keep_thread: false }, key))).toEqual([410, "events_expired"]);
+  });
 });
 
 describe("a batch", () => {

@@ -2,6 +2,7 @@
 // that a process that dies leaves no thread behind: any other process deletes it.
 
 import {
+  type Change,
   change,
   type Document,
   type Documents,
@@ -12,6 +13,7 @@ import {
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { Stores } from "../../agent/core/stores.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { mapInTicks } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { createDueWorker, type DueWorker } from "../due-worker.ts";
 import type { Quotas } from "../quotas/index.ts";
@@ -72,22 +74,25 @@ export function createTemporaryThreads(options: TemporaryThreadOptions): Tempora
       await Promise.all([worker.close(), ...reviews]);
     },
 
-    announce(owner, key, is_keyed) {
-      const limit = { count: most, error: () => tooMany(most) };
-      return change(
-        documents,
-        { collection: collectionOf(owner), keys: [key], limit },
-        ({ found: [found], now }) => {
-          const temporary = found ? temporaryIn(found) : ({ since: now, is_keyed, state: "live" } as const);
-          if (temporary.state !== "live") throw isDeleted();
-          // No process deletes the thread while a repeated request looks for its run.
-          const due = now + (found ? Math.max(keepMs, REPEAT_MS) : keepMs);
-          return {
-            writes: [{ key, seen: found?.version, body: JSON.stringify(temporary), due }],
-            result: undefined,
-          };
-        },
-      );
+    async announce(owner, key, is_keyed) {
+      const collection = collectionOf(owner);
+      const announced = (count: number) =>
+        announce(documents, {
+          collection,
+          key,
+          is_keyed,
+          keepMs,
+          limit: { count, error: () => tooMany(most) },
+        });
+      try {
+        await announced(most);
+      } catch (error) {
+        if (!hasCode(error, "limit_exceeded")) throw error;
+        // Keys of threads that are deleted leave room, as many as there may be threads.
+        const ended = Math.min(await countEnded(documents, collection), most);
+        if (ended === 0) throw error;
+        await announced(most + ended);
+      }
     },
 
     withdraw: (owner, thread_id) =>
@@ -106,6 +111,36 @@ export function createTemporaryThreads(options: TemporaryThreadOptions): Tempora
       reviews.delete(reviewing);
     },
   };
+}
+
+interface Announcement {
+  readonly collection: OwnedCollection;
+  readonly key: string;
+  readonly is_keyed: boolean;
+  readonly keepMs: number;
+  readonly limit: NonNullable<Change["limit"]>;
+}
+
+const announce = (
+  documents: Documents,
+  { collection, key, is_keyed, keepMs, limit }: Announcement,
+): Promise<void> =>
+  change(documents, { collection, keys: [key], limit }, ({ found: [found], now }) => {
+    const temporary = found ? temporaryIn(found) : ({ since: now, is_keyed, state: "live" } as const);
+    if (temporary.state !== "live") throw isDeleted();
+    // No process deletes the thread while a repeated request looks for its run.
+    const due = now + (found ? Math.max(keepMs, REPEAT_MS) : keepMs);
+    return {
+      writes: [{ key, seen: found?.version, body: JSON.stringify(temporary), due }],
+      result: undefined,
+    };
+  });
+
+/** The threads that are deleted, and whose keys are remembered. */
+async function countEnded(documents: Documents, collection: OwnedCollection): Promise<number> {
+  const all = await documents.list(collection);
+  const states = await mapInTicks(collection.tenant, all, (each) => temporaryIn(each).state);
+  return states.filter((state) => state === "ended").length;
 }
 
 interface PlacedDocument extends Document {
