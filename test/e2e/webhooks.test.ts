@@ -2,6 +2,7 @@
 
 import { Webhook as Verifier } from "standardwebhooks";
 import { expect, test } from "vitest";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { type ServerOptions, startServer, temporaryFolder } from "../support/server.ts";
 import { post } from "../support/sse.ts";
 import { type Received, webhookInbox } from "../support/webhook-inbox.ts";
@@ -261,6 +262,39 @@ test("webhooks are exported without secrets, and deleted with the user", async (
   expect((await ada.ask("GET", "/webhooks")).answer.items).toEqual([]);
   await ada.ask("PUT", "/webhooks/mine", { url: inbox.url, on: ["run.ended"] });
   expect((await ada.ask("GET", "/webhooks/mine/deliveries")).answer.items).toEqual([]);
+});
+
+test("deliveries of a tenant's webhook about a user are deleted with the user, and others stay", async () => {
+  const inbox = await webhookInbox();
+  const server = await serve();
+  const [root, ada, bob] = [server.as("root"), server.as("ada"), server.as("bob")];
+  for (const ordered of [true, false])
+    await root.ask("PUT", `/admin/webhooks/${ordered}`, { url: inbox.url, on: ["run.ended"], ordered });
+  await ada.run("t1", "hello");
+  await bob.run("t2", "hello");
+  await expect.poll(() => inbox.received.length).toBe(4);
+  const deleted = await root.ask("DELETE", "/admin/tenants/acme/users/ada");
+  expect(deleted.answer).toMatchObject({ complete: true });
+  for (const id of ["true", "false"]) {
+    const { items } = (await root.ask("GET", `/admin/webhooks/${id}/deliveries`)).answer;
+    expect(
+      items.map(({ thread_id }) => thread_id),
+      id,
+    ).toEqual(["t2"]);
+  }
+});
+
+test("a tenant's webhook keeps no delivery of a run that ended because its user was deleted", async () => {
+  const inbox = await webhookInbox();
+  const { tool, entered } = gate();
+  const server = await serve({ script: gated, agents: WITH_GATE, tools: [tool] });
+  const [root, ada] = [server.as("root"), server.as("ada")];
+  await root.ask("PUT", "/admin/webhooks/all", { url: inbox.url, on: ["run.ended", "run.failed"] });
+  await ada.ask("POST", "/threads/t1/runs", { input: "hello", agent: "assistant", background: true });
+  await entered;
+  const deleted = await root.ask("DELETE", "/admin/tenants/acme/users/ada");
+  expect(deleted.answer).toMatchObject({ complete: true, runs_cancelled: 1 });
+  expect((await root.ask("GET", "/admin/webhooks/all/deliveries")).answer.items).toEqual([]);
 });
 
 test("a user and a tenant hear once of a budget most of which is used", async () => {

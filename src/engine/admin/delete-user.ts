@@ -61,6 +61,7 @@ export async function deleteUser(services: AdminServices, owner: Owner): Promise
     items: records + (await deleteItems(services, owner)),
     workspaces: await services.backends.erase(owner),
   };
+  for (const each of services.records) await each.deleteMentions?.(owner);
   if (!hasMore) for (const { id } of keys) await services.keys?.remove(id);
   return {
     complete: !hasMore,

@@ -41,6 +41,8 @@ export interface UserRecords {
   ): Promise<Page<object>>;
   /** Deletes all records of a user. Returns how many. */
   deleteAll(owner: Owner): Promise<number>;
+  /** Deletes what the records of the tenant contain about a user. Called last: the ends of runs add to them. */
+  deleteMentions?(owner: Owner): Promise<void>;
 }
 
 export interface AdminServices {

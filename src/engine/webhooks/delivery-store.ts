@@ -10,10 +10,12 @@ import {
   type DocumentWrite,
   newVersion,
   type OwnedCollection,
+  remove,
 } from "../../agent/core/documents.ts";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { Page } from "../../agent/core/stores.ts";
 import { mapInTicks } from "../../lib/ticks.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { again, Delivery, type DeliveryStatus, statusOf } from "./delivery.ts";
 import type { Keeper } from "./webhook.ts";
 
@@ -65,6 +67,8 @@ export interface DeliveryStore {
   again(keeper: Keeper, webhook: string, id: string): Promise<Delivery | undefined>;
   /** Forgets all deliveries of a webhook. */
   forget(keeper: Keeper, webhook: string): Promise<void>;
+  /** Forgets what the tenant's webhooks were told of a user, or are to be told. */
+  forgetUser(user: Owner): Promise<void>;
 }
 
 export const parsedDelivery = (body: string): Delivery => Delivery.parse(JSON.parse(body));
@@ -133,7 +137,32 @@ export function createDeliveryStore(documents: Documents): DeliveryStore {
       const own = await mapInTicks(keeper.tenant, all, (each) => (webhookIn(each) === webhook ? [each] : []));
       await deleteAll(documents, collection, own.flat());
     },
+
+    forgetUser: (user) => forgetUser(documents, user),
   };
+}
+
+async function forgetUser(documents: Documents, { tenant, user }: Owner): Promise<void> {
+  const collection = deliveriesOf({ tenant });
+  const about = async () => {
+    const all = await documents.list(collection);
+    const own = await mapInTicks(tenant, all, (document) => {
+      const delivery = isLane(document.key) ? undefined : parsedDelivery(document.body);
+      return delivery?.owner.user === user ? [{ document, lane: delivery.lane }] : [];
+    });
+    return own.flat();
+  };
+  const told = await about();
+  const gone = new Set(told.map(({ document }) => document.key));
+  const lanes = new Set(told.flatMap(({ lane }) => lane ?? []));
+  for (const lane of lanes) await shortenLane(documents, collection, lane, gone);
+  await deleteAll(
+    documents,
+    collection,
+    told.map(({ document }) => document),
+  );
+  // Those that a process has sent, or has begun to send, meanwhile.
+  for (const { document } of await about()) await remove(documents, collection, document.key);
 }
 
 async function confirm(
@@ -213,17 +242,51 @@ async function leaveLane(
     const { found, now } = await documents.read(collection, [key, lane]);
     if (found[0]?.version !== version) return false;
     const others = queueIn(found[1]).filter((each) => each !== key);
-    const behind = (await documents.read(collection, others.slice(0, BATCH_SIZE))).found;
-    // A delivery that was deleted holds no other up.
-    const at = behind.findIndex((each) => each !== undefined);
-    const waiting = behind[at];
+    const { queue, waiting } = await existing(documents, collection, others);
     const writes = [
       last,
-      ...laneWrites({ lane, webhook }, found[1], waiting ? others.slice(at) : []),
+      ...laneWrites({ lane, webhook }, found[1], queue),
       ...(waiting ? [dueNow(waiting, now)] : []),
     ];
     if ((await documents.write(collection, writes, { version: newVersion() })) === "written") return true;
   }
+}
+
+/** Takes deliveries out of a lane. The first one that stays becomes due, unless it was the first before. */
+async function shortenLane(
+  documents: Documents,
+  collection: OwnedCollection,
+  key: string,
+  gone: ReadonlySet<string>,
+): Promise<void> {
+  for (;;) {
+    const {
+      found: [lane],
+      now,
+    } = await documents.read(collection, [key]);
+    if (!lane) return;
+    const { webhook, queue: before } = laneIn(lane);
+    const others = before.filter((each) => !gone.has(each));
+    if (others.length === before.length) return;
+    const { queue, waiting } = await existing(documents, collection, others);
+    const isNext = waiting !== undefined && waiting.key !== before[0];
+    const writes = [
+      ...laneWrites({ lane: key, webhook }, lane, queue),
+      ...(isNext ? [dueNow(waiting, now)] : []),
+    ];
+    if ((await documents.write(collection, writes, { version: newVersion() })) === "written") return;
+  }
+}
+
+/** The queue from the first delivery on that exists, and that one: a delivery that was deleted holds no other up. */
+async function existing(
+  documents: Documents,
+  collection: OwnedCollection,
+  queue: readonly string[],
+): Promise<{ readonly queue: readonly string[]; readonly waiting: Document | undefined }> {
+  const { found } = await documents.read(collection, queue.slice(0, BATCH_SIZE));
+  const at = found.findIndex((each) => each !== undefined);
+  return { queue: at === -1 ? [] : queue.slice(at), waiting: found[at] };
 }
 
 /** The delivery whose turn it is: the time for its attempts begins. */

@@ -77,6 +77,8 @@ interface UserWebhooks {
   ): Promise<Page<object>>;
   /** Deletes the deliveries too. Returns the number of webhooks. */
   deleteAll(owner: Owner): Promise<number>;
+  /** Deletes the deliveries of the tenant's webhooks that are about the user. */
+  deleteMentions(owner: Owner): Promise<void>;
 }
 
 /** How long a process may be at a delivery, in ms: then others may send it. */
@@ -134,6 +136,7 @@ export function createWebhooks(options: WebhookOptions): Webhooks {
         known.forget(owner);
         return count;
       },
+      deleteMentions: deliveries.forgetUser,
     },
     async open() {
       await known.open();

@@ -258,6 +258,31 @@ test("a delivery in order is tried for a day from its turn on", async () => {
   await expect.poll(async () => (await ended()).sort()).toEqual(["acme1 failed 1", "acme2 delivered 2"]);
 });
 
+test("a tenant's delivery that waits behind one about a deleted user is sent, and the user's are not", async () => {
+  const { open, stores } = deployment();
+  const inbox = await webhookInbox("never");
+  const { webhooks, records, emit, wake } = await open();
+  const tenant = { tenant: "acme" };
+  await webhooks.put(tenant, "all", { ...SPEC, url: inbox.url, on: ["schedule.paused"], ordered: true });
+  const tell = (user: string, id: string) =>
+    emit({ tenant: "acme", user }, { type: "schedule.paused", thread_id: "t", data: { id } }, id);
+  await tell("ada", "first");
+  await expect.poll(() => inbox.received.length).toBe(1);
+  await tell("bob", "second");
+  await tell("ada", "third");
+  await tell("bob", "fourth");
+  await records.deleteMentions(ADA);
+  wake();
+  inbox.answerAll();
+  const told = () => inbox.received.map(({ message }) => message.data.id);
+  await expect.poll(told).toEqual(["first", "second", "fourth"]);
+  const left = async () =>
+    (await stores.documents.list(deliveriesOf(tenant))).map(({ body }) => JSON.parse(body));
+  await expect
+    .poll(async () => (await left()).map(({ owner, state }) => `${owner?.user} ${state}`))
+    .toEqual(["bob delivered", "bob delivered"]);
+});
+
 test("where all deliveries wait, one more is dropped without a look at all of them each time", async () => {
   const { open, calls, lines, stores } = deployment();
   const inbox = await webhookInbox(...Array<"never">(100).fill("never"));
