@@ -82,7 +82,7 @@ export type Usage = {
   cost?: number | undefined;
   /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
   estimated?: true | undefined;
-  /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
+  /** Fraction of the input (0–1) that the provider read from its cache. Present only if the run or thread had input. */
   cache_hit_ratio?: number | undefined;
 };
 
@@ -616,7 +616,7 @@ export type UsageReport = {
     cost: number;
     /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only if the run or thread had input. */
     cache_hit_ratio?: number | undefined;
     /** Number of model calls. */
     calls: number;
@@ -633,7 +633,7 @@ export type UsageReport = {
     cost: number;
     /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only if the run or thread had input. */
     cache_hit_ratio?: number | undefined;
     /** Number of model calls. */
     calls: number;
@@ -648,7 +648,7 @@ export type UsageReport = {
     cost: number;
     /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only if the run or thread had input. */
     cache_hit_ratio?: number | undefined;
     /** Number of model calls. */
     calls: number;
@@ -706,7 +706,7 @@ export type TenantUsage = {
     cost: number;
     /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only if the run or thread had input. */
     cache_hit_ratio?: number | undefined;
     /** Number of model calls. */
     calls: number;
@@ -739,7 +739,7 @@ export type TenantUsage = {
     cost: number;
     /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only if the run or thread had input. */
     cache_hit_ratio?: number | undefined;
     /** Number of model calls. */
     calls: number;
@@ -782,7 +782,7 @@ export type ThreadUsage = {
   cost?: number | undefined;
   /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
   estimated?: true | undefined;
-  /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input. */
+  /** Fraction of the input (0–1) that the provider read from its cache. Present only if the run or thread had input. */
   cache_hit_ratio?: number | undefined;
   /** Number of runs. Counts at most the newest 10000. */
   runs: number;
@@ -824,7 +824,7 @@ export type Agent = {
   prefix?: string | undefined;
   /** First questions to suggest to users. */
   suggestions?: string[] | undefined;
-  /** True if the agent handles runs that name no agent. */
+  /** True if the agent handles runs that don't specify an agent. */
   default: boolean;
   model: string;
   /** Names of the tools in your runs. Subagents also have `task_complete`. */
@@ -864,7 +864,7 @@ export type AgentDetails = {
   prefix?: string | undefined;
   /** First questions to suggest to users. */
   suggestions?: string[] | undefined;
-  /** True if the agent handles runs that name no agent. */
+  /** True if the agent handles runs that don't specify an agent. */
   default: boolean;
   model: string;
   /** Names of the tools in your runs. Subagents also have `task_complete`. */
@@ -1303,7 +1303,7 @@ export type HttpTool = {
   name: string;
   /** Description for the model. */
   description: string;
-  /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
+  /** JSON Schema (2020-12) for the arguments. `type` must be `object`. */
   parameters: Record<string, unknown>;
   /** Callback URL without its query. */
   callback_url: string;
@@ -1328,7 +1328,7 @@ export type RegisteredHttpTool = {
   name: string;
   /** Description for the model. */
   description: string;
-  /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
+  /** JSON Schema (2020-12) for the arguments. `type` must be `object`. */
   parameters: Record<string, unknown>;
   /** Callback URL without its query. */
   callback_url: string;
@@ -1896,7 +1896,7 @@ export type HttpToolRegistration = {
   name: string;
   /** Description for the model. */
   description: string;
-  /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
+  /** JSON Schema (2020-12) for the arguments. `type` must be `object`. */
   parameters: Record<string, unknown>;
   /** URL that receives each call as a POST request. */
   callback_url: string;
@@ -1920,7 +1920,7 @@ export type HttpToolRegistration = {
 export type HttpToolChange = {
   /** Description for the model. */
   description?: string | undefined;
-  /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
+  /** JSON Schema (2020-12) for the arguments. `type` must be `object`. */
   parameters?: Record<string, unknown> | undefined;
   /** URL that receives each call as a POST request. */
   callback_url?: string | undefined;

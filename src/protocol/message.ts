@@ -63,7 +63,7 @@ export const Usage = z
       .number()
       .optional()
       .describe(
-        "Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that had input.",
+        "Fraction of the input (0–1) that the provider read from its cache. Present only if the run or thread had input.",
       ),
   })
   .meta({ id: "Usage" });

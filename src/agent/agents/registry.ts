@@ -24,7 +24,7 @@ export const AgentInfo = z
     description: z.string().optional(),
     prefix: z.string().optional().describe("Icon to show before the agent's name."),
     suggestions: z.array(z.string()).optional().describe("First questions to suggest to users."),
-    default: z.boolean().describe("True if the agent handles runs that name no agent."),
+    default: z.boolean().describe("True if the agent handles runs that don't specify an agent."),
     model: z.string(),
     tools: z
       .array(z.string())

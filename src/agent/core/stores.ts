@@ -189,7 +189,7 @@ export interface RunStore {
   active(owner: Owner, threadId: string): Promise<RunRecord | undefined>;
   /**
    * Like `start`, but does not claim the run. It waits until a process has a free slot and takes it with
-   * `claimAbandoned`. Throws `limit_exceeded` when too many threads of the tenant have active or waiting
+   * `claimAbandoned`. Throws `limit_exceeded` when too many of the tenant's threads have active or waiting
    * runs.
    */
   enqueue(

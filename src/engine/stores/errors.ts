@@ -77,7 +77,7 @@ export function changedMeanwhile(threadId: string): AppError {
   );
 }
 
-/** The thread got a message between its copy and its replacement. */
+/** The thread received a message after it was copied and before it was replaced. */
 export function grownMeanwhile(threadId: string): AppError {
   return new AppError(
     "thread_busy",

@@ -308,7 +308,11 @@ export const RunsQuery = PageQuery.extend({
 
 export const MessagesQuery = z.strictObject({
   limit: Limit(1000, 1000),
-  after: z.string().max(64).optional().describe("Only messages after the message with this id."),
+  after: z
+    .string()
+    .max(64)
+    .optional()
+    .describe("Returns only messages that come after the one with this id."),
 });
 
 export const EventsQuery = z.strictObject({

@@ -68,7 +68,7 @@ export const HttpToolRegistration = z
     description: z.string().min(1).max(8192).describe("Description for the model."),
     parameters: z
       .record(z.string(), z.unknown())
-      .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),
+      .describe("JSON Schema (2020-12) for the arguments. `type` must be `object`."),
     callback_url: HttpUrl.describe("URL that receives each call as a POST request."),
     headers: boundedMap(HeaderName, HeaderValue, MAX_HEADERS)
       .default({})

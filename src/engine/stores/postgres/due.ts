@@ -73,7 +73,7 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
     },
   };
 
-  /** Claims threads to check, exclusively for one lease. Throws `unavailable`, unless a thread was already found. */
+  /** Claims threads to check, exclusively for one lease. Throws `unavailable`, unless a thread has already been found. */
   async function claimed(limit: number, except: readonly string[], isAnyFound: boolean): Promise<DueRow[]> {
     try {
       return await database.transaction(["due runs"], async (tx) => {

@@ -73,7 +73,7 @@ export function redisDue(
   }
 }
 
-/** Throws `unavailable`, unless a run was already found. */
+/** Throws `unavailable`, unless a run has already been found. */
 async function claim(schedule: Schedule, which: Due, isAnyFound: boolean): Promise<ScheduleEntry[]> {
   try {
     return await schedule.claim(which);

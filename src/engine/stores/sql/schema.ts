@@ -21,7 +21,7 @@ export interface Types {
 }
 
 /**
- * Tables of threads, and of data that is deleted with them. `parent` and `forked_from` are JSON. `parent_thread` is the
+ * Tables for threads and the data that is deleted with them. `parent` and `forked_from` are JSON. `parent_thread` is the
  * thread that `parent` names.
  */
 export const threadTables = (types: Types): string => {

@@ -23,7 +23,7 @@ interface SmallFileOptions {
   readonly tables: string;
 }
 
-/** Errors of the file itself become `unavailable`. */
+/** Reports errors with the file itself as `unavailable`. */
 export interface SmallFile extends Pick<Database, "query" | "read"> {
   /** Commits everything that `work` changes, or nothing. `work` must not wait. */
   write<T>(work: () => T): T;

@@ -113,7 +113,7 @@ export async function shownTask(
 }
 
 /**
- * Returns the messages of a task's runs: from their events, or by the time of the messages if the events have expired.
+ * Returns the messages of a task's runs. Reads them from the runs' events or, if these have expired, selects messages by timestamp.
  */
 export async function messagesOf(
   { threads, events }: Stores,
