@@ -72,7 +72,7 @@ export interface Onward {
 
 /** Answers `asked`. */
 export function passOn(asked: IncomingMessage, answer: ServerResponse, onward: Onward): void {
-  const { via, path, headers, mask } = onward;
+  const { via, path, headers } = onward;
   const sent = request({
     ...(via instanceof Agent ? { agent: via } : { createConnection: () => via }),
     method: asked.method,
@@ -84,13 +84,13 @@ export function passOn(asked: IncomingMessage, answer: ServerResponse, onward: O
   // Without effect once the answer has been read.
   answer.once("close", () => sent.destroy());
   sent.once("response", (response) => {
-    if (mask) {
-      answerMasked(response, answer, { ...onward, mask });
-      return;
+    try {
+      answerWith(response, answer, onward);
+    } catch {
+      // Node reads some heads that it refuses to write. An error here would end the process.
+      response.destroy();
+      answer.destroy();
     }
-    const given = [...passedOn(response.rawHeaders), ...onward.answered];
-    answer.writeHead(response.statusCode ?? 502, response.statusMessage, given);
-    pipeline(response, answer, () => {});
   });
   refuseOnError(sent, answer);
   pipeline(asked, sent, () => {});
@@ -113,13 +113,34 @@ const lengthOf = ({ method = "", headers }: IncomingMessage): string[] =>
 
 const LENGTH: ReadonlySet<string> = new Set(["content-length"]);
 
-/** The reason after the status is not passed on: it is a text of the host's as well. */
+/** The reason after the status is not passed on: it is a text from the host that could contain a secret or control characters. */
+function answerWith(
+  response: IncomingMessage,
+  answer: ServerResponse,
+  { mask, answered }: Pick<Onward, "mask" | "answered">,
+): void {
+  const { statusCode = 0 } = response;
+  if (statusCode < 200 || statusCode > 999) {
+    response.destroy();
+    refuse(answer, UNREACHABLE);
+  } else if (mask) answerMasked(response, answer, { mask, answered, statusCode });
+  else {
+    answer.writeHead(statusCode, [...passedOn(response.rawHeaders), ...answered]);
+    pipeline(response, answer, () => {});
+  }
+}
+
+interface Masked extends Pick<Onward, "answered"> {
+  readonly mask: AnswerMask;
+  readonly statusCode: number;
+}
+
 function answerMasked(
   response: IncomingMessage,
   answer: ServerResponse,
-  { mask, answered }: Onward & { readonly mask: AnswerMask },
+  { mask, answered, statusCode }: Masked,
 ): void {
-  const { statusCode = 502, headers } = response;
+  const { headers } = response;
   const isPlain =
     /^identity$/i.test(headers["content-encoding"] ?? "identity") &&
     /^chunked$/i.test(headers["transfer-encoding"] ?? "chunked");

@@ -34,6 +34,8 @@ export interface ProxyOptions extends DialOptions {
 /** Returns a function that serves one connection of the sandbox, and owns it from then on. */
 export function egressProxy(options: ProxyOptions): (connection: Duplex) => void {
   const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, keepAlive: false });
+  // Each request is looked up and connected on its own, so requests that follow on a connection are refused.
+  server.maxRequestsPerSocket = 1;
   const { secrets } = options;
   const intercept = secrets && interceptor(secrets, options);
   server.on("connect", (asked: IncomingMessage, client: Duplex, head: Buffer) => {

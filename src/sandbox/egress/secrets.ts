@@ -9,8 +9,8 @@ import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { type Allows, allowing, nameIn } from "./allowed-hosts.ts";
 import { type Authority, newAuthority } from "./authority.ts";
+import { knownSecrets } from "./known-secrets.ts";
 import { type AnswerMask, BAD_GATEWAY, FORBIDDEN, type Refusal } from "./onward.ts";
-import { sentSecrets } from "./sent-secrets.ts";
 
 /** A variable of the configuration. */
 export interface SecretVariable {
@@ -42,7 +42,7 @@ export interface Secrets {
   isNamed(target: Omit<Destination, "isEncrypted">): boolean;
   /** Exchanges all placeholders in headers, or refuses the request. */
   exchange(headers: readonly string[], to: Destination, signal: AbortSignal): Promise<Exchanged>;
-  /** Masks what was sent so far. Undefined before that. */
+  /** Masks the secrets that `exchange` has read. Undefined before that. */
   mask(): AnswerMask | undefined;
 }
 
@@ -92,7 +92,7 @@ export async function openSecrets(options: SecretOptions): Promise<Secrets> {
     };
   });
   const named = new Map(all.map((each) => [each.placeholder, each]));
-  const sent = sentSecrets();
+  const known = knownSecrets();
   const authority = await newAuthority([...new Set(all.flatMap(({ hosts }) => hosts.map(nameIn)))]);
 
   const currentValue = async (variable: Variable, to: Destination, signal: AbortSignal) => {
@@ -113,26 +113,28 @@ export async function openSecrets(options: SecretOptions): Promise<Secrets> {
     environment: Object.fromEntries(all.map(({ name, placeholder }) => [name, placeholder])),
     authority,
     isNamed: ({ host, port }) => all.some(({ allows }) => allows(host, port)),
-    mask: sent.mask,
+    mask: known.mask,
     async exchange(headers, to, signal) {
-      const values = new Map<string, string>();
       const found = new Set(headers.flatMap((text, at) => (at % 2 === 1 ? placeholdersIn(text) : [])));
       for (const placeholder of found) {
         const variable = named.get(placeholder);
-        if (!variable) return { refusal: UNKNOWN, reason: "placeholder" };
-        const refused = refusalFor(variable, to);
+        const refused = variable ? refusalFor(variable, to) : UNKNOWN;
         if (refused) return { refusal: refused, reason: "placeholder" };
+      }
+      const values = new Map<string, string>();
+      // The host may know any of its secrets from an earlier request, and repeat it.
+      for (const variable of all.filter((each) => !refusalFor(each, to))) {
+        const { placeholder } = variable;
         const value = await currentValue(variable, to, signal);
-        if (typeof value !== "string") return { refusal: value, reason: "connection" };
-        values.set(placeholder, value);
+        if (typeof value === "string") {
+          values.set(placeholder, value);
+          known.add(placeholder, value);
+        } else if (found.has(placeholder)) return { refusal: value, reason: "connection" };
       }
       const changed = headers.map((text, at) => (at % 2 === 1 ? exchangedIn(text, values) : text));
       if (changed.reduce((sum, { length }) => sum + length, 0) > MAX_HEADER_CHARS)
         return { refusal: TOO_LONG, reason: "placeholder" };
-      for (const [placeholder, value] of values) {
-        sent.add(placeholder, value);
-        named.get(placeholder)?.note();
-      }
+      for (const placeholder of found) named.get(placeholder)?.note();
       return { headers: changed };
     },
   };

@@ -115,6 +115,30 @@ test("a plain request arrives as it was sent, without what was for the proxy", a
   expect(server.heard[0]?.headers).not.toHaveProperty("proxy-authorization");
 });
 
+test.each([
+  ["a status that Node does not write", "HTTP/1.1 099 X", 502],
+  ["a status without a meaning", "HTTP/1.1 999 X", 999],
+  ["a reason with a control character", "HTTP/1.1 200 \x01", 200],
+])("%s harms only its own request", async (_, head, status) => {
+  const server = await tcpServer((socket) => {
+    socket.once("data", () => socket.end(`${head}\r\nContent-Length: 0\r\n\r\n`));
+  });
+  const target = `api.example:${server.port}`;
+  const proxy = await proxyFor([target], allowed(target));
+  const asked = `GET http://${target}/ HTTP/1.1\r\nHost: ${target}\r\n\r\n`;
+  for (let again = 0; again < 2; again++)
+    expect(await answerTo(proxy.port, asked)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+});
+
+test("requests that follow on a connection are refused, and connect to no host", async () => {
+  const server = await httpServer((_, answer) => answer.end("once"));
+  const target = `api.example:${server.port}`;
+  const proxy = await proxyFor([target], allowed(target));
+  const asked = `GET http://${target}/ HTTP/1.1\r\nHost: ${target}\r\n\r\n`;
+  await answerTo(proxy.port, asked.repeat(20));
+  expect(server.heard).toHaveLength(1);
+});
+
 test("a redirect is passed on and not followed", async () => {
   const server = await httpServer((_, answer) =>
     answer.writeHead(302, { location: "http://evil.example/" }).end(),

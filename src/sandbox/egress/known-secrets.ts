@@ -1,4 +1,4 @@
-// The secrets that were sent to hosts, and the forms in which answers repeat them.
+// The secrets that named hosts may know, and the forms in which answers repeat them.
 
 import { replacer, replacingAll } from "../../lib/replacer.ts";
 import type { AnswerMask } from "./onward.ts";
@@ -6,28 +6,28 @@ import type { AnswerMask } from "./onward.ts";
 /** How many values of a variable are remembered: renewed tokens replace each other. */
 const MAX_VALUES = 4;
 
-export interface SentSecrets {
+export interface KnownSecrets {
   /** `value`: its bytes, as latin1. */
   add(placeholder: string, value: string): void;
-  /** Puts placeholders where secrets are. Undefined if none was sent. */
+  /** Puts placeholders where secrets are. Undefined if there are none. */
   mask(): AnswerMask | undefined;
 }
 
-export function sentSecrets(): SentSecrets {
-  const sent = new Map<string, readonly string[]>();
+export function knownSecrets(): KnownSecrets {
+  const known = new Map<string, readonly string[]>();
   let made: AnswerMask | undefined;
   return {
     add(placeholder, value) {
-      const known = sent.get(placeholder) ?? [];
-      if (known.includes(value)) return;
-      sent.set(placeholder, [...known, value].slice(-MAX_VALUES));
+      const values = known.get(placeholder) ?? [];
+      if (values.includes(value)) return;
+      known.set(placeholder, [...values, value].slice(-MAX_VALUES));
       made = undefined;
     },
     mask() {
-      if (sent.size === 0) return undefined;
+      if (known.size === 0) return undefined;
       const words = () =>
         new Map(
-          [...sent].flatMap(([placeholder, values]) =>
+          [...known].flatMap(([placeholder, values]) =>
             values.flatMap(formsOf).map((form) => [form, placeholder]),
           ),
         );
@@ -40,14 +40,19 @@ export function sentSecrets(): SentSecrets {
 const masking = (words: ReadonlyMap<string, string>): AnswerMask =>
   Object.assign(replacingAll(words), { inPieces: replacer(words) });
 
-/** As it is, within JSON, within a URL, and within base64 after any text. */
+/** As it is, within JSON as different libraries escape it, within a URL, and within base64 after any text. */
 function formsOf(value: string): string[] {
   const bytes = Buffer.from(value, "latin1");
+  const inUrl = encodeURIComponent(bytes.toString());
+  const inJson = value.replace(/["\\]/g, "\\$&");
+  const asCode = (char: string) => `\\u00${char.charCodeAt(0).toString(16).padStart(2, "0")}`;
+  const coded = value.replace(/["'\\+&<>]/g, asCode);
   const encoded = [0, 1, 2].map((before) => insideBase64(bytes, before));
   return [
     value,
-    value.replace(/["\\]/g, "\\$&"),
-    encodeURIComponent(bytes.toString()),
+    ...[inJson, inJson.replaceAll("/", "\\/")],
+    ...[coded, coded.replace(/\\u00(..)/g, (_, digits: string) => `\\u00${digits.toUpperCase()}`)],
+    ...[inUrl, inUrl.replace(/%../g, (code) => code.toLowerCase())],
     ...encoded,
     ...encoded.map((text) => text.replaceAll("+", "-").replaceAll("/", "_")),
   ];
