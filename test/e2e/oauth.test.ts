@@ -2,7 +2,8 @@
 
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import type { Turn } from "../../src/agent/models/scripted.ts";
+import { scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
+import type { Model } from "../../src/agent/core/model.ts";
 import { createClient } from "../../src/client/client.ts";
 import {
   type AuthorizationServer,
@@ -414,6 +415,36 @@ test("runs that cannot continue at once, because the user has too many, continue
   await connectAt(await ada.address());
   for (const thread of ["a", "b", "c"])
     await expect.poll(() => ada.messages(thread)).toContain("the calendar of ada");
+});
+
+test("a user who cannot start runs now does not hold up the other users of a tenant's account", async () => {
+  const parts = await deployment();
+  const hold = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const scripted = scriptedModel(({ messages }) => looks(JSON.stringify(messages.at(-1))));
+  const model: Model = {
+    ...scripted,
+    async *stream(request, deltas) {
+      if (JSON.stringify(request.messages.at(-1)).includes("hold")) {
+        held.resolve();
+        await hold.promise;
+      }
+      return yield* scripted.stream(request, deltas);
+    },
+  };
+  const quotas = { user: { concurrent_runs: 1 } };
+  const { as } = await serve(parts, { per: "tenant", model, config: { quotas } });
+  const [ada, bob] = [as("ada"), as("bob")];
+  for (const person of [ada, bob]) await person.run("look");
+  const holding = ada.run("hold", "other");
+  await held.promise;
+  const { url } = await ada.client.admin.connections.authorize("calendar");
+  expect((await connectAt(url)).status).toBe(200);
+  await expect.poll(() => bob.messages()).toContain("the calendar of ada");
+  expect(await ada.interrupts()).toHaveLength(1);
+  hold.resolve();
+  await holding;
+  await expect.poll(() => ada.messages()).toContain("the calendar of ada");
 });
 
 test("a call that needs more rights asks for them, and the new consent has the old ones too", async () => {

@@ -97,7 +97,7 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
   return { outcome: "deleted" };
 }
 
-/** With an account of a tenant, the runs of all its users continue. */
+/** With an account of a tenant, the runs of all its users continue. Throws after it has tried every user. */
 async function resumeAll(
   { runs, owners }: FlowParts,
   keeper: Keeper,
@@ -105,12 +105,18 @@ async function resumeAll(
 ): Promise<void> {
   const { tenant, user } = keeper;
   if (user !== undefined) return answerWaiting(runs, { tenant, user }, request.server, request.id);
+  const failures: unknown[] = [];
   let after: Owner | undefined;
   for (let read = 0; read < MAX_USERS; ) {
     const page = await owners.list({ limit: 50, tenant, after });
-    for (const owner of page) await answerWaiting(runs, owner, request.server, request.id);
+    for (const owner of page) {
+      const answering = answerWaiting(runs, owner, request.server, request.id);
+      await answering.catch((error: unknown) => failures.push(error));
+    }
     after = page.at(-1);
     read += page.length;
-    if (page.length < 50) return;
+    if (page.length < 50) break;
   }
+  // One user at a limit does not stop the others.
+  if (failures.length > 0) throw failures[0];
 }
