@@ -2,8 +2,8 @@
 
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
 import type { Model } from "../../src/agent/core/model.ts";
+import { scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
 import {
   type AuthorizationServer,
@@ -129,6 +129,21 @@ test("a browser that is signed in as another user goes no further, and the page 
   const { page } = await proceed(address, { ...newBrowser(), headers: as("ada").headers });
   expect(page).toContain("<strong>ada</strong> of the tenant <strong>acme</strong>");
   expect(parts.issuer.tokenRequests).toEqual([]);
+});
+
+test("a browser that comes back signed in as another user connects nothing", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  const browser = newBrowser();
+  const back = await consent(await ada.address(), browser);
+  for (const other of [as("bob"), as("ada", "other")])
+    expect((await visit({ ...browser, headers: other.headers }, back)).status).toBe(403);
+  expect(parts.issuer.tokenRequests).toEqual([]);
+  expect(await ada.connections()).toEqual([]);
+  // Their visits have not used it up.
+  expect((await visit({ ...browser, headers: ada.headers }, back)).status).toBe(200);
+  expect(await ada.connections()).toMatchObject([{ id: "calendar" }]);
 });
 
 test("a consent counts once, and not after ten minutes", async () => {

@@ -13,6 +13,7 @@ import { complete, LEASE_MS } from "./complete.ts";
 import { type AccountServer, discover } from "./discovery.ts";
 import {
   createFlowStore,
+  digestOf,
   type FlowStore,
   type FoundRequest,
   KIND,
@@ -24,6 +25,7 @@ import {
   BEGIN_MS,
   baseOf,
   type FlowParts,
+  gone,
   type OAuthOptions,
   openRequest,
   type ShownRequest,
@@ -49,6 +51,8 @@ export interface OAuth extends Pick<DueWorker, "open" | "close"> {
   shown(key: string): Promise<ShownRequest>;
   /** The address of the authorization server to which a browser is sent. Throws `not_found` and `unavailable`. */
   begin(key: string, browser: string, signal: AbortSignal): Promise<string>;
+  /** The request of a state. Throws `not_found` for one that is unknown or over. */
+  of(state: string): Promise<ShownRequest>;
   /** Takes the answer of the authorization server. Throws an `AppError` in words for the person; none of them are the answer's. */
   finish(consent: Consent): Promise<ShownRequest>;
   /** The address at which browsers reach this server. */
@@ -109,6 +113,11 @@ export function createOAuth(options: OAuthOptions): OAuth {
     },
     async shown(key) {
       return shownOf(await openRequest(store, key));
+    },
+    async of(state) {
+      const found = await store.at(state);
+      if (found?.request.flow?.state !== digestOf(state)) throw gone();
+      return shownOf(found);
     },
     begin: (key, browser, signal) => beginFlow(parts, key, browser, signal),
     async finish(consent) {

@@ -3,7 +3,7 @@
 
 import { hash, randomBytes } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { AppError } from "../../../agent/core/errors.ts";
+import { AppError, hasCode } from "../../../agent/core/errors.ts";
 import { clientMetadata } from "../../../engine/vault/oauth/client-id.ts";
 import type { OAuth } from "../../../engine/vault/oauth/index.ts";
 import type { ShownRequest } from "../../../engine/vault/oauth/parts.ts";
@@ -58,7 +58,9 @@ export function oauthRoutes(app: App, { oauth }: HttpServices, authenticate: Aut
       const browser = cookie.in(request);
       if (browser === undefined) throw noCookie();
       const consent = omitUndefined({ code: textIn(code), iss: textIn(iss), error: textIn(error) });
-      const connected = await oauth.finish({ state: parameter(request, "state"), browser, ...consent });
+      const state = parameter(request, "state");
+      await assertSame(request, await oauth.of(state), authenticate);
+      const connected = await oauth.finish({ state, browser, ...consent });
       return send(reply, connectedPage(connected));
     }),
   );
@@ -93,7 +95,11 @@ function cookieAt({ base }: Pick<OAuth, "base">) {
 
 /** A browser whose requests say who uses it connects accounts of that user only. */
 async function assertSame(request: FastifyRequest, { keeper, by }: ShownRequest, authenticate: Authenticate) {
-  const principal = await authenticate(request).catch(() => undefined);
+  const principal = await authenticate(request).catch((error: unknown) => {
+    // Others are no answer to the question who it is: the page must not take them for "no one is signed in".
+    if (!hasCode(error, "unauthorized")) throw error;
+    return undefined;
+  });
   if (!principal || (principal.tenant === keeper.tenant && principal.user === by)) return;
   throw new AppError(
     "forbidden",
