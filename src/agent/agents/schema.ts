@@ -90,7 +90,7 @@ function agentsSchema(agent: AgentSchema) {
       .record(AgentName, agent)
       .refine((agents) => Object.keys(agents).length > 0, "must contain at least one agent")
       .describe(
-        "Agents by name. A run that names no agent uses the agent called `default` or, if there is none, the first agent.",
+        "Agents by name. A run that doesn't specify an agent uses the agent called `default`, or the first agent if none has that name.",
       ),
   });
 }

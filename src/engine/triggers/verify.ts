@@ -126,7 +126,7 @@ function hmac(key: string | Buffer, ...parts: readonly (string | Buffer)[]) {
 
 const webhookKey = (secret: string) => Buffer.from(secret.replace(/^whsec_/, ""), "base64");
 
-/** Headers that contain a credential or a signature, in addition to the one that a trigger names. */
+/** Headers that contain a credential or a signature, in addition to the header configured in a trigger. */
 const CREDENTIALS: ReadonlySet<string> = new Set(
   (
     "authorization proxy-authorization cookie x-api-key x-hub-signature x-hub-signature-256 x-slack-signature " +

@@ -161,7 +161,7 @@ async function forgetUser(documents: Documents, { tenant, user }: Owner): Promis
     collection,
     told.map(({ document }) => document),
   );
-  // Those that a process has sent, or has begun to send, meanwhile.
+  // Deliveries that a process has sent, or begun to send, in the meantime.
   for (const { document } of await about()) await remove(documents, collection, document.key);
 }
 

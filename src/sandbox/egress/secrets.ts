@@ -168,7 +168,7 @@ function refusalFor(
   return { status: FORBIDDEN, words: `The secret of ${name} is sent over HTTPS only.\n` };
 }
 
-/** The value as bytes of a header, or why there is none. */
+/** Returns the value as bytes for a header, or a refusal with the reason. */
 function valueIn(access: ConnectionAccess | "none", variable: Variable, to: Destination): string | Refusal {
   if (access === "none") return unavailable(variable, "is not there: this server has no vault");
   if (access.state === "absent") return unavailable(variable, "is not there: connect the account first");

@@ -1,6 +1,6 @@
 // Finds keys in an address. A page can mislead a model into writing a secret into an address, which every host on the way reads.
 
-/** Forms of secrets that cannot be mistaken for other texts. An AWS key id is none: signed addresses contain it. */
+/** Forms of secrets that cannot be mistaken for other texts. AWS key ids are not included, because signed addresses contain them. */
 const FORMS: readonly (readonly [what: string, form: RegExp])[] = [
   ["an API key of Anthropic", /\bsk-ant-[\w-]{20}/],
   ["an API key", /\b(?:sk|rk)[-_][\w-]{20}/],

@@ -41,7 +41,7 @@ const Issuer = z.object({
   client_id_metadata_document_supported: z.boolean().default(false),
   authorization_response_iss_parameter_supported: z.boolean().default(false),
 });
-/** What an authorization server tells of itself. */
+/** The metadata that an authorization server publishes. */
 export type IssuerMetadata = z.output<typeof Issuer>;
 
 export interface Discovered {

@@ -45,7 +45,7 @@ export interface FlowParts extends OAuthOptions {
   requests(server: AccountServer, signal: AbortSignal): FlowRequests;
 }
 
-/** What a person sees of a request before and after the consent. */
+/** The part of a request that a person sees before and after giving consent. */
 export interface ShownRequest {
   readonly keeper: Keeper;
   /** The user who asked for it. */
