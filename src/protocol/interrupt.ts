@@ -52,7 +52,7 @@ export const Interrupt = z
   .object({
     id: z.string(),
     kind: InterruptKind.describe(
-      "`approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, at `url` if there is one, else approve once it is connected.",
+      "`approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account. If `url` is present, open it; otherwise, approve once the account is connected.",
     ),
     call_id: z.string(),
     run_id: z.string(),
@@ -63,7 +63,7 @@ export const Interrupt = z
       .string()
       .optional()
       .describe(
-        "With `connect`: address at which the user connects the account. The run continues by itself afterwards.",
+        "With `connect`: address where the user can connect the account. The run then continues automatically.",
       ),
     options: z.array(z.string()).optional().describe("Answers to offer to the user."),
     one_of_options: z

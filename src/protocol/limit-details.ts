@@ -17,7 +17,7 @@ export const LimitDetails = z
     currency: z
       .string()
       .optional()
-      .describe("Currency of the amount, if it is money and the settings name one."),
+      .describe("Currency of a cost limit. Absent if no currency is configured."),
     resets_at: z.iso.datetime().optional(),
   })
   .meta({ id: "LimitDetails" });

@@ -18,7 +18,7 @@ export const commonOptions = {
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 . _ -")
     .optional()
     .describe(
-      "Name of the backend. Agents with the same name share files; each user has files of their own. Default: the agent's name.",
+      "Name of the backend. Agents with the same name share files; each user has separate files. Default: the agent's name.",
     ),
   workdir: z
     .string()

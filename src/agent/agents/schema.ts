@@ -58,7 +58,7 @@ function agentSchema({ backends, hooks, tools }: Parts) {
     backend: backends
       .optional()
       .describe(
-        "Where the agent's files are and its commands run. Without a backend, the agent has neither files nor commands.",
+        "Backend for the agent's files and commands. Without one, the agent has neither.",
       ),
     tools: z
       .array(toolName(tools().map(({ name }) => name)))

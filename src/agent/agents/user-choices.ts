@@ -16,7 +16,7 @@ const JsonObject = z.record(z.string(), z.unknown());
 export const HookChoice = z.object({
   name: z.string(),
   may: UserMay,
-  active: z.boolean().describe("True if your runs have the hook."),
+  active: z.boolean().describe("True if your runs use the hook."),
   schema: JsonObject.optional().describe("JSON Schema of the hook's options, if you may `configure` it."),
   options: JsonObject.optional().describe(
     "Options that you or the configuration set. The schema contains the defaults for all others.",

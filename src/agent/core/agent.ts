@@ -194,10 +194,10 @@ export const AgentFields = z.strictObject({
       unattended: z
         .boolean()
         .default(false)
-        .describe("Immediately denies everything the agent asks, for runs that no person watches."),
+        .describe("Denies all of the agent's questions immediately, for runs that no one watches."),
     })
     .optional()
-    .describe("How unanswered questions are decided."),
+    .describe("Handling of unanswered questions."),
 });
 
 /** An agent from the configuration, complete and validated. */

@@ -70,9 +70,9 @@ export const Thread = z
     agent: z.string().optional().describe("Agent of the most recent run."),
     title: z.string().optional(),
     metadata: Metadata,
-    parent: Parent.optional().describe("The parent run's call that the thread works for."),
+    parent: Parent.optional().describe("Call in the parent's run that the thread works on."),
     forked_from: ForkedFrom.optional().describe(
-      "The thread that this one is a copy of. It may have been changed or deleted since.",
+      "The thread that this one was copied from. It may have been changed or deleted since.",
     ),
     status: z.enum(["idle", "busy", "interrupted", "error"]).describe("Phase of the most recent run."),
     message_count: z.int(),

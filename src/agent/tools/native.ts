@@ -54,7 +54,7 @@ function formatIn(timeZone: string): Intl.DateTimeFormat {
 
 export const currentDatetime = defineTool({
   name: "current_datetime",
-  description: "Tells the current date, weekday and time, in UTC and in a time zone of your choice.",
+  description: "Returns the current date, weekday and time, in UTC and in a time zone of your choice.",
   parameters: z.object({
     time_zone: z
       .string()

@@ -38,7 +38,7 @@ const WHEN = {
     .string()
     .max(256)
     .default("UTC")
-    .describe("IANA time zone in which `cron` is read, such as Europe/Berlin."),
+    .describe("IANA time zone of `cron`, such as Europe/Berlin."),
   until: z.iso
     .datetime({ offset: true })
     .optional()
@@ -56,7 +56,7 @@ const creation = (schedules: () => OwnSchedules): Tool =>
   defineTool({
     name: "schedule_create",
     description:
-      "Starts runs of yourself later, at one time (`at`) or repeatedly (`cron`). Look with schedule_list first, so that you do not make the same schedule again.",
+      "Schedules later runs of yourself, once (`at`) or repeatedly (`cron`). Call schedule_list first to avoid creating the same schedule twice.",
     parameters: z.object({
       ...WHEN,
       input: z
@@ -64,11 +64,11 @@ const creation = (schedules: () => OwnSchedules): Tool =>
         .trim()
         .min(1)
         .max(MAX_INPUT_CHARS)
-        .describe("The message that each run begins with: say what to do, because the run knows no more."),
+        .describe("The message that starts each run. Describe the whole task, because the run has no other information."),
       thread: z
         .enum(["new", "this"])
         .default("new")
-        .describe("`new`: each run begins a conversation. `this`: the runs continue this conversation."),
+        .describe("`new`: each run starts a new conversation. `this`: the runs continue this conversation."),
     }),
     annotations: { idempotent: true, namedOnly: true },
     describeCall: (wanted) => `start runs by itself ${timesOf(wanted)}, with this message: ${wanted.input}`,
@@ -88,7 +88,7 @@ const creation = (schedules: () => OwnSchedules): Tool =>
 const listing = (schedules: () => OwnSchedules): Tool =>
   defineTool({
     name: "schedule_list",
-    description: "Lists the schedules that you have made for this user, with their next times.",
+    description: "Lists the schedules that you have created for this user, with their next times.",
     parameters: z.object({}),
     annotations: { readOnly: true, category: "read", requiresPermission: false, namedOnly: true },
     async execute(_, _call, run) {
@@ -102,8 +102,8 @@ const listing = (schedules: () => OwnSchedules): Tool =>
 const deletion = (schedules: () => OwnSchedules): Tool =>
   defineTool({
     name: "schedule_delete",
-    description: "Deletes a schedule that you have made. Runs that it has started continue.",
-    parameters: z.object({ id: z.string().max(64).describe("Its id, as schedule_list shows it.") }),
+    description: "Deletes a schedule that you have created. Runs in progress continue.",
+    parameters: z.object({ id: z.string().max(64).describe("Id of the schedule, from schedule_list.") }),
     annotations: { idempotent: true, destructive: true, namedOnly: true },
     describeCall: ({ id }) => `delete the schedule \`${id}\``,
     async *execute({ id }, call, run) {

@@ -29,7 +29,7 @@ const Target = z
   .object({
     type: z.string(),
     id: z.string(),
-    user: z.string().optional().describe("User who owns it."),
+    user: z.string().optional().describe("Owner of the target."),
   })
   .meta({ id: "AuditTarget" });
 export type Target = z.infer<typeof Target>;

@@ -53,7 +53,7 @@ export const WebhookSpec = z
       .boolean()
       .default(false)
       .describe(
-        "Sends a thread's events in order: each one only after the previous one was delivered or given up.",
+        "Sends a thread's events in order. Each event waits until the previous one has been delivered or has failed.",
       ),
     paused: z.boolean().default(false).describe("While true, the server sends nothing."),
   })
@@ -98,7 +98,7 @@ export const WebhookInfo = Webhook.omit({ secret: true, previous: true, failures
       .optional()
       .describe("Time of the first failure since the last successful delivery."),
     disabled: Disabled.optional().describe(
-      "Present after the server disabled the webhook, because every delivery of a day failed. `PUT` enables it again.",
+      "Present after the server disabled the webhook because all deliveries had failed for a day. `PUT` enables it again.",
     ),
   })
   .meta({ id: "Webhook" });

@@ -49,12 +49,12 @@ const Variable = z
   .refine((name) => !TAKEN.test(name), "is a variable that the sandbox sets itself");
 
 const SecretVariable = z.strictObject({
-  vault: Id.describe("Id of the connection with the value."),
-  per: z.enum(["user", "tenant"]).default("user").describe("Whose connection."),
+  vault: Id.describe("Id of the connection that contains the value."),
+  per: z.enum(["user", "tenant"]).default("user").describe("Owner of the connection."),
   hosts: AllowedHosts.describe(
-    "Hosts that get the value, in the form of `network.allow`, which must allow them as well.",
+    "Hosts that receive the value, in the format of `network.allow`, which must also include them.",
   ),
-  http: z.boolean().default(false).describe("Also sends the value without encryption."),
+  http: z.boolean().default(false).describe("Also sends the value over plain HTTP."),
 });
 
 export const DockerOptions = z
@@ -64,7 +64,7 @@ export const DockerOptions = z
     image: z
       .string({ error: ({ input }) => (input === undefined ? `is missing, ${EXAMPLE_IMAGE}` : undefined) })
       .regex(/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$/, `must name an image, ${EXAMPLE_IMAGE}`)
-      .describe("Image to use; any image with /bin/sh. The engine pulls the image if it does not have it."),
+      .describe("Image of the container. Any image with /bin/sh works. The engine pulls a missing image."),
     network: z
       .union([
         z
@@ -87,7 +87,7 @@ export const DockerOptions = z
       )
       .optional()
       .describe(
-        "Variables for secrets: commands have a placeholder, for which the network puts the value of a connection in headers. Needs `network.allow`.",
+        "Variables for secrets. Commands see a placeholder, which the proxy replaces in headers with the value of a connection. Requires `network.allow`.",
       ),
     memory: atLeast(LEAST_MEMORY_MIB)
       .prefault("512m")

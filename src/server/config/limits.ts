@@ -33,17 +33,17 @@ export const Limits = z.strictObject({
   subagents_in_all: count
     .default(200)
     .describe(
-      "Maximum number of subagents, on all levels, that one run can start in this process. For one more, the model gets an error.",
+      "Maximum number of subagents, on all levels, that one run can start in this process. For any further one, the model gets an error.",
     ),
   queued_runs: z
     .int()
     .min(0)
     .default(16)
-    .describe("Maximum number of runs that can wait for one busy thread. One more gets 429."),
+    .describe("Maximum number of runs that can wait for one busy thread. Further runs get 429."),
   waiting_threads: count
     .default(1000)
     .describe(
-      "Maximum number of one tenant's threads with runs that wait for a free slot. One more gets 429.",
+      "Maximum number of one tenant's threads with runs that wait for a free slot. Further runs get 429.",
     ),
   thread_bytes: count
     .default(32 * MIB)
@@ -53,7 +53,7 @@ export const Limits = z.strictObject({
   temporary_threads: count
     .default(10_000)
     .describe(
-      "Maximum number of a user's temporary threads, which the server deletes after their runs. One more gets 429.",
+      "Maximum number of a user's temporary threads, which the server deletes after their runs. Further runs get 429.",
     ),
   schedules: count.default(100).describe("Maximum number of schedules per user."),
   agent_schedules: count
@@ -63,7 +63,7 @@ export const Limits = z.strictObject({
   triggers: count.default(100).describe("Maximum number of triggers per user."),
   trigger_requests: count
     .default(600)
-    .describe("Maximum requests per minute that one trigger accepts in this process. One more gets 429."),
+    .describe("Maximum requests per minute that one trigger accepts in this process. Further requests get 429."),
   streams: count.default(10_000).describe("Maximum number of open event streams in this process."),
   unread_bytes: count
     .default(256 * MIB)

@@ -44,7 +44,7 @@ const Redis = z.strictObject({
   ),
   lease: Interval.refine((ms) => ms >= 1000, "must be at least 1 s")
     .prefault("10s")
-    .describe("Time without a sign of life after which another process takes over a run."),
+    .describe("Time after which another process takes over a run whose process has stopped responding."),
   wait_replicas: z
     .int()
     .min(0)
@@ -67,7 +67,7 @@ const Postgres = z.strictObject({
   ),
   lease: Interval.refine((ms) => ms >= 1000, "must be at least 1 s")
     .prefault("10s")
-    .describe("Time without a sign of life after which another process takes over a run."),
+    .describe("Time after which another process takes over a run whose process has stopped responding."),
   pool: count
     .default(10)
     .describe("Maximum number of connections per process, in addition to one for notifications."),
@@ -185,7 +185,7 @@ const Vault = z.strictObject({
     .array(VaultKey)
     .max(4)
     .default([])
-    .describe("Previous keys. The server can still decrypt what they encrypted."),
+    .describe("Previous keys, with which the server can still decrypt older credentials."),
   connections: count.default(50).describe("Maximum number of connections per user, and per tenant."),
 });
 
@@ -211,7 +211,7 @@ export const ServerConfig = z.strictObject({
   ),
   auth: AuthConfig.prefault({}),
   public_url: PublicUrl.optional().describe(
-    "Address at which others reach this server. Callback tools deliver late results there.",
+    "Public address of this server. Callback tools deliver late results there.",
   ),
   http_tools: HttpTools.prefault({}),
   vault: Vault.prefault({}),
@@ -245,7 +245,7 @@ export const ServerConfig = z.strictObject({
   wires: z
     .array(WireName)
     .default([...DEFAULT_WIRES])
-    .describe("Protocols of stock front ends that the server enables. `mcp` and `a2a` are off by default."),
+    .describe("Protocols of existing front ends that the server enables. `mcp` and `a2a` are off by default."),
   backends: Backends.prefault({}),
   limits: Limits.prefault({}),
   models: z

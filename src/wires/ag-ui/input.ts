@@ -30,7 +30,7 @@ const ResumeEntry = z.looseObject({
 
 export const RunAgentInput = z.looseObject({
   threadId: z.string().min(1).max(1024).describe("Id of the thread."),
-  runId: z.string().min(1).max(1024).describe("The client's own id of the run. Events repeat it."),
+  runId: z.string().min(1).max(1024).describe("The client's own id for the run. Events contain it."),
   protocolVersion: z.string().max(64).nullish().describe("Sent by clients from version 1.0 on."),
   messages: boundedList(SentMessage, 10_000).default([]),
   tools: z

@@ -83,7 +83,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       exposeHeadRoute: false,
       schema: {
         summary: "Follow the turn in progress from its beginning",
-        description: "Also follows a turn that has just ended. Returns 204 if there is neither.",
+        description: "Also follows a turn that has just ended. Otherwise, returns 204.",
         tags,
         params: ChatParams,
         querystring: StreamQuery,

@@ -54,7 +54,7 @@ const Agents = z.object({
 const TOOLS = {
   run_agent: {
     description:
-      "Sends a message to an agent of this server and returns its answer. The agent works by itself with its own tools and remembers the conversation. With status `interrupted` it waits: use `answer`.",
+      "Sends a message to an agent of this server and returns its answer. The agent works on its own, with its own tools, and remembers the conversation. If the status is `interrupted`, it is waiting for an answer: use `answer`.",
     input: RunAgent,
     output: Outcome,
     annotations: { readOnlyHint: false, openWorldHint: true },

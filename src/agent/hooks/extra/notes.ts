@@ -82,7 +82,7 @@ function readNote(items: ItemStore): Tool {
 function listNotes(items: ItemStore): Tool {
   return defineTool({
     name: "list_notes",
-    description: "Lists all notes, last written first: name, who wrote it and when, and how it begins.",
+    description: "Lists all notes, most recently written first, with their name, author, time and first words.",
     parameters: z.strictObject({}),
     annotations: { readOnly: true, category: "plan", requiresPermission: false },
     async execute(_args, _call, run) {

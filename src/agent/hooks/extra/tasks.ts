@@ -41,7 +41,7 @@ function list(items: ItemStore): Tool {
   return defineTool({
     name: "list_tasks",
     description:
-      "Lists the tasks on the board with their status, who works on them, and which tasks must be completed first.",
+      "Lists the tasks on the board with their status, the agent that works on them, and the tasks that must be completed first.",
     parameters: z.strictObject({ status: TaskStatus.optional().describe("Only tasks with this status.") }),
     annotations: { readOnly: true, category: "plan", requiresPermission: false },
     async execute({ status }, _, run) {

@@ -28,7 +28,7 @@ export function execute(backend: Backend, config: BackendConfig | undefined): To
         .positive()
         .max(MAX_SECONDS)
         .default(seconds)
-        .describe("Seconds after which the command and everything it started are ended."),
+        .describe("Seconds after which the command and all processes that it started are ended."),
     }),
     annotations: { category: "execute" },
     describeCall: ({ command }) => `run the command \`${command}\``,

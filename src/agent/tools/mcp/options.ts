@@ -55,24 +55,24 @@ const OAuth = z
       .array(OAuthScope)
       .max(50)
       .default([])
-      .describe("Scopes to ask for, in addition to the scopes of the MCP server."),
+      .describe("Scopes to request in addition to the MCP server's own."),
     issuer: z
       .url({ protocol: /^https?$/ })
       .optional()
-      .describe("The only authorization server to use. Default: the first that the MCP server names."),
+      .describe("The only authorization server to use. Default: the first one that the MCP server names."),
     client_id: z
       .string()
       .min(1)
       .max(2048)
       .optional()
       .describe(
-        "Client id of Skein at the issuer. Default: Skein's metadata document, or Skein registers itself.",
+        "Skein's client id at the issuer. Default: Skein uses its metadata document or registers itself.",
       ),
     client_secret: z
       .string()
       .regex(/^[\x20-\x7e]{1,16384}$/, "must consist of printable ASCII characters")
       .optional()
-      .describe("Client secret. Needs `client_id` and `issuer`, so that no other server gets it."),
+      .describe("Client secret. Requires `client_id` and `issuer`, so no other server can receive it."),
   })
   .refine(
     ({ client_id, client_secret, issuer }) =>
@@ -97,13 +97,13 @@ export const HttpServer = z
       .enum(["user", "tenant"])
       .optional()
       .describe(
-        "Whose account to use at the server: each user or each tenant connects their own. Default: everyone shares `headers`.",
+        "Owner of the account at the server: each user or each tenant connects their own. Default: everyone shares `headers`.",
       ),
     auth: z
       .strictObject({ oauth: OAuth.describe("How Skein connects accounts. `{}` suits most servers.") })
       .optional()
       .describe(
-        "Lets people connect their accounts in a browser. Needs `per`. Default: applications hand in credentials.",
+        "Lets people connect their accounts in a browser. Requires `per`. Default: applications store the credentials.",
       ),
     ...common,
   })

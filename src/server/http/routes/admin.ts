@@ -45,7 +45,7 @@ const Sandbox = z
     name: z.string().describe("Name of the backend."),
     engine: z
       .string()
-      .describe("Docker engine that stores the sandbox's files. `default` if the settings name none."),
+      .describe("Docker engine that stores the sandbox's files. `default` if the settings name no engine."),
     state: z
       .enum(["running", "ending", "stopped", "removed"])
       .describe("`removed`: the container has been removed, but its files still exist."),

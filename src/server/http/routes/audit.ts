@@ -33,7 +33,7 @@ export function auditRoutes(app: App, { audit }: RouteServices): void {
     {
       schema: {
         summary: "Read the audit trail of a tenant",
-        description: `Shows who changed, approved, exported or deleted what, and who read other users' data. Newest first. ${WHO} A page can be empty and still have a \`next_cursor\`.`,
+        description: `Shows who changed, approved, exported or deleted something, and who read other users' data. Newest first. ${WHO} A page can be empty and still have a \`next_cursor\`.`,
         tags: ["admin"],
         querystring: Query,
         response: { 200: pageOf(AuditEntry) },

@@ -31,7 +31,7 @@ const Authorization = z
   .object({
     url: z
       .string()
-      .describe("Address of this server that the person opens in a browser. It connects one account, once."),
+      .describe("Address of this server for the person to open in a browser. It can connect one account, once."),
     expires_at: z.iso.datetime(),
   })
   .meta({ id: "ConnectionAuthorization" });
@@ -52,7 +52,7 @@ export function connectionRoutes(app: App, services: RouteServices): void {
   routesAt(app, services, {
     base: "/me/connections",
     tags: ["connections"],
-    of: "your own",
+    of: "for your own use.",
     query: z.strictObject({}),
     keeperOf: ownerOf,
     changed() {},
@@ -60,7 +60,7 @@ export function connectionRoutes(app: App, services: RouteServices): void {
   routesAt(app, services, {
     base: "/admin/connections",
     tags: ["admin"],
-    of: `a tenant's, for all its users. ${WHO}`,
+    of: `for all users of a tenant. ${WHO}`,
     query: z.strictObject({ tenant: OwnerName.optional().describe("Default: your tenant.") }),
     keeperOf(request) {
       const principal = principalOf(request);
@@ -91,7 +91,7 @@ function writingRoutes(
     {
       schema: {
         summary: "Create or replace a connection",
-        description: `Stores credentials for another service: ${of}\n\nThe server encrypts tokens and values and never returns them. The id of a connection for an MCP server is the server's name in \`mcp_servers\`.`,
+        description: `Stores credentials for another service, ${of}\n\nThe server encrypts tokens and values and never returns them. The id of a connection for an MCP server is the server's name in \`mcp_servers\`.`,
         tags,
         params: Params,
         querystring: query,
@@ -151,7 +151,7 @@ function authorizingRoute(
     {
       schema: {
         summary: "Connect an account in a browser",
-        description: `Begins the OAuth flow of an MCP server with \`auth\` in \`mcp_servers\`, whose name is the id of the connection: ${of}\n\nReturns an address for the browser of the person. Once they have agreed, the connection has their tokens, and the runs that wait for it continue.`,
+        description: `Starts the OAuth flow for an MCP server with \`auth\` in \`mcp_servers\`. The connection's id is the name of the server, and the connection is ${of}\n\nReturns an address to open in the person's browser. Once the person has agreed, the connection contains their tokens, and the runs that wait for it continue.`,
         tags,
         params: Params,
         querystring: query,
@@ -177,7 +177,7 @@ function readingRoutes(app: App, { vault }: RouteServices, { base, tags, of, que
     {
       schema: {
         summary: "List connections, by id",
-        description: `Lists ${of}`,
+        description: `Lists connections ${of}`,
         tags,
         querystring: PageQuery.extend(query.shape),
         response: { 200: pageOf(Connection) },

@@ -150,7 +150,7 @@ const Me = z
     expires_at: z.iso.datetime().optional().describe("Time when the credentials expire."),
     wires: z.array(WireName).describe("Enabled front-end protocols."),
     version: z.string().describe("Version of the server."),
-    currency: z.string().optional().describe("Currency of costs, if the settings name one."),
+    currency: z.string().optional().describe("Currency of costs. Absent if none is configured."),
   })
   .meta({ id: "Me" });
 

@@ -73,7 +73,7 @@ function putRoutes(app: App, { triggers }: RouteServices): void {
     {
       schema: {
         summary: "Create or replace a trigger",
-        description: `${description} A replaced trigger keeps its URL. It keeps its secret if you send none.`,
+        description: `${description} A replaced trigger keeps its URL and, unless you send a new one, its secret.`,
         tags,
         params: TriggerParams,
         headers: IfMatch,

@@ -56,7 +56,7 @@ export const LimitStates = z
 export const Currency = z
   .string()
   .optional()
-  .describe("Currency of costs and cost limits, if the settings name one.");
+  .describe("Currency of costs and cost limits. Absent if none is configured.");
 
 const UsageReport = z
   .object({

@@ -54,7 +54,7 @@ export function webhookRoutes(app: App, services: RouteServices): void {
   routesAt(app, services, {
     base: "/webhooks",
     tags: ["webhooks"],
-    events: "of your own runs, budgets and schedules",
+    events: "from your own runs, budgets and schedules.",
     query: z.strictObject({}),
     keeperOf: ownerOf,
     changed() {},
@@ -62,7 +62,7 @@ export function webhookRoutes(app: App, services: RouteServices): void {
   routesAt(app, services, {
     base: "/admin/webhooks",
     tags: ["admin"],
-    events: `of all users of a tenant. ${WHO}`,
+    events: `from all users of a tenant. ${WHO}`,
     query: z.strictObject({ tenant: OwnerName.optional().describe("Default: your tenant.") }),
     keeperOf(request) {
       const principal = principalOf(request);
@@ -117,7 +117,7 @@ function puttingRoutes(
     {
       schema: {
         summary: "Create a webhook",
-        description: `The server sends it events ${events}`,
+        description: `The webhook receives events ${events}`,
         tags,
         querystring: query,
         body: NewWebhook,
@@ -138,7 +138,7 @@ function puttingRoutes(
     {
       schema: {
         summary: "Create or replace a webhook",
-        description: `The server sends it events ${events}\n\nAn existing webhook keeps its secret and is enabled again.`,
+        description: `The webhook receives events ${events}\n\nAn existing webhook keeps its secret and is enabled again.`,
         tags,
         params: Params,
         querystring: query,
@@ -186,7 +186,7 @@ function changingRoutes(
     `${base}/:webhook_id/rotate`,
     {
       schema: {
-        summary: "Give a webhook a new secret",
+        summary: "Replace the secret of a webhook",
         description: "For 24 hours, deliveries carry signatures made with both secrets.",
         tags,
         params: Params,
@@ -248,7 +248,7 @@ function readingRoutes(app: App, services: RouteServices, { base, tags, query, k
     `${base}/:webhook_id/test`,
     {
       schema: {
-        summary: "Send a webhook a sample",
+        summary: "Send a sample to a webhook",
         description:
           "Sends an event of the type `webhook.test`, even while the webhook is paused. The server neither stores nor retries the sample.",
         tags,

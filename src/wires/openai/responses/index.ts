@@ -31,7 +31,7 @@ import { type Echo, type ProjectOptions, project } from "./table.ts";
 
 const Response = z.looseObject({ id: z.string(), object: z.literal("response") });
 const Deleted = z.object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) });
-const Events = z.string().describe("Server-Sent Events of a response, each with its `sequence_number`.");
+const Events = z.string().describe("Server-Sent Events of a response, each with a `sequence_number`.");
 const ResponseParams = z.object({ response_id: z.string().min(1).max(512) });
 const RetrieveQuery = z.looseObject({
   stream: z.enum(["true", "false"]).optional(),

@@ -74,7 +74,7 @@ export const ResponseBody = z.looseObject({
   instructions: z
     .string()
     .nullish()
-    .describe("Added as a system message, unless the conversation has it already."),
+    .describe("Added as a system message unless the conversation already contains it."),
   previous_response_id: z.string().min(1).max(512).nullish(),
   conversation: z
     .union([z.string().min(1).max(256), z.looseObject({ id: z.string().min(1).max(256) })])
