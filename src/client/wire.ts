@@ -139,7 +139,7 @@ export type RememberOption = {
 
 export type Interrupt = {
   id: string;
-  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, at `url` if there is one, else approve once it is connected. */
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account. If `url` is present, open it; otherwise, approve once the account is connected. */
   kind: "approval" | "question" | "tool" | "connect";
   call_id: string;
   run_id: string;
@@ -148,7 +148,7 @@ export type Interrupt = {
   args: Record<string, unknown>;
   /** The question to show to the user. */
   prompt: string;
-  /** With `connect`: address at which the user connects the account. The run continues by itself afterwards. */
+  /** With `connect`: address where the user can connect the account. The run then continues automatically. */
   url?: string | undefined;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
@@ -179,7 +179,7 @@ export type LimitDetails = {
   most?: number | undefined;
   used?: number | undefined;
   left?: number | undefined;
-  /** Currency of the amount, if it is money and the settings name one. */
+  /** Currency of a cost limit. Absent if no currency is configured. */
   currency?: string | undefined;
   resets_at?: string | undefined;
 };
@@ -456,9 +456,9 @@ export type Thread = {
   agent?: string | undefined;
   title?: string | undefined;
   metadata: Record<string, string | number | boolean>;
-  /** The parent run's call that the thread works for. */
+  /** Call in the parent's run that the thread works on. */
   parent?: Parent | undefined;
-  /** The thread that this one is a copy of. It may have been changed or deleted since. */
+  /** The thread that this one was copied from. It may have been changed or deleted since. */
   forked_from?: ForkedFrom | undefined;
   /** Phase of the most recent run. */
   status: "idle" | "busy" | "interrupted" | "error";
@@ -492,9 +492,9 @@ export type FoundThread = {
   agent?: string | undefined;
   title?: string | undefined;
   metadata: Record<string, string | number | boolean>;
-  /** The parent run's call that the thread works for. */
+  /** Call in the parent's run that the thread works on. */
   parent?: Parent | undefined;
-  /** The thread that this one is a copy of. It may have been changed or deleted since. */
+  /** The thread that this one was copied from. It may have been changed or deleted since. */
   forked_from?: ForkedFrom | undefined;
   /** Phase of the most recent run. */
   status: "idle" | "busy" | "interrupted" | "error";
@@ -575,7 +575,7 @@ export type ThreadState = {
 
 export type OpenInterrupt = {
   id: string;
-  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, at `url` if there is one, else approve once it is connected. */
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account. If `url` is present, open it; otherwise, approve once the account is connected. */
   kind: "approval" | "question" | "tool" | "connect";
   call_id: string;
   run_id: string;
@@ -584,7 +584,7 @@ export type OpenInterrupt = {
   args: Record<string, unknown>;
   /** The question to show to the user. */
   prompt: string;
-  /** With `connect`: address at which the user connects the account. The run continues by itself afterwards. */
+  /** With `connect`: address where the user can connect the account. The run then continues automatically. */
   url?: string | undefined;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
@@ -670,7 +670,7 @@ export type UsageReport = {
       left: number;
     } | undefined;
   }>;
-  /** Currency of costs and cost limits, if the settings name one. */
+  /** Currency of costs and cost limits. Absent if none is configured. */
   currency?: string | undefined;
 };
 
@@ -687,7 +687,7 @@ export type Sandbox = {
   user: string;
   /** Name of the backend. */
   name: string;
-  /** Docker engine that stores the sandbox's files. `default` if the settings name none. */
+  /** Docker engine that stores the sandbox's files. `default` if the settings name no engine. */
   engine: string;
   /** `removed`: the container has been removed, but its files still exist. */
   state: "running" | "ending" | "stopped" | "removed";
@@ -727,7 +727,7 @@ export type TenantUsage = {
       left: number;
     } | undefined;
   }>;
-  /** Currency of costs and cost limits, if the settings name one. */
+  /** Currency of costs and cost limits. Absent if none is configured. */
   currency?: string | undefined;
   /** The tenant's users, as in `GET /usage`. */
   users?: Array<{
@@ -822,7 +822,7 @@ export type Agent = {
   description?: string | undefined;
   /** Icon to show before the agent's name. */
   prefix?: string | undefined;
-  /** First questions to suggest to users. */
+  /** Questions to suggest to users at the start of a conversation. */
   suggestions?: string[] | undefined;
   /** True if the agent handles runs that don't specify an agent. */
   default: boolean;
@@ -862,7 +862,7 @@ export type AgentDetails = {
   description?: string | undefined;
   /** Icon to show before the agent's name. */
   prefix?: string | undefined;
-  /** First questions to suggest to users. */
+  /** Questions to suggest to users at the start of a conversation. */
   suggestions?: string[] | undefined;
   /** True if the agent handles runs that don't specify an agent. */
   default: boolean;
@@ -881,7 +881,7 @@ export type AgentDetails = {
     hooks: Array<{
       name: string;
       may: "disable" | "switch" | "configure";
-      /** True if your runs have the hook. */
+      /** True if your runs use the hook. */
       active: boolean;
       /** JSON Schema of the hook's options, if you may `configure` it. */
       schema?: Record<string, unknown> | undefined;
@@ -929,7 +929,7 @@ export type AuditActor = {
 export type AuditTarget = {
   type: string;
   id: string;
-  /** User who owns it. */
+  /** Owner of the target. */
   user?: string | undefined;
 };
 
@@ -1013,7 +1013,7 @@ export type DeletedConnection = {
 };
 
 export type ConnectionAuthorization = {
-  /** Address of this server that the person opens in a browser. It connects one account, once. */
+  /** Address of this server for the person to open in a browser. It can connect one account, once. */
   url: string;
   expires_at: string;
 };
@@ -1043,7 +1043,7 @@ export type UserEvent = {
     run_id: string;
     agent: string;
     id: string;
-    /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, at `url` if there is one, else approve once it is connected. */
+    /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account. If `url` is present, open it; otherwise, approve once the account is connected. */
     kind: "approval" | "question" | "tool" | "connect";
     /** Name of the tool. */
     name: string;
@@ -1096,7 +1096,7 @@ export type Me = {
   wires: Array<"ai-sdk" | "openai" | "langgraph" | "ag-ui" | "mcp" | "a2a">;
   /** Version of the server. */
   version: string;
-  /** Currency of costs, if the settings name one. */
+  /** Currency of costs. Absent if none is configured. */
   currency?: string | undefined;
 };
 
@@ -1136,7 +1136,7 @@ export type SentRequest = {
       name: string;
     } | undefined;
   };
-  /** Maximum number of answer tokens that a budget still allowed. */
+  /** Maximum number of tokens that a budget allowed for the answer. */
   output_limit?: number | undefined;
   /** Blocks of the system prompt, in order. */
   system: Array<{
@@ -1535,14 +1535,14 @@ export type Webhook = {
   on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
-  /** Sends a thread's events in order: each one only after the previous one was delivered or given up. */
+  /** Sends a thread's events in order. Each event waits until the previous one has been delivered or has failed. */
   ordered: boolean;
   /** While true, the server sends nothing. */
   paused: boolean;
   id: string;
   /** Time of the first failure since the last successful delivery. */
   failing_since?: string | undefined;
-  /** Present after the server disabled the webhook, because every delivery of a day failed. `PUT` enables it again. */
+  /** Present after the server disabled the webhook because all deliveries had failed for a day. `PUT` enables it again. */
   disabled?: {
     at: string;
     reason: string;
@@ -1560,14 +1560,14 @@ export type WebhookWithSecret = {
   on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
-  /** Sends a thread's events in order: each one only after the previous one was delivered or given up. */
+  /** Sends a thread's events in order. Each event waits until the previous one has been delivered or has failed. */
   ordered: boolean;
   /** While true, the server sends nothing. */
   paused: boolean;
   id: string;
   /** Time of the first failure since the last successful delivery. */
   failing_since?: string | undefined;
-  /** Present after the server disabled the webhook, because every delivery of a day failed. `PUT` enables it again. */
+  /** Present after the server disabled the webhook because all deliveries had failed for a day. `PUT` enables it again. */
   disabled?: {
     at: string;
     reason: string;
@@ -1611,7 +1611,7 @@ export type UserRun = {
 
 export type UserInterrupt = {
   id: string;
-  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account, at `url` if there is one, else approve once it is connected. */
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. `connect`: connect an account. If `url` is present, open it; otherwise, approve once the account is connected. */
   kind: "approval" | "question" | "tool" | "connect";
   call_id: string;
   run_id: string;
@@ -1620,7 +1620,7 @@ export type UserInterrupt = {
   args: Record<string, unknown>;
   /** The question to show to the user. */
   prompt: string;
-  /** With `connect`: address at which the user connects the account. The run continues by itself afterwards. */
+  /** With `connect`: address where the user can connect the account. The run then continues automatically. */
   url?: string | undefined;
   /** Answers to offer to the user. */
   options?: string[] | undefined;
@@ -1976,7 +1976,7 @@ export type WebhookSpec = {
   on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
-  /** Sends a thread's events in order: each one only after the previous one was delivered or given up. Default: `false`. */
+  /** Sends a thread's events in order. Each event waits until the previous one has been delivered or has failed. Default: `false`. */
   ordered?: boolean | undefined;
   /** While true, the server sends nothing. Default: `false`. */
   paused?: boolean | undefined;
@@ -1989,7 +1989,7 @@ export type NewWebhook = {
   on: Array<"run.ended" | "run.failed" | "interrupt.opened" | "budget.near" | "schedule.paused" | "audit.entry">;
   /** Names of agents. Events of other agents are not sent. Default: all agents. */
   agents?: string[] | undefined;
-  /** Sends a thread's events in order: each one only after the previous one was delivered or given up. Default: `false`. */
+  /** Sends a thread's events in order. Each event waits until the previous one has been delivered or has failed. Default: `false`. */
   ordered?: boolean | undefined;
   /** While true, the server sends nothing. Default: `false`. */
   paused?: boolean | undefined;
@@ -2540,12 +2540,12 @@ export interface Operations {
     path: { webhook_id: string };
     answer: Webhook;
   };
-  /** Give a webhook a new secret. */
+  /** Replace the secret of a webhook. */
   "POST /webhooks/{webhook_id}/rotate": {
     path: { webhook_id: string };
     answer: WebhookWithSecret;
   };
-  /** Send a webhook a sample. */
+  /** Send a sample to a webhook. */
   "POST /webhooks/{webhook_id}/test": {
     path: { webhook_id: string };
     answer: WebhookTest;
@@ -2597,13 +2597,13 @@ export interface Operations {
     query: { tenant?: string | undefined };
     answer: Webhook;
   };
-  /** Give a webhook a new secret. */
+  /** Replace the secret of a webhook. */
   "POST /admin/webhooks/{webhook_id}/rotate": {
     path: { webhook_id: string };
     query: { tenant?: string | undefined };
     answer: WebhookWithSecret;
   };
-  /** Send a webhook a sample. */
+  /** Send a sample to a webhook. */
   "POST /admin/webhooks/{webhook_id}/test": {
     path: { webhook_id: string };
     query: { tenant?: string | undefined };
