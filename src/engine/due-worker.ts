@@ -1,5 +1,5 @@
-// Processes documents of one kind as they become due. Any number of processes may do so at once: one of them claims
-// each document.
+// Processes documents of one kind as they become due. Any number of processes can run this worker; each document is
+// claimed by one of them.
 
 import { type ClaimedDocument, claimDue } from "../agent/core/document-claims.ts";
 import { type Documents, MAX_PICKED } from "../agent/core/documents.ts";
@@ -7,7 +7,7 @@ import { atMostEvery } from "../lib/at-most-every.ts";
 import type { Logger } from "../lib/logger.ts";
 
 export interface DueWork {
-  /** The kind of the documents. */
+  /** The kind of document to process. */
   readonly kind: string;
   /**
    * Processes a claimed document and ends its claim with `finish`. May be called again for the same document: after
@@ -17,18 +17,20 @@ export interface DueWork {
   work(claimed: ClaimedDocument, signal: AbortSignal): Promise<void>;
   /** Milliseconds for which a claim excludes other processes. */
   readonly leaseMs: number;
-  /** Maximum milliseconds between the time at which a document becomes due and its claim, if a place is free. */
+  /** The maximum number of milliseconds between a document's due time and its claim, when this process has capacity. */
   readonly everyMs: number;
-  /** As for `claimDue`. Leave it out for documents that may be due at any time. */
+  /** The same as in `claimDue`. Leave it out for documents that can be due at any time. */
   readonly aheadMs?: number;
-  /** Maximum number of documents that this process works on at once. Others wait in the store, with tenants in turn. */
+  /**
+   * Maximum number of documents that this process works on at once. The rest wait in the store, and tenants take turns.
+   */
   readonly atOnce: number;
 }
 
 export interface DueWorker {
-  /** Starts to look for due documents. */
+  /** Starts looking for due documents. */
   open(): void;
-  /** Looks for due documents now, for example after one was written that is already due. Returns at once. */
+  /** Looks for due documents now, for example after writing a document that is already due. Returns at once. */
   wake(): void;
   /** Stops looking, aborts the work in progress and waits until it returns. */
   close(): Promise<void>;
@@ -37,7 +39,7 @@ export interface DueWorker {
 /** Milliseconds between two log lines about a failing store. */
 const COMPLAIN_MS = 60_000;
 
-/** The caller opens and closes it. */
+/** The caller must open and close the worker. */
 export function createDueWorker(documents: Documents, due: DueWork, logger: Logger): DueWorker {
   const { kind, leaseMs, everyMs, atOnce, aheadMs } = due;
   const closing = new AbortController();
@@ -49,7 +51,7 @@ export function createDueWorker(documents: Documents, due: DueWork, logger: Logg
     logger.warn({ err, kind, count }, "could not look for due documents"),
   );
 
-  /** Claims as many documents as there are places. Returns true if the store may have more of them. */
+  /** Claims as many documents as this process has capacity for. Returns true if the store may have more. */
   const claim = async (): Promise<boolean> => {
     const limit = Math.min(atOnce - active.size, MAX_PICKED);
     if (limit <= 0 || closing.signal.aborted) return false;
@@ -65,7 +67,7 @@ export function createDueWorker(documents: Documents, due: DueWork, logger: Logg
       })
       .finally(() => {
         active.delete(working);
-        // While every place was taken, the next document waited for this one.
+        // While all places were taken, the next document waited for this one to finish.
         if (active.size === atOnce - 1) wake();
       });
     active.add(working);

@@ -1,4 +1,4 @@
-// Deletes all data of a user, as much as fits into the time of one request. A repeated call continues.
+// Deletes all data of a user, as far as the time for one request allows. Repeating the call continues the deletion.
 
 import { retain } from "../../agent/core/documents.ts";
 import { hasCode } from "../../agent/core/errors.ts";
@@ -12,9 +12,12 @@ import { isActive } from "./lists.ts";
 import type { AdminServices } from "./services.ts";
 
 export interface Deleted {
-  /** False if the deletion is incomplete: a resource was in use, or there is more than one call can delete. Call again. */
+  /**
+   * False if the deletion is incomplete because a resource was in use or one call could not delete everything. Call
+   * again.
+   */
   readonly complete: boolean;
-  /** Number of runs that this call cancelled. The following fields count what it deleted. */
+  /** The number of runs that this call cancelled. The fields below count what it deleted. */
   readonly runs_cancelled: number;
   readonly threads: number;
   readonly items: number;
@@ -22,17 +25,17 @@ export interface Deleted {
   readonly keys: number;
 }
 
-/** Kinds of documents in collections of users. */
+/** The kinds of documents stored per user. */
 const USER_DOCUMENTS = [TEMPORARY_THREADS] as const;
 
 /** Approximate duration of one call, in milliseconds. */
 const WORK_MS = 20_000;
-/** Milliseconds that a cancelled run gets to end. */
+/** The time that a cancelled run has to end, in milliseconds. */
 const END_MS = 5_000;
 const PAGE = 50;
 
 /**
- * First revokes the API keys and deletes the user's documents, so that no new work begins. Removes the records of keys last.
+ * Revokes the API keys and deletes the user's documents first, so no new work can begin. Removes the key records last.
  * Keeps the tenant's registered tools and the usage counters.
  */
 export async function deleteUser(services: AdminServices, owner: Owner): Promise<Deleted> {
@@ -54,7 +57,7 @@ export async function deleteUser(services: AdminServices, owner: Owner): Promise
     }
     deleted += progress;
     hasMore = items.length > 0;
-    // Everything that remains is in use.
+    // Everything left is in use.
     if (progress === 0) break;
   }
   const rest = {
@@ -72,7 +75,7 @@ export async function deleteUser(services: AdminServices, owner: Owner): Promise
   };
 }
 
-/** Cancels waiting runs first, so that none of them starts when an active one ends. */
+/** Cancels waiting runs first, so none of them starts when an active one ends. */
 async function cancelRuns({ runs }: AdminServices, owner: Owner, { id, status }: Thread): Promise<number> {
   if (status !== "busy") return 0;
   let count = 0;
@@ -85,7 +88,7 @@ async function cancelRuns({ runs }: AdminServices, owner: Owner, { id, status }:
       await stopRun(runs, keyOf(owner, run), "cancel");
       count += 1;
     } catch (error) {
-      // The run has ended meanwhile.
+      // The run has ended in the meantime.
       if (!hasCode(error, "run_not_active") && !hasCode(error, "not_found")) throw error;
     }
   const running = active.find((run) => run.status === "running");

@@ -32,7 +32,7 @@ async function* linesOf(services: AdminServices, owner: Owner): AsyncGenerator<s
   yield line("export", { format: FORMAT, ...owner, at: new Date().toISOString() });
   const list = (cursor: string | undefined) =>
     threads.list(owner, { limit: PAGE, children: true, ...omitUndefined({ cursor }) });
-  // Collects all ids first: a thread that changes meanwhile moves in the list.
+  // Collects all ids first, because a thread that changes during the export moves in the list.
   const ids: string[] = [];
   for await (const { id } of each(list)) ids.push(id);
   for (const id of ids) {
@@ -83,7 +83,7 @@ async function* messagesOf(
       if (isLast || last === undefined) return;
       after = storedMessage(last).id;
     } catch (error) {
-      // Messages were removed from the thread meanwhile.
+      // Messages were removed from the thread during the export.
       if (hasCode(error, "not_found")) return;
       throw error;
     }

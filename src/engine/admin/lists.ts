@@ -1,5 +1,4 @@
-// Lists users, active and waiting runs, and usage: for an admin those of a tenant, for an operator those of all
-// tenants.
+// Lists users, active and waiting runs, and usage. Admins see their own tenant, operators all tenants.
 
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import type { Page } from "../../agent/core/stores.ts";
@@ -64,7 +63,7 @@ export function listAllInterrupts(
   );
 }
 
-/** Sorts the sandboxes by id. */
+/** Lists the sandboxes, sorted by id. */
 export async function listSandboxes(
   { sandboxes }: Pick<AdminServices, "sandboxes">,
   { tenant, user }: Reach,
@@ -85,7 +84,7 @@ export interface TenantUsed {
   readonly totals: Used;
   readonly limits: ReportedLimit[];
   readonly currency: string | undefined;
-  /** Present for a tenant only. */
+  /** Present only for a tenant. */
   readonly users?: UserUsage[];
 }
 

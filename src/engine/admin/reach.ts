@@ -1,11 +1,11 @@
-// Lists resources across users, one user after the other, page by page. One page examines a limited number of users.
+// Lists resources across users, user by user and page by page. One page examines a limited number of users.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Owners } from "../../agent/core/owners.ts";
 import type { Page } from "../../agent/core/stores.ts";
 import type { Owner } from "../../protocol/ids.ts";
 
-/** Selects whose resources to list: everyone's, a tenant's, or a user's. */
+/** Selects whose resources to list: all users', a tenant's or a user's. */
 export interface Reach {
   readonly tenant?: string | undefined;
   /** Requires `tenant`. */
@@ -32,8 +32,8 @@ interface ListPosition {
 type ReadPage<T> = (owner: Owner, page: PageOf) => Promise<Page<T>>;
 
 /**
- * Returns what `read` finds for each user within reach, in the order of the users. A page that has examined many users
- * ends early, possibly empty; the next page continues. Throws `invalid_request` for a cursor of another list.
+ * Returns what `read` finds for each user within reach, in user order. A page ends early, possibly empty, once it has
+ * examined many users; the next page continues from there. Throws `invalid_request` for a cursor from another list.
  */
 export async function overUsers<T extends object>(
   owners: Owners,
@@ -55,7 +55,7 @@ export async function overUsers<T extends object>(
 }
 
 /**
- * Adds the items of the users at `places` until there are `limit` items. Returns the place where it stopped, or
+ * Adds items of the users at `places` until there are `limit` items. Returns the position at which it stopped, or
  * undefined if it read all lists to the end.
  */
 async function fill<T extends object>(

@@ -1,4 +1,4 @@
-// The services that this room needs. The composition root passes in the parts that other rooms own.
+// The services that this room needs. The composition root passes in services that belong to other rooms.
 
 import type { BackendPool } from "../../agent/core/backend.ts";
 import type { Documents } from "../../agent/core/documents.ts";
@@ -12,9 +12,9 @@ import type { Runs } from "../runs/executor.ts";
 export interface SandboxEntry {
   readonly id: string;
   readonly owner: Owner;
-  /** Name of the backend. */
+  /** The name of the backend. */
   readonly name: string;
-  /** Name of the engine with the sandbox's files. */
+  /** The name of the engine that has the sandbox's files. */
   readonly engine: string;
   readonly state: "running" | "ending" | "stopped" | "removed";
   /** Time in milliseconds since 1970. */
@@ -30,18 +30,21 @@ export interface UserKeys {
   remove(id: string): Promise<unknown>;
 }
 
-/** Records of users other than threads, such as schedules. */
+/** Records of users other than threads, for example schedules. */
 export interface UserRecords {
-  /** The type of their lines in an export. */
+  /** The `type` of these records' lines in an export. */
   readonly type: string;
-  /** A page of a user's records. */
+  /** Returns a page of a user's records. */
   list(
     owner: Owner,
     page: { readonly limit: number; readonly cursor?: string | undefined },
   ): Promise<Page<object>>;
-  /** Deletes all records of a user. Returns how many. */
+  /** Deletes all records of a user. Returns the number deleted. */
   deleteAll(owner: Owner): Promise<number>;
-  /** Deletes what the records of the tenant contain about a user. Called last: the ends of runs add to them. */
+  /**
+   * Deletes everything that the tenant's records contain about a user. Called last, because runs add to these records
+   * when they end.
+   */
   deleteMentions?(owner: Owner): Promise<void>;
 }
 
@@ -58,7 +61,7 @@ export interface AdminServices {
   readonly sandboxes: () => Promise<readonly SandboxEntry[]>;
   /** Removes the sandboxes of a permanently lost engine. Throws `invalid_request` for an engine in use. */
   readonly forgetEngine: (name: string) => Promise<{ readonly lost: number; readonly kept: number }>;
-  /** Copies all data while the server runs. Throws `invalid_request` for a store that is not in files. */
+  /** Copies all data while the server runs. Throws `invalid_request` for a store that does not use files. */
   readonly backUp: () => Promise<{
     readonly path: string;
     readonly files: number;

@@ -1,11 +1,11 @@
-// Appends entries to the trail of their tenant, and sees to it that the trail is cut in time.
+// Appends entries to their tenant's trail, and deletes old entries when the trail grows too long.
 
 import { LRUCache } from "lru-cache";
 import type { Documents } from "../../agent/core/documents.ts";
 import { type AuditEntry, trailOf } from "./entry.ts";
 import type { Retention } from "./retention.ts";
 
-/** Entries of a tenant with their keys. Appending them again, with the same version, has no effect. */
+/** The entries of a tenant with their keys. Appending them a second time with the same version has no effect. */
 export interface PreparedEntries {
   readonly tenant: string;
   readonly entries: readonly AuditEntry[];
@@ -13,14 +13,14 @@ export interface PreparedEntries {
   readonly version: string;
 }
 
-/** Tenants that a process knows to have a trail. */
+/** The maximum number of tenants that a process remembers as having a trail. */
 const MAX_KNOWN = 10_000;
-/** A process deletes the entries of a tenant beyond the maximum after it has appended this part of it. */
+/** The fraction of the maximum that a process appends before it deletes a tenant's excess entries. */
 const TRIMMED_AFTER = 0.1;
 
-/** `most`: the maximum number of entries of a tenant. */
+/** `most` is the maximum number of entries per tenant. */
 export function createAppend(documents: Documents, { follow, trim }: Retention, most: number) {
-  /** Entries that this process has appended since it last deleted those beyond the maximum, by tenant. */
+  /** The number of entries that this process has appended since it last deleted excess entries, by tenant. */
   const appended = new LRUCache<string, number>({ max: MAX_KNOWN });
   return async ({ tenant, entries, keys, version }: PreparedEntries): Promise<void> => {
     if (!appended.has(tenant)) await follow(tenant);
@@ -31,7 +31,7 @@ export function createAppend(documents: Documents, { follow, trim }: Retention, 
     const count = (appended.get(tenant) ?? 0) + entries.length;
     const isDue = count >= most * TRIMMED_AFTER;
     appended.set(tenant, isDue ? 0 : count);
-    // If it fails, the next one does it.
+    // If this fails, the next deletion catches up.
     if (isDue) await trim(tenant).catch(() => {});
   };
 }

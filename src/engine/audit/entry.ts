@@ -1,4 +1,5 @@
-// An entry of the trail: who did what to what, when and from where. It has ids only, no contents and no secrets.
+// An entry of the trail: who did what to what, when and from where. Entries contain only ids, no contents and no
+// secrets.
 
 import { z } from "zod";
 import type { OwnedCollection } from "../../agent/core/documents.ts";
@@ -59,13 +60,13 @@ export const AuditEntry = z
   .meta({ id: "AuditEntry" });
 export type AuditEntry = z.infer<typeof AuditEntry>;
 
-/** What other rooms tell the trail. `at` is in ms since 1970; by default it is now. */
+/** An entry as other rooms report it. `at` is in milliseconds since 1970 and defaults to now. */
 export interface NewEntry extends Omit<AuditEntry, "id" | "at" | "target"> {
   readonly at?: number | undefined;
   readonly target?: Target | undefined;
 }
 
-/** Maximum length of an id in an entry. The rest is cut off. */
+/** Maximum length of an id in an entry. Longer ids are cut off. */
 const MAX_ID = 256;
 const cut = (text: string) => text.slice(0, MAX_ID);
 
@@ -75,7 +76,7 @@ export function entryOf({ at = Date.now(), target, ...entry }: NewEntry): AuditE
   return { ...about, ...entry, ...omitUndefined({ target: cutTarget }) };
 }
 
-/** Where the store keeps a tenant's trail. */
+/** Returns the collection that stores a tenant's trail. */
 export const trailOf = (tenant: string): OwnedCollection => ({ kind: "audit", tenant });
 
 const TIME_DIGITS = 9;
@@ -84,18 +85,21 @@ const COUNT_DIGITS = 4;
 const LAST_COUNT = 36 ** COUNT_DIGITS - 1;
 let counted = 0;
 
-/** Begins the keys of all entries of a millisecond. Later ones come first, so that a list by key begins with the newest. */
+/**
+ * Returns the prefix shared by the keys of all entries from one millisecond. Later times sort first, so a list by key
+ * begins with the newest entry.
+ */
 export const keyAt = (ms: number): string =>
   Math.min(Math.max(LAST_TIME - ms, 0), LAST_TIME)
     .toString(36)
     .padStart(TIME_DIGITS, "0");
 
-/** Entries that one process makes within a millisecond keep their order. */
+/** Entries that one process makes within the same millisecond keep their order. */
 export function keyOf({ id, at }: Pick<AuditEntry, "id" | "at">): string {
   counted = (counted + 1) % (LAST_COUNT + 1);
   const order = (LAST_COUNT - counted).toString(36).padStart(COUNT_DIGITS, "0");
   return `${keyAt(Date.parse(at))}${order}${id}`;
 }
 
-/** Whether a text can be a key of an entry. */
+/** Returns true if the text can be the key of an entry. */
 export const isKey = (text: string): boolean => /^[0-9a-z]{13}aud_[0-9A-Za-z]{22}$/.test(text);

@@ -1,5 +1,5 @@
-// The trail of each tenant: who did what to what, and when. Entries are only ever added. They are written in the background, so that
-// no request and no run waits for them.
+// The audit trail of each tenant: who did what to what, and when. Entries are written in the background, so requests
+// and runs never wait for them. Entries are never changed.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { type Documents, newVersion } from "../../agent/core/documents.ts";
@@ -18,9 +18,9 @@ export interface AuditOptions {
   readonly documents: Documents;
   readonly logger: Logger;
   readonly kept: KeptEntries;
-  /** Writes each entry to the log too. */
+  /** Also writes each entry to the log. */
   readonly isLogged: boolean;
-  /** Called for each entry that was written. Must not throw. */
+  /** Called for each entry after it is written. Must not throw. */
   onWritten(entry: AuditEntry): Promise<void>;
   /** Counts entries. Must return at once and not throw. */
   onCounted(outcome: "written" | "dropped", entries: number): void;
@@ -29,21 +29,21 @@ export interface AuditOptions {
 export interface Audit {
   /** Adds an entry. Returns at once and never throws. */
   record(entry: NewEntry): void;
-  /** The entries of a tenant, newest first. Throws `invalid_request` for a cursor of another list. */
+  /** Returns a tenant's entries, newest first. Throws `invalid_request` for a cursor from another list. */
   list(tenant: string, query: TrailQuery): Promise<Page<AuditEntry>>;
   open(): void;
-  /** Writes what waits, for a few seconds at most. */
+  /** Writes the waiting entries, for a few seconds at most. */
   close(): Promise<void>;
 }
 
 const BATCH = 100;
-/** Time for which entries wait for others, in ms. */
+/** How long an entry waits for others to form a batch, in milliseconds. */
 const GATHER_MS = 250;
-/** Maximum time for the last entries when the process ends, in ms. */
+/** Maximum time to write the last entries before the process ends, in milliseconds. */
 const CLOSE_MS = 5_000;
 const COMPLAIN_MS = 60_000;
 const PAUSE = { base: 500, cap: 30_000, jitter: 0.5 };
-/** The caller opens and closes it. */
+/** The caller must open and close the trail. */
 export function createAudit(options: AuditOptions): Audit {
   const { documents, logger, kept, isLogged, onCounted } = options;
   const queue = createQueue();
@@ -73,7 +73,9 @@ export function createAudit(options: AuditOptions): Audit {
   };
 }
 
-/** Writes batch after batch. One that the store refuses is written again, under the same keys, until the store takes it. */
+/**
+ * Writes batch after batch. If the store refuses a batch, retries it under the same keys until the store accepts it.
+ */
 function createWriter(
   { logger, onWritten, onCounted }: AuditOptions,
   queue: Queue,
@@ -113,13 +115,13 @@ function createWriter(
   const wake = () => {
     writing ??= writeAll().finally(() => {
       writing = undefined;
-      // It came after the last look.
+      // An entry arrived after the last check.
       if (unwritten === 0 && !queue.isEmpty) wake();
     });
   };
   return {
     wake,
-    /** Returns the number of entries of a batch that the store did not take. */
+    /** Returns the number of entries of a batch that the store did not accept. */
     async close(): Promise<number> {
       const ends = pause(CLOSE_MS, undefined);
       closing.abort();

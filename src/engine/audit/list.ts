@@ -8,11 +8,11 @@ import { AuditEntry, isKey, keyAt, trailOf } from "./entry.ts";
 export interface TrailQuery {
   readonly limit: number;
   readonly cursor?: string | undefined;
-  /** Who acted, or to whom the target belongs. */
+  /** The user who acted, or who owns the target. */
   readonly user?: string | undefined;
-  /** An action, or the part before its dot. */
+  /** An action, or the part of it before the dot. */
   readonly action?: string | undefined;
-  /** Earliest and latest time, in ms since 1970. */
+  /** The earliest and the latest time, in milliseconds since 1970. */
   readonly since?: number | undefined;
   readonly until?: number | undefined;
 }
@@ -22,8 +22,8 @@ const PAGE = 200;
 const EXAMINED = 2_000;
 
 /**
- * Returns the entries that match. A page that has examined many entries ends early, possibly empty; the next page continues.
- * Throws `invalid_request` for a cursor of another list.
+ * Returns the matching entries. A page ends early, possibly empty, once it has examined many entries; the next page
+ * continues from there. Throws `invalid_request` for a cursor from another list.
  */
 export async function listTrail(
   documents: Documents,
@@ -33,7 +33,7 @@ export async function listTrail(
   const { limit, cursor, since = 0, until } = query;
   const items: AuditEntry[] = [];
   let after = cursor === undefined ? undefined : placeAt(cursor);
-  // A key of this millisecond is longer, and so comes after.
+  // The key of an entry from this millisecond is longer, so it sorts after this prefix.
   const from = until === undefined ? undefined : keyAt(until);
   if (from !== undefined && (after === undefined || after < from)) after = from;
   for (let examined = 0; examined < EXAMINED; examined += PAGE) {

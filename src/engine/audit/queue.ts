@@ -1,18 +1,19 @@
-// Entries that wait to be written, by tenant. No tenant takes the places of the others; what exceeds them is counted.
+// The entries that wait to be written, by tenant. Each tenant has its own places; entries beyond them are dropped and
+// counted.
 
 import type { AuditEntry } from "./entry.ts";
 
-/** Maximum number of entries that wait, of one tenant and of all. */
+/** The maximum number of waiting entries, per tenant and in total. */
 const PER_TENANT = 2_000;
 const IN_ALL = 20_000;
 
 interface TenantQueue {
   readonly entries: AuditEntry[];
-  /** Entries that found no place since the last batch was taken. */
+  /** The number of entries dropped since the last batch was taken, because the queue was full. */
   dropped: number;
 }
 
-/** The next entries of a tenant. `dropped`: the number of entries that are missing after them. */
+/** The next entries of a tenant. `dropped` is the number of entries missing after them. */
 export interface Batch {
   readonly tenant: string;
   readonly entries: readonly AuditEntry[];
@@ -30,7 +31,7 @@ export function createQueue() {
     return made;
   };
   return {
-    /** False if there is no place. The entry is counted then. */
+    /** Returns false if the queue is full. The entry is then counted as dropped. */
     add(entry: AuditEntry): boolean {
       const own = of(entry.tenant);
       const isFull = size >= IN_ALL || own.entries.length >= PER_TENANT;
@@ -41,7 +42,10 @@ export function createQueue() {
       }
       return !isFull;
     },
-    /** Takes the next entries of the tenant that waits for longest. Those that stay wait behind the other tenants. */
+    /**
+     * Takes the next entries of the tenant that has waited longest. If entries remain, the tenant moves to the end of
+     * the line.
+     */
     take(most: number): Batch | undefined {
       const [next] = waiting;
       if (!next) return undefined;

@@ -1,5 +1,5 @@
-// The settings of limits and prices. The default has no limits and no prices. Settings use units of one currency of
-// your choice; amounts are stored as integer millionths of it.
+// The settings for limits and prices. By default there are none. Settings use units of one currency of your choice;
+// amounts are stored as integer millionths of a unit.
 
 import { z } from "zod";
 import { ModelPattern } from "../../agent/core/model.ts";
@@ -9,7 +9,7 @@ const MILLION = 1_000_000;
 const millionths = (amount: number) => Math.round(amount * MILLION);
 const Money = z.number().min(0.000001).max(1_000_000_000).transform(millionths);
 
-/** The limits of one tenant or one user. */
+/** The limits on one tenant or one user. */
 export const Quota = z.strictObject({
   requests_per_minute: z.int().min(1).max(1_000_000).optional().describe("Maximum requests per minute."),
   concurrent_runs: count
@@ -32,7 +32,7 @@ export type LimitName = keyof Quota;
 
 const PerMillion = z.number().min(0).max(1_000_000).transform(millionths);
 
-/** Per million tokens. By default, cache reads and writes cost as much as input. */
+/** Prices per million tokens. By default, cache reads and writes cost as much as input. */
 export const Price = z.strictObject({
   input: PerMillion.describe("Price per million input tokens."),
   output: PerMillion.describe("Price per million output tokens."),

@@ -1,4 +1,4 @@
-// Documents of tenants and users that count towards their stored bytes.
+// Counts the documents of tenants and users towards their stored bytes.
 
 import {
   type Collection,
@@ -10,8 +10,8 @@ import type { Quotas } from "./index.ts";
 
 /**
  * Wraps `documents`. Before a write to one of these kinds, it counts the new size for the tenant and, in a user's
- * collection, for the user. A write that exceeds a limit by growing throws `limit_exceeded` and changes nothing.
- * Concurrent writers may count each other's documents late; the next write measures all of them.
+ * collection, for the user. If a write grows the collection beyond a limit, throws `limit_exceeded` and changes
+ * nothing. Concurrent writers may count each other's documents late; the next write measures all of them.
  */
 export function countedDocuments(
   documents: Documents,

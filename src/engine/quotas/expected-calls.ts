@@ -1,5 +1,5 @@
-// Estimates from earlier calls the minimum cost of a run's first model call. A run that could not afford a single call
-// is then refused before it is accepted. Each process keeps its own estimates for a limited time.
+// Estimates the minimum cost of a run's first model call from earlier calls. A run that could not afford a single call
+// is refused before it is accepted. Each process keeps its own estimates for a limited time.
 
 import { LRUCache } from "lru-cache";
 import type { Owner } from "../../protocol/ids.ts";
@@ -26,7 +26,7 @@ export interface ReservedCall {
 
 /** A run that is about to be accepted. */
 export interface ExpectedRun extends Caller {
-  /** Model named by the request. Undefined means the agent's model. */
+  /** The model named by the request. Undefined means the agent's model. */
   readonly model: string | undefined;
   /** Returns the number of tokens in the run's new messages. Called only if there are budgets. */
   size(): number;
@@ -48,7 +48,7 @@ export function expectedCalls() {
       const before = kept.get(ofAgent);
       const fixed = before?.model === taken.model ? Math.min(before.fixed, taken.fixed) : taken.fixed;
       kept.set(ofAgent, { ...taken, fixed, input: fixed });
-      // The next call reads everything that this one read, and more.
+      // The next call reads all the input of this one, and more.
       kept.set(ofThread, taken);
     },
 

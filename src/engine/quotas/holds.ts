@@ -13,8 +13,8 @@ export interface HeldResource {
 }
 
 /**
- * Counts a thread that `work` creates, and stops counting it if `work` throws. If the process dies meanwhile, the
- * thread counts for `MAKING_MS`. Throws `limit_exceeded` and the errors of `work`.
+ * Counts a thread that `work` creates, and stops counting it if `work` throws. If the process dies before `work` ends,
+ * the thread counts for `MAKING_MS`. Throws `limit_exceeded` and the errors of `work`.
  */
 export async function withHold<T>(
   quotas: Quotas,
@@ -46,7 +46,7 @@ async function settleThread(
 
 /** The resources that a run needs, by id. */
 export interface Wanted {
-  /** Also requires enough tokens and money for the model call that is `expected`. */
+  /** Also requires enough tokens and money for the model call in `expected`. */
   readonly run?: string;
   readonly expected?: ExpectedRun;
   readonly thread?: string;
@@ -57,9 +57,9 @@ export interface Wanted {
 
 /** No method throws. A resource that cannot be released counts until its hold expires. */
 export interface Admission {
-  /** Call it once the thread exists. The thread then counts until it is deleted. */
+  /** Call this once the thread exists. The thread then counts until it is deleted. */
   keepThread(): Promise<void>;
-  /** Releases every resource that this admission acquired, except a thread that exists by now. */
+  /** Releases every resource that this admission acquired, except a thread that already exists. */
   release(): Promise<void>;
   releaseRun(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// Compares the usage of tenants and users with their limits. A refusal is `limit_exceeded`; its details contain the
-// limit, its scope (`of`), its value and when to retry.
+// Compares the usage of tenants and users with their limits. A refusal has the code `limit_exceeded`; its details
+// contain the limit, its scope (`of`), its value and when to retry.
 
 import type { OwnedCollection } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -44,7 +44,7 @@ export interface Quotas extends ModelCallQuotas {
   acquire(owner: Owner, thing: Resource, id: string): Promise<boolean>;
   /** Like `acquire`, but for an existing resource, even beyond the limits. */
   refresh(owner: Owner, thing: Resource, id: string): Promise<void>;
-  /** Releases an acquired resource whose creation failed, unless another call has created it meanwhile. */
+  /** Releases an acquired resource whose creation failed, unless another call has created it in the meantime. */
   withdraw(owner: Owner, thing: Resource, id: string): Promise<void>;
   /**
    * Counts a run that waits for its thread or a slot. The hold lasts for an hour, because nothing refreshes it before
@@ -68,7 +68,7 @@ export interface Quotas extends ModelCallQuotas {
     bytes: number,
     options?: { readonly areStored?: boolean },
   ): Promise<void>;
-  /** Throws `limit_exceeded` if a run could not afford a single model call. `expected`: the run, if known. */
+  /** Throws `limit_exceeded` if a run could not afford a single model call. `expected` is the run, if known. */
   assertFunds(owner: Owner, expected?: ExpectedRun): Promise<void>;
   /** Returns the cost of a call in millionths of the currency. Undefined if its model has no price. */
   costOf(model: string, usage: Usage): number | undefined;
@@ -76,7 +76,7 @@ export interface Quotas extends ModelCallQuotas {
   report(owner: Owner, days: number): Promise<{ usage: UsageRow[]; limits: ReportedLimit[] }>;
   /** Returns the usage of all users of the owner's tenant, and the tenant's limits. */
   reportTenant(owner: Owner, days: number): Promise<TenantUsage & { limits: ReportedLimit[] }>;
-  /** Currency of limits and prices, if the settings name one. */
+  /** The currency of limits and prices, if the settings name one. */
   readonly currency: string | undefined;
 }
 
@@ -231,7 +231,7 @@ export function createQuotas(
             error: spentOf(config, accounts) ?? tooLarge(config, accounts, input),
           };
         output = Math.min(answer("reserved"), most);
-        // Other calls may use up the room between two attempts.
+        // Other calls may use up the remaining budget between two attempts.
         if (output < (takesLess ? least : left) || attempt === MAX_ATTEMPTS)
           return { isGranted, isSpent: false, error: taken() };
       }
@@ -272,7 +272,7 @@ interface Planned {
   readonly price: Price;
 }
 
-/** Assumes the higher of the two input prices: fresh, or written to the cache. */
+/** Assumes the higher of the two input prices: uncached, or written to the cache. */
 function amountsOf({ input, output }: { input: number; output: number }, price: Price): Amounts {
   const usage = { ...NO_USAGE, input_tokens: input, output_tokens: output };
   return { tokens: tokensOf(usage), cost: priceOf({ ...price, input: dearest(price) }, usage) };
@@ -280,7 +280,7 @@ function amountsOf({ input, output }: { input: number; output: number }, price: 
 
 const dearest = ({ input, cache_write = input }: Price) => Math.max(input, cache_write);
 
-/** Returns the longest answer that every budget has room for, after deducting spending and, optionally, reservations. */
+/** Returns the longest answer that every budget can pay for, after deducting spending and, optionally, reservations. */
 function answerLeft(
   config: QuotaConfig,
   accounts: Accounts,
@@ -322,7 +322,7 @@ function tooLittle(state: LimitState, { now }: Accounts, what: string, config: Q
   return refusal(state, why, Date.parse(resets_at ?? "") - now, config);
 }
 
-/** The budgets whose use exceeds the soft share. */
+/** Returns the budgets whose usage exceeds the soft limit. */
 function nearOf(config: QuotaConfig, accounts: Accounts): LimitState[] {
   if (config.soft === 1) return [];
   return budgetStates(config, accounts).filter(({ used, most }) => used >= config.soft * most);

@@ -27,14 +27,14 @@ export interface LimitState {
 
 /** The form used in reports. */
 export interface ReportedLimit extends LimitState {
-  /** For limits on money: the same amounts in units of the currency. The fields above are in millionths. */
+  /** For limits on money: the same amounts in units of the currency. The fields above are in millionths of a unit. */
   readonly in_units?: Pick<LimitState, "most" | "used" | "left">;
 }
 
 /** The limit on each resource. */
 export const LIMIT_OF = { runs: "concurrent_runs", streams: "streams", threads: "threads" } as const;
 
-/** Returns every configured limit on an owner, of the tenant and of the user. Throws `unavailable`. */
+/** Returns every configured limit on an owner, both the tenant's and the user's. Throws `unavailable`. */
 export async function limitStates(
   store: QuotaStore,
   config: PerScope<Quota>,

@@ -6,7 +6,7 @@ const MILLION = 1_000_000;
 
 export const isMoney = (limit: LimitName) => limit.startsWith("cost_");
 
-/** Converts an amount to the unit in which the settings contain the limit. */
+/** Converts an amount to the unit that the settings use for the limit. */
 export const inUnits = (limit: LimitName, amount: number) => (isMoney(limit) ? amount / MILLION : amount);
 
 /** Formats an amount for people: `2.00 EUR`, `5000`. */

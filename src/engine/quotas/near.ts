@@ -1,4 +1,4 @@
-// Tells that most of a budget is used, once for each budget and period.
+// Reports that most of a budget is used, once per budget and period.
 
 import { LRUCache } from "lru-cache";
 import type { Owner } from "../../protocol/ids.ts";
@@ -7,19 +7,19 @@ import type { QuotaConfig } from "./config.ts";
 import type { LimitState } from "./limit-states.ts";
 import { detailsOf } from "./refusals.ts";
 
-/** A budget that is mostly used. */
+/** A budget of which most is used. */
 export interface BudgetState {
-  /** The same for one budget of a tenant, or of one of its users, in one period. */
+  /** Identifies a budget of a tenant or of one of its users in one period. */
   readonly id: string;
-  /** When the period ends, in ms since 1970. */
+  /** The end of the period, in milliseconds since 1970. */
   readonly until: number;
   readonly details: Omit<LimitDetails, "message">;
 }
 
-/** Budgets and periods that a process remembers to have told of. */
+/** The maximum number of reports that a process remembers. */
 const MAX_TOLD = 10_000;
 
-/** A function that calls `tell` for each of the budgets that it has not called it for in their period. */
+/** Returns a function that calls `tell` once per budget and period. */
 export function onceAPeriod(
   config: Pick<QuotaConfig, "currency">,
   tell: (owner: Owner, state: BudgetState) => void,

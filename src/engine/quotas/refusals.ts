@@ -23,7 +23,10 @@ export interface Refused {
 
 type Currency = Pick<QuotaConfig, "currency">;
 
-/** `state` describes the problem with the limit. `wait`: milliseconds after which a retry may succeed, if known. */
+/**
+ * `state` describes the problem with the limit. `wait` is the number of milliseconds after which a retry may succeed,
+ * if known.
+ */
 export function refusal(refused: Refused, state: string, wait: number, { currency }: Currency): AppError {
   const { limit, of, most, resets_at } = refused;
   const shown = most === undefined ? "" : `, ${amountOf(limit, most, currency)},`;
@@ -42,7 +45,7 @@ export function nearlyUsed({ limit, of, most, used, resets_at }: LimitState, { c
   return `${WHOSE[of]} limit \`${limit}\` is nearly used up: ${amounts}${until}.`;
 }
 
-/** Amounts of money are in units of the currency, like the configured limit. */
+/** Amounts of money are in units of the currency, like the configured limits. */
 export function detailsOf(
   { limit, of, resets_at, ...amounts }: Refused,
   currency?: string,

@@ -1,11 +1,14 @@
-// Extends the reservations of this process's model calls while the calls last. Reservations of a dead process expire
-// and free the budget for the runs that are taken over.
+// Extends the reservations of this process's model calls until the calls end. The reservations of a dead process
+// expire, which frees the budget for the runs that other processes take over.
 
 import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { QuotaStore } from "./store.ts";
 
-/** Milliseconds for which a reservation counts without an extension. Shorter than a call waits for other calls' reservations. */
+/**
+ * How long a reservation counts without an extension, in milliseconds. Shorter than the time that a call waits for
+ * other calls' reservations.
+ */
 export const RESERVED_MS = 45_000;
 
 /** Contains as many reservations as there are calls in progress. */
@@ -35,7 +38,7 @@ export class KeptReservations {
   #extend(): void {
     for (const [tenant, all] of Map.groupBy(this.#owners, ([, owner]) => owner.tenant)) {
       const ids = all.map(([id]) => id);
-      // Retried soon. A reservation that expired meanwhile is still settled at the end.
+      // A retry follows soon. A reservation that has expired is still settled at the end.
       this.#store
         .extend(tenant, ids, RESERVED_MS)
         .catch((err: unknown) => this.#logger.warn({ err, tenant }, "reservations could not be extended"));

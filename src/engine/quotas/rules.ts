@@ -1,5 +1,5 @@
 // The rules of quotas, defined once for every store. Stores that count in scripts or statements receive the numbers
-// that these functions compute, and only add and compare.
+// that these functions compute, and only add and compare them.
 
 import {
   type Account,
@@ -13,9 +13,9 @@ import {
   USAGE_DAYS,
 } from "./store.ts";
 
-/** Milliseconds by which requests may run ahead of their rate. */
+/** The number of milliseconds by which requests may run ahead of their rate. */
 export const RATE_WINDOW_MS = 60_000;
-/** A hundredth of a millisecond, because sums of fractions are not exact. */
+/** A hundredth of a millisecond, to allow for rounding errors in sums of fractions. */
 export const RATE_SLACK_MS = 0.01;
 
 /** Returns the milliseconds that one more request adds at a rate. Undefined without a rate. */
@@ -35,7 +35,7 @@ export function takeRequest(
   const endAfter = (scope: QuotaScope) => {
     const step = requestMs(perMinute[scope]);
     const known = ends[scope] ?? 0;
-    // No request can have been admitted so far ahead: the clock was set back.
+    // No request could have been admitted this far ahead, so the clock was set back.
     const isPossible = known <= now + RATE_WINDOW_MS + RATE_SLACK_MS;
     return step === undefined ? undefined : Math.max(isPossible ? known : 0, now) + step;
   };
@@ -59,7 +59,7 @@ export function refusedFor(waits: PerScope<number | undefined>): RateRefusal | u
   return { full: longest.full, wait_ms: Math.ceil(longest.wait) };
 }
 
-/** Holds a resource again or for the first time. Returns whether it is new, and until when it counts. */
+/** Acquires or renews a hold on a resource. Returns whether the resource is new and until when it counts. */
 export function heldUntil(
   ends: number | undefined,
   now: number,
@@ -78,13 +78,16 @@ export function exceeded(
   return SCOPES.find((scope) => more > 0 && used[scope] + more > (most[scope] ?? Number.POSITIVE_INFINITY));
 }
 
-/** Returns what a budget must have left for a reservation. That is at least 1, even if the reservation itself is zero. */
+/**
+ * Returns the minimum that a budget must have left for a reservation. This is at least 1, even if the reservation
+ * itself is zero.
+ */
 export const neededOf = ({ tokens, cost }: Amounts): Amounts => ({
   tokens: Math.max(1, tokens),
   cost: Math.max(1, cost),
 });
 
-/** True if every budget, minus spending and reservations, has room for one more reservation. */
+/** True if every budget, minus spending and reservations, can cover one more reservation. */
 export function hasRoom(accounts: PerScope<Account>, budgets: PerScope<Budget>, amounts: Amounts): boolean {
   const needed = neededOf(amounts);
   return SCOPES.every((scope) => {
@@ -105,7 +108,7 @@ export function withReserved({ now, tenant, user }: Accounts, { tokens, cost }: 
   return { now, tenant: add(tenant), user: add(user) };
 }
 
-/** True if usage gets its own row: an existing row, or a new one while there are less than `most`. */
+/** Returns true if usage gets its own row: because the row exists, or because there are fewer than `most` rows. */
 export const hasOwnRow = (isThere: boolean, rows: number, most: number): boolean => isThere || rows < most;
 
 const DAY_MS = 86_400_000;

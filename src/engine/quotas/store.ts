@@ -2,7 +2,7 @@
 // clock; days and months are UTC. Costs are in millionths of the currency.
 //
 // Runs, streams and threads are held: each counts until it is released, or until its hold expires because its process
-// died. A model call reserves its maximum usage, and settles its actual usage.
+// died. A model call reserves its maximum usage before it starts and settles its actual usage when it ends.
 
 import type { Usage } from "../../agent/core/message.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -29,7 +29,7 @@ export interface Account {
 }
 
 export interface Accounts extends PerScope<Account> {
-  /** Time of reading, in milliseconds since 1970. */
+  /** The time of the reading, in milliseconds since 1970. */
   readonly now: number;
 }
 
@@ -59,7 +59,7 @@ export interface Used extends Omit<Usage, "cache_hit_ratio"> {
   readonly cost: number;
 }
 
-/** Usage of a model by an agent on one day. */
+/** An agent's usage of a model on one day. */
 export interface UsageRow extends Used {
   /** UTC day, for example `2026-11-22`. */
   readonly day: string;
@@ -74,7 +74,7 @@ export interface UserUsage extends Used {
 
 /** The usage of all users of a tenant. */
 export interface TenantUsage {
-  /** Newest first. */
+  /** The rows, newest first. */
   readonly rows: UsageRow[];
   /**
    * The tenant's `MAX_USERS` users with the highest cost, in descending order. If there are more users, the last entry
@@ -88,7 +88,9 @@ export const USAGE_DAYS = 100;
 /** Maximum number of rows per day, for a user and for a tenant. Further agents and models count as `OTHER`. */
 export const MAX_ROWS = 64;
 export const OTHER = "other";
-/** Maximum number of users of a tenant who are counted by name on one day. Later ones are counted together. */
+/**
+ * The maximum number of users of a tenant who are counted by name on one day. All further users are counted together.
+ */
 export const MAX_USERS = 256;
 
 export interface HeldResource {
@@ -96,32 +98,34 @@ export interface HeldResource {
   readonly id: string;
   readonly ms: number;
   /**
-   * Maximum milliseconds for which resources of this kind are held. A hold that ends later was made before the clock
-   * was set back, and ends after this time.
+   * Maximum milliseconds for which resources of this kind are held. A hold that would end later was made before the
+   * clock was set back; it ends after this time instead.
    */
   readonly longestMs?: number | undefined;
 }
 
 export interface QuotaStore {
   /**
-   * Counts one request against a token bucket with one minute's requests. Returns undefined if it is allowed. Otherwise
-   * returns the exhausted scope and the wait until its next request. An undefined limit means unlimited.
+   * Counts one request against a token bucket with room for one minute's requests. Returns undefined if the request is
+   * allowed. Otherwise, returns the exhausted scope and the wait until its next request. An undefined limit means
+   * unlimited.
    */
   take(
     owner: Owner,
     perMinute: PerScope<number | undefined>,
   ): Promise<{ readonly full: QuotaScope; readonly wait_ms: number } | undefined>;
   /**
-   * `new`: the resource counts from now on, for `ms` milliseconds unless released. With `makingMs` it counts for that
-   * time, and holding it again meanwhile is still `new`. `kept`: it already counted, and now counts for `ms` from now.
-   * Otherwise returns the scope whose limit is reached. An undefined limit means unlimited.
+   * Returns `new` if the resource counts from now on, for `ms` milliseconds unless it is released earlier. With
+   * `makingMs`, it counts for that time, and holding it again during that time is still `new`. Returns `kept` if it
+   * already counted; it now counts for `ms` from now. Otherwise, returns the scope whose limit is reached. An undefined
+   * limit means unlimited.
    */
   hold(
     owner: Owner,
     held: HeldResource & { readonly makingMs?: number | undefined },
     most: PerScope<number | undefined>,
   ): Promise<"new" | "kept" | QuotaScope>;
-  /** With `makingMs`, releases only a resource that is still new. */
+  /** With `makingMs`, releases the resource only if it is still new. */
   release(owner: Owner, thing: Resource, id: string, makingMs?: number): Promise<void>;
   /**
    * Counts `bytes` as stored under `id` for `ms` milliseconds from now, replacing the previous count. Zero removes the
@@ -137,9 +141,9 @@ export interface QuotaStore {
   stored(owner: Owner): Promise<PerScope<number>>;
   held(owner: Owner): Promise<PerScope<Readonly<Record<Resource, number>>>>;
   /**
-   * Reserves amounts for one call if every budget, minus spending and reservations, has room for them and is not used
-   * up. The reservation expires after `ms` milliseconds. A reservation that would expire later was made before the
-   * clock was set back, and expires after `ms` as well. `id` must be new.
+   * Reserves amounts for one call if every budget, minus spending and reservations, can cover them and is not used up.
+   * The reservation expires after `ms` milliseconds. A reservation that would expire later was made before the clock
+   * was set back, and expires after `ms` as well. `id` must be new.
    */
   reserve(
     owner: Owner,

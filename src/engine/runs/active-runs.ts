@@ -1,5 +1,5 @@
-// The runs that this process executes: renews their leases, stops runs whose lease is lost, and hands over the
-// remaining ones at shutdown.
+// The runs that this process executes. Renews their leases, stops runs whose lease is lost, and hands over the
+// remaining runs at shutdown.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { isSettled, type RunRequest } from "../../agent/core/records.ts";
@@ -15,24 +15,29 @@ export interface ActiveRun {
   readonly lease: Lease;
   readonly sender: Sender;
   readonly abort: AbortController;
-  /** Aborts when another process continues the run. This process then writes nothing more for it. */
+  /** Aborts when another process continues the run. This process then stops writing to it. */
   readonly handOver: AbortController;
   /** Time in milliseconds, by `performance.now()`. */
   renewedAt: number;
   interrupt: boolean;
 }
 
-/** Milliseconds without a crash after which a run that died before is acquitted. It then no longer blocks others. */
+/**
+ * The time without a crash after which a previously crashed run is acquitted and no longer blocks others, in
+ * milliseconds.
+ */
 const TRIAL_MS = 120_000;
 
 export class ActiveRuns {
   readonly #services: Pick<RunServices, "stores" | "logger">;
   readonly #runs = new Map<string, ActiveRun>();
-  /** Runs that died before: how often, and since when this process executes them, by `performance.now()`. */
+  /**
+   * The runs that died before: how often, and since when this process has been executing them, by `performance.now()`.
+   */
   readonly #suspects = new Map<ActiveRun, { readonly deaths: number; readonly since: number }>();
-  /** Time at which all leases were renewed, by the wall clock, which advances while the machine sleeps. */
+  /** The time at which all leases were renewed, by the wall clock, which advances while the machine sleeps. */
   #renewedAt = Date.now();
-  /** Why no run is executed any more. */
+  /** The reason why no more runs are executed. */
   #ended: AppError | undefined;
 
   constructor(services: Pick<RunServices, "stores" | "logger">) {
@@ -43,7 +48,7 @@ export class ActiveRuns {
     return this.#runs.size;
   }
 
-  /** Maximum number of earlier deaths that a run may have to begin next to the runs executed here. */
+  /** The maximum number of earlier deaths that a run can have to start alongside the runs executed here. */
   get mostDeaths(): number {
     return mostDeathsBeside([...this.#suspects.values()].map(({ deaths }) => deaths));
   }
@@ -74,7 +79,7 @@ export class ActiveRuns {
     if (handOver.signal.aborted) await this.#release(lease);
   }
 
-  /** Records that the process did not crash in this run, although its execution failed without an end. Never throws. */
+  /** Records that the process did not crash in this run, although the run was not completed. Never throws. */
   async excuse({ lease }: Pick<ActiveRun, "lease">): Promise<void> {
     try {
       await this.#services.stores.runs.excuse(lease);
@@ -88,7 +93,7 @@ export class ActiveRuns {
     return this.#runs.get(runId)?.sender ?? {};
   }
 
-  /** Stops a run now, or after its current step. */
+  /** Stops a run now or after its current step. */
   stop(runId: string, mode: StopMode): void {
     const active = this.#runs.get(runId);
     if (!active) return;
@@ -124,7 +129,7 @@ export class ActiveRuns {
     }
   }
 
-  /** Renews leases after the machine slept, when they look abandoned to other processes and to this one. */
+  /** Renews leases after the machine has slept. To other processes and to this one, they look abandoned. */
   async renewIfLate(): Promise<void> {
     if (Date.now() - this.#renewedAt > this.#services.stores.runs.leaseMs / 2) await this.renewAll();
   }
@@ -140,7 +145,7 @@ export class ActiveRuns {
       if (stop) this.stop(lease.run_id, stop);
       return undefined;
     } catch (err) {
-      // The run ended meanwhile, and its lease with it.
+      // The run ended in the meantime, and with it its lease.
       if (this.#runs.get(lease.run_id) !== active) return undefined;
       if (hasCode(err, "lease_lost")) {
         if (await this.#hasEnded(lease)) return undefined;
@@ -151,7 +156,10 @@ export class ActiveRuns {
     }
   }
 
-  /** True if the run's end is stored, even though this process was not informed. No other process has its lease then. */
+  /**
+   * Returns true if the run's end is stored, even if this process was not informed. In that case, no other process has
+   * its lease.
+   */
   async #hasEnded({ owner, thread_id, run_id }: Lease): Promise<boolean> {
     const run = await this.#services.stores.runs.get(owner, thread_id, run_id).catch(() => undefined);
     return run !== undefined && isSettled(run.status);
@@ -163,7 +171,7 @@ export class ActiveRuns {
     for (const active of this.#runs.values()) this.#end(active, reason);
   }
 
-  /** Abandons runs that do not end. If they end later, they write nothing. */
+  /** Abandons runs that do not end. They can no longer write anything. */
   async abandonAll(): Promise<void> {
     const stuck = [...this.#runs.values()];
     this.#runs.clear();

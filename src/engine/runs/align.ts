@@ -1,16 +1,16 @@
-// Compares the messages that a client sends with the thread: new, repeated, or a replacement.
+// Compares the messages that a client sends with the thread's messages: they may be new, repeated, or replacements.
 
 import { typedByBytes } from "../../agent/core/media-type.ts";
 import type { Content, Message, UserMessage } from "../../agent/core/message.ts";
 
-/** A user's message as the client has it. */
+/** A user's message as sent by the client. */
 export interface SentMessage {
   /** Id chosen by the client. */
   readonly id?: string | undefined;
   readonly content: Content;
 }
 
-/** The relation of the newest message of a client's list to the thread. */
+/** How the newest message in a client's list relates to the thread. */
 export type Alignment =
   /** The message follows the thread's messages. */
   | { readonly as: "new" }
@@ -21,10 +21,11 @@ export type Alignment =
 
 /**
  * Compares the user messages that a client sends, oldest first, with those of the thread, by id. A client can replace
- * only messages that it knows. If the thread knows none of the list's messages, the newest one is new.
+ * only messages that it includes in its list. If the thread contains none of the list's messages, the newest one is
+ * new.
  *
- * `isWhole`: the client sends its complete list. A thread message that is missing after a known one was therefore
- * edited away. `isRegenerated`: the client wants another answer to its newest message.
+ * `isWhole`: the client sends its complete list. If a thread message is missing after one that the list includes, it
+ * was edited away. `isRegenerated`: the client wants another answer to its newest message.
  */
 export function align(
   thread: readonly Message[],
@@ -46,11 +47,11 @@ export function align(
   return next ? { as: "replacement", of: next.id } : { as: "new" };
 }
 
-/** The thread derives media types from the bytes. The client may use other names for them. */
+/** The thread derives media types from the bytes, and the client may use other names for them. */
 const isSame = (a: Content, b: Content) =>
   JSON.stringify(typedByBytes(a)) === JSON.stringify(typedByBytes(b));
 
-/** Returns a key that turns a repeated request for the same message, on the unchanged thread, into one run. */
+/** Returns a key that makes repeated requests for the same message, on the unchanged thread, return the same run. */
 export function keyOfMessage({ id }: UserMessage, thread: readonly Message[]): string {
   return `message:${id}:${thread.at(-1)?.id ?? ""}`;
 }

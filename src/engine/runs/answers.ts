@@ -1,4 +1,4 @@
-// Checks which answers fit which interrupts.
+// Checks that answers match their interrupts.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Answer, Interrupt, InterruptKind } from "../../protocol/interrupt.ts";
@@ -11,7 +11,9 @@ const DECISIONS: Record<InterruptKind, readonly Answer["decision"][]> = {
   connect: ["approve", "deny"],
 };
 
-/** Throws `interrupt_closed` if an interrupt is not open, and `invalid_request` if the answer does not fit it. */
+/**
+ * Throws `interrupt_closed` if an interrupt is not open, and `invalid_request` if the answer does not match its kind.
+ */
 export function checkAnswers(answers: readonly Answer[], open: readonly Interrupt[]): void {
   if (new Set(answers.map(({ id }) => id)).size < answers.length)
     throw new AppError("invalid_request", "answers: send only one answer for each interrupt.");

@@ -1,5 +1,5 @@
-// Begins a turn, on every wire: with answers to open questions, with the user's message, or with the turn that the same
-// request began before. Reads the thread once.
+// Begins a turn, for every wire: with answers to open questions, with the user's message, or by returning the turn that
+// the same request began earlier. Reads the thread only once.
 
 import { createHash } from "node:crypto";
 import { AppError } from "../../agent/core/errors.ts";
@@ -22,11 +22,11 @@ export interface Caller {
   /** Id of the API key. */
   readonly api_key?: string | undefined;
   readonly origin?: Origin | undefined;
-  /** Turns a repeated request into one run. Defaults to the key of the user's message. */
+  /** Makes repeated requests return the same run. Defaults to the key of the user's message. */
   readonly idempotency_key?: string | undefined;
 }
 
-/** A thread as the turn finds it. Each part is read once, on first use. */
+/** A thread as the turn finds it. Each part is read only once, on first use. */
 export interface FoundThread extends ReadableThread {
   /** Returns the questions that wait for an answer. */
   open(): Promise<readonly Interrupt[]>;
@@ -35,21 +35,24 @@ export interface FoundThread extends ReadableThread {
 
 /** The user's input. */
 export interface TurnInput {
-  /** The run's input. The user's newest message comes last. */
+  /** The run's input, ending with the user's newest message. */
   readonly input: readonly Message[];
   readonly place: Alignment;
   readonly idempotency_key?: string | undefined;
 }
 
-/** Answers take precedence. Without any, `says` begins a run, unless its text answers a question. */
+/** Answers take precedence. Without answers, `says` begins a run, unless its text answers a question. */
 export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
-  /** Returns the answers in the request. May throw. */
+  /** Returns the answers in the request. Can throw. */
   readonly answers?: ((open: readonly Interrupt[]) => Answer[]) | undefined;
-  /** Without answers, the waiting run continues and asks again. */
+  /** If there are no answers, the waiting run continues and asks again. */
   readonly asksAgain?: true;
-  /** Returns the user's input. If absent, the request can only answer. May throw. */
+  /** Returns the user's input. If absent, the request can only contain answers. Can throw. */
   readonly says?: ((thread: FoundThread) => TurnInput | Promise<TurnInput>) | undefined;
-  /** Returns the answers that the text of a new message contains. By default none, so that the message begins a run. */
+  /**
+   * Returns the answers that the text of a new message contains. By default there are none, so the message begins a
+   * run.
+   */
   readonly words?: ((text: string, open: readonly Interrupt[]) => Answer[]) | undefined;
   /** Defaults to `reject`. */
   readonly on_busy?: RunCommand["on_busy"];
@@ -59,7 +62,7 @@ export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
 }
 
 export interface Beginning {
-  /** `repeat`: the same request was sent before, and its turn is in progress or has ended. Nothing begins. */
+  /** `repeat`: the same request was sent before and its turn is in progress or has ended, so nothing begins. */
   readonly as: "message" | "answers" | "repeat";
   readonly thread: FoundThread;
   /** The current run of a repeated turn. For repeated answers, the run that they began. */
@@ -67,8 +70,8 @@ export interface Beginning {
   /** The first message that the run removes from the thread. */
   readonly replaces?: string;
   /**
-   * Starts the run or finds it. For a repeated message, finds the first run of its turn. `stream`: id of the stream
-   * that shows it, for quotas.
+   * Starts or finds the run. For a repeated message, finds the first run of its turn. `stream` is the id of the stream
+   * that shows the run, used for quotas.
    */
   readonly start: (stream?: string) => Promise<RunRecord>;
 }
@@ -121,13 +124,16 @@ async function byWords(
   if (!turn.words || place.as !== "new" || newest?.role !== "user") return undefined;
   const open = await thread.open();
   const at = idempotency_key ? await resumedBy(runs, caller, thread, newest) : undefined;
-  // The run may have asked the open question after it had read this message.
+  // The run may have asked the open question after reading this message.
   if (at) return repeating(runs, caller, { thread, at }, async () => at);
   const answers = turn.words(textOf(newest.content), open);
   return answers.length > 0 ? answering(runs, caller, turn, thread, answers, newest) : undefined;
 }
 
-/** Returns the newest run if the message resumed it by its text. The message is then a repeat that is in no thread. */
+/**
+ * Returns the newest run if the text of this message resumed it. The message is then a repeat, although no thread
+ * contains it.
+ */
 async function resumedBy(
   { stores }: Runs,
   { owner }: Caller,
@@ -140,11 +146,11 @@ async function resumedBy(
   return known?.id === newest.id ? known : undefined;
 }
 
-/** An edited message has another text, and so another key. */
+/** An edited message has a different text, and therefore a different key. */
 const keyOfWords = ({ id, content }: UserMessage, run_id: string) =>
   `words:${id}:${run_id}:${createHash("sha256").update(textOf(content)).digest("base64url")}`;
 
-/** Starts nothing, but counts the stream that shows the run. */
+/** Starts nothing. Only counts the stream that shows the run. */
 function repeating(
   { quotas }: Runs,
   { owner }: Caller,
@@ -158,7 +164,7 @@ function repeating(
   return { as: "repeat", ...found, start };
 }
 
-/** True if the run only wrote to the thread, which ends with a message that no model has read. */
+/** Returns true if the run only wrote to the thread, so no model has read the thread's last message. */
 async function hasReadNothing({ status, usage }: RunRecord, thread: FoundThread): Promise<boolean> {
   if (status !== "success" || usage.input_tokens + usage.output_tokens > 0) return false;
   return (await thread.messages()).at(-1)?.role === "user";
@@ -206,7 +212,7 @@ async function answering(
   return { as: "answers", thread, start: (stream) => resumeRun(runs, owner, { ...command, stream }) };
 }
 
-/** A repeated message that no known run has read is asked again at its own position. */
+/** A repeated message that no known run has read is sent again at its own position. */
 function replacedBy(place: Alignment, input: readonly Message[]): string | undefined {
   if (place.as === "replacement") return place.of;
   return place.as === "repeat" ? input.at(-1)?.id : undefined;

@@ -1,6 +1,6 @@
-// Branches: the messages that a thread had before an edit, another answer or a restoration replaced them. Each is a
-// fork that lists of threads omit. It is made before the thread loses messages. While the thread still contains all of
-// them, it does not count as a branch.
+// Branches: the messages that a thread had before an edit, another answer or a restoration replaced them. A branch is a
+// fork that lists of threads omit. It is created before the thread loses messages. While the thread still contains all
+// of its messages, it does not count as a branch.
 
 import { createHash } from "node:crypto";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -21,12 +21,15 @@ export interface BranchServices {
   readonly quotas: Quotas | undefined;
 }
 
-/** State that a copy of a thread starts with. Open questions, subagents and permissions stay with the original. */
+/**
+ * The parts of the state that a copy of a thread starts with. Open questions, subagents and permissions stay with the
+ * original.
+ */
 const COPIED = ["todos", "files", "refused_files"];
 
 export function copiedState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const copied = Object.fromEntries(Object.entries(state).filter(([key]) => COPIED.includes(key)));
-  // The readings of its subagents count in the copy, although the subagents stay with the original.
+  // The copy includes the readings of its subagents, although the subagents stay with the original.
   const slots = new Map(Object.entries(state));
   const read = bounded([...storedReadings(slots), ...readByChildren(slots)]);
   return read.length > 0 ? { ...copied, [FLOW_STATE]: read } : copied;
@@ -41,7 +44,7 @@ interface ThreadKey {
 interface Replacing extends ThreadKey {
   readonly replaced: string;
   readonly run_id: string;
-  /** True if the run puts back the messages that follow. */
+  /** True if the run adds back the messages that follow. */
   readonly end_stays?: boolean;
 }
 
@@ -51,8 +54,8 @@ export const isBranch = ({ parent }: Thread) => parent?.replaced !== undefined;
 const BRANCH_ID = /^branch_[0-9a-f]{40}_\d+$/;
 
 /**
- * Call it before a request creates a thread or runs on it. A branch never changes: new messages in it would be lost
- * when it is discarded or its id is reused. Throws `invalid_request`.
+ * Call this before a request creates a thread or starts a run on it. Branches must not change, because new messages
+ * would be lost when the branch is discarded or its id is reused. Throws `invalid_request`.
  */
 export function assertNoBranch(threadId: string): void {
   if (!BRANCH_ID.test(threadId)) return;
@@ -60,13 +63,13 @@ export function assertNoBranch(threadId: string): void {
   throw new AppError("invalid_request", message);
 }
 
-/** Branches have fixed ids, so that finding them needs no search and creating one twice creates one. */
+/** Branches have fixed ids, so they can be found without a search, and creating the same branch twice has no effect. */
 function idsOf(threadId: string): string[] {
   const name = createHash("sha256").update(threadId).digest("hex").slice(0, 40);
   return Array.from({ length: MAX_BRANCHES }, (_, at) => `branch_${name}_${at}`);
 }
 
-/** Returns the copies at the ids of the thread's branches, oldest first. */
+/** Returns the copies stored under the thread's branch ids, oldest first. */
 async function keptOf(threads: ThreadStore, { owner, thread_id }: ThreadKey): Promise<Thread[]> {
   const found = await Promise.all(idsOf(thread_id).map((id) => threads.get(owner, id)));
   return found
@@ -82,7 +85,10 @@ export async function branchesOf(threads: ThreadStore, place: ThreadKey): Promis
   return kept.filter((_, at) => held[at] === "not").reverse();
 }
 
-/** How much of a branch the thread still contains: `not` all of it, all of it `with more`, or all of it as its `end`. */
+/**
+ * How much of a branch the thread still contains: not all of it (`not`), all of it and more (`with more`), or all of it
+ * as the thread's end (`end`).
+ */
 type BranchMatch = "not" | "with more" | "end";
 
 async function heldIn(
@@ -91,7 +97,7 @@ async function heldIn(
   branch: Thread,
 ): Promise<BranchMatch> {
   const last = branch.forked_from?.message_id;
-  // The branch was made after another edit emptied the thread, and before that edit's message was stored.
+  // The branch was created after another edit emptied the thread and before that edit's message was stored.
   if (last === undefined) return "with more";
   const isHeld = async (id: string) => {
     const [ours, theirs] = await Promise.all([
@@ -101,7 +107,7 @@ async function heldIn(
     if (!ours || !theirs) return false;
     return isSame(ours, theirs);
   };
-  // A message may be removed from the middle. The messages after it are then the same.
+  // If a message was removed from the middle, the messages after it are still the same.
   const held = await Promise.all([last, branch.parent?.replaced ?? last].map(isHeld));
   if (!held.every(Boolean)) return "not";
   try {
@@ -118,8 +124,8 @@ export const isSame = (a: Message, b: Message) => JSON.stringify(a) === JSON.str
 
 /**
  * Keeps the current thread as a branch, unless an identical branch exists. Returns the id of its last message, after
- * which the thread may lose messages. Throws `limit_exceeded` if the quota has no room even without the thread's other
- * branches, and `thread_busy` if the thread changes meanwhile.
+ * which the thread may lose messages. Throws `limit_exceeded` if the quota has no room even after deleting the thread's
+ * other branches. Throws `thread_busy` if the thread changes in the meantime.
  */
 export async function keepBranch(
   services: BranchServices,
@@ -131,10 +137,10 @@ export async function keepBranch(
   const oldestFirst: Thread[] = [];
   for (const branch of kept) {
     const held = await heldIn(threads, replacing, branch);
-    // If the end stays, only a branch for the same message can be recognised as one later.
+    // If the end stays, only a branch for the same message can be recognized later.
     const isKept = held === "end" && (!end_stays || branch.parent?.replaced === replaced);
     if (isKept) return branch.forked_from?.message_id;
-    // Left by a crash or a restoration: the thread contains all of it.
+    // The branch is left over from a crash or a restoration, and the thread contains all of it.
     if (held === "with more") await dropBranch(services, owner, branch);
     else oldestFirst.push(branch);
   }
@@ -159,7 +165,7 @@ export async function keepBranch(
   }
 }
 
-/** Counts towards `stored_bytes`, but not as a thread, because no list shows it. */
+/** The copy counts towards `stored_bytes` but not as a thread, because no list shows it. */
 async function copyAs(
   id: string,
   { threads, quotas }: BranchServices,
@@ -173,7 +179,7 @@ async function copyAs(
   return threads
     .fork(owner, thread_id, { id, metadata: {}, parent, state, ...omitUndefined({ agent, title }) })
     .catch(async (error: unknown) => {
-      // Another request is keeping the same branch. The removal of messages checks that the thread has not changed.
+      // Another request is keeping the same branch. Removing messages later checks that the thread has not changed.
       const other = hasCode(error, "already_exists") ? await threads.get(owner, id) : undefined;
       if (other?.parent?.thread_id !== thread_id) throw error;
       return other;

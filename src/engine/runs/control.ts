@@ -1,4 +1,4 @@
-// Reads a run, stops it, steers it, and waits for its end.
+// Reads, stops and steers runs, and waits for their end.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { UserMessage } from "../../agent/core/message.ts";
@@ -41,7 +41,7 @@ export async function getRun(
   return run;
 }
 
-/** Ends a run now (`cancel`) or after its current step (`interrupt`). Throws `not_found`, `run_not_active`. */
+/** Ends a run now (`cancel`) or after its current step (`interrupt`). Throws `not_found` or `run_not_active`. */
 export async function stopRun(runs: Runs, key: RunKey, mode: StopMode): Promise<RunRecord> {
   const { owner, thread_id, run_id } = key;
   const before = await getRun(runs, key);
@@ -49,7 +49,7 @@ export async function stopRun(runs: Runs, key: RunKey, mode: StopMode): Promise<
     throw new AppError("run_not_active", `Run \`${run_id}\` has ended (${before.status}).`);
   const ring = before.status === "pending" ? await prepareCancelled(runs, owner, before) : undefined;
   const run = await runs.stores.runs.requestStop(owner, thread_id, run_id, mode);
-  // A queued run ends with this request, so no executor publishes its end or releases its quota.
+  // A queued run ends with this request, so no executor will publish its end or release its quota.
   if (before.status === "pending" && run?.status === "cancelled") {
     publishEnd(runs.stores.bus, owner, run, "cancelled");
     ring?.();
@@ -59,7 +59,7 @@ export async function stopRun(runs: Runs, key: RunKey, mode: StopMode): Promise<
   return run ?? before;
 }
 
-/** The store is to cancel the run before it begins. Runs of subagents never wait. */
+/** Prepares the end of a run that the store cancels before it begins. Runs of subagents are never queued. */
 async function prepareCancelled(
   { beforeEnd }: Runs,
   owner: Owner,
@@ -69,7 +69,7 @@ async function prepareCancelled(
   return beforeEnd?.({ owner, run, end, interrupts: [], isChild: false });
 }
 
-/** Resolves with the ended run, or with its current state when `signal` aborts. */
+/** Resolves with the run after it ends, or with its current state when `signal` aborts. */
 export async function settledRun(runs: WithStores, key: RunKey, signal: AbortSignal): Promise<RunRecord> {
   const { events } = runs.stores;
   const { last } = await events.bounds(key);
@@ -77,7 +77,7 @@ export async function settledRun(runs: WithStores, key: RunKey, signal: AbortSig
   return getRun(runs, key);
 }
 
-/** Adds a message to a run in progress. Throws `not_found`, `run_not_active`, `queue_full`, `limit_exceeded`. */
+/** Adds a message to a run in progress. Throws `not_found`, `run_not_active`, `queue_full` or `limit_exceeded`. */
 export async function steerRun(
   runs: Pick<Runs, "stores" | "threadBytes">,
   key: RunKey,

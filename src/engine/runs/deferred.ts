@@ -1,4 +1,4 @@
-// Handles answers from outside: callback results that arrive later, and questions that expire. Records both as deferred
+// Handles answers that arrive from outside: late callback results and expiring questions. Records both as deferred
 // calls and resumes their threads when they are due. Provides results for calls that a thread no longer waits for.
 
 import {
@@ -28,7 +28,7 @@ const BATCH_SIZE = 32;
 export interface ResumeServices {
   readonly stores: Stores;
   readonly logger: Logger;
-  /** Starts a run of the thread's agent with these messages. Without any, the run resumes the open calls. */
+  /** Starts a run of the thread's agent with these messages. If there are none, the run resumes the open calls. */
   start(owner: Owner, threadId: string, messages: readonly UserMessage[]): Promise<unknown>;
 }
 
@@ -57,17 +57,17 @@ export async function resumeDeferred({ stores, logger, start }: ResumeServices):
         await start(owner, thread_id, []);
         await steerLateResults(stores, that("tell"));
       }
-      // A message would end the wait for other calls, so it waits until they have results.
+      // A message would end the wait for other calls, so it is sent only after they have results.
       else if (that("ask").length + that("tell").length > 0 && unanswered(messages).length === 0) {
         await start(owner, thread_id, [...that("ask"), ...that("tell")].map(lateMessage));
-        // Asks once: a model may not answer.
+        // Asks only once, because the model might not answer.
         await forget(that("ask"));
       }
     } catch (err) {
       // Another run has started and continues the thread.
       if (hasCode(err, "thread_busy")) return steerLateResults(stores, calls);
       logger.error({ err, thread_id }, "could not resume a thread");
-      // The agent or its model was removed from the configuration. A retry would fail the same way.
+      // The agent or its model was removed from the configuration, so a retry would fail the same way.
       if (hasCode(err, "invalid_request")) await forget(calls);
     }
   }
@@ -77,7 +77,7 @@ export async function resumeDeferred({ stores, logger, start }: ResumeServices):
   }
 }
 
-/** Sends late results to the thread's active run, if there is one. A result that cannot be sent stays due. Never throws. */
+/** Sends late results to the thread's active run, if any. A result that cannot be sent stays due. Never throws. */
 export async function steerLateResults({ runs }: Stores, calls: readonly DeferredCall[]): Promise<void> {
   try {
     for (const call of calls) {
@@ -86,7 +86,7 @@ export async function steerLateResults({ runs }: Stores, calls: readonly Deferre
       if (run) await runs.steer(owner, thread_id, run.id, lateMessage(call));
     }
   } catch {
-    // The inbox is full, or the store is unreachable.
+    // The inbox is full or the store is unreachable. A later attempt sends the result.
   }
 }
 
@@ -94,27 +94,27 @@ export async function steerLateResults({ runs }: Stores, calls: readonly Deferre
 export const EXPIRY = "(expiry)";
 
 export interface InterruptTracker extends RunObserver {
-  /** Returns this run's open questions. Empty if a parent shows them as its own. */
+  /** Returns the run's open questions, or none if its parent shows them as its own. */
   open(): Interrupt[];
 }
 
 /**
- * Tracks a run's questions. Schedules the expiry of a question before the question is shown, and removes it before its
- * call may run. Any process can then resume the thread in time. When the run closes older questions, it notifies the
- * user's subscribers.
+ * Tracks a run's questions. Schedules the expiry of a question before the question is shown, and cancels the expiry
+ * before the call can run. Any process can then resume the thread on time. When the run closes older questions, it
+ * notifies the user's subscribers.
  */
 export function trackInterrupts(
   { deferredCalls, bus }: Pick<Stores, "deferredCalls" | "bus">,
   { owner, threadId: thread_id, id: run_id, lineage, state }: RunInput,
   agent: string,
 ): InterruptTracker {
-  // A waiting parent shows its child's questions, and its thread is the one to resume.
+  // A waiting parent shows its child's questions, so the parent's thread is the one to resume.
   const isShownHere = lineage?.parent.background ?? true;
   const known = new Map(openInterrupts(state).map((each) => [each.id, each]));
   const shown = new Map<string, Interrupt>();
   const before = new Set(isShownHere ? known.keys() : []);
 
-  /** Several subagents may ask questions under one call. The first expiry counts. */
+  /** Several subagents can ask questions within one call. The earliest expiry applies. */
   async function scheduleExpiry(call_id: string): Promise<void> {
     if (!isShownHere) return;
     const [expires_at] = [...known.values()]
@@ -132,7 +132,7 @@ export function trackInterrupts(
       });
       await deferredCalls.accept(key);
     } catch (error) {
-      // The thread's other deferred calls also resume it. The new run asks again and schedules this expiry.
+      // The thread's other deferred calls also resume it. The new run will ask again and schedule this expiry.
       if (!hasCode(error, "limit_exceeded")) throw error;
     }
   }
@@ -171,7 +171,7 @@ export interface StandInServices {
 
 /**
  * Creates results for deferred calls that a thread no longer waits for: the delivered result, or a placeholder. The
- * store decides which came first. Throws the store's errors.
+ * store decides which of the two came first. Throws the store's errors.
  */
 export function standIns({ store, thread, onAnswer }: StandInServices): StandIn {
   return async (call, { isGivenUp }) => {

@@ -1,5 +1,5 @@
-// Remembers which result was accepted for each deferred call, for as long as one could be delivered. A repeated
-// delivery then gets the same response. Stores only a hash of each result.
+// Remembers which result was accepted for each deferred call until deliveries expire, so repeated deliveries get the
+// same response. Stores only a hash of each result.
 
 import { createHash } from "node:crypto";
 import type { Documents, ListedCollection } from "../../agent/core/documents.ts";
@@ -9,7 +9,7 @@ import { randomId } from "../../lib/random-id.ts";
 
 const TAKEN: ListedCollection = { kind: "taken_results" };
 const KEPT_MS = 24 * 3_600_000;
-/** Maximum number of results to remember per deployment. Further results are not remembered. */
+/** The maximum number of results that a deployment remembers. Further results are not remembered. */
 const MAX_KEPT = 100_000;
 
 type Reply = Record<string, unknown>;
@@ -19,7 +19,7 @@ export interface Deliveries {
   isTaken(tokenHash: string): Promise<boolean>;
   /** Returns true if exactly this result was accepted for the token. */
   isSame(tokenHash: string, reply: Reply): Promise<boolean>;
-  /** Call it once `reply` is accepted. Never throws. */
+  /** Call this after `reply` is accepted. Never throws. */
   keep(tokenHash: string, reply: Reply): Promise<void>;
   /** Removes the oldest entries. Never throws. */
   sweep(): Promise<void>;

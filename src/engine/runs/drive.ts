@@ -1,5 +1,5 @@
-// Executes one claimed run from its first event to its last: prepares it, runs the loop, and writes every event to the
-// log. Needs no viewer, because viewers read the log.
+// Executes one claimed run from its first to its last event: prepares it, runs the loop, and writes every event to the
+// log. Runs whether or not there are viewers, because viewers read the log.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventBus, UserEvent } from "../../agent/core/bus.ts";
@@ -104,10 +104,11 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
           const work = each.afterWrite?.(event);
           if (work) await work;
         }
-        // A store that answers immediately would let thousands of messages pass in one tick of the event loop.
+        // A store that answers immediately would otherwise let thousands of messages pass in one tick of the event
+        // loop.
         if (event.event === "on_message" && isTickSpent()) await sharedTick(owner.tenant);
       }
-      // Runs that start together, such as subagents, all report their start before they work one after the other.
+      // Lets runs that start together, such as subagents, all report their start before any of them continues.
       if (isBeginning(event)) await freeTick(owner.tenant);
     }
 
@@ -143,8 +144,8 @@ const isBeginning = ({ event, path }: StreamEvent) =>
   !path && (event === "run_start" || event === "run_resumed");
 
 /**
- * Throws once the run is handed over and its tool calls have ended. Until then it only drops events, so that another
- * process does not start the same calls again.
+ * Throws once the run is handed over and its tool calls have ended. Until then, drops events, so another process does
+ * not start the same calls again.
  */
 function untilHandedOver(handedOver: AbortSignal): (event: StreamEvent) => boolean {
   const running = new Set<string>();
@@ -190,12 +191,12 @@ function requestLog({ sentRequests, logger }: RunServices, lease: Lease, modelCa
   };
 }
 
-/** Releases the quota before the end is written: a client that reads the end may start the next run at once. */
+/** Releases the quota before the end is written, because a client that reads the end may start the next run at once. */
 const releaseQuota = (hold: Hold | undefined): RunObserver => ({
   beforeWrite: (event) => (isTerminal(event.event) ? hold?.release() : undefined),
 });
 
-/** Prepares before the end is written who is to hear of it; `ring` tells them. */
+/** Before the end is written, prepares the notifications; `ring` sends them. */
 function createBell(
   { beforeEnd }: RunServices,
   claim: Claim,
@@ -220,7 +221,7 @@ const endingOf = (
   interrupts: readonly Interrupt[],
 ): EndingRun => ({ owner, run, end, interrupts, isChild: request.lineage !== undefined });
 
-/** Tells of the end of a run that the store has ended. Never throws. */
+/** Sends the notifications for a run that the store has ended. Never throws. */
 export async function ringAfter(
   { beforeEnd }: Pick<RunServices, "beforeEnd">,
   claim: Claim,
@@ -239,7 +240,7 @@ function reportFailure(
   if (event.event === "error" && cause) services.onFailed?.(run, cause);
 }
 
-/** Ends the spans that the previous attempt left open, innermost first. */
+/** Ends the spans that the previous attempt left open, starting with the innermost. */
 const recovery = ({ open }: PreviousAttempt, writer: RunWriter): RunObserver => ({
   afterWrite(event) {
     if (event.event !== "run_resumed" || open.length === 0) return undefined;
@@ -247,7 +248,7 @@ const recovery = ({ open }: PreviousAttempt, writer: RunWriter): RunObserver => 
   },
 });
 
-/** Milliseconds to wait before an unreachable store is tried again. */
+/** The number of milliseconds to wait before retrying an unreachable store. */
 const RETRY_MS = 1_000;
 
 /**
@@ -260,7 +261,8 @@ async function settleAsFailed(
   error: ErrorInfo,
   handedOver: AbortSignal,
 ): Promise<StreamEvent | undefined> {
-  // An answer without room has no room as an incomplete message either. A full store accepts only the end.
+  // If there was no room for the answer, there is none for it as an incomplete message either. A full store accepts
+  // only the end.
   let keepsWords = error.code !== "limit_exceeded";
   while (!handedOver.aborted) {
     try {
@@ -275,8 +277,8 @@ async function settleAsFailed(
 }
 
 /**
- * Tells viewers in this process that the run's end is not stored, unless the returned function is called within the
- * duration of a lease. Viewers need not wait for a store that refuses it.
+ * Tells viewers in this process that the run's end could not be stored, unless the returned function is called within a
+ * lease's duration. This spares viewers from waiting for a store that refuses the end.
  */
 function failViewersLater({ lease }: Claim, { stores, logger }: RunServices): () => void {
   const timer = setTimeout(() => {
@@ -291,8 +293,8 @@ function failViewersLater({ lease }: Claim, { stores, logger }: RunServices): ()
 }
 
 /**
- * Ends open spans, answers open calls, keeps the accepted input and, if `keepsWords`, the incomplete answer, and writes
- * the error last. All in one step, because even a full store has room for the end of a run.
+ * Ends open spans, answers open calls, keeps the accepted input and, if `keepsWords` is set, the incomplete answer.
+ * Writes the error last. All of this is one write, because even a full store has room for the end of a run.
  */
 async function writeFailure(
   claim: Claim,
@@ -355,7 +357,7 @@ function endOf({ cancel }: RunRequest, error: ErrorInfo, usage: Usage) {
   return { status, outcome, end } as const;
 }
 
-/** Returns the first event of a run whose process died before it wrote one. */
+/** Returns the first event for a run whose process died before writing one. */
 async function missingStart(
   { lease, run, request }: Claim,
   log: EventLog,
@@ -369,17 +371,17 @@ async function missingStart(
 
 type EndStatus = Extract<UserEvent, { event: "run_ended" }>["data"]["status"];
 
-/** Announces the start to the run's user. A run that was taken over has already started. */
+/** Announces the start to the run's user, unless another process already started the run. */
 function publishStart(bus: EventBus, owner: Owner, run: RunRecord): void {
   if (run.attempt === 1) bus.publish(owner, { event: "run_started", data: idsOf(run) });
 }
 
-/** Call it once the end is written. */
+/** Call this after the end is written. */
 export function publishEnd(bus: EventBus, owner: Owner, run: RunRecord, status: EndStatus): void {
   bus.publish(owner, { event: "run_ended", data: { ...idsOf(run), status } });
 }
 
-/** Publishes interrupts last, because an answer requires the end of the asking run. */
+/** Publishes interrupts last, because they can be answered only after the run has ended. */
 function publishInterrupts(bus: EventBus, owner: Owner, run: RunRecord, open: readonly Interrupt[]): void {
   for (const { id, kind, name } of open)
     bus.publish(owner, { event: "interrupt_opened", data: { ...idsOf(run), id, kind, name } });

@@ -1,5 +1,5 @@
 // Executes runs in this process, one per slot. Claims runs that wait for a slot or whose process died. At shutdown,
-// ends the runs that have not ended by themselves.
+// ends the remaining runs.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -14,9 +14,9 @@ import type { RunServices } from "./services.ts";
 import { type ClaimSlots, type Slot, Slots } from "./slots.ts";
 import { SUBAGENT_LIMITS, type SubagentLimits, SubagentPlaces, type TreeKey } from "./subagent-places.ts";
 
-/** Number of runs to adopt at a time, so that new runs find a slot in between. */
+/** The number of runs to adopt at a time. A small number lets new runs get a slot in between. */
 const BATCH_SIZE = 32;
-/** Milliseconds for a stopped run to write its end, or to end its tools before it is handed over. */
+/** The time that a stopped run has to write its end, or to end its tools before it is handed over, in milliseconds. */
 const DRAIN_MS = 3_000;
 
 /** The services that the functions of this room need. */
@@ -25,7 +25,7 @@ export interface Runs extends RunServices {
 }
 
 export interface ExecutorOptions extends RunServices {
-  /** Maximum number of runs that this process executes at once. Others wait until a process has a slot. */
+  /** The maximum number of runs that this process executes at once. Other runs wait until a process has a free slot. */
   readonly maxActive: number;
   /** If true, tenants get fair shares of the slots. Defaults to false. */
   readonly hasSeveralTenants?: boolean;
@@ -42,7 +42,7 @@ export class Executor {
   #timers: NodeJS.Timeout[] = [];
   #polling: Promise<void> | undefined;
   #pollsAgain = false;
-  /** True if more runs may be waiting than there were slots. */
+  /** True if there may be more waiting runs than slots. */
   #mayWait = false;
   #isClosing = false;
 
@@ -59,7 +59,7 @@ export class Executor {
     });
   }
 
-  /** Reports a run that the store has ended, because it crashed too many processes. */
+  /** Reports a run that the store has ended because it crashed too many processes. */
   #reportCrashed(claim: Claim, end: StreamEvent): void {
     const { listeners = [] } = this.#options;
     if (end.event === "error") logFailedRun(this.#options, claim, crashed(end.data.message));
@@ -67,7 +67,7 @@ export class Executor {
     void ringAfter(this.#options, claim, end);
   }
 
-  /** Adopts the runs that earlier processes left, and starts to renew leases. */
+  /** Adopts the runs that earlier processes left behind, and starts renewing leases. */
   async open(): Promise<void> {
     const { runs } = this.#options.stores;
     runs.subscribe((call) => {
@@ -77,7 +77,7 @@ export class Executor {
       else setImmediate(() => void this.poll());
     });
     await this.poll();
-    // Adds jitter, so that the processes of a deployment do not poll at the same time.
+    // Adds jitter so the processes of a deployment do not poll at the same time.
     const spread = 0.75 + Math.random() / 2;
     this.#timers = [
       setInterval(() => void this.#active.renewAll(), runs.leaseMs / 3),
@@ -95,13 +95,13 @@ export class Executor {
     return this.#isClosing;
   }
 
-  /** Returns undefined if all slots are taken or the tenant uses its whole share. */
+  /** Returns undefined if all slots are taken or the tenant has used its whole share. */
   takeSlot(tenant: string): Slot | undefined {
     return this.#slots.take(tenant);
   }
 
   /**
-   * Executes a run that another run waits for. It takes a place among the working subagents, but no slot: otherwise the
+   * Executes a run that another run waits for. It counts as a working subagent but takes no slot, because otherwise the
    * two runs could wait for each other.
    */
   executeOutsideSlots(claim: Claim): void {
@@ -127,19 +127,19 @@ export class Executor {
   }
 
   /**
-   * Marks the run as waiting for subagents until the returned function is called. Its promise resolves when the run may
-   * work again, or `signal` aborts.
+   * Marks the run as waiting for subagents until the returned function is called. That function's promise resolves when
+   * the run can continue, or when `signal` aborts.
    */
   pause(runId: string, signal: AbortSignal): () => Promise<void> {
     return this.#subagentPlaces.pause(runId, signal);
   }
 
-  /** Stops a run of this process now, or after its current step. */
+  /** Stops a run of this process now or after its current step. */
   stop(runId: string, mode: StopMode): void {
     this.#active.stop(runId, mode);
   }
 
-  /** Claims queued and abandoned runs while there are slots. Never throws. */
+  /** Claims queued and abandoned runs while there are free slots. Never throws. */
   async poll(): Promise<void> {
     this.#pollsAgain = true;
     this.#polling ??= this.#pollWhileAsked();
@@ -147,7 +147,7 @@ export class Executor {
   }
 
   /**
-   * Accepts no more runs and waits up to `graceMs` milliseconds for those in progress. Then hands over the rest to
+   * Accepts no more runs and waits up to `graceMs` milliseconds for those in progress, then hands over the rest to
    * another process. If the store does not outlive this process, ends them with `shutting_down` instead.
    */
   async close(graceMs: number): Promise<void> {
@@ -161,7 +161,7 @@ export class Executor {
     await this.#active.abandonAll();
   }
 
-  /** Keeps the slot for waiting runs, so that new requests cannot overtake them. */
+  /** Keeps the slot for waiting runs, so new requests cannot overtake them. */
   async #work(first: Claim): Promise<"free" | "claim"> {
     for (let claim: Claim | undefined = first; claim; claim = await this.#next(claim.lease)) {
       await this.#execute(claim);
@@ -173,7 +173,7 @@ export class Executor {
     return "free";
   }
 
-  /** `enter` resolves when the run may work, with a function to call at its end. */
+  /** `enter` resolves when the run can start working, with a function to call at its end. */
   async #execute(
     claim: Claim,
     enter: (signal: AbortSignal) => Promise<() => void> = async () => () => {},
@@ -181,7 +181,7 @@ export class Executor {
     const { run } = claim;
     const active = this.#active.add(claim);
     const { abort, handOver } = active;
-    // A stop may have been requested before the previous process died.
+    // A user may have requested a stop before the previous process died.
     if (run.attempt > 1) await this.#active.renew(active);
     const control = {
       signal: abort.signal,
@@ -205,7 +205,7 @@ export class Executor {
       stopWatching();
     }
     await this.#active.remove(active);
-    // The run may have blocked others.
+    // This run may have blocked others.
     if (claim.deaths !== undefined) void this.poll();
   }
 
@@ -216,7 +216,7 @@ export class Executor {
     if (!startingKeys || api_key === undefined) return () => {};
     const cancel = () =>
       abort.abort(new AppError("credentials_revoked", "The API key that started the run was revoked."));
-    // While the key store fails, keys count as valid.
+    // If the key store fails, keys count as valid.
     if (await startingKeys.isRevoked(api_key).catch(() => false)) cancel();
     return startingKeys.watch(api_key, cancel);
   }
@@ -226,7 +226,7 @@ export class Executor {
     return this.#active.senderOf(runId);
   }
 
-  /** With free slots, only the thread's own next run can be waiting. */
+  /** If there are free slots, only the thread's own next run can be waiting. */
   async #next({ owner, thread_id }: Lease): Promise<Claim | undefined> {
     try {
       return await this.#options.stores.runs.claimNext(owner, thread_id);
@@ -236,7 +236,7 @@ export class Executor {
     }
   }
 
-  /** Logs less if the store is unreachable: that is not a fault of this process, and the work is retried. */
+  /** Logs less if the store is unreachable, because that is not a fault of this process and the work is retried. */
   #report(line: { readonly err: unknown; readonly thread_id?: string }, text: string): void {
     const { logger } = this.#options;
     if (hasCode(line.err, "unavailable")) logger.warn(line, text);
@@ -253,11 +253,11 @@ export class Executor {
       }
     }
     this.#slots.release();
-    // In the same tick as the last check of `#pollsAgain`, so that no request is missed.
+    // Must happen in the same tick as the last check of `#pollsAgain`, so no request is missed.
     this.#polling = undefined;
   }
 
-  /** Returns false if there is nothing more to claim, or no slot for it. */
+  /** Returns false if nothing is left to claim, or if there is no slot for it. */
   async #claimBatch(): Promise<boolean> {
     const slots = this.#slots.claim(BATCH_SIZE);
     this.#mayWait = true;
@@ -282,7 +282,7 @@ export class Executor {
     return claims;
   }
 
-  /** Waits until no run is executed, at most `withinMs` milliseconds. */
+  /** Waits until no runs are executing, for at most `withinMs` milliseconds. */
   async #idle(withinMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, withinMs);

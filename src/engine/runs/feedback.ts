@@ -1,4 +1,4 @@
-// Users' ratings of an agent's answers, with comments. Items next to the thread, deleted with it.
+// Users' ratings of an agent's answers, with comments. They are stored as items of the thread and deleted with it.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -6,7 +6,7 @@ import { type Item, type ItemStore, MAX_KEY_CHARS, type Shelf } from "../../agen
 import type { ThreadStore } from "../../agent/core/stores.ts";
 import type { Owner } from "../../protocol/ids.ts";
 
-/** Maximum number of rated answers per thread. */
+/** The maximum number of rated answers per thread. */
 export const MAX_RATED = 100;
 const MAX_COMMENT_CHARS = 2_000;
 
@@ -29,7 +29,7 @@ export type Feedback = z.infer<typeof Feedback>;
 
 const PREFIX = "feedback:";
 const shelfOf = (owner: Owner, thread: string): Shelf => ({ owner, of: { thread }, kind: "settings" });
-/** A longer id cannot belong to a ratable message. */
+/** A longer id cannot belong to a message that can be rated. */
 const isRatable = (message: string) => PREFIX.length + message.length <= MAX_KEY_CHARS;
 
 /**

@@ -1,4 +1,4 @@
-// Searches all threads of a user: their runs, and the text of their messages.
+// Searches all threads of a user for runs and for text in messages.
 
 import { z } from "zod";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -16,7 +16,7 @@ import { isBranch } from "./branches.ts";
 import { openOn } from "./start.ts";
 
 const PAGE = 50;
-/** Maximum number of threads to search for runs, most recently changed first. */
+/** The maximum number of threads to search for runs, most recently changed first. */
 export const MAX_THREADS = 1_000;
 
 export interface RunsQuery {
@@ -24,13 +24,13 @@ export interface RunsQuery {
   readonly cursor?: string;
   readonly agent?: string;
   readonly status?: RunRecord["status"];
-  /** ISO 8601 in UTC. Selects runs that were accepted or ended at that time or later. */
+  /** A time in ISO 8601 and UTC. Selects runs that were accepted or ended at or after this time. */
   readonly since?: string;
 }
 
 /**
- * Lists the user's threads without branches, most recently changed first. `since` (ISO 8601 in UTC) excludes threads
- * whose last change is earlier.
+ * Lists the user's threads, without branches, most recently changed first. `since` (ISO 8601 in UTC) excludes threads
+ * that last changed earlier.
  */
 export async function listThreads(
   threads: Pick<ThreadStore, "list">,
@@ -45,7 +45,8 @@ export async function listThreads(
 
 /**
  * Lists the runs of the user's threads, newest first, including runs of subagents. Reads the most recently changed
- * thread first, because no run is newer than its thread's last change. Throws `invalid_request` for an invalid cursor.
+ * threads first, because a thread's last change is at least as recent as its newest run. Throws `invalid_request` for
+ * an invalid cursor.
  */
 export async function listRuns(
   { threads, runs }: Pick<Stores, "threads" | "runs">,
@@ -70,7 +71,7 @@ export async function listRuns(
   return found.length > limit && end ? { items, next_cursor: cursorOf(end) } : { items };
 }
 
-/** Returns the status of a thread that has a run of this status. Undefined means any. */
+/** Returns the status of threads that have a run with this status. Undefined means any status. */
 const threadStatusOf = (status: RunRecord["status"] | undefined) =>
   status !== undefined && !isSettled(status) ? ("busy" as const) : undefined;
 
@@ -108,7 +109,7 @@ async function firstRuns(runs: RunStore, owner: Owner, { thread, isWanted, count
 
 type RunOrder = Pick<RunRecord, "created_at" | "id">;
 
-/** The id decides between equal times. */
+/** Sorts by id if the times are equal. */
 function newestFirst(a: RunOrder, b: RunOrder): number {
   const [one, other] = a.created_at === b.created_at ? [a.id, b.id] : [a.created_at, b.created_at];
   return one === other ? 0 : one < other ? 1 : -1;
@@ -123,7 +124,10 @@ function placeAt(cursor: string): RunOrder {
   throw new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
 }
 
-/** Lists the open interrupts of the user's threads, by thread, most recently changed first. A page may be empty. */
+/**
+ * Lists the open interrupts of the user's threads. Threads are sorted by last change, most recent first. A page may be
+ * empty.
+ */
 export async function listInterrupts(
   threads: ThreadStore,
   owner: Owner,
@@ -138,10 +142,10 @@ export async function listInterrupts(
   return { items: (await Promise.all(found)).flat(), ...omitUndefined({ next_cursor: page.next_cursor }) };
 }
 
-/** Bytes of messages, as JSON, after which a search ends with its current page of threads. */
+/** The number of message bytes, as JSON, after which a search ends with its current page of threads. */
 const SEARCHED_BYTES = 16 * 1024 * 1024;
 const SEARCHED_PAGE = 256 * 1024;
-/** Number of characters of a text to search per tick of the event loop. */
+/** The number of characters to search per tick of the event loop. */
 const SEARCHED_CHARS = 64 * 1024;
 const EXCERPT_CHARS = 160;
 
@@ -171,7 +175,7 @@ export async function searchThreads(
   const budget = { bytes: SEARCHED_BYTES };
   let cursor = from;
   do {
-    // Requests at most as many threads as fit, so that the list's cursor is also the search's cursor.
+    // Requests only as many threads as fit, so the list's cursor can also be used for the search.
     const page = await listThreads(threads, owner, {
       ...filter,
       limit: Math.min(limit - items.length, PAGE),
@@ -190,9 +194,9 @@ export async function searchThreads(
 
 interface Search {
   readonly thread: string;
-  /** Lower-case search text. */
+  /** The search text in lowercase. */
   readonly q: string;
-  /** Bytes that may still be read. */
+  /** The bytes that can still be read. */
   readonly budget: { bytes: number };
 }
 
@@ -211,13 +215,16 @@ async function newestMatch(threads: ThreadStore, owner: Owner, { thread, q, budg
       if (isLast) return match;
     }
   } catch (error) {
-    // Messages were removed from the thread meanwhile.
+    // Messages were removed from the thread in the meantime.
     if (hasCode(error, "not_found")) return match;
     throw error;
   }
 }
 
-/** Returns the index of `q` in `text`, ignoring case, or -1. Searches a long text in several ticks of the event loop. */
+/**
+ * Returns the index of `q` in `text`, ignoring case, or -1. Spreads the search of a long text over several ticks of the
+ * event loop.
+ */
 async function placeOf(q: string, text: string, tenant: string): Promise<number> {
   for (let from = 0; ; from += SEARCHED_CHARS) {
     // A match that begins in this part may end in the next one.

@@ -1,4 +1,4 @@
-// Continues reading from a position: a thread's runs one after the other, part of one run's log, or a run's current
+// Continues reading from a position. Reads a thread's runs one after the other, part of a run's log, or a run's current
 // phase.
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,12 +13,15 @@ import { isTickSpent, sharedTick } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { type Phase, trackPhase } from "../../protocol/phase.ts";
 
-/** Milliseconds between checks for a new run, because its announcement may be lost. Frequent at first, then less often. */
+/**
+ * The time between checks for a new run, in milliseconds. The checks are needed because the announcement of a run may
+ * be lost. They start out frequent and become less so.
+ */
 const CHECK = { base: 500, cap: 10_000 };
 
 const START: Cursor = { seq: 0 };
 
-/** A position in a thread: in this run, after this event. */
+/** A position in a thread: a run and an event in it. */
 export interface RunCursor {
   readonly run: RunRecord;
   readonly after: Cursor;
@@ -32,8 +35,8 @@ export interface ThreadCursor {
 }
 
 /**
- * Yields the next position to read from: to the end of a run, then the next run. Ends with the thread, or when `signal`
- * aborts.
+ * Yields the next position to read from, first up to the end of one run, then from the next run. Ends with the thread,
+ * or when `signal` aborts.
  */
 export async function* followThread(
   stores: Stores,
@@ -99,7 +102,7 @@ async function awaited<T>(
 ): Promise<T | undefined> {
   for (let attempt = 0; !signal.aborted; attempt++) {
     const wait = backoff(attempt, CHECK);
-    // Subscribes before looking, so that a run that starts in between is not missed.
+    // Subscribes before looking, so a run that starts in between is not missed.
     const events = bus.subscribe(owner, AbortSignal.any([signal, AbortSignal.timeout(wait)]));
     try {
       const found = await look();
@@ -116,12 +119,12 @@ async function awaited<T>(
   return undefined;
 }
 
-/** A thread that was deleted and created again under the same id does not have the old runs. */
+/** If a thread was deleted and created again with the same id, it does not have the old runs. */
 async function isSameThread({ runs, threads }: Stores, { owner, threadId, last }: Wanted): Promise<boolean> {
   return Boolean(await (last === undefined ? threads.get(owner, threadId) : runs.get(owner, threadId, last)));
 }
 
-/** Returns the output of a run that has ended. Undefined if there is none, or if its events have expired. */
+/** Returns the output of an ended run. Returns undefined if it has none or its events have expired. */
 export async function outputOf(log: EventLog, key: RunKey, run: RunRecord): Promise<Output | undefined> {
   if (run.status !== "success") return undefined;
   const { last } = await log.bounds(key);
@@ -158,7 +161,7 @@ export async function* readLogRange(
   }
 }
 
-/** Returns the messages among the entries. Messages of subagents belong to their own threads. */
+/** Returns the messages from the entries, except those of subagents, which belong to their own threads. */
 export async function messagesIn(entries: readonly LogEntry[], tenant: string): Promise<Message[]> {
   const messages: Message[] = [];
   for (const entry of entries) {
@@ -170,10 +173,13 @@ export async function messagesIn(entries: readonly LogEntry[], tenant: string): 
   return messages;
 }
 
-/** Number of events at the end of the log from which the phase is derived. */
+/** The number of events at the end of the log that are used to find the phase. */
 const TAIL = 256;
 
-/** Returns the current phase of a run in any process. Undefined once the run has ended, because its status is then sufficient. */
+/**
+ * Returns the current phase of a run, in whichever process it executes. Returns undefined after the run ends, because
+ * its status is then enough.
+ */
 export async function currentPhase(log: EventLog, key: RunKey, run: RunRecord): Promise<Phase | undefined> {
   if (isSettled(run.status)) return undefined;
   const { first, last } = await log.bounds(key);
@@ -185,7 +191,7 @@ export async function currentPhase(log: EventLog, key: RunKey, run: RunRecord): 
       phase = track(storedEvent(entry));
     return phase;
   } catch (error) {
-    // The run wrote many events meanwhile, and the log dropped these entries.
+    // The run wrote many events in the meantime, and the log dropped these entries.
     if (hasCode(error, "events_expired")) return undefined;
     throw error;
   }

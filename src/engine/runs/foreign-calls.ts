@@ -1,5 +1,5 @@
 // Open calls that a thread did not make itself. They come from the thread that a fork copied, or from imported or
-// appended messages. They may have run elsewhere, so the model must not be told otherwise.
+// appended messages. They may have run elsewhere, so the model must not be told that they did not run.
 
 import type { DeferredCallStore } from "../../agent/core/deferred-calls.ts";
 import { type Message, unknownTo } from "../../agent/core/message.ts";
@@ -10,8 +10,8 @@ import { done, failed } from "../../agent/core/tool.ts";
 
 /**
  * Returns the thread's `open` calls that were made elsewhere. A run of this thread leaves a call open only if
- * `isAwaited`, or if it was made together with such a call. A run that is taken over may have made calls once its input
- * is in the thread.
+ * `isAwaited`, or if it was made together with such a call. A run that another process takes over may have made calls
+ * if its input is in the thread.
  */
 export function foreignCalls(
   { run, request }: Pick<Claim, "run" | "request">,
@@ -30,7 +30,7 @@ export interface Origin {
   readonly thread: Pick<Thread, "forked_from"> | undefined;
 }
 
-/** Asks `standIn` first, which knows what this thread waits for, and then checks the foreign calls. */
+/** Calls `standIn` first, which has the results that this thread waits for, and then checks the foreign calls. */
 export function withForeign(standIn: StandIn, foreign: ReadonlySet<string>, origin: Origin): StandIn {
   if (foreign.size === 0) return standIn;
   const { store, owner, thread } = origin;

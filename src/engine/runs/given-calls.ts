@@ -1,5 +1,5 @@
-// Tool calls that a user starts a run with. They replace a model's answer: the run executes them like a model's calls,
-// and asks its model afterwards.
+// Tool calls that a user starts a run with. They take the place of a model's answer: the run executes them first, then
+// calls its model.
 
 import { readArguments } from "../../agent/core/call-arguments.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -13,18 +13,18 @@ import type { RunServices } from "./services.ts";
 
 export type GivenCall = Pick<ToolCall, "name" | "args">;
 
-/** Maximum number of characters in the arguments of all calls of a run, as JSON. */
+/** The maximum number of characters in the arguments of all calls of a run, as JSON. */
 const MAX_CHARS = 1_000_000;
-/** Maximum number of tool names in an error. */
+/** The maximum number of tool names in an error. */
 const MAX_NAMES = 100;
 
-/** Returns the message that makes the calls. */
+/** Returns a message that contains the calls. */
 export const messageWith = (calls: readonly GivenCall[]): AssistantMessage => ({
   ...assistantMessage("", ...calls.map(({ name, args }) => ({ id: newCallId(), name, args }))),
   by_user: true,
 });
 
-/** Where the calls are made. */
+/** The context in which the calls are made. */
 interface CallContext {
   readonly owner: Owner;
   readonly thread_id: string;
@@ -33,7 +33,7 @@ interface CallContext {
   readonly tools: readonly ClientTool[];
 }
 
-/** Throws `invalid_request` for a tool that the agent does not have, and for arguments that its tool does not accept. */
+/** Throws `invalid_request` if the agent does not have a tool, or if a tool does not accept its arguments. */
 export async function checkCalls(
   services: RunServices,
   { owner, thread_id, agent, tools }: CallContext,
@@ -44,7 +44,7 @@ export async function checkCalls(
   const definition = withBackend(services.agents, agent, Lineage.safeParse(lineage).data);
   const offer = await offerOf(services, owner, definition);
   const names = [...offer.tools, ...tools].map(({ name }) => name);
-  // The run itself reports a tool that is temporarily absent.
+  // If a tool is temporarily absent, the run itself reports it.
   const isKnown = (name: string) => names.includes(name) || offer.absence?.(name) !== undefined;
   const at = calls.findIndex(({ name }) => !isKnown(name));
   if (at < 0) return;

@@ -1,4 +1,4 @@
-// The engine: executes runs in this process, and resumes threads whose deferred results arrive.
+// The engine. Executes runs in this process, and resumes threads when their deferred results arrive.
 
 import type { UserMessage } from "../../agent/core/message.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -9,13 +9,13 @@ import { Executor, type ExecutorOptions, type Runs } from "./executor.ts";
 import { startRun } from "./start.ts";
 import { createSubagents } from "./subagents.ts";
 
-/** Milliseconds between two checks for threads that no process has resumed yet. */
+/** The number of milliseconds between two checks for threads that no process has resumed yet. */
 const RESUME_MS = 5_000;
-/** Milliseconds between two removals of expired records of accepted results. */
+/** The number of milliseconds between two removals of expired records of accepted results. */
 const SWEEP_MS = 60_000;
 
 export interface Engine extends Runs {
-  /** Executes the runs that earlier processes left. Call it once, before the first run is started. */
+  /** Executes the runs that earlier processes left behind. Call this once, before the first run starts. */
   open(): Promise<void>;
   /** See `Executor.close`. */
   close(graceMs: number): Promise<void>;
@@ -45,13 +45,13 @@ export function createEngine(options: ExecutorOptions): Engine {
   return engine;
 }
 
-/** Returns true if a result can be delivered for this token, or was delivered. */
+/** Returns true if a result for this token can be delivered, or was delivered before. */
 export const isDeliverable = async ({ stores, deliveries }: Runs, tokenHash: string): Promise<boolean> =>
   (await stores.deferredCalls.isKept(tokenHash)) || Boolean(await deliveries?.isTaken(tokenHash));
 
 /**
- * Accepts a deferred result by the hash of its token. The result reaches the thread through this process or another.
- * Also accepts a repeated delivery of the same result. Returns false if no call accepts it.
+ * Accepts a deferred result by the hash of its token. This process or another one passes the result on to the thread. A
+ * repeated delivery of the same result is accepted too. Returns false if no call accepts it.
  */
 export async function deliverResult(
   runs: Runs,

@@ -1,5 +1,5 @@
 // Writes the server's log about runs: one line per ended run, and one per failure, with owner and cause. With
-// `LOG_LEVEL=debug` it adds every span. No line contains messages of the conversation or secrets.
+// `LOG_LEVEL=debug`, also logs every span. The log never contains messages or secrets.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { exhausted } from "../../agent/core/failures.ts";
@@ -15,10 +15,10 @@ import type { RunObserver, RunServices } from "./services.ts";
 import { traceIdIn } from "./tracing.ts";
 
 export interface RunLog extends RunObserver {
-  /** The error that failed the run. Undefined if there is none. */
+  /** The error that caused the run to fail, or undefined. */
   readonly cause: AppError | undefined;
   hear(failure: Failure): void;
-  /** Call it once the run's last event is written. */
+  /** Call this after the run's last event is written. */
   ended(last: StreamEvent | undefined): void;
 }
 
@@ -61,10 +61,10 @@ export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: 
   };
 }
 
-/** Milliseconds between two log lines about the same resource. */
+/** The number of milliseconds between two log lines about the same resource. */
 const LACK_MS = 10_000;
 
-/** One limiter per logger and resource. There are few resources. */
+/** One limiter per logger and resource. There are only a few resources. */
 const lacks = new WeakMap<Pick<Logger, "warn">, Map<string, (line: object) => void>>();
 
 /** Logs that a call or request failed because the machine lacks a resource. Logs nothing for any other `error`. */
@@ -85,7 +85,7 @@ export function tellOfLack(logger: Pick<Logger, "warn">, error: unknown, about: 
   tell({ ...about, err: withoutFields(error) });
 }
 
-/** Notes about models' replies that were already logged. */
+/** The notes about models' replies that were already logged. */
 const said = new Set<string>();
 const MAX_SAID = 1_000;
 
@@ -95,7 +95,7 @@ function isNews(remark: string): boolean {
   return true;
 }
 
-/** `report` belongs to a run that fails within the loop. */
+/** `report` is present for a run that fails within the loop. */
 export function logFailedRun(
   services: Pick<RunServices, "logger" | "traces">,
   claim: Claim,
@@ -103,7 +103,7 @@ export function logFailedRun(
   report?: RunReport,
 ): void {
   const err = AppError.from(error);
-  // Another process or the client retries. Nothing is broken.
+  // Another process or the client will retry, so nothing is broken.
   const level = err.code === "shutting_down" ? "warn" : "error";
   services.logger[level](
     { ...idsOf(services, claim), status: "error", code: err.code, err, ...report },
@@ -121,8 +121,8 @@ function idsOf(services: Pick<RunServices, "traces">, { lease, run, request }: C
 }
 
 /**
- * Loggers write all fields of an error, and fields of a library's errors may contain keys. For causes, loggers write
- * only the stack.
+ * Loggers write all fields of an error, and the errors of libraries may contain keys in theirs. For causes, loggers
+ * write only the stack.
  */
 function withoutFields(error: unknown): Error {
   if (error instanceof AppError) return error;
@@ -131,7 +131,7 @@ function withoutFields(error: unknown): Error {
   return Object.assign(new Error(message, { cause }), { name, stack });
 }
 
-/** Maximum number of events logged per span. Further events are dropped. */
+/** The maximum number of events logged per span. Further events are dropped. */
 const MAX_EVENTS = 100;
 
 export function logRecorder(logger: Pick<Logger, "debug">): TraceRecorder {

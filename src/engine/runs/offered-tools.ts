@@ -1,4 +1,4 @@
-// Lists the tools that an agent offers in a user's runs. Runs nothing and starts no sandbox.
+// Lists the tools that an agent offers in a user's runs, without starting a run or a sandbox.
 
 import { keptOverrides } from "../../agent/agents/overrides.ts";
 import type { AgentDefinition } from "../../agent/core/agent.ts";
@@ -15,11 +15,11 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { RunServices } from "./services.ts";
 
 export interface Offer extends Pick<Agent, "absence"> {
-  /** Sorted by name. */
+  /** The tools, sorted by name. */
   readonly tools: readonly Tool[];
 }
 
-/** Returns what an agent offers its model at the beginning of the user's runs. */
+/** Returns the tools that an agent offers its model when a run of the user begins. */
 export async function offerOf(
   { agents, stores: { items }, subagents, tenantTools }: RunServices,
   owner: Owner,
@@ -30,7 +30,7 @@ export async function offerOf(
     tenantTools?.(owner, name),
     keptOverrides(items, owner, name),
   ]);
-  // Callers may ask for all agents at once.
+  // A caller may request all agents at once.
   await freeTick(owner.tenant);
   const backend = definition.backend && unopened(definition.backend);
   const agent = await agents.build(definition, { tools, items, backend, subagents }, { user });

@@ -1,5 +1,5 @@
-// Handles the calls that a thread has left open, for its next run: which of them may have started, and which results
-// replace theirs.
+// Prepares the open calls of a thread for its next run: decides which of them may have started, and provides results
+// for those that cannot run.
 
 import type { DeferredCall } from "../../agent/core/deferred-calls.ts";
 import { type Message, unanswered } from "../../agent/core/message.ts";
@@ -14,14 +14,14 @@ import { restoredCalls, withRestored } from "./restored-calls.ts";
 import type { RunObserver, RunServices } from "./services.ts";
 
 export interface OpenCalls {
-  /** Calls that may have started. They are not run again, unless their tools allow it. */
+  /** The calls that may have started. They are not run again unless their tools allow it. */
   readonly begun: ReadonlySet<string>;
   readonly standIn: StandIn;
   /** Removes deferred calls once their results are in the thread. */
   readonly deferredResults: RunObserver;
 }
 
-/** The thread's content at the beginning of the run. */
+/** The content of the thread when the run begins. */
 interface Before {
   readonly messages: readonly Message[];
   readonly state: ReadonlyMap<string, unknown>;
@@ -42,16 +42,16 @@ export async function openCalls(
   const ofBackup = restoredCalls(restoration, { messages, open });
   const asked = new Set(openInterrupts(state).map(({ call_id }) => call_id));
   const foreign = foreignCalls(claim, { messages, open }, (id) => deferred.has(id) || asked.has(id));
-  // A call recorded only to expire its question counts as started once the question has been answered.
+  // A call recorded only so that its question can expire counts as started once the question has been answered.
   const isPending = (id: string) => deferred.has(id) && (deferred.get(id) !== EXPIRY || asked.has(id));
-  // If the log is incomplete, every open call may have started. So may a foreign call, and a restored call unless a
-  // person is asked about it again. The id of an ended call may reappear.
+  // If the log is incomplete, any open call may have started. So may a foreign call, and a restored call unless a
+  // person is asked about it again. The id of an ended call may be reused.
   const mayHaveStarted = (id: string) =>
     !isWhole || begun.includes(id) || foreign.has(id) || (ofBackup.has(id) && !asked.has(id));
   // The outcome of a restored call without a result is unknown.
   const restored = request.restores === undefined ? [] : unanswered(request.input).map(({ id }) => id);
 
-  /** Deferred calls to remove once their results are in the thread. */
+  /** The deferred calls to remove once their results are in the thread. */
   const settled = new Set(deferred.keys());
   const standIn = standIns({
     store,
@@ -69,7 +69,7 @@ export async function openCalls(
         if (event.event !== "on_message" || event.data.message.role !== "tool") return undefined;
         const { tool_call_id: call_id } = event.data.message;
         if (!settled.has(call_id)) return undefined;
-        // If this fails, the call is found settled when it is due, and removed then.
+        // If this fails, the call is removed when it becomes due.
         return store.forget({ owner, thread_id, call_id }).catch(() => {});
       },
     },
@@ -78,7 +78,7 @@ export async function openCalls(
 
 const isWaitedFor = ({ state }: DeferredCall) => state === "accepted" || state === "delivered";
 
-/** Returns the calls with a deferred or delivered result, and their tools. They are not started again. */
+/** Returns the calls that have a deferred or delivered result, with their tools. They are not started again. */
 async function deferredCalls(
   { deferredCalls }: Stores,
   { owner, thread_id }: Lease,

@@ -1,4 +1,4 @@
-// Prepares a claimed run for the loop: its agent, its thread, its options, and the state that previous attempts left.
+// Prepares a claimed run for the loop: its agent, its thread, its options, and the state left by previous attempts.
 
 import { keptOverrides } from "../../agent/agents/overrides.ts";
 import type { AgentDefinition } from "../../agent/core/agent.ts";
@@ -25,7 +25,7 @@ import { traceparentOfCall } from "./tracing.ts";
 export interface PreparedRun {
   readonly agent: Agent;
   readonly input: RunInput;
-  /** Bytes of the thread's messages. */
+  /** The size of the thread's messages, in bytes. */
   readonly bytes: number;
   readonly runOptions: RunObserver;
   readonly deferredResults: RunObserver;
@@ -116,7 +116,7 @@ function onlyOf({ restores, appends }: RunRequest): RunInput["only"] {
   return appends ? "appends" : undefined;
 }
 
-/** Returns an agent's definition. A subagent may use the backend of another agent. */
+/** Returns an agent's definition. A subagent can use the backend of another agent. */
 export function withBackend(agents: Agents, name: string, lineage: Lineage | undefined): AgentDefinition {
   const definition = agents.find(name);
   if (lineage?.backend_of === undefined) return definition;
@@ -125,7 +125,7 @@ export function withBackend(agents: Agents, name: string, lineage: Lineage | und
   return { ...rest, ...omitUndefined({ backend }) };
 }
 
-/** Earlier versions stored a provider's calls unchecked: their names and ids may be numbers or missing. */
+/** Earlier versions stored a provider's calls unchecked, so their names and ids may be numbers or missing. */
 function withTextIds(message: Message): Message {
   const isText = (value: unknown) => typeof value === "string";
   return namesIn(message).every(isText) ? message : fitted(Message, message).value;
@@ -139,7 +139,9 @@ function namesIn(message: Message): readonly unknown[] {
   return message.tool_calls.flatMap(({ id, name }) => [id, name]);
 }
 
-/** Returns the run's client tools, and those with open calls: a page may send a result without defining the tool again. */
+/**
+ * Returns the run's client tools, and those with open calls. A page can send a result without defining the tool again.
+ */
 async function clientTools(
   { tools = [] }: RunRequest,
   state: ReadonlyMap<string, unknown>,
@@ -154,7 +156,7 @@ async function clientTools(
   return [...defined, ...[...names].map((name) => clientTool({ name, description: name, parameters }))];
 }
 
-/** The run's own schema takes precedence over the agent's. An agent of a program has its own check. */
+/** The run's own schema takes precedence over the agent's. An agent defined in a program has its own check. */
 async function outputOf(
   own: RunOptions["output_schema"],
   { output_schema }: AgentDefinition,
@@ -168,7 +170,7 @@ async function outputOf(
   return { schema, check };
 }
 
-/** State key for the model and settings of an interrupted run, so that the resuming run uses them. */
+/** The state key for the model and settings of an interrupted run. The run that resumes it uses them. */
 const OPTIONS_KEY = "run_options";
 const RunOptions = RunRequest.pick({ model: true, settings: true, output_schema: true });
 type RunOptions = Pick<RunRequest, "model" | "settings" | "output_schema">;
@@ -203,7 +205,7 @@ function isAllowed(agents: Agents, definition: AgentDefinition, model: string): 
   }
 }
 
-/** Writes the options with the end of an interrupted run. */
+/** Writes the options along with the end of an interrupted run. */
 function keepOptions({ settings, ...others }: RunOptions, state: State): RunObserver {
   const value = { settings, ...omitUndefined(others) };
   const isDefault = Object.keys(value).length === 1 && Object.keys(settings).length === 0;

@@ -1,4 +1,4 @@
-// Reads the earlier attempts of a run from its log, for the process that takes over or ends the run.
+// Reads the earlier attempts of a run from its log, for a process that takes over or ends the run.
 
 import { loggedWords, type PartialMessage, trackPartial } from "../../agent/core/incomplete-message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../agent/core/message.ts";
@@ -10,17 +10,17 @@ import { readSpans, SPAN_EVENTS, type SpanEnd } from "../../protocol/span-reader
 
 /** The earlier attempts of a run, according to its log. */
 export interface PreviousAttempt {
-  /** The spans that were left open, in order. */
+  /** The spans left open, in order. */
   readonly open: readonly InnerSpan[];
-  /** Every tool call that was started, ended or not. Only a result in the thread shows its effect. */
+  /** Every tool call that was started, whether or not it ended. Only a result in the thread shows what it did. */
   readonly begun: readonly string[];
-  /** Usage so far of the run's model calls and its ended subagents. */
+  /** The usage so far, from the run's model calls and its ended subagents. */
   readonly usage: Usage;
-  /** Number of model calls that the run itself has begun. Exact only if `isWhole`. */
+  /** The number of model calls that the run itself has started. Exact only if `isWhole` is true. */
   readonly modelCalls: number;
-  /** False if the log's beginning was dropped. More calls may have started. */
+  /** False if the beginning of the log was dropped, in which case more calls may have started. */
   readonly isWhole: boolean;
-  /** The message that its last model call was writing. */
+  /** The message that the last model call was writing. */
   readonly partial: PartialMessage;
 }
 
@@ -35,7 +35,7 @@ export const firstAttempt = (): PreviousAttempt => ({
 
 const RELEVANT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
 
-/** Reads the current log. Only the run's writer may call it, while it writes nothing. */
+/** Reads the current log. Only the run's writer may call this, and only while it writes nothing. */
 export async function previousAttempt(log: EventLog, lease: Lease): Promise<PreviousAttempt> {
   const { first, last } = await log.bounds(lease);
   const words = loggedWords();
@@ -60,7 +60,10 @@ export async function previousAttempt(log: EventLog, lease: Lease): Promise<Prev
   };
 }
 
-/** Counts the run's own calls. A subagent's usage counts at its end: an unfinished subagent is followed again from its start. */
+/**
+ * Counts the run's own calls. The usage of a subagent counts at its end, because an unfinished subagent is followed
+ * again from its start.
+ */
 function ownTally() {
   const begun: string[] = [];
   let usage = NO_USAGE;

@@ -1,4 +1,4 @@
-// The figures of an ended run, for its log line.
+// Collects the figures of a run for its log line.
 
 import type { Usage } from "../../agent/core/message.ts";
 import type { Claim } from "../../agent/core/stores.ts";
@@ -11,16 +11,16 @@ export interface RunReport {
   /** The model of the most recent call. */
   readonly model?: string;
   readonly duration_ms: number;
-  /** Milliseconds until this attempt began. */
+  /** The number of milliseconds until this attempt began. */
   readonly waited_ms: number;
   readonly first_token_ms?: number;
-  /** Tokens used by its models and subagents, including earlier attempts. */
+  /** The tokens used by the run's models and subagents, including earlier attempts. */
   readonly tokens?: Omit<Usage, "cost">;
-  /** In millionths of the currency. */
+  /** The cost in millionths of the currency. */
   readonly cost?: number;
   readonly model_calls: number;
   readonly model_failures: number;
-  /** Number of calls per tool. */
+  /** The number of calls per tool. */
   readonly tools: Readonly<Record<string, number>>;
   readonly tool_failures: number;
 }
@@ -29,7 +29,7 @@ export interface RunReporter extends RunObserver {
   report(): RunReport;
 }
 
-/** Models invent names: calls of further tools count as `other`. */
+/** Models invent names, so calls of further tools count as `other`. */
 const MAX_TOOLS = 20;
 
 export function createReporter({ run }: Claim): RunReporter {

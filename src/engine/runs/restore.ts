@@ -1,4 +1,4 @@
-// Restores a branch to its thread. One run removes the rest of the thread and adds the branch's messages.
+// Restores a branch to its thread. A single run removes the rest of the thread and adds the branch's messages.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
@@ -16,8 +16,8 @@ export interface Restoration {
 }
 
 /**
- * Starts a run that asks no model and costs no quota. The messages that the branch replaces become a branch themselves.
- * Throws `not_found`, `invalid_request` if the thread contains all of the branch, `thread_busy`, or `limit_exceeded`.
+ * Starts a run that calls no model and costs no quota. The messages that it replaces become a branch themselves. Throws
+ * `not_found`, `invalid_request` if the thread contains the whole branch, `thread_busy`, or `limit_exceeded`.
  */
 export async function restoreBranch(
   runs: Runs,

@@ -1,5 +1,5 @@
-// Open calls of a thread that was restored from a backup. They may have run between the backup and the restore, but no
-// remaining log contains their starts. The model must therefore not be told that they did not run.
+// Open calls of a thread that was restored from a backup. They may have run between the backup and the restore, but the
+// remaining logs do not show their starts. The model must therefore not be told that they did not run.
 
 import type { Message } from "../../agent/core/message.ts";
 import type { StandIn } from "../../agent/core/run.ts";
@@ -7,13 +7,13 @@ import { failed } from "../../agent/core/tool.ts";
 
 /** The last restore of the stores' data. */
 export interface Restoration {
-  /** Time of the backup. */
+  /** The time of the backup. */
   readonly backup_at: string;
-  /** Time of the restore. Later messages are not older than this. */
+  /** The time of the restore. Messages written later have this time or a later one. */
   readonly restored_at: string;
 }
 
-/** Returns those `open` calls that were in the backup. */
+/** Returns the `open` calls that were in the backup. */
 export function restoredCalls(
   restoration: Restoration | undefined,
   { messages, open }: { readonly messages: readonly Message[]; readonly open: readonly string[] },
@@ -29,7 +29,7 @@ export function restoredCalls(
   return new Set(open.filter(isRestored));
 }
 
-/** Asks `standIn` first, which knows what the thread waits for, and then checks the restored calls. */
+/** Calls `standIn` first, which has the results that the thread waits for, and then checks the restored calls. */
 export function withRestored(
   standIn: StandIn,
   restored: ReadonlySet<string>,

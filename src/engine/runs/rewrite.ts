@@ -1,6 +1,6 @@
-// Changes a thread's messages without asking its model: one run removes messages, adds others and ends. It is accepted
-// in one step, so that after a crash the thread is unchanged or the run continues. It counts only towards the quota of
-// stored bytes.
+// Changes a thread's messages without calling its model: a single run removes messages, adds others and ends. The run
+// is accepted in one step. After a crash, either the thread is unchanged or the run continues. It counts only towards
+// the quota for stored bytes.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { type Message, unanswered } from "../../agent/core/message.ts";
@@ -18,8 +18,8 @@ import { acceptReplacing, runOf } from "./start.ts";
 import { bytesWith, storing, THREAD_BYTES } from "./thread-bytes.ts";
 
 /**
- * Returns the open calls of a waiting thread whose results come from the server's own tools or from people, not from a
- * client.
+ * Returns the open calls of a waiting thread whose results come from the server's own tools or from people rather than
+ * from a client.
  */
 export function awaitedCalls(
   { status }: Pick<Thread, "status">,
@@ -49,7 +49,7 @@ export async function appendMessages(
 }
 
 /**
- * Replaces `ours`, the messages of a thread, by `theirs`. Removed messages become a branch. Returns undefined if the
+ * Replaces the messages of a thread, `ours`, with `theirs`. Removed messages become a branch. Returns undefined if the
  * thread already contains exactly these messages. Throws `thread_busy` or `limit_exceeded`.
  */
 export async function replaceMessages(
@@ -62,7 +62,7 @@ export async function replaceMessages(
   const [input, replaced] = [theirs.slice(shared), ours[shared]];
   if (!replaced) return input.length === 0 ? undefined : appendMessages(runs, owner, thread, input);
   const place = { owner, thread_id: thread.id };
-  // A thread that is over its limit may shrink.
+  // A thread that is over its limit can still shrink.
   const before = await runs.stores.threads.bytes(owner, thread.id);
   await bytesWith(0, place, theirs, Math.max(before, runs.threadBytes ?? THREAD_BYTES));
   return rewriteThread(runs, owner, thread, { input, appends: true, replaces: replaced.id });
@@ -92,8 +92,8 @@ export async function rewriteThread(
 }
 
 /**
- * Returns the run once it has ended. It may wait for a free slot: if `signal` aborts, returns its current state. Throws
- * the reason of a failure.
+ * Returns the run after it ends. The run may have to wait for a free slot; if `signal` aborts, returns its current
+ * state. Throws the reason if the run fails.
  */
 export async function rewritten(
   runs: Runs,
@@ -106,7 +106,7 @@ export async function rewritten(
   throw new AppError("unavailable", run.error?.message ?? "The thread could not be changed. Try again.");
 }
 
-/** Returns the number of messages with which both begin. */
+/** Returns the number of messages that both lists have in common at the beginning. */
 export async function sharedBeginning(
   tenant: string,
   ours: readonly Message[],

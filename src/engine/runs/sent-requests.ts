@@ -1,6 +1,6 @@
-// The model requests of a run, stored next to the thread if the server's settings enable it. A message that was sent
-// unchanged is stored as its id, so that most of a long conversation costs nothing. System blocks, tools and messages
-// changed by hooks are stored completely, because no log contains them.
+// The model requests of a run, stored next to the thread if the server's settings enable this. A message that was sent
+// unchanged is stored as its id, which keeps long conversations small. System blocks, tools and messages changed by
+// hooks are stored completely, because no log contains them.
 
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
@@ -12,10 +12,10 @@ import type { RunKey } from "../../agent/core/stores.ts";
 import { fitted } from "../../lib/fitted.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 
-/** Maximum number of calls, and of bytes, per thread. Beyond either limit the oldest are removed. */
+/** The maximum number of calls, and of bytes, per thread. Beyond either limit, the oldest calls are removed. */
 const MAX_CALLS = 100;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** Maximum bytes of one call, as JSON. Parts beyond the limit are omitted. */
+/** The maximum size of one call in bytes, as JSON. Parts beyond the limit are omitted. */
 const MAX_CALL_BYTES = 256 * 1024;
 const MAX_MESSAGES = 1000;
 const MAX_TOOLS = 500;
@@ -64,7 +64,7 @@ export const SentRequest = z
 export type SentRequest = z.infer<typeof SentRequest>;
 
 export interface SentRequests {
-  /** Stores a request and removes the thread's oldest ones. Throws `unavailable`. */
+  /** Stores a request and removes the thread's oldest requests. Throws `unavailable`. */
   record(run: RunKey, number: number, request: ModelRequest, call: ModelCallInfo): Promise<void>;
   /** Returns undefined if the request was removed or never stored. Throws `unavailable`. */
   read(run: RunKey, number: number): Promise<SentRequest | undefined>;
@@ -83,7 +83,7 @@ export function createSentRequests(documents: Documents): SentRequests {
         documents,
         { collection, keys: [INDEX, key] },
         ({ found: [index, before], exists, version }) => {
-          // The thread was deleted meanwhile.
+          // The thread was deleted in the meantime.
           if (!exists) return { result: undefined };
           const kept = index ? Index.parse(JSON.parse(index.body)).filter((each) => each.key !== key) : [];
           const all = [...kept, { key, version, bytes: Buffer.byteLength(body) }];
@@ -111,7 +111,7 @@ const placeOf = ({ owner, thread_id, run_id }: RunKey, number: number): [Collect
   `${run_id}/${number}`,
 ];
 
-/** Returns how many of the oldest must be removed. The newest one always stays. */
+/** Returns how many of the oldest requests must be removed. The newest request always stays. */
 function tooMany(all: readonly { readonly bytes: number }[]): number {
   let bytes = all.reduce((sum, each) => sum + each.bytes, 0);
   let first = Math.max(0, all.length - MAX_CALLS);
@@ -151,7 +151,7 @@ function sentRequest(number: number, request: ModelRequest, { id, thread }: Mode
 const isSame = (message: Message, other: Message | undefined) =>
   message === other || isDeepStrictEqual(message, other);
 
-/** Returns the part if it fits into `room`, and reduces the room. Otherwise returns nothing. */
+/** Returns the part if it fits into `room`, and reduces the room by its size. Otherwise, returns nothing. */
 function fitting<T extends object>(part: T, room: { bytes: number; isWhole: boolean }): Partial<T> {
   const bytes = Buffer.byteLength(JSON.stringify(part));
   room.isWhole &&= bytes <= room.bytes;

@@ -1,4 +1,4 @@
-// The services of other rooms that the execution of a run needs.
+// The services from other rooms that runs need for their execution.
 
 import type { AgentRegistry } from "../../agent/agents/registry.ts";
 import type { BackendPool } from "../../agent/core/backend.ts";
@@ -27,11 +27,11 @@ export type Agents = Pick<AgentRegistry, "find" | "checkModel" | "isReserved" | 
 export interface EndingRun {
   readonly owner: Owner;
   readonly run: RunRecord;
-  /** Its last event. */
+  /** The run's last event. */
   readonly end: Extract<StreamEvent, { event: "done" | "error" }>;
-  /** The questions that it leaves open. */
+  /** The questions that the run leaves open. */
   readonly interrupts: readonly Interrupt[];
-  /** It works for another run. */
+  /** True if the run works for another run. */
   readonly isChild: boolean;
 }
 
@@ -40,13 +40,13 @@ export interface StartingKeys {
   /** Rejects if the key store fails. */
   isRevoked(apiKey: string): Promise<boolean>;
   /**
-   * Calls `onRevoked` within five seconds of the revocation. Returns a function that stops watching, which the caller
-   * must call.
+   * Calls `onRevoked` within five seconds of the revocation. The caller must call the returned function to stop
+   * watching.
    */
   watch(apiKey: string, onRevoked: () => void): () => void;
 }
 
-/** Answers of people, and who sent them. */
+/** The answers that people gave, and who sent them. */
 export interface AnsweredRun extends Pick<RunRequest, "api_key" | "origin"> {
   readonly answers: readonly Answer[];
 }
@@ -57,33 +57,37 @@ export interface RunServices {
   readonly backends: BackendPool;
   readonly logger: Logger;
   readonly recorder?: TraceRecorder | undefined;
-  /** Replaces the built-in board for delegated tasks. */
+  /** Replaces the built-in task board for delegated tasks. */
   readonly tasks?: TaskBoard | undefined;
   readonly subagents?: Subagents;
   /** If absent, there are no limits and no usage counters. */
   readonly quotas?: Quotas | undefined;
-  /** Maximum bytes of a thread's messages, as JSON. Defaults to 32 MiB. */
+  /** The maximum number of bytes in a thread's messages, as JSON. Defaults to 32 MiB. */
   readonly threadBytes?: number | undefined;
   /** If present, a run is cancelled when the key that started it is revoked. */
   readonly startingKeys?: StartingKeys | undefined;
   /** If present, model requests are stored. */
   readonly sentRequests?: SentRequests | undefined;
-  /** If present, a delivery of a deferred result may be repeated. */
+  /** If present, a deferred result can be delivered more than once. */
   readonly deliveries?: Deliveries | undefined;
   /** If present, the stores' data was restored from a backup. */
   readonly restoration?: Restoration | undefined;
   /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
   /**
-   * Called for each run before its end is stored, or right after that where the store ends the run. Resolves with a function that is
-   * called once the end is stored. Must not throw; that function must also return at once.
+   * Called for each run before its end is stored, or right after if the store ends the run. Resolves with a function
+   * that is called once the end is stored. Must not throw. The returned function must not throw either, and must return
+   * at once.
    */
   beforeEnd?(ending: EndingRun): Promise<() => void>;
-  /** Called for each run that people's answers began. Must return at once and not throw. */
+  /** Called for each run that a person's answers began. Must return at once and not throw. */
   onAnswered?(owner: Owner, answered: AnsweredRun): void;
-  /** Called for each accepted deferred result. `late`: its thread has continued without it. Must return at once and not throw. */
+  /**
+   * Called for each accepted deferred result. `late` means that its thread has continued without it. Must return at
+   * once and not throw.
+   */
   onDelivered?(outcome: "delivered" | "late"): void;
-  /** Assigns runs to traces. If absent, the trace context of a run's request is passed on. */
+  /** Assigns runs to traces. If absent, the trace context of the run's request is passed on. */
   readonly traces?: RunTraces | undefined;
   /** Observers of each run of this process, for metrics and traces. They must not wait or throw. */
   readonly listeners?: readonly ((claim: Claim) => RunListener)[] | undefined;
@@ -96,21 +100,21 @@ export interface RunTraces {
   contextOf(run: TracedRun): TraceContext;
 }
 
-/** Controls a running run from outside. */
+/** Controls a run in progress from outside. */
 export interface Control {
   /** Aborts to end the run. */
   readonly signal: AbortSignal;
-  /** Aborts when another process continues the run. This process then writes nothing more for it. */
+  /** Aborts when another process continues the run. This process then stops writing to it. */
   readonly handedOver: AbortSignal;
   /** Returns true if the run must end after its current step. */
   interruptRequested(): boolean;
 }
 
-/** Observes the events of the run itself in order, without deltas and events of its subagents. */
+/** Observes the run's own events in order, without deltas or events of its subagents. */
 export interface RunObserver {
-  /** Called before the event is written. The returned events are written in the same step, before it. May throw. */
+  /** Called before the event is written. The returned events are written before it, in the same step. Can throw. */
   beforeWrite?(event: StreamEvent): Promise<void> | readonly StreamEvent[] | undefined;
-  /** Called once the event is in the log, or about to be written together with the next one. */
+  /** Called when the event is in the log, or is about to be written together with the next one. */
   afterWrite?(event: StreamEvent): Promise<void> | undefined;
   /** Called for a progress event before it is in the log. Must return at once and not throw. */
   onProgress?(event: StreamEvent): void;
@@ -118,11 +122,11 @@ export interface RunObserver {
 
 export interface RunListener extends Pick<RunObserver, "afterWrite" | "onProgress"> {
   onFailure?(failure: Failure): void;
-  /** Called with a request before it is sent to a model of the run, and with the model's answer afterwards. */
+  /** Called with each request before it is sent to a model, and then with the model's answer. */
   onModelRequest?(request: ModelRequest): void;
   onModelReply?(reply: Completion): void;
-  /** Called when events that the run waits for are in the log, with the duration in milliseconds. */
+  /** Called when events that the run waits for are in the log, with the time that this took in milliseconds. */
   onStored?(ms: number): void;
-  /** Called when another process has the run. This process then writes nothing more for it. */
+  /** Called when another process takes over the run. This process then stops writing to it. */
   onLost?(): void;
 }

@@ -1,5 +1,5 @@
-// Shares of a thread: ids with which other users of its tenant can read it until the share ends. They are items next to
-// the thread, deleted with it.
+// Shares of a thread. A share's id lets other users of the same tenant read the thread until the share ends. Shares are
+// stored as items of the thread and deleted with it.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -12,7 +12,7 @@ export const Share = z
   .meta({ id: "Share" });
 export type Share = z.infer<typeof Share>;
 
-/** Maximum number of active shares per thread. */
+/** The maximum number of active shares per thread. */
 export const MAX_SHARES = 20;
 
 const PREFIX = "share:";
@@ -47,13 +47,13 @@ export async function sharesOf(items: ItemStore, owner: Owner, thread: string): 
   return kept.filter(isOpen).sort((a, b) => (a.created_at < b.created_at ? 1 : -1));
 }
 
-/** Returns false if there is no such share, or if it has ended. */
+/** Returns false if the share does not exist or has ended. */
 export async function isShared(items: ItemStore, owner: Owner, thread: string, id: string): Promise<boolean> {
   const item = await items.get(shelfOf(owner, thread), PREFIX + id);
   return item !== undefined && isOpen({ id, ...(item.value as Omit<Share, "id">) });
 }
 
-/** Returns false if there is no such share. */
+/** Returns false if the share does not exist. */
 export const endShare = (items: ItemStore, owner: Owner, thread: string, id: string): Promise<boolean> =>
   items.delete(shelfOf(owner, thread), PREFIX + id);
 

@@ -1,30 +1,30 @@
-// The slots of a process: how many runs it executes at once, and for which tenants. Tenants get fair shares.
+// The slots of a process limit how many runs it executes at once. Tenants get fair shares of them.
 
 import { type Places, Shares } from "../../agent/core/shares.ts";
 import type { Claim } from "../../agent/core/stores.ts";
 
-/** Capacity for one run. */
+/** A slot for one run. */
 export interface Slot {
-  /** Executes a run, which keeps the slot until it ends. */
+  /** Executes a run. The run keeps the slot until it ends. */
   execute(claim: Claim): void;
-  /** Always call it. Does nothing once a run has the slot. */
+  /** Must always be called. Does nothing after a run has taken the slot. */
   free(): void;
 }
 
 /** Slots for runs that are about to be claimed. */
 export interface ClaimSlots {
-  /** Number of runs to claim. Each tenant may have this many, except the tenants in `except`. */
+  /** The number of runs to claim. Each tenant can have this many, except the tenants in `except`. */
   readonly count: number;
-  /** Tenants that may get no more slots now. */
+  /** The tenants that cannot get more slots now. */
   readonly except: readonly string[];
-  /** Executes the claimed runs, and frees the other slots. Always call it. */
+  /** Executes the claimed runs and frees the other slots. Must always be called. */
   execute(claims: readonly Claim[]): void;
 }
 
 export interface SlotOptions {
   /** Executes runs in one slot. Resolves with the slot's next state: free, or kept for a claim. Must not throw. */
   readonly work: (claim: Claim) => Promise<"free" | "claim">;
-  /** Called after each slot that is no longer used. */
+  /** Called whenever a slot becomes free. */
   readonly onFree: () => void;
 }
 
@@ -32,9 +32,9 @@ export class Slots {
   readonly #size: number;
   readonly #shares: Shares;
   readonly #options: SlotOptions;
-  /** Number of slots reserved for the next claim. New runs cannot take them. */
+  /** The number of slots reserved for the next claim. New runs cannot take them. */
   #kept = 0;
-  /** Number of slots of the claim in progress, whose tenants are not known yet. */
+  /** The number of slots of the claim in progress, whose tenants are not known yet. */
   #claiming = 0;
   #idle = Promise.withResolvers<void>();
 
@@ -49,12 +49,12 @@ export class Slots {
     return this.#taken >= this.#size;
   }
 
-  /** Resolves when no slot is taken. */
+  /** Resolves when all slots are free. */
   get idle(): Promise<void> {
     return this.#idle.promise;
   }
 
-  /** Returns undefined if no slot is free or the tenant uses its whole share. */
+  /** Returns undefined if no slot is free or the tenant has used its whole share. */
   take(tenant: string): Slot | undefined {
     // A run that is being claimed may belong to this tenant.
     const unknown = this.#kept + this.#claiming;
@@ -75,7 +75,7 @@ export class Slots {
     };
   }
 
-  /** Returns up to `limit` slots for one claim at a time. Uses the slots reserved for it first. */
+  /** Returns up to `limit` slots for one claim at a time, starting with the slots reserved for it. */
   claim(limit: number): ClaimSlots {
     const wasIdle = this.#taken === 0;
     this.#kept = 0;
@@ -100,7 +100,7 @@ export class Slots {
     };
   }
 
-  /** Frees the slots that were reserved for a claim that will not come. */
+  /** Frees the slots that were reserved for a claim that is no longer needed. */
   release(): void {
     this.#kept = 0;
     this.#settle();

@@ -1,4 +1,4 @@
-// Accepts runs: new ones, runs that answer an interrupted one, and runs that cancel one.
+// Accepts runs: new runs, runs that answer an interrupted run, and runs that cancel one.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { isIncomplete } from "../../agent/core/incomplete-message.ts";
@@ -41,11 +41,11 @@ export interface RunCommand extends Omit<NewRun, "id" | "agent"> {
   /** Defaults to the thread's own agent, then to the first configured one. */
   readonly agent?: string;
   readonly on_busy: "reject" | "enqueue" | "interrupt";
-  /** Without input, continues the thread's last answer if it was cut off, or else answers its last message. */
+  /** Without input, continues the thread's last answer if it was cut off; otherwise, answers its last message. */
   readonly continues?: true;
-  /** Calls that the run executes after its input and before it asks its model. */
+  /** The calls that the run executes after reading its input and before calling its model. */
   readonly calls?: readonly GivenCall[];
-  /** Id of the event stream that will show the run. Quotas admit both or neither. */
+  /** The id of the event stream that will show the run. Quotas admit both or neither. */
   readonly stream?: string | undefined;
 }
 
@@ -54,15 +54,18 @@ export interface ResumeCommand extends Pick<RunCommand, "thread_id" | "idempoten
   readonly run_id: string;
   /** Defaults to the metadata of the interrupted run. */
   readonly metadata?: RunCommand["metadata"];
-  /** Empty: continue with the decisions that were made meanwhile. */
+  /** If empty, the run continues with the decisions made in the meantime. */
   readonly answers: Answer[];
-  /** The thread's open interrupts, if the caller has just read them. They are read again if another run has begun since. */
+  /**
+   * The thread's open interrupts, if the caller has just read them. They are read again if another run has begun since
+   * then.
+   */
   readonly open?: readonly Interrupt[];
   readonly tools?: ClientTool[];
   readonly lineage?: Lineage;
-  /** Id of the API key that answers. */
+  /** The id of the API key that sends the answers. */
   readonly api_key?: string | undefined;
-  /** The request that answers. */
+  /** The request that contains the answers. */
   readonly origin?: Origin | undefined;
   /** True if no one can answer the questions of the resumed run. */
   readonly unattended?: true | undefined;
@@ -71,16 +74,16 @@ export interface ResumeCommand extends Pick<RunCommand, "thread_id" | "idempoten
 const WHEN_BUSY = { reject: "reject", enqueue: "queue", interrupt: "front" } as const;
 
 /**
- * Accepts a run and executes it as soon as its thread is free and a process has a slot. A known idempotency key returns
- * its run, even if a new run would be refused.
+ * Accepts a run and executes it once its thread is free and a process has a slot. If the idempotency key is known,
+ * returns its run, even if a new run would be refused.
  */
 export function startRun(runs: Runs, owner: Owner, command: RunCommand): Promise<RunRecord> {
   return orKnown(runs, owner, command, () => begin(runs, owner, command));
 }
 
 /**
- * Continues an interrupted run: starts a new run of the same agent with the answers, otherwise like `startRun`. Throws
- * `not_found`, `run_not_active`, `interrupt_closed`, `invalid_request` or `thread_busy`.
+ * Continues an interrupted run by starting a new run of the same agent with the answers. Works like `startRun` in all
+ * other respects. Throws `not_found`, `run_not_active`, `interrupt_closed`, `invalid_request` or `thread_busy`.
  */
 export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Promise<RunRecord> {
   const {
@@ -103,7 +106,7 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
         "run_not_active",
         `Run \`${run_id}\` is not waiting for an answer (status: ${status}).`,
       );
-    // Questions that were read before another run began may be answered by now.
+    // Questions that were read before another run began may have been answered since.
     const isCurrent = open && (await newestRun(runs.stores.runs, owner, thread_id))?.id === run_id;
     checkAnswers(answers, isCurrent ? open : await openOn(runs.stores.threads, owner, thread_id));
     const brought = omitUndefined({ tools, lineage, api_key, origin, unattended });
@@ -117,15 +120,15 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
       on_busy: "reject",
       resumes: run_id,
     });
-    // The answers to a subagent's questions are those to its parent's.
+    // The answers to a subagent's questions are the same as those to its parent's.
     if (!lineage) runs.onAnswered?.(owner, resume);
     return run;
   });
 }
 
 /**
- * Ends a run like `stopRun`. With `cancel`, also ends a run with open questions: a new run answers them as cancelled
- * and is returned.
+ * Ends a run like `stopRun`. With `cancel`, also ends a run with open questions: starts and returns a new run that
+ * answers them as cancelled.
  */
 export async function endRun(runs: Runs, key: RunKey, mode: StopMode): Promise<RunRecord> {
   const run = await getRun(runs, key);
@@ -133,7 +136,7 @@ export async function endRun(runs: Runs, key: RunKey, mode: StopMode): Promise<R
   return isWaiting ? cancelWaiting(runs, key.owner, run) : stopRun(runs, key, mode);
 }
 
-/** True if the thread waits for answers to this run, and not to a later one. */
+/** Returns true if the thread waits for answers to this run rather than to a later one. */
 async function hasOpenQuestions({ stores }: Runs, { owner, thread_id, run_id }: RunKey): Promise<boolean> {
   const { threads, runs } = stores;
   if ((await threads.get(owner, thread_id))?.status !== "interrupted") return false;
@@ -192,7 +195,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const isCounted = rewind_to === undefined && request.input.length > 0;
   const found = name === undefined || isCounted ? await stores.threads.measured(owner, thread_id) : undefined;
   const place = { owner, thread_id };
-  // A run that replaces a message makes room first.
+  // A run that replaces a message first makes room by removing messages.
   const bytes = isCounted ? await bytesWith(found?.bytes ?? 0, place, request.input, threadBytes) : undefined;
   const agent = agents.find(name ?? found?.thread.agent);
   if (request.model !== undefined) agents.checkModel(agent, request.model);
@@ -221,7 +224,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const wanted = { run: run.id, expected, thread: thread_id, isThreadKnown, stream };
   const hold = quotas && (await admit(quotas, owner, wanted));
   const start = async () => {
-    // Checked last, because it is slow: a run that is refused anyway costs nothing.
+    // Checked last because it is slow, so a run that is refused anyway costs nothing.
     await checkClientTools(owner.tenant, tools);
     if (request.output_schema) await checkOutputSchema(owner.tenant, request.output_schema);
     return acceptReplacing(runs, owner, run, WHEN_BUSY[on_busy]);
@@ -234,13 +237,13 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   });
   await hold?.keepThread();
   if (result.outcome === "known") await Promise.all([hold?.releaseRun(), recount(counted, place)]);
-  // If this fails, the run is still accepted, and counts for a minute.
+  // If this fails, the run is still accepted, but counts for only a minute.
   if (result.outcome === "queued") await countWaiting(runs, owner, result.run).catch(() => {});
   if (result.outcome === "queued" && on_busy === "interrupt") await cancelActive(runs, owner, result.run);
   return runOf(result);
 }
 
-/** The run may have started and ended meanwhile in another process, which has released it. */
+/** In the meantime, the run may have started and ended in another process, which has released it. */
 async function countWaiting({ stores, quotas }: Runs, owner: Owner, run: RunRecord): Promise<void> {
   if (!(await quotas?.keepWaiting(owner, run.id))) return;
   const now = await stores.runs.get(owner, run.thread_id, run.id);
@@ -254,7 +257,7 @@ function assertOpen({ executor }: Runs): void {
     throw new AppError("shutting_down", "The server is shutting down. Try another replica.");
 }
 
-/** Throws `thread_busy`. The store decides if two runs start at once. */
+/** Throws `thread_busy`. If two runs start at once, the store decides. */
 async function assertFree({ runs }: Stores, owner: Owner, threadId: string): Promise<void> {
   const active = await runs.active(owner, threadId);
   if (!active) return;
@@ -263,7 +266,10 @@ async function assertFree({ runs }: Stores, owner: Owner, threadId: string): Pro
   });
 }
 
-/** Throws `invalid_request`. If the thread gets a message meanwhile, the run ends at once or answers that message. */
+/**
+ * Throws `invalid_request`. If the thread gets a message in the meantime, the run either ends at once or answers that
+ * message.
+ */
 async function assertUnanswered({ threads }: Stores, owner: Owner, threadId: string): Promise<void> {
   const last = await threads.message(owner, threadId);
   if (isIncomplete(last)) return;
@@ -284,7 +290,7 @@ function checkNames(agents: Agents, tools: readonly ClientTool[]): void {
   throw new AppError("invalid_request", message);
 }
 
-/** Like `acceptRun`, but first keeps the messages that the run removes, as a branch. */
+/** Like `acceptRun`, but first keeps the messages that the run removes as a branch. */
 export async function acceptReplacing(
   runs: Runs,
   owner: Owner,
@@ -322,7 +328,7 @@ async function acceptRun(
   }
 }
 
-/** Cancels the thread's active run so that the queued one can start. */
+/** Cancels the thread's active run so the queued run can start. */
 async function cancelActive(runs: Runs, owner: Owner, { thread_id, id }: RunRecord): Promise<void> {
   const active = await runs.stores.runs.active(owner, thread_id);
   if (!active || active.id === id) return;
@@ -331,10 +337,10 @@ async function cancelActive(runs: Runs, owner: Owner, { thread_id, id }: RunReco
   });
 }
 
-/** True if a run in progress waits for this one. */
+/** Returns true if a run in progress waits for this one. */
 const isAwaited = (lineage: Lineage | undefined) => lineage?.parent.background === false;
 
-/** A run may replace user messages only. Throws `invalid_request`. */
+/** A run can only replace user messages. Throws `invalid_request`. */
 function checkReplaced(message: Message | undefined, id: string): void {
   if (message?.role === "user") return;
   const what = message
@@ -350,7 +356,10 @@ export interface ReadableThread {
   messages(): Promise<readonly Message[]>;
 }
 
-/** Returns the thread's open interrupts in the order of their calls. Reads the messages only if there may be some. */
+/**
+ * Returns the thread's open interrupts in the order of their calls. Reads the messages only if there may be open
+ * interrupts.
+ */
 export async function openIn(thread: ReadableThread): Promise<Interrupt[]> {
   const open = openInterrupts(new Map(Object.entries(await thread.state())));
   if (open.length === 0) return open;

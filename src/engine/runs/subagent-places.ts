@@ -1,15 +1,18 @@
-// Limits the number of working subagents. A run that waits for subagents occupies no place, so it cannot block them.
+// Limits the number of working subagents. A run that waits for subagents takes no place, so it cannot block them.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { Shares, sharedPlaces } from "../../agent/core/shares.ts";
 
 export interface SubagentLimits {
-  /** Maximum number of working subagents in this process. Tenants get fair shares. Further subagents wait. */
+  /** The maximum number of working subagents in this process. Tenants get fair shares. Further subagents wait. */
   readonly atOnce: number;
-  /** Maximum number of subagents working for one run and its subagents, in this process. Further subagents wait. */
+  /**
+   * The maximum number of subagents that can work at once for a run and its subagents, in this process. Further
+   * subagents wait.
+   */
   readonly perRun: number;
   /**
-   * Maximum number of subagents that one run and its subagents may start in total, in this process. Further subagents
+   * The maximum number of subagents that a run and its subagents can start in total, in this process. Further subagents
    * are refused.
    */
   readonly inAll: number;
@@ -27,9 +30,9 @@ export interface TreeKey {
 
 interface Tree {
   readonly tenant: string;
-  /** Number of runs that this process executes. */
+  /** The number of runs that this process executes. */
   members: number;
-  /** Number of subagents with a place. */
+  /** The number of subagents that have a place. */
   working: number;
   started: number;
   /** Callbacks of the subagents that wait for a place. */
@@ -37,7 +40,7 @@ interface Tree {
 }
 
 interface SubagentSlot {
-  /** Number of calls in which the subagent waits for others. */
+  /** The number of calls in which the subagent waits for others. */
   pauses: number;
   giveBack: (() => void) | undefined;
 }
@@ -46,9 +49,9 @@ export class SubagentPlaces {
   readonly #limits: SubagentLimits;
   readonly #shares: Shares;
   readonly #trees = new Map<string, Tree>();
-  /** Waiting trees by tenant. The next tenant, and the next tree of each tenant, come first. */
+  /** The waiting trees by tenant. The next tenant comes first, and so does each tenant's next tree. */
   readonly #waiting = new Map<string, Set<Tree>>();
-  /** Places by run. */
+  /** The places by run. */
   readonly #places = new Map<string, SubagentSlot & { readonly tree: Tree }>();
 
   constructor(limits: SubagentLimits, hasSeveralTenants: boolean) {
@@ -56,7 +59,7 @@ export class SubagentPlaces {
     this.#shares = new Shares(sharedPlaces(limits.atOnce, hasSeveralTenants));
   }
 
-  /** Call it for each executed run, and call the returned function when the run has ended. */
+  /** Call this for each executed run, and call the returned function when the run has ended. */
   join(key: TreeKey): () => void {
     const text = JSON.stringify([key.tenant, key.user, key.root]);
     const tree = this.#trees.get(text) ?? {
@@ -88,8 +91,8 @@ export class SubagentPlaces {
   }
 
   /**
-   * Resolves when the subagent's run may work, or when `signal` aborts. Call the returned function when the run has
-   * ended. The tree must have joined.
+   * Resolves when the subagent's run can work, or when `signal` aborts. Call the returned function when the run has
+   * ended. The tree must have joined first.
    */
   async enter({ tenant, user, root }: TreeKey, runId: string, signal: AbortSignal): Promise<() => void> {
     const tree = this.#trees.get(JSON.stringify([tenant, user, root]));
@@ -104,8 +107,8 @@ export class SubagentPlaces {
   }
 
   /**
-   * Marks the run as waiting for subagents. Call the returned function after the wait: it resolves when the run may
-   * work again, or when `signal` aborts. Runs that are not subagents need no place and continue at once.
+   * Marks the run as waiting for subagents. Call the returned function after the wait. Its promise resolves when the
+   * run can work again, or when `signal` aborts. Runs that are not subagents need no place and continue at once.
    */
   pause(runId: string, signal: AbortSignal): () => Promise<void> {
     const place = this.#places.get(runId);
@@ -149,7 +152,7 @@ export class SubagentPlaces {
     this.#grant();
   }
 
-  /** Gives places to waiting subagents, with tenants in turn. */
+  /** Gives places to waiting subagents, with tenants taking turns. */
   #grant(): void {
     for (let next = this.#next(); next; next = this.#next()) {
       const [granted] = next.waiting;
@@ -169,7 +172,7 @@ export class SubagentPlaces {
     return undefined;
   }
 
-  /** Puts the tree and its tenant at the end of the queue. */
+  /** Moves the tree and its tenant to the end of the queue. */
   #await(tree: Tree): void {
     const trees = this.#waiting.get(tree.tenant);
     if (trees) trees.add(tree);

@@ -1,5 +1,5 @@
-// Connects delegation with the engine. A child that its parent waits for is executed outside the slots, because the
-// parent occupies one. A child in the background is a run like any other.
+// Connects delegation with the engine. A child that its parent waits for executes outside the slots, because the parent
+// already occupies one. A background child is a run like any other.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -18,10 +18,10 @@ import type { Agents } from "./services.ts";
 import { endRun, resumeRun, startRun } from "./start.ts";
 import { originOfChild } from "./tracing.ts";
 
-/** Milliseconds to wait before an unreachable store is tried again. */
+/** The number of milliseconds to wait before retrying an unreachable store. */
 const RETRY_MS = 500;
 
-/** `engine` is called once a run delegates, because runs need subagents and subagents need runs. */
+/** `engine` is called when a run first delegates, because runs need subagents and subagents need runs. */
 export function createSubagents(engine: () => Runs): Subagents {
   const newest = (owner: Owner, threadId: string) => newestRun(engine().stores.runs, owner, threadId);
 
@@ -69,7 +69,7 @@ export function createSubagents(engine: () => Runs): Subagents {
 }
 
 async function begin(runs: Runs, owner: Owner, child: NewChild): Promise<RunRecord> {
-  // A run may start many subagents at once.
+  // A run can start many subagents at once.
   await freeTick(owner.tenant);
   const existing = await newestRun(runs.stores.runs, owner, child.thread_id);
   if (existing) return existing;
@@ -92,7 +92,10 @@ async function begin(runs: Runs, owner: Owner, child: NewChild): Promise<RunReco
   }
 }
 
-/** Yields the events of a run. If the run is silent for long, its process may have died; this process then takes over the run. */
+/**
+ * Yields the events of a run. If the run produces no events for a long time, its process may have died, and this
+ * process takes over the run.
+ */
 async function* attended(
   { stores, executor }: Runs,
   owner: Owner,
@@ -116,7 +119,7 @@ async function* attended(
   }
 }
 
-/** The child counts as started by its parent's sender, within the call that it works for. */
+/** The child counts as started by the sender of its parent's run, within the call that it works for. */
 function senderFor(runs: Runs, { parent }: Lineage): Pick<RunRequest, "api_key" | "origin"> {
   const { origin, ...sender } = runs.executor.senderOf(parent.run_id);
   const traced = originOfChild(runs, { id: parent.run_id, origin }, parent.call_id);
@@ -133,11 +136,11 @@ function describe(name: string, agents: Agents): AgentSummary[] {
   }
 }
 
-/** Returns false if the thread exists. */
+/** Returns false if the thread already exists. */
 async function createThread({ stores, quotas }: Runs, owner: Owner, child: NewChild): Promise<boolean> {
   const { thread_id: id, lineage } = child;
   const { parent, name: title } = lineage;
-  // The lineage stays in the state, so that every later run of the thread works for the same parent.
+  // The lineage is kept in the state, so every later run of the thread works for the same parent.
   const create = () => stores.threads.create(owner, { id, title, parent, metadata: {}, state: { lineage } });
   try {
     await (quotas ? withHold(quotas, { owner, id }, create) : create());
@@ -148,14 +151,17 @@ async function createThread({ stores, quotas }: Runs, owner: Owner, child: NewCh
   }
 }
 
-/** Never throws: the caller reports why the child could not start. */
+/** Never throws, because the caller reports why the child could not start. */
 async function deleteThread({ stores, quotas }: Runs, owner: Owner, id: string): Promise<void> {
   await stores.threads.delete(owner, id).catch(() => {});
   await quotas?.release(owner, "threads", id).catch(() => {});
   await quotas?.recordStored(owner, id, 0).catch(() => {});
 }
 
-/** Yields all events of a run, or only the last one if the first ones were dropped. Retries while the store is unreachable. */
+/**
+ * Yields all events of a run, or only its last event if the first ones were dropped. Retries while the store is
+ * unreachable.
+ */
 async function* eventsOf(
   { events }: Stores,
   key: RunKey,

@@ -1,5 +1,5 @@
-// Actions on a whole thread: fork it, name it, add up its usage, delete or clear it together with its subagents'
-// threads.
+// Actions on a whole thread: forks it, names it, adds up its usage, and deletes or clears it together with its
+// subagents' threads.
 
 import { z } from "zod";
 import { keptOverrides } from "../../agent/agents/overrides.ts";
@@ -41,7 +41,7 @@ export interface Fork {
 
 /**
  * Throws `not_found`, `invalid_request` for an unknown message, `already_exists`, `limit_exceeded`, or `thread_busy` if
- * the thread loses messages meanwhile.
+ * the thread loses messages in the meantime.
  */
 export async function forkThread(
   { threads, quotas }: { threads: ThreadStore; quotas: Quotas },
@@ -70,10 +70,10 @@ export async function forkThread(
   });
 }
 
-/** Number of messages, and of characters, from the thread's beginning that the model reads. */
+/** The number of messages and of characters from the beginning of the thread that the model reads. */
 const MESSAGES = 8;
 const CHARS_EACH = 500;
-/** A title takes about thirty tokens. The rest is for models that reason first. */
+/** A title takes about 30 tokens. The rest is for models that reason first. */
 const ANSWER_TOKENS = 1_000;
 const TITLE_CHARS = 80;
 const SECONDS = 60;
@@ -85,9 +85,9 @@ export interface TitleServices {
 }
 
 /**
- * Asks the agent's model for a title. The hooks around model calls run, so that quotas, timeouts, retries and
- * guardrails apply. Throws `not_found`, `invalid_request` for an empty thread, `limit_exceeded`, `model_rejected` for
- * an empty title, and the model's errors.
+ * Calls the agent's model for a title. Runs the hooks around model calls, so quotas, timeouts, retries and guardrails
+ * apply. Throws `not_found`, `invalid_request` for an empty thread, `limit_exceeded`, `model_rejected` for an empty
+ * title, and the model's errors.
  */
 export async function nameThread(
   { stores, agents, quotas }: TitleServices,
@@ -147,7 +147,7 @@ async function ask(
       }),
     );
   } catch (error) {
-    // In a run this limit ends the run. Here it refuses the request.
+    // In a run, this limit ends the run. Here, it refuses the request.
     throw error instanceof RunLimit ? new AppError("limit_exceeded", error.message) : error;
   } finally {
     clearTimeout(timer);
@@ -169,7 +169,7 @@ function beginningOf(messages: readonly Message[]): string {
     .join("\n\n");
 }
 
-/** Maximum characters of the first line to read, because models write more than a title. */
+/** The maximum number of characters to read from the first line, because models write more than a title. */
 const LINE_CHARS = 500;
 
 /** Removes quotes and markup that models add. Empty if nothing is left. */
@@ -221,7 +221,10 @@ export async function deleteThread(
   return isDeleted;
 }
 
-/** Returns the threads to delete before a thread, so that a repeated deletion finds the rest. Throws `thread_busy`. */
+/**
+ * Returns the threads to delete before a thread. If a deletion is repeated, it finds the remaining ones. Throws
+ * `thread_busy`.
+ */
 async function threadsBelow(threads: ThreadStore, owner: Owner, id: string): Promise<string[]> {
   const [branches, subagents] = await Promise.all([
     branchIds(threads, { owner, thread_id: id }),
@@ -243,7 +246,7 @@ async function descendants(threads: ThreadStore, owner: Owner, id: string): Prom
 }
 
 async function childrenOf(threads: ThreadStore, owner: Owner, parent: string): Promise<Thread[]> {
-  // A thread with children lists them in its state, which saves the query for all others.
+  // A thread that has children lists them in its state, so threads without this entry need no query.
   if (!("subagents" in (await threads.state(owner, parent)))) return [];
   const found: Thread[] = [];
   let cursor: string | undefined;
@@ -264,7 +267,7 @@ function busy(id: string): AppError {
 }
 
 const RUNS_PAGE = 200;
-/** Maximum number of runs to add up, newest first. */
+/** The maximum number of runs to add up, newest first. */
 const MAX_RUNS = 10_000;
 
 export const ThreadUsage = Usage.extend({

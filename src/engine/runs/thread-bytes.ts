@@ -1,5 +1,5 @@
-// The size of a thread's messages: their limit, and the amount that counts for the quota `stored_bytes`. A run whose
-// input would exceed one of them is refused. A run that reaches one ends.
+// The size of a thread's messages: its limit, and the amount that counts towards the `stored_bytes` quota. A run whose
+// input would exceed either is refused. A run that reaches either while it executes is ended.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";
@@ -43,8 +43,8 @@ interface ByteCounters {
 }
 
 /**
- * Milliseconds for which the bytes of a new thread count before its first run has ended or grown. Equals the hold of a
- * waiting run.
+ * How long the bytes of a new thread count before its first run has ended or grown, in milliseconds. Equal to the hold
+ * of a waiting run.
  */
 const BEGINNING_MS = 3_600_000;
 
@@ -75,7 +75,7 @@ interface Creating {
   readonly threadBytes: number | undefined;
 }
 
-/** Creates a thread with initial messages, and counts both. Throws `already_exists` or `limit_exceeded`. */
+/** Creates a thread with initial messages and counts both. Throws `already_exists` or `limit_exceeded`. */
 export function createWithMessages(
   { threads, quotas, threadBytes }: Creating,
   owner: Owner,
@@ -90,8 +90,8 @@ export function createWithMessages(
 }
 
 /**
- * Counts a thread that `work` creates, and the bytes that it announces. If the process dies, both count for ten
- * minutes. Throws `limit_exceeded` and the errors of `work`.
+ * Counts a thread that `work` creates and the bytes that it announces. If the process dies, both count for ten minutes.
+ * Throws `limit_exceeded` and the errors of `work`.
  */
 export function counting<T>(
   { threads, quotas }: { readonly threads: Pick<ThreadStore, "bytes">; readonly quotas: Quotas },
@@ -112,7 +112,7 @@ export function counting<T>(
   );
 }
 
-/** Counts the thread's current bytes. Never throws: the thread's next run corrects a wrong count. */
+/** Counts the thread's current bytes. Never throws, because the thread's next run corrects a wrong count. */
 export async function recount(
   { threads, quotas }: ByteCounters,
   { owner, thread_id }: ThreadKey,
@@ -121,16 +121,16 @@ export async function recount(
   try {
     await quotas.recordStored(owner, thread_id, await threads.bytes(owner, thread_id));
   } catch {
-    // The store cannot be reached.
+    // The store is unreachable.
   }
 }
 
-/** Bytes that a thread may grow before its quota is checked again. */
+/** The number of bytes that a thread can grow before its quota is checked again. */
 const STEP_BYTES = 64 * 1024;
 
 /**
- * Throws `limit_exceeded` before a message is written that does not fit into the thread or its quota. `bytes` is the
- * thread's size so far. Counts the run's stored bytes before its end is written.
+ * Throws `limit_exceeded` before writing a message that does not fit into the thread or its quota. `bytes` is the
+ * thread's size so far. Counts the run's stored bytes before the run's end is written.
  */
 export function threadLimit(
   { quotas, threadBytes: limit = THREAD_BYTES }: Pick<RunServices, "quotas" | "threadBytes">,

@@ -1,5 +1,5 @@
-// A run's trace: spans for the run, its model calls, tool calls and subagents. Computed from the log, so nothing else
-// is stored.
+// A run's trace contains spans for the run, its model calls, tool calls and subagents. It is computed from the log, so
+// nothing else needs to be stored.
 
 import { z } from "zod";
 import { type Message, Usage } from "../../agent/core/message.ts";
@@ -12,7 +12,7 @@ import { type AnySpan, readSpans, SPAN_EVENTS, type SpanEnd } from "../../protoc
 import type { Quotas } from "../quotas/index.ts";
 import { readLogRange } from "./follow.ts";
 
-/** A trace must not become a second copy of the thread. */
+/** Previews are short so that a trace does not become a second copy of the thread. */
 const PREVIEW_CHARS = 500;
 const MAX_SPANS = 2_000;
 
@@ -86,9 +86,9 @@ type OpenSpan = AnySpan<Span | undefined>;
 function createTracer(costOf: Quotas["costOf"]) {
   const spans: Span[] = [];
   let is_whole = true;
-  /** Number of model calls of the run itself so far. */
+  /** The number of model calls made by the run itself so far. */
   let calls = 0;
-  /** Model calls without a message so far, by message id. */
+  /** The model calls without a message so far, by message id. */
   const unanswered = new Map<string, Span>();
 
   function begin({ number, start, parent }: OpenSpan, about: About): Span | undefined {
@@ -107,7 +107,7 @@ function createTracer(costOf: Quotas["costOf"]) {
     Object.assign(span, { duration_ms }, about);
   }
 
-  /** Adds the content of its message to a model call. */
+  /** Adds the content of a message to its model call. */
   function answer(message: Message): void {
     const span = unanswered.get(message.id);
     if (!span || message.role !== "assistant") return;
@@ -195,5 +195,5 @@ function endOfRun(event: SpanEnd<"run">): Partial<About> {
 
 const preview = (text: string) => firstChars(text, PREVIEW_CHARS);
 
-/** The writer stamps every event that a trace reads. */
+/** The writer adds a timestamp to every event that a trace reads. */
 const timeOf = (event: StreamEvent) => ("ts" in event && event.ts) || new Date(0).toISOString();

@@ -1,4 +1,4 @@
-// A turn: a run and every run that resumes it, until one ends without a question.
+// A turn consists of a run and all runs that resume it, until one ends without a question.
 
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -9,7 +9,7 @@ import { newestRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import { openOn } from "./start.ts";
 
-/** Returns the first run of the turn that `run` belongs to. The search ends at a run that is no longer kept. */
+/** Returns the first run of the turn that `run` belongs to. The search stops at a run that is no longer stored. */
 export async function turnStart(
   { stores }: Pick<Runs, "stores">,
   owner: Owner,
@@ -24,7 +24,10 @@ export async function turnStart(
   return first;
 }
 
-/** Returns the current run of the turn of `run`: the newest run that resumes it, directly or indirectly, or `run` itself. */
+/**
+ * Returns the current run in the turn of `run`. This is the newest run that resumes it, directly or indirectly, or
+ * `run` itself.
+ */
 export async function turnNow(
   { stores }: Pick<Runs, "stores">,
   owner: Owner,
@@ -42,7 +45,10 @@ export async function turnNow(
   return later.reduceRight((now, each) => (each.id === run.id || each.resumes === now.id ? each : now), run);
 }
 
-/** Returns the thread's newest run if its turn continues without an answer: it runs, or waits for a slot or a deferred result. */
+/**
+ * Returns the thread's newest run if its turn continues without an answer, because the run is executing or waits for a
+ * slot or a deferred result.
+ */
 export async function turnInProgress(
   { stores }: Pick<Runs, "stores">,
   owner: Owner,
@@ -58,8 +64,8 @@ export async function turnInProgress(
 }
 
 /**
- * Returns a function to call with each event of a run, in order. It returns true once the turn is over: the run has
- * ended and the turn does not continue. By default, a turn continues after a run that waits for a deferred result.
+ * Returns a function to call with each event of a run, in order. The function returns true when the run has ended and
+ * the turn does not continue. By default, a turn continues after a run that waits for a deferred result.
  */
 export function trackTurn(
   continuesAfter: (end: End) => boolean = ({ as }) => as === "waits",

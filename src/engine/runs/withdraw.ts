@@ -1,4 +1,4 @@
-// Takes back a run that was started by itself while its user was being deleted.
+// Withdraws a run that Skein started on its own while the run's user was being deleted.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
@@ -7,10 +7,10 @@ import { settledRun, stopRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import { deleteThreadTree } from "./thread-actions.ts";
 
-/** How long the cancelled run gets to end, in ms. */
+/** How long the cancelled run has to end, in milliseconds. */
 const END_MS = 5_000;
 
-/** Cancels the run. Deletes its thread as well, unless it has other runs. Throws `thread_busy` if the run does not end. */
+/** Cancels the run. Also deletes its thread, unless it has other runs. Throws `thread_busy` if the run does not end. */
 export async function withdrawRun(
   runs: Runs,
   owner: Owner,

@@ -1,25 +1,28 @@
-// Writes the events of a run to its log. Progress events are written soon; all others before the run continues. An
-// event that goes with the next one is written before the run continues after that one.
+// Writes the events of a run to its log. Progress events are written with a short delay; the run waits until all others
+// are written. An event that belongs to the next one is written together with it.
 
 import type { EventLog, Lease } from "../../agent/core/stores.ts";
 import { type DeltaSink, isWithNext } from "../../agent/core/stream.ts";
 import { isoTime } from "../../lib/iso-time.ts";
 import { isProgress, type StreamEvent } from "../../protocol/event.ts";
 
-/** Maximum number of unwritten events. Beyond it, the run waits for the store. */
+/** The maximum number of unwritten events. Beyond it, the run waits for the store. */
 const MAX_UNWRITTEN = 256;
 
 export interface RunWriter {
-  /** Writes a delta or another progress event soon. Returns false and does nothing if `write` would have to wait or throw. */
+  /**
+   * Writes a delta or another progress event with a short delay. Returns false and does nothing if `write` would have
+   * to wait or throw.
+   */
   take: DeltaSink;
   /**
-   * Resolves at once for a progress event and for one that goes with the next. Otherwise resolves when these events and
-   * all earlier ones are written. Throws the error that prevented a write.
+   * Resolves at once for a progress event and for an event that belongs to the next one. Otherwise, resolves when these
+   * events and all earlier ones are written. Throws the error that prevented a write.
    */
   write(...events: readonly StreamEvent[]): Promise<void>;
 }
 
-/** The only writer of a run: stamps events and appends them to the log, in order. */
+/** Creates the only writer of a run, which adds timestamps to events and appends them to the log in order. */
 export function createWriter(
   log: EventLog,
   lease: Lease,
@@ -64,10 +67,10 @@ const isWaitedFor = (event: StreamEvent) => !event.path && !isProgress(event.eve
 function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
   if (event.event === "on_chat_model_stream") return event;
   const ts = isoTime();
-  // Changes only the order of the keys and the common fields.
+  // Only changes the order of the keys and the common fields.
   if (event.path) {
     const { event: kind, data, ...rest } = event;
-    // An event of a subagent keeps the ids of its own run.
+    // An event of a subagent keeps its own run's ids.
     return { event: kind, run_id, thread_id, ...rest, ts, data } as StreamEvent;
   }
   const name = "name" in event ? event.name : undefined;

@@ -1,5 +1,6 @@
-// Cron lines: five fields, names and IANA time zones, as the hosted agent services take them. `croner` computes the times; what it
-// would also take, such as seconds, `L`, `#` and `@daily`, is refused with its column.
+// Cron lines with five fields, names and IANA time zones, the same format that hosted agent services use. `croner`
+// computes the times. Its extensions, such as seconds, `L`, `#` and `@daily`, are refused with an error that names the
+// column.
 
 import { Cron } from "croner";
 import { AppError } from "../../agent/core/errors.ts";
@@ -21,13 +22,13 @@ const FIELDS: readonly Field[] = [
   { name: "hour", min: 0, max: 23 },
   { name: "day of the month", min: 1, max: 31 },
   { name: "month", min: 1, max: 12, names: MONTHS },
-  // 0 and 7 are both Sunday.
+  // Both 0 and 7 are Sunday.
   { name: "day of the week", min: 0, max: 7, names: WEEKDAYS },
 ];
 const MAX_CHARS = 256;
 const SHAPE = "minute hour day-of-month month day-of-week, such as `0 9 * * MON-FRI`";
 
-/** Throws `invalid_request` with the column, counted from 1, at which the line cannot be read. */
+/** Throws `invalid_request` with the column, counted from 1, at which the line is invalid. */
 export function checkCron(line: string): void {
   if (line.length > MAX_CHARS)
     throw invalid(`it has ${line.length} characters; at most ${MAX_CHARS} are allowed`);
@@ -45,7 +46,7 @@ function checkField(field: Field, text: string, column: number): void {
   }
 }
 
-/** `*`, `5`, `1-5`, each also with a step, as `*` and `1-5` may have. */
+/** `*`, `5` or `1-5`. `*` and `1-5` can have a step. */
 const ITEM = /^(?:(\*)|([^-/*]+)(?:-([^-/*]+))?)(?:\/([^/]*))?$/;
 
 function checkItem(field: Field, item: string, column: number): void {
@@ -78,7 +79,10 @@ function numberOf({ name, min, max, names }: Field, text: string, column: number
   );
 }
 
-/** Throws `invalid_request` for a zone that is not in the IANA database. An offset such as `+02:00` has no daylight saving, and is refused. */
+/**
+ * Throws `invalid_request` for a zone that is not in the IANA database. Offsets such as `+02:00` are refused because
+ * they have no daylight saving time.
+ */
 export function checkTimeZone(timezone: string): void {
   try {
     if (/^[A-Za-z]/.test(timezone) && timezone.length <= MAX_CHARS) {
@@ -86,7 +90,7 @@ export function checkTimeZone(timezone: string): void {
       return;
     }
   } catch {
-    // The error below says more.
+    // The error below has more detail.
   }
   const meant = closestMatch(timezone, Intl.supportedValuesOf("timeZone"));
   const hint = meant ? `Did you mean \`${meant}\`?` : "Use a name such as `Europe/Berlin` or `UTC`.";
@@ -96,14 +100,19 @@ export function checkTimeZone(timezone: string): void {
   );
 }
 
-/** Returns the most recent time, not after `until`, at which a checked line matches. Undefined if there is none. */
+/**
+ * Returns the most recent time, at or before `until`, that matches a checked line. Returns undefined if there is none.
+ */
 export function timeBefore(line: string, timezone: string, until: number): number | undefined {
   return cronOf(line, timezone)
     .previousRuns(1, new Date(until + 1))[0]
     ?.getTime();
 }
 
-/** Returns the first `count` times after `after` at which a checked line matches, oldest first. All times are in ms since 1970. */
+/**
+ * Returns the first `count` times after `after` that match a checked line, oldest first. All times are in milliseconds
+ * since 1970.
+ */
 export function timesAfter(line: string, timezone: string, after: number, count: number): number[] {
   return cronOf(line, timezone)
     .nextRuns(count, new Date(after))

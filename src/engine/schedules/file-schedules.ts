@@ -1,5 +1,5 @@
-// The operator's schedules, which the agents file contains. Each process writes them when it starts and after a reload; the store has
-// them under ids of their own, so that the same file changes nothing.
+// The operator's schedules, defined in the agents file. Every process writes them at startup and after a reload. They
+// have fixed ids in the store, so writing the same file twice changes nothing.
 
 import { z } from "zod";
 import { change, type Documents } from "../../agent/core/documents.ts";
@@ -11,7 +11,7 @@ import { schedulesOf, writeOf } from "./stored.ts";
 import { checkTiming } from "./timing.ts";
 import { recordAfter } from "./written.ts";
 
-/** Begins the ids of the operator's schedules. Requests can neither write nor delete them. */
+/** The prefix of the operator's schedule ids. Requests cannot write or delete these schedules. */
 const PREFIX = "operator-";
 
 const Name = z.string().regex(/^[A-Za-z0-9_-]{1,48}$/, "must be 1 to 48 characters out of A-Z a-z 0-9 _ -");
@@ -59,14 +59,14 @@ interface FilePlace extends Owner {
   readonly id: string;
 }
 
-/** Where the schedules of the last file are: one document of the deployment. */
+/** The list of schedules from the last file: one document for the whole deployment. */
 const INDEX = { kind: "file_schedules" };
 const KEY = "agents";
 const Places = z.array(z.object({ tenant: z.string(), user: z.string(), id: z.string() }));
 
 /**
- * Makes the stored schedules of the operator those of the file. Processes may do so at once, and one that dies in between is made up for
- * by the next one. A schedule that no time is left for is skipped, with a line in the log.
+ * Replaces the operator's stored schedules with those in the file. Several processes can do this at once; if one dies
+ * midway, the next one completes the work. A schedule with no remaining run times is skipped and logged.
  */
 export async function writeFileSchedules(
   { documents, logger }: { readonly documents: Documents; readonly logger: Pick<Logger, "warn"> },
@@ -80,7 +80,8 @@ export async function writeFileSchedules(
   if (before.length === 0 && wanted.length === 0) return;
   const isWanted = (place: FilePlace) => wanted.some((each) => isSame(each, place));
   const removed = before.filter((place) => !isWanted(place));
-  // All of them first: what a process that dies has written must be found. Others, with another file, add theirs.
+  // Adds every place first, so that schedules written by a process that dies can be found. Processes with another file
+  // add their own places.
   const addWanted = () =>
     changePlaces(documents, async (found) => [...found, ...wanted.filter(isNoneOf(found))]);
   await addWanted();
@@ -94,7 +95,7 @@ export async function writeFileSchedules(
     });
   }
   for (const each of removed) await deleteOne(documents, each);
-  // A process with the file before may have written one again.
+  // A process with the previous file may have rewritten a removed schedule.
   await changePlaces(documents, async (found) => {
     const written = await Promise.all(
       found.map(async (each) => isWanted(each) || (await exists(documents, each))),
@@ -140,7 +141,7 @@ function writeOne(documents: Documents, { id, spec, ...owner }: FilePlace & { re
   });
 }
 
-/** A schedule that Skein has paused begins again with a restart of the server, which the operator uses to repair it. */
+/** A schedule that Skein paused resumes when the operator restarts the server to fix the problem. */
 const isUnchanged = ({ spec, pause }: ScheduleRecord, next: ScheduleSpec) =>
   (pause === undefined || next.paused) && JSON.stringify(spec) === JSON.stringify(next);
 

@@ -1,4 +1,4 @@
-// Carries out a schedule that is due: starts the run of its slot, skips or retries the slot, or pauses the schedule.
+// Processes a due schedule: starts the run for its slot, skips or retries the slot, or pauses the schedule.
 
 import { AppError, type ErrorCode, hasCode } from "../../agent/core/errors.ts";
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
@@ -18,11 +18,14 @@ import { dueSlot, slotsAfter } from "./timing.ts";
 
 export interface FireServices {
   readonly runs: Runs;
-  /** Why the API key with this id may start no more runs. Undefined: it may. */
+  /** Returns the reason why the API key with this id can no longer start runs, or undefined if it can. */
   endOfKey(api_key: string): Promise<AppError | undefined>;
-  /** To be called before a run of a temporary thread is started. Throws `events_expired` when the thread was deleted after that run. */
+  /**
+   * Must be called before a run of a temporary thread starts. Throws `events_expired` if the run has ended and its
+   * thread was deleted.
+   */
   announce(owner: Owner, thread_id: string): Promise<void>;
-  /** Called for each run that a slot has started. May be called again for the same run. Must return at once and not throw. */
+  /** Called for each run that a slot starts, possibly more than once per run. Must return at once and not throw. */
   onStarted?(owner: Owner, schedule: string, run: Pick<RunRecord, "id">): void;
 }
 
@@ -32,35 +35,41 @@ export interface Schedule {
   readonly record: ScheduleRecord;
 }
 
-/** The record that follows, and when it is due again, in ms since 1970. */
+/** The next record of a schedule and its next due time, in milliseconds since 1970. */
 export interface NextRecord {
   readonly record: ScheduleRecord;
   readonly due?: number | undefined;
 }
 
-/** Time between two looks at a run that a slot waits for, in ms. */
+/** How often to check a run that a slot waits for, in milliseconds. */
 const QUEUE_MS = 5_000;
-/** Maximum time for which a refused start is tried again, in ms. It is shorter when the next slot comes earlier. */
+/**
+ * Maximum time for which a refused start is retried, in milliseconds. Retries end earlier if the next slot comes first.
+ */
 const RETRY_MS = 3_600_000;
 const PAUSE = { base: 2_000, cap: 300_000, jitter: 0.5 };
 
-/** How long an agent must be missing until its schedules are paused, in ms: while a deployment starts, only some processes have it. */
+/**
+ * How long an agent must be missing before its schedules are paused, in milliseconds. During a deployment, only some
+ * processes may have the agent.
+ */
 const MISSING_MS = 600_000;
 
-/** Refusals that pass by themselves: of limits, and of a thread with many runs. */
+/** Temporary refusals: a limit, or a thread with too many runs. */
 const PASSING: readonly ErrorCode[] = ["limit_exceeded", "thread_busy", "queue_full"];
-/** Failures of the server. The worker logs them and tries again once its lease ends. */
+/** Server failures. The worker logs them and retries once its lease ends. */
 const OWN_FAILURES: readonly ErrorCode[] = ["unavailable", "internal"];
 
-/** A slot that is due: its time, and the last slot that is done once its run has started. */
+/** A due slot: the slot to start, and the last slot that counts as done once its run has started. */
 export interface ChosenSlot {
   readonly start: number;
   readonly done: number;
 }
 
 /**
- * Chooses the slot to start, or returns the record that follows without one. `next` is the first slot that is not done, `now` the store's
- * clock. A slot that was chosen before, by a process that died, is chosen again. Throws when the store fails; nothing is decided then.
+ * Chooses the slot to start, or returns the next record if there is nothing to start. `next` is the first slot that is
+ * not done, and `now` is the store's time. If a process dies after choosing a slot, the same slot is chosen again.
+ * Throws if the store fails, in which case nothing is decided.
  */
 export async function choose(
   services: FireServices,
@@ -80,15 +89,18 @@ export async function choose(
   return again(record, { start, now, pause: QUEUE_MS, cause: "waiting", message: waitsFor });
 }
 
-/** The record to store before the run of a slot is started: the slot stays the same, and is not missed, if this process dies. */
+/**
+ * Returns the record to store before the run of a slot starts. If this process dies, the slot stays the same and does
+ * not count as missed.
+ */
 export function starting(record: ScheduleRecord, { start }: ChosenSlot, now: number): ScheduleRecord {
   const retry = { cause: "starting", since: now, attempts: 0, message: "Its run is being started." } as const;
   return { ...record, next: start, retry };
 }
 
 /**
- * Starts the run of a slot. Repeating it starts no second run: the run is found by its idempotency key. Throws when the store or this
- * process fails.
+ * Starts the run of a slot. A repeated call does not start a second run, because the run has an idempotency key. Throws
+ * if the store or this process fails.
  */
 export async function fire(
   services: FireServices,
@@ -101,7 +113,7 @@ export async function fire(
     const started = { thread_id: run.thread_id, run_id: run.id, slot: start };
     return moved({ ...record, run: started }, done, { outcome: "started" });
   } catch (error) {
-    // Its run has ended: this process died before it could write so.
+    // The run has ended, but the process that started it died before recording the start.
     if (hasCode(error, "events_expired")) return moved(record, done, { outcome: "started" });
     return refused(record, { start, done, now }, error);
   }
@@ -117,7 +129,7 @@ export async function startScheduled(
   return startRun(runs, owner, command);
 }
 
-/** Why the run before has not ended. Undefined: it has. */
+/** Returns the reason why the previous run has not ended, or undefined if it has. */
 async function unfinished(
   { stores }: Runs,
   owner: Owner,
@@ -138,7 +150,7 @@ function refused(
   { start, done, now }: { readonly start: number; readonly done: number; readonly now: number },
   error: unknown,
 ): NextRecord {
-  // Another process starts it at once.
+  // Another process can start it at once.
   if (hasCode(error, "shutting_down"))
     return again(record, { start, now, pause: 0, cause: "refused", message: error.message });
   if (!isRefusal(error)) throw error;
@@ -158,7 +170,10 @@ function refused(
     : moved(record, done, { outcome: "failed", message: error.message });
 }
 
-/** When the next slot takes the place of a refused one. A schedule that starts each slot, one after the other, lets none give way. */
+/**
+ * Returns the time at which the next slot replaces a refused one. If the schedule starts every slot in sequence, a
+ * refused slot is never replaced.
+ */
 function giveWayAt(spec: ScheduleSpec, start: number): number {
   if (spec.catch_up === "all" || spec.overlap === "queue") return Number.POSITIVE_INFINITY;
   return slotsAfter(spec, start, 1)[0] ?? Number.POSITIVE_INFINITY;
@@ -173,18 +188,21 @@ interface Postponed extends Pick<PendingStart, "cause" | "message"> {
   readonly pause: number;
 }
 
-/** The slot stays, and is looked at again in `pause` ms. */
+/** Keeps the slot and checks it again in `pause` milliseconds. */
 function again(record: ScheduleRecord, { start, now, pause, cause, message }: Postponed): NextRecord {
   const { since, attempts } = countOf(record, cause, now);
   const retry = { cause, since, attempts: attempts + 1, message };
   return { record: { ...record, next: start, retry }, due: now + pause };
 }
 
-/** Since when, and how often, the start was put off for this cause. The time of a wait does not count as refused. */
+/**
+ * Returns when the start was first postponed for this cause, and how often. Time spent waiting does not count as
+ * refused.
+ */
 const countOf = ({ retry }: ScheduleRecord, cause: PendingStart["cause"], now: number) =>
   retry?.cause === cause ? retry : { since: now, attempts: 0 };
 
-/** The slot is done. */
+/** Marks the slot as done. */
 function moved(
   record: ScheduleRecord,
   done: number,

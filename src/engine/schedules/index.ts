@@ -1,4 +1,4 @@
-// Schedules: each starts runs by itself, one for each of its slots, in any process that is alive then.
+// Schedules start runs on their own, one per slot. Any live process can start them.
 
 import { type ClaimedDocument, finish, renew } from "../../agent/core/document-claims.ts";
 import { change, type Document, type Documents, retain } from "../../agent/core/documents.ts";
@@ -24,7 +24,10 @@ import { KIND, schedulesOf, writeOf } from "./stored.ts";
 import { checkTiming } from "./timing.ts";
 import { recordAfter } from "./written.ts";
 
-/** Longer than the start of a run takes, and shorter than the grace of a slot: another process starts it before it counts as missed. */
+/**
+ * Longer than it takes to start a run, and shorter than a slot's grace period, so another process can start the run
+ * before the slot counts as missed.
+ */
 const LEASE_MS = 20_000;
 const EVERY_MS = 1_000;
 const AT_ONCE = 16;
@@ -32,53 +35,59 @@ const AT_ONCE = 16;
 export interface ScheduleOptions extends FireServices {
   readonly documents: Documents;
   readonly logger: Logger;
-  /** Maximum number of schedules of a user. */
+  /** Maximum number of schedules per user. */
   readonly perUser: number;
-  /** Maximum time between a slot and the start of its run while nothing else is due, in ms. Default: 1 s. */
+  /** Maximum time between a slot and the start of its run when nothing else is due, in milliseconds. Default: 1000. */
   readonly everyMs?: number;
-  /** Called for each stored pause that no one requested. Called again for the same pause if its process dies then. */
+  /**
+   * Called for each stored pause that the user did not request. Called again for the same pause if the process dies
+   * during the call.
+   */
   onPaused?(owner: Owner, schedule: Schedule): Promise<void>;
 }
 
-/** A schedule, and the version of its document. */
+/** A schedule and the version of its document. */
 export interface VersionedSchedule {
   readonly schedule: Schedule;
   readonly version: string;
 }
 
 export interface WriteOptions {
-  /** The version that the caller has read. A different one throws `precondition_failed`. */
+  /** The version that the caller has read. If it is no longer current, the call throws `precondition_failed`. */
   readonly seen?: string | undefined;
   readonly api_key?: string | undefined;
 }
 
 export interface Schedules extends Pick<DueWorker, "open" | "close"> {
   /**
-   * Creates or replaces a schedule. While its times stay the same, a slot that is due is still started. Throws `invalid_request` for a
-   * timing that cannot be read or has passed, `limit_exceeded`, `precondition_failed`.
+   * Creates or replaces a schedule. If its times stay the same, a slot that is already due still starts. Throws
+   * `invalid_request` for a timing that is invalid or in the past, `limit_exceeded` or `precondition_failed`.
    */
   put(owner: Owner, id: string, spec: ScheduleSpec, options?: WriteOptions): Promise<VersionedSchedule>;
   /** Throws `not_found`. */
   get(owner: Owner, id: string): Promise<VersionedSchedule>;
-  /** Schedules of a user, by id. */
+  /** Returns a user's schedules, sorted by id. */
   list(
     owner: Owner,
     page: { readonly limit: number; readonly cursor?: string | undefined },
   ): Promise<Page<Schedule>>;
-  /** Runs that it has started continue. Throws `not_found`, `precondition_failed`. */
+  /** Deletes the schedule. Runs that it has started continue. Throws `not_found` or `precondition_failed`. */
   delete(owner: Owner, id: string, options?: WriteOptions): Promise<void>;
-  /** Starts a run now, in addition to the schedule's slots and even while the schedule is paused. A known `key` returns the run that it has started. Throws as `startRun`. */
+  /**
+   * Starts a run now, in addition to the schedule's slots and even if the schedule is paused. If `key` was used before,
+   * returns the run that it started. Throws the same errors as `startRun`.
+   */
   run(owner: Owner, id: string, key: string | undefined): Promise<RunRecord>;
   /**
-   * Makes the operator's schedules those of the agents file. Their ids begin with `operator-`; `put` and `delete` refuse these with
-   * `invalid_request`.
+   * Replaces the operator's schedules with those in the agents file. Their ids begin with `operator-`; `put` and
+   * `delete` refuse such ids with `invalid_request`.
    */
   writeFile(file: FileSchedules): Promise<void>;
-  /** Deletes all schedules of a user. Returns how many. */
+  /** Deletes all schedules of a user. Returns the number deleted. */
   deleteAll(owner: Owner): Promise<number>;
 }
 
-/** The caller opens and closes it. */
+/** The caller must open and close it. */
 export function createSchedules(options: ScheduleOptions): Schedules {
   const { documents, logger, perUser, everyMs = EVERY_MS } = options;
   const worker = createDueWorker(
@@ -148,7 +157,10 @@ export function createSchedules(options: ScheduleOptions): Schedules {
   };
 }
 
-/** Does what is due of a schedule, and writes what follows. A user who changes the schedule meanwhile is not overwritten. */
+/**
+ * Processes a due schedule and writes its next record. If a user changes the schedule at the same time, the user's
+ * change wins.
+ */
 async function work(options: ScheduleOptions, claimed: ClaimedDocument): Promise<void> {
   const { documents } = options;
   const { collection, key: id, body } = claimed;
@@ -156,14 +168,14 @@ async function work(options: ScheduleOptions, claimed: ClaimedDocument): Promise
   const record = recordOf(body);
   if (user === undefined) return void (await finish(documents, claimed, { body }));
   const owner = { tenant, user };
-  // A process died before it had told of this pause.
+  // A process died before it reported this pause.
   if (record.next === undefined) return settle(options, owner, claimed, { record });
   const schedule = { owner, id, record };
   const now = Math.max(claimed.now, record.next);
   const chosen = await choose(options, schedule, { next: record.next, now });
   if ("record" in chosen) return settle(options, owner, claimed, chosen);
   const chosenBody = JSON.stringify(starting(record, chosen, now));
-  // Undefined: a user has changed or deleted the schedule, or another process has it.
+  // Undefined means that a user has changed or deleted the schedule, or that another process has claimed it.
   const renewed = await renew(documents, claimed, { body: chosenBody, leaseMs: LEASE_MS });
   if (!renewed) return;
   const next = await fire(options, schedule, { ...chosen, now });
@@ -172,7 +184,10 @@ async function work(options: ScheduleOptions, claimed: ClaimedDocument): Promise
   if (run !== undefined && run !== record.run) await withdrawUnlessThere(options, owner, id, run);
 }
 
-/** A user who is deleted while a run is being started has no run afterwards. */
+/**
+ * Withdraws the run if the schedule no longer exists, for example because its user was deleted while the run was
+ * starting.
+ */
 async function withdrawUnlessThere(
   { documents, runs }: ScheduleOptions,
   owner: Owner,
@@ -183,7 +198,7 @@ async function withdrawUnlessThere(
   if (!found[0]) await withdrawRun(runs, owner, { thread_id, id: run_id });
 }
 
-/** Writes what follows, and tells of a pause. */
+/** Writes the next record and reports a pause. */
 async function settle(
   { documents, logger, onPaused }: ScheduleOptions,
   owner: Owner,
@@ -194,7 +209,7 @@ async function settle(
   const body = JSON.stringify(record);
   if (!record.pause || record.pause.reason === "requested")
     return void (await finish(documents, claimed, { body, due: due ?? null }));
-  // Due again until all have heard of it.
+  // Stays due until the pause has been reported.
   const stored = await renew(documents, claimed, { body, leaseMs: LEASE_MS });
   if (!stored) return;
   logger.info({ tenant: owner.tenant, schedule: id, reason: record.pause.reason }, "a schedule was paused");
@@ -210,7 +225,7 @@ function checkAgent({ runs }: ScheduleOptions, name: string): void {
   }
 }
 
-/** Throws `precondition_failed`. */
+/** Throws `precondition_failed` if `seen` is not the current version. */
 function checkVersion(id: string, document: Document | undefined, seen: string | undefined): void {
   if (seen === undefined || seen === document?.version) return;
   throw new AppError(

@@ -1,5 +1,5 @@
-// The schedules that agents make for their users. They are schedules of the user like any other, with ids of their own, so that
-// their number has a bound.
+// The schedules that agents create for their users. They work like the user's own schedules, but their ids have a
+// prefix, which makes it possible to limit how many agents create.
 
 import { createHash } from "node:crypto";
 import { type Documents, type ListedDocument, newVersion } from "../../agent/core/documents.ts";
@@ -14,14 +14,14 @@ import { schedulesOf, writeOf } from "./stored.ts";
 import { checkTiming } from "./timing.ts";
 import { recordAfter } from "./written.ts";
 
-/** Begins the ids of the schedules that agents make. */
+/** The prefix of the ids of schedules that agents create. */
 const PREFIX = "agent-";
 const PAGE = 100;
 
 export interface AgentSchedulesOptions {
   readonly documents: Documents;
   readonly runs: Pick<Runs, "agents" | "executor">;
-  /** Maximum number of schedules of a user, and of those among them that agents have made. */
+  /** The maximum number of schedules per user, and the maximum number among them that agents may create. */
   readonly most: { readonly ofUser: number; readonly ofAgents: number };
   /** Called for each change. Must return at once and not throw. */
   onChanged?(owner: Owner, agent: string, action: "create" | "delete", id: string): void;
@@ -33,7 +33,7 @@ export function createAgentSchedules(options: AgentSchedulesOptions): OwnSchedul
     async create(run, callId, wanted) {
       const spec = specOf(run, wanted);
       checkTiming(spec);
-      // A subagent may be of no agent that can be started.
+      // Throws if this is a subagent that cannot be started as an agent.
       options.runs.agents.find(run.agent);
       const id = PREFIX + createHash("sha256").update(`${run.id} ${callId}`).digest("hex").slice(0, 12);
       const { isNew, record } = await write(options, run, { id, spec });
@@ -51,7 +51,7 @@ export function createAgentSchedules(options: AgentSchedulesOptions): OwnSchedul
       if (!found || !isOf(run)(found)) return false;
       const write = { key: id, seen: found.version, body: undefined };
       const outcome = await documents.write(schedulesOf(run.owner), [write], { version: newVersion() });
-      // Its slot was started meanwhile.
+      // The schedule changed in the meantime, for example because its slot started.
       if (outcome !== "written") return this.delete(run, id);
       options.onChanged?.(run.owner, run.agent, "delete", id);
       return true;
@@ -85,7 +85,7 @@ async function madeByAgents(documents: Documents, owner: Owner): Promise<ListedD
   }
 }
 
-/** Writes a schedule that is not there. At the bound, one that is completed makes room. */
+/** Writes the schedule unless it exists. At the limit, deletes a completed schedule to make room. */
 async function write(
   { documents, runs, most }: AgentSchedulesOptions,
   { id: runId, owner }: Run,
@@ -106,13 +106,13 @@ async function write(
       writeOf(id, undefined, record),
       ...removed.map(({ key, version }) => ({ key, seen: version, body: undefined })),
     ];
-    // One that was written meanwhile does not fit: then `made` is read again.
+    // If a schedule was written in the meantime, this write is refused and the loop reads `made` again.
     const outcome = await documents.write(collection, writes, { version: newVersion(), limit: total + 1 });
     if (outcome === "written") return { isNew: true, record };
   }
 }
 
-/** The completed schedules to delete, so that one more fits. Throws `limit_exceeded`. */
+/** Returns the completed schedules to delete so that one more fits. Throws `limit_exceeded`. */
 function roomIn(made: readonly ListedDocument[], most: number): readonly ListedDocument[] {
   const excess = made.length + 1 - most;
   if (excess <= 0) return [];

@@ -1,4 +1,4 @@
-// The three forms of a schedule: as a user writes it, as it is stored, and as the API returns it.
+// The three forms of a schedule: as the user writes it, as the store keeps it, and as the API returns it.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -9,14 +9,14 @@ import { Id } from "../../protocol/ids.ts";
 import type { RunCommand } from "../runs/start.ts";
 import { slotsAfter, type Timing } from "./timing.ts";
 
-/** Shorter than other ids: the threads of its runs are named after it. */
+/** Shorter than other ids, because the thread ids of its runs contain it. */
 export const ScheduleId = z
   .string()
   .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -");
 
 const Time = z.iso.datetime({ offset: true });
 
-/** A run has at most 32 keys, and two are added. */
+/** A run can have 32 keys, and two of them are added here. */
 const MAX_METADATA = 30;
 
 export const ScheduleSpec = z
@@ -125,12 +125,12 @@ export const Schedule = z
   .meta({ id: "Schedule" });
 export type Schedule = z.infer<typeof Schedule>;
 
-/** The stored form of a schedule. Times are in ms since 1970. */
+/** The stored form of a schedule. Times are in milliseconds since 1970. */
 export interface ScheduleRecord {
   readonly spec: ScheduleSpec;
-  /** The first slot that is not done. Absent: the schedule starts no further run as it is. */
+  /** The first slot that is not done. If absent, the schedule starts no more runs unless it is changed. */
   readonly next?: number | undefined;
-  /** The start of `next` was refused, or waits for the run before it: since when, and how often it was tried. */
+  /** Set if the start of `next` was refused or waits for the previous run. */
   readonly retry?: PendingStart | undefined;
   readonly pause?:
     | { readonly reason: z.infer<typeof PauseReason>; readonly message: string; readonly since: number }
@@ -145,28 +145,31 @@ export interface ScheduleRecord {
   readonly updated: number;
 }
 
-/** A slot that is done. */
+/** A slot that is done, started or not. */
 export interface SlotRecord {
   readonly at: number;
   readonly outcome: z.infer<typeof SlotOutcome>;
   readonly message?: string;
 }
 
-/** Why the run of `next` has not started, since when, and how often that was found. */
+/** Why the run of `next` has not started, since when, and how many attempts there were. */
 export interface PendingStart {
-  /** `starting`: the slot is chosen, and a process starts its run; if it dies, the next one starts that run and no other. */
+  /**
+   * `starting`: a process has chosen the slot and is starting its run. If that process dies, the next one starts the
+   * same run.
+   */
   readonly cause: "waiting" | "refused" | "missing" | "starting";
   readonly since: number;
   readonly attempts: number;
   readonly message: string;
 }
 
-/** Only this room writes records. */
+/** Not validated, because only this room writes records. */
 export const recordOf = (body: string) => JSON.parse(body) as ScheduleRecord;
 
 const NEXT_RUNS = 5;
 
-/** The next times of a schedule, at most five. `now` is in ms since 1970. */
+/** Returns the next times of a schedule, at most five. `now` is in milliseconds since 1970. */
 export const nextTimes = (timing: Timing, now: number): string[] =>
   slotsAfter(timing, now, NEXT_RUNS).map(iso);
 
@@ -201,11 +204,13 @@ function pendingOf({ next, retry }: ScheduleRecord): z.infer<typeof PendingSlot>
 
 export const iso = (time: number) => new Date(time).toISOString();
 
-/** Whether the threads of its runs are deleted after the runs. */
+/** Returns true if the threads of the schedule's runs are deleted after the runs. */
 export const isTemporary = ({ thread, keep_thread }: ScheduleSpec): boolean =>
   thread === "new" && keep_thread === false;
 
-/** The run of a slot. The same slot of the same schedule is one run, however often it is started. */
+/**
+ * Returns the run of a slot. The same slot of a schedule always gives the same run, no matter how often it is started.
+ */
 export function runOfSlot(id: string, record: ScheduleRecord, slot: number): RunCommand {
   const scheduled_for = iso(slot);
   const command = commandOf(id, record, scheduled_for.replaceAll(/[-:]|\.\d+/g, ""));
@@ -216,13 +221,13 @@ export function runOfSlot(id: string, record: ScheduleRecord, slot: number): Run
   };
 }
 
-/** A run outside the slots. Runs of the same key are one run. */
+/** Returns a run that starts outside the slots. The same key always gives the same run. */
 export function runNow(id: string, record: ScheduleRecord, key: string): RunCommand {
   const name = createHash("sha256").update(key).digest("hex").slice(0, 16);
   return { ...commandOf(id, record, name), idempotency_key: `schedule:${id}:now:${name}` };
 }
 
-/** `name` names the run's thread, unless all runs continue one. */
+/** `name` becomes the name of the run's thread, unless all runs use the same thread. */
 function commandOf(id: string, { spec, api_key }: ScheduleRecord, name: string) {
   const { agent, input, thread, questions, metadata } = spec;
   const unattended = questions === "deny" ? (true as const) : undefined;

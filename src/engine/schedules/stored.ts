@@ -1,4 +1,4 @@
-// The documents of schedules: where those of a user are, and the write of one.
+// The documents of schedules: the collection of a user, and the write of one schedule.
 
 import type { Document, DocumentWrite, ListedCollection } from "../../agent/core/documents.ts";
 import type { Owner } from "../../protocol/ids.ts";

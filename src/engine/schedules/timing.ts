@@ -1,12 +1,12 @@
-// Slots: the times at which a schedule is to start a run, and which of them are started when some were missed.
+// Slots are the times at which a schedule should start a run. Decides which missed slots are still started.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { checkCron, checkTimeZone, timeBefore, timesAfter } from "./cron.ts";
 
-/** When a schedule starts runs: each time that `cron` matches, or once. */
+/** When a schedule starts runs: at every time that matches `cron`, or once. */
 export interface Timing {
   readonly cron?: string | undefined;
-  /** Time of the only run, in ISO 8601 with an offset. */
+  /** The time of the only run, in ISO 8601 with an offset. */
   readonly at?: string | undefined;
   readonly timezone: string;
   readonly until?: string | undefined;
@@ -15,10 +15,10 @@ export interface Timing {
 /** `none`: skip missed slots. `latest`: start the most recent of them. `all`: start each, oldest first. */
 export type CatchUp = "none" | "latest" | "all";
 
-/** Time after a slot for which it does not count as missed, in ms. */
+/** The time after a slot during which it does not count as missed, in milliseconds. */
 export const GRACE_MS = 60_000;
 
-/** Throws `invalid_request` for a timing that cannot be read, and for a cron line that matches no time. */
+/** Throws `invalid_request` for an invalid timing, and for a cron line that never matches. */
 export function checkTiming({ cron, at, timezone }: Timing): void {
   if ((cron === undefined) === (at === undefined))
     throw new AppError("invalid_request", "Send either `cron`, for repeated runs, or `at`, for one run.");
@@ -29,7 +29,7 @@ export function checkTiming({ cron, at, timezone }: Timing): void {
     throw new AppError("invalid_request", `cron: \`${cron}\` matches no day: no such month has that day.`);
 }
 
-/** Returns the next slots after a time, oldest first, at most `count`. All times are in ms since 1970. */
+/** Returns at most `count` slots after a given time, oldest first. All times are in milliseconds since 1970. */
 export function slotsAfter({ cron, at, timezone, until }: Timing, after: number, count: number): number[] {
   const last = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until);
   const slots = cron === undefined ? [Date.parse(at ?? "")] : timesAfter(cron, timezone, after, count);
@@ -37,15 +37,15 @@ export function slotsAfter({ cron, at, timezone, until }: Timing, after: number,
 }
 
 export interface SlotDecision {
-  /** The slot to start now. Undefined: none, because all that are due were missed. */
+  /** The slot to start now. Undefined if all due slots were missed. */
   readonly start?: number;
-  /** Time of the last slot that is done with this decision, started or skipped. */
+  /** The time of the last slot that this decision completes, started or skipped. */
   readonly done: number;
 }
 
 /**
- * Decides which of the due slots to start. `next` is the first slot that is not done; `now` is not before it. A slot whose start is tried
- * again is not missed, however late it is.
+ * Decides which of the due slots to start. `next` is the first slot that is not done, and `now` must not be before it.
+ * A slot that is being retried never counts as missed.
  */
 export function dueSlot(
   timing: Timing,
@@ -59,7 +59,7 @@ export function dueSlot(
     : { done: latest };
 }
 
-/** Returns the most recent slot that is not after `now`, at least `next`. */
+/** Returns the most recent slot from `next` to `now`. */
 function latestSlot({ cron, timezone, until }: Timing, next: number, now: number): number {
   const last = until === undefined ? now : Math.min(now, Date.parse(until));
   const latest = cron === undefined ? next : timeBefore(cron, timezone, last);

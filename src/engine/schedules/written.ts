@@ -1,4 +1,4 @@
-// The record that follows when a user writes a schedule.
+// Computes the next record when a user writes a schedule.
 
 import type { Document } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -7,15 +7,15 @@ import { slotsAfter } from "./timing.ts";
 
 export interface Writing {
   readonly spec: ScheduleSpec;
-  /** The id of the API key that writes it: the runs end with this key. */
+  /** The id of the API key that writes the schedule. Its runs stop when this key ends. */
   readonly api_key?: string | undefined;
-  /** The store's clock, in ms since 1970. */
+  /** The store's time, in milliseconds since 1970. */
   readonly now: number;
 }
 
 /**
- * While the times of a schedule stay the same, so does the slot that is due: changing its input must not lose a run. A schedule that
- * continues after a pause begins with the next time from now. Throws `invalid_request` when no time is left.
+ * Keeps the due slot if the schedule's times stay the same, so changing its input does not lose a run. A schedule that
+ * resumes after a pause starts with the next time from now. Throws `invalid_request` if no time is left.
  */
 export function recordAfter(before: Document | undefined, { spec, api_key, now }: Writing): ScheduleRecord {
   const old = before && recordOf(before.body);

@@ -1,5 +1,5 @@
-// Threads of runs that were started without a thread and are not kept. Each is announced as a document before its run is accepted, so
-// that a process that dies leaves no thread behind: any other process deletes it.
+// Threads for runs that were started without a thread and should not be kept. A document announces each thread before
+// its run is accepted. If a process dies, another one finds the document and deletes the thread.
 
 import {
   type Change,
@@ -28,15 +28,15 @@ const AT_ONCE = 8;
 
 export interface TemporaryThreads extends Pick<DueWorker, "open" | "close"> {
   /**
-   * To be called before the run of the thread is accepted. Throws `events_expired` for the thread of a key that is deleted already,
-   * `limit_exceeded` when the user has too many.
+   * Must be called before the thread's run is accepted. Throws `events_expired` if the thread for this key was already
+   * deleted, or `limit_exceeded` if the user has too many temporary threads.
    */
   announce(owner: Owner, thread_id: string, is_keyed: boolean): Promise<void>;
-  /** To be called when the run was refused. Never throws. */
+  /** Must be called if the run was refused. Never throws. */
   withdraw(owner: Owner, thread_id: string): Promise<void>;
   /**
-   * To be called when the client of the run has read its whole answer. Deletes the thread, unless its run is still at work, waits for
-   * an answer, or has a key, with which its client may ask again. Never throws.
+   * Must be called after the client has read the run's whole answer. Deletes the thread unless its run is still active,
+   * waits for an answer, or has a key that the client can use to retry. Never throws.
    */
   wasRead(owner: Owner, thread_id: string): Promise<void>;
 }
@@ -45,15 +45,15 @@ export interface TemporaryThreadOptions {
   readonly stores: Pick<Stores, "threads" | "runs"> & { readonly documents: Documents };
   readonly quotas: Quotas;
   readonly logger: Logger;
-  /** How long a thread stays readable once its run has ended, in ms. */
+  /** How long a thread stays readable after its run ends, in milliseconds. */
   readonly keepMs: number;
-  /** Maximum number of a user's. */
+  /** The maximum number of temporary threads per user. */
   readonly most: number;
 }
 
 const collectionOf = ({ tenant, user }: Owner) => ({ kind: TEMPORARY_THREADS, tenant, user });
 
-/** The caller opens and closes it. */
+/** The caller must open and close it. */
 export function createTemporaryThreads(options: TemporaryThreadOptions): TemporaryThreads {
   const { stores, logger, keepMs, most } = options;
   const { documents } = stores;
@@ -88,7 +88,7 @@ export function createTemporaryThreads(options: TemporaryThreadOptions): Tempora
         await announced(most);
       } catch (error) {
         if (!hasCode(error, "limit_exceeded")) throw error;
-        // Keys of threads that are deleted leave room, as many as there may be threads.
+        // Remembered keys of deleted threads do not count towards the limit, up to as many as there can be threads.
         const ended = Math.min(await countEnded(documents, collection), most);
         if (ended === 0) throw error;
         await announced(most + ended);
@@ -128,7 +128,7 @@ const announce = (
   change(documents, { collection, keys: [key], limit }, ({ found: [found], now }) => {
     const temporary = found ? temporaryIn(found) : ({ since: now, is_keyed, state: "live" } as const);
     if (temporary.state !== "live") throw isDeleted();
-    // No process deletes the thread while a repeated request looks for its run.
+    // Prevents other processes from deleting the thread while a repeated request looks for its run.
     const due = now + (found ? Math.max(keepMs, REPEAT_MS) : keepMs);
     return {
       writes: [{ key, seen: found?.version, body: JSON.stringify(temporary), due }],
@@ -136,7 +136,7 @@ const announce = (
     };
   });
 
-/** The threads that are deleted, and whose keys are remembered. */
+/** Counts the deleted threads whose keys are still remembered. */
 async function countEnded(documents: Documents, collection: OwnedCollection): Promise<number> {
   const all = await documents.list(collection);
   const states = await mapInTicks(collection.tenant, all, (each) => temporaryIn(each).state);
@@ -149,7 +149,10 @@ interface PlacedDocument extends Document {
 
 const temporaryIn = ({ body }: Document): TemporaryThread => TemporaryThread.parse(JSON.parse(body));
 
-/** Deletes the thread if it is time, or writes when to look again. Does nothing when the document has changed meanwhile. */
+/**
+ * Deletes the thread if it is time, or schedules the next check. Does nothing if the document has changed in the
+ * meantime.
+ */
 async function review(
   options: TemporaryThreadOptions,
   placed: PlacedDocument,
@@ -169,7 +172,10 @@ async function review(
   await write(options, placed, step.as === "wait" ? { temporary, due: step.until } : undefined);
 }
 
-/** Deletes the thread. A key is remembered: before, so that a repeated request starts nothing on a thread that is about to go. */
+/**
+ * Deletes the thread. If the run has a key, remembers it before the deletion, so a repeated request cannot start a run
+ * on a thread that is being deleted.
+ */
 async function end(
   options: TemporaryThreadOptions,
   owner: Owner,
@@ -200,7 +206,10 @@ async function end(
   );
 }
 
-/** Without `next`, deletes the document. Undefined when it has changed meanwhile. */
+/**
+ * Deletes the document if `next` is undefined. Returns undefined if the document was deleted or has changed in the
+ * meantime.
+ */
 async function write(
   { stores: { documents } }: TemporaryThreadOptions,
   placed: PlacedDocument,

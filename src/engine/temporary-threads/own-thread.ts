@@ -1,4 +1,4 @@
-// The thread of a run that names none.
+// Creates the thread for a run that does not name one.
 
 import { AppError, type ErrorCode } from "../../agent/core/errors.ts";
 import { newThreadId } from "../../agent/core/new-ids.ts";
@@ -8,16 +8,16 @@ import { keyedThreadId } from "./rules.ts";
 
 export interface OwnThread {
   readonly thread_id: string;
-  /** Accepts the run of the thread. Throws what `accept` and `TemporaryThreads.announce` throw. */
+  /** Calls `accept` for the thread's run. Throws the errors of `accept` and `TemporaryThreads.announce`. */
   begin<T>(accept: () => Promise<T>): Promise<T>;
-  /** To be called when the client has read the whole answer. Never throws. */
+  /** Must be called after the client has read the whole answer. Never throws. */
   wasRead(): Promise<void>;
 }
 
 export interface OwnThreadOptions {
-  /** The idempotency key of the request. The same key finds the same thread, and so the same run. */
+  /** The idempotency key of the request. The same key leads to the same thread, and therefore to the same run. */
   readonly key: string | undefined;
-  /** False: the thread is deleted after its run. */
+  /** If false, the thread is deleted after its run. */
   readonly isKept: boolean;
 }
 
@@ -35,7 +35,8 @@ export function ownThread(
       try {
         return await accept();
       } catch (error) {
-        // Another request with the same key may be accepted. After a failure of the server, the run may have been.
+        // Another request with the same key may still be accepted. After a server failure, the run may have been
+        // accepted.
         if (key === undefined && isRefusal(error)) await temporaryThreads.withdraw(owner, thread_id);
         throw error;
       }

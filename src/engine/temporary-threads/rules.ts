@@ -1,45 +1,48 @@
-// What is to be done about a temporary thread, by what is known of it: the thread of a run that was started without one and is not kept.
+// Decides what to do with a temporary thread, based on the state of its run.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { RunRecord, ThreadStatus } from "../../agent/core/records.ts";
 
-/** A temporary thread, under the thread's id. `since`: when the run was asked for, in ms since 1970. */
+/**
+ * A temporary thread, stored under the thread's id. `since` is the time at which the run was requested, in milliseconds
+ * since 1970.
+ */
 export const TemporaryThread = z.object({
   since: z.number(),
-  /** Whether its run has an idempotency key, with which its client may ask for the run again. */
+  /** True if the run has an idempotency key that the client can use to request it again. */
   is_keyed: z.boolean(),
-  /** `ending`: the thread is being deleted. `ended`: it is deleted, and only the key is remembered. */
+  /** `ending`: the thread is being deleted. `ended`: the thread is deleted, and only its key is remembered. */
   state: z.enum(["live", "ending", "ended"]),
 });
 export type TemporaryThread = z.infer<typeof TemporaryThread>;
 
-/** How long open questions of a temporary thread wait for an answer, in ms. */
+/** How long a temporary thread with open questions waits for an answer, in milliseconds. */
 export const QUESTIONS_MS = 24 * 3_600_000;
-/** How long a key is remembered once its thread is deleted, in ms. */
+/** How long a key is remembered after its thread is deleted, in milliseconds. */
 export const KEY_MS = 3_600_000;
-/** Time for a repeated request to find its run, in ms. */
+/** The time that a repeated request has to find its run, in milliseconds. */
 export const REPEAT_MS = 60_000;
-/** Maximum time between two looks at a thread that is at work, or that waits for an answer, in ms. */
+/** Maximum time between two checks of a thread that is active or waits for an answer, in milliseconds. */
 const BUSY_MS = 30_000;
 const ASKING_LOOK_MS = 5 * 60_000;
-/** When the last look is taken at a thread that does not exist yet, in ms after its run was asked for. */
+/** The time of the last check for a thread that does not exist yet, in milliseconds after its run was requested. */
 const MISSING_MS = 10 * 60_000;
 
 export type NextStep =
   | { readonly as: "wait"; readonly until: number }
   | { readonly as: "delete" }
-  /** There is no such thread. */
+  /** The thread does not exist. */
   | { readonly as: "forget" };
 
 export interface ThreadFacts {
   readonly temporary: TemporaryThread;
-  /** Absent: there is no such thread. */
+  /** Absent if the thread does not exist. */
   readonly status: ThreadStatus | undefined;
   readonly newest: Pick<RunRecord, "ended_at"> | undefined;
 }
 
-/** `keepMs`: how long the thread stays readable once its last run has ended. */
+/** `keepMs` is the time for which the thread stays readable after its last run ends. */
 export function nextStep({ temporary, status, newest }: ThreadFacts, keepMs: number, now: number): NextStep {
   if (status === undefined) {
     const last = temporary.since + MISSING_MS;
@@ -49,19 +52,19 @@ export function nextStep({ temporary, status, newest }: ThreadFacts, keepMs: num
   const isAsking = status === "interrupted";
   const stays = isAsking ? QUESTIONS_MS : keepMs;
   const ended = newest?.ended_at === undefined ? temporary.since : Date.parse(newest.ended_at);
-  // Clocks may differ: never longer than the whole time from now.
+  // Clocks may differ, so this never waits longer than the whole time from now.
   const until = Math.min(ended + stays, now + stays);
   if (until <= now) return { as: "delete" };
-  // Nothing tells when a question is answered.
+  // Checks regularly, because no signal reports that a question was answered.
   return { as: "wait", until: isAsking ? Math.min(until, now + pauseOf(keepMs, ASKING_LOOK_MS)) : until };
 }
 
-/** A thread that is kept for a short time is looked at more often. */
+/** Returns the time until the next check. Threads that are kept for a short time are checked more often. */
 export const pauseOf = (keepMs: number, most = BUSY_MS) => Math.min(most, Math.max(keepMs, 1_000));
 
 /**
- * The thread of a run that a user starts under a key: a repeated request finds it, and its run. A run that is to be kept never shares
- * the thread of one that is not.
+ * Returns the id of the thread for a run that a user starts with a key. A repeated request finds the same thread and
+ * run. Runs that are kept and runs that are not never share a thread.
  */
 export function keyedThreadId(key: string, isKept: boolean): string {
   const digest = createHash("sha256")
@@ -70,5 +73,5 @@ export function keyedThreadId(key: string, isKept: boolean): string {
   return `th_${BigInt(`0x${digest}`).toString(36).slice(0, ID_LENGTH)}`;
 }
 
-/** As other ids have: of 36 letters and digits each, 113 bits. */
+/** Has the same length as other ids. Its characters are 36 letters and digits, which gives 113 bits. */
 const ID_LENGTH = 22;

@@ -1,4 +1,5 @@
-// Writes what became of deliveries, behind the answers to them: many that come at once are one write.
+// Records the outcomes of deliveries in the background, after they are answered. Outcomes that arrive together are
+// written together.
 
 import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -6,9 +7,9 @@ import type { TriggerStore } from "./store.ts";
 import type { Delivery } from "./trigger.ts";
 
 export interface DeliveryLog {
-  /** Returns at once. A process that is killed loses what it has not written yet. */
+  /** Adds a delivery and returns at once. Deliveries not yet written are lost if the process is killed. */
   add(owner: Owner, id: string, delivery: Delivery): void;
-  /** Waits until all is written. */
+  /** Waits until everything is written. */
   close(): Promise<void>;
 }
 
@@ -18,7 +19,7 @@ interface WaitingDeliveries {
   readonly deliveries: Delivery[];
 }
 
-/** Deliveries of a trigger that wait while one write of it is on its way; no more of them would be shown. */
+/** The maximum number of deliveries of a trigger that wait during a write. A trigger shows no more than this. */
 const MAX_WAITING = 100;
 
 export function createDeliveryLog(

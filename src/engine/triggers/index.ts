@@ -1,4 +1,4 @@
-// Triggers: addresses that other services call. A delivery that is verified starts a run of its owner, once for each delivery.
+// Triggers are addresses that other services call. Every verified delivery starts one run for the trigger's owner.
 
 import { LRUCache } from "lru-cache";
 import type { Documents } from "../../agent/core/documents.ts";
@@ -31,31 +31,31 @@ export interface TriggerServices {
   readonly runs: Runs;
   readonly quotas: Pick<Quotas, "request">;
   readonly logger: Pick<Logger, "warn">;
-  /** Why an API key may no longer be used; undefined while it may. */
+  /** Returns the reason why an API key can no longer be used, or undefined if it can. */
   endOfKey(apiKey: string): Promise<AppError | undefined>;
   /** The server's public address. */
   readonly publicUrl: string | undefined;
   /** Called for each delivery. Must return at once and not throw. */
   onDelivery?(owner: Owner, trigger: string, delivery: Omit<Delivery, "at"> & { request_id: string }): void;
   readonly limits: {
-    /** Triggers of a user. */
+    /** The maximum number of triggers per user. */
     readonly triggers: number;
-    /** Requests of a trigger in a minute, in this process. */
+    /** The maximum number of requests to a trigger per minute, in this process. */
     readonly requestsPerMinute: number;
   };
 }
 
-/** A trigger that takes deliveries. */
+/** A trigger that accepts deliveries. */
 export interface OpenTrigger {
   readonly owner: Owner;
   readonly trigger: Trigger;
   readonly version: string;
 }
 
-/** A delivery as it came, and how to read it once it is verified. */
+/** A delivery as received, with a function to read it after verification. */
 export interface Incoming extends RawDelivery {
   readonly request_id: string;
-  /** Throws `invalid_request` for a body that cannot be read. */
+  /** Throws `invalid_request` for an invalid body. */
   parse(): Promise<unknown>;
 }
 
@@ -63,29 +63,29 @@ export type DeliveryAnswer = StartedRun | { readonly ignored: string } | { reado
 
 export interface Triggers {
   readonly store: TriggerStore;
-  /** The trigger at an address. Throws `not_found` for an unknown or paused one, and `limit_exceeded`. */
+  /** Returns the trigger at an address. Throws `not_found` for an unknown or paused trigger, and `limit_exceeded`. */
   open(address: string): Promise<OpenTrigger>;
   /**
-   * Takes a delivery. Throws `unauthorized` for one that is not verified, `not_found` when this delivery pauses the trigger, and the
-   * error for which no run can be started now.
+   * Receives a delivery. Throws `unauthorized` if it is not verified, `not_found` if it causes the trigger to be
+   * paused, or the error that prevents a run from starting now.
    */
   receive(open: OpenTrigger, incoming: Incoming): Promise<DeliveryAnswer>;
   infoOf(trigger: Trigger): TriggerInfo;
-  /** The triggers that the server exports, without secrets, and deletes with their user. */
+  /** The triggers, exported without secrets and deleted along with their user. */
   readonly records: {
     list(owner: Owner, page: { limit: number; cursor?: string | undefined }): Promise<Page<TriggerInfo>>;
     deleteAll(owner: Owner): Promise<number>;
   };
   /** Throws `invalid_request` for an agent that does not exist. */
   checkAgent(name: string): void;
-  /** Writes what was not written yet. */
+  /** Writes all pending deliveries. */
   close(): Promise<void>;
 }
 
-/** Triggers whose rates a process knows. */
+/** The maximum number of triggers whose request rates a process tracks. */
 const MAX_RATES = 10_000;
 
-/** The caller closes it. */
+/** The caller must close it. */
 export function createTriggers(services: TriggerServices): Triggers {
   const { documents, limits, logger, runs } = services;
   const store = createTriggerStore(documents, limits.triggers);
@@ -157,8 +157,8 @@ async function receive(services: Receiving, open: OpenTrigger, incoming: Incomin
 }
 
 /**
- * Reads the trigger again, just before its run starts. Throws `not_found` when it was paused or deleted meanwhile, and `unavailable` when
- * another key owns it: the sender's next attempt counts as that key's.
+ * Reads the trigger again just before its run starts. Throws `not_found` if it was paused or deleted in the meantime.
+ * Throws `unavailable` if another API key replaced it, so the sender's next attempt uses that key.
  */
 async function assertCurrent(store: TriggerStore, { owner, trigger }: OpenTrigger): Promise<void> {
   const current = (await store.get(owner, trigger.id))?.trigger;
@@ -167,7 +167,10 @@ async function assertCurrent(store: TriggerStore, { owner, trigger }: OpenTrigge
     throw new AppError("unavailable", "Another API key replaced the trigger while the delivery was at work.");
 }
 
-/** Pauses the trigger and throws `not_found` when its key has ended or its agent was missing too long, `unavailable` until then. */
+/**
+ * Throws if the trigger's API key has ended or its agent is missing. Throws `unavailable` while the agent may come
+ * back; otherwise pauses the trigger and throws `not_found`.
+ */
 async function assertFit(
   { runs, store, logger, endOfKey }: Receiving,
   { owner, trigger, version }: OpenTrigger,
@@ -204,7 +207,7 @@ async function unfitness(
   }
 }
 
-/** The store decides between processes that have the same delivery: both get the run of one. */
+/** Starts the run of a delivery. If several processes receive the same delivery, all of them get the same run. */
 async function start(
   { runs, store }: Receiving,
   { owner, trigger: { id, api_key } }: OpenTrigger,
@@ -228,7 +231,7 @@ async function start(
 
 const noTrigger = () => new AppError("not_found", "No trigger accepts deliveries at this address.");
 
-/** One text for all causes. */
+/** The same text for all causes, so it reveals nothing. */
 const notVerified = () =>
   new AppError(
     "unauthorized",
@@ -244,7 +247,7 @@ const tooOften = (most: number, retry_after_ms: number) =>
     },
   );
 
-/** What the sender may know of an error: the owner reads the rest with the trigger. */
+/** Returns the error to show to the sender. The owner can see the full error in the trigger's deliveries. */
 function refusal(error: AppError): AppError {
   const { code, details = {} } = error;
   if (code === "not_found") return noTrigger();

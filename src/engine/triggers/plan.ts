@@ -1,4 +1,5 @@
-// The run that a verified delivery starts: its input, its thread and the key that makes a repeated delivery find the same run.
+// Plans the run that a verified delivery starts: its input, its thread and its idempotency key. The key makes a
+// repeated delivery return the same run.
 
 import { type Delivered, filled, valueAt } from "./template.ts";
 import type { Trigger } from "./trigger.ts";
@@ -13,12 +14,12 @@ export interface PlannedRun {
   readonly metadata: Trigger["metadata"];
 }
 
-/** Why a delivery starts no run. */
+/** The reason why a delivery starts no run. */
 export interface Ignored {
   readonly ignored: string;
-  /** The same for a delivery that is sent again. */
+  /** Stays the same if the delivery is sent again. */
   readonly delivery_id: string;
-  /** The id by which the sender knows it. */
+  /** The sender's id for the delivery. */
   readonly sent_id: string;
 }
 
@@ -27,10 +28,10 @@ type Planned = Pick<
   "id" | "agent" | "verify" | "input" | "thread" | "delivery_id" | "filter" | "metadata"
 >;
 
-/** Maximum length of the id of a delivery; a longer one is known by its hash. */
+/** Maximum length of a delivery's id. Longer ids are replaced by their hash. */
 const MAX_ID = 128;
 
-/** `body`: the parsed body. */
+/** `body` is the parsed body. */
 export function planOf(trigger: Planned, { headers, raw }: RawDelivery, body: unknown): PlannedRun | Ignored {
   const readable = readableHeaders(trigger.verify, headers);
   const digest = digestOf(raw);
@@ -59,17 +60,19 @@ export function planOf(trigger: Planned, { headers, raw }: RawDelivery, body: un
 const shortened = (id: string | undefined) =>
   id === undefined || id === "" ? undefined : id.length <= MAX_ID ? id : digestOf(id);
 
-/** Ids are derived, so that no text of a delivery names a thread of another trigger, or of the user. */
+/**
+ * Thread ids are derived from hashes, so the text of a delivery cannot name a thread of the user or of another trigger.
+ */
 function threadOf({ id, thread }: Planned, delivered: Delivered): string {
   const text = thread === "new" ? "" : filled(thread, delivered);
   const place = text === "" ? ["delivery", delivered.delivery.id] : ["thread", text];
   return `hook_${digestOf(JSON.stringify([id, ...place])).slice(0, 32)}`;
 }
 
-/** Deliveries of a scheme that are no event of its users. */
+/** Returns why a delivery should be ignored, if it is a system event of its scheme rather than a user's event. */
 function systemEvent({ verify }: Planned, delivered: Delivered): string | undefined {
   if (verify.scheme === "github" && delivered.headers["x-github-event"] === "ping") return "ping of GitHub";
-  // An agent that posts to the channel would answer itself.
+  // Ignores messages from bots; otherwise, an agent that posts to the channel would answer itself.
   if (verify.scheme === "slack" && valueAt(delivered, "body.event.bot_id") !== undefined)
     return "message of a bot";
   return undefined;
@@ -81,10 +84,10 @@ function filteredBy({ filter }: Planned, delivered: Delivered): string | undefin
   return undefined;
 }
 
-/** The idempotency key of a delivery's run. */
+/** Returns the idempotency key of a delivery's run. */
 export const keyOf = (deliveryId: string): string => `delivery:${digestOf(deliveryId)}`;
 
-/** The challenge of a sender that asks whether the address is right; undefined for any other delivery. */
+/** Returns the challenge of a sender that verifies the address, or undefined for any other delivery. */
 export function challengeOf({ verify }: Pick<Trigger, "verify">, body: unknown): string | undefined {
   if (verify.scheme !== "slack") return undefined;
   const { type, challenge } = Object(body);

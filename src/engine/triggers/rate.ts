@@ -1,10 +1,10 @@
-// How often a trigger may be called.
+// Limits how often a trigger can be called.
 
 const MINUTE = 60_000;
 
 /**
- * Counts a call, and returns how long the caller has to wait, in ms: 0 when the call is within the rate. As many calls as are allowed in
- * a minute may come at once; after that, they become free one by one.
+ * Returns a function that counts a call and returns how many milliseconds the caller has to wait, or 0 if the call is
+ * within the rate. A whole minute's calls can come at once; after that, calls become available one by one.
  */
 export function requestRate(perMinute: number, now: () => number = () => performance.now()): () => number {
   const each = MINUTE / perMinute;

@@ -1,4 +1,4 @@
-// Triggers, the addresses that find them, and the deliveries that started runs, over the documents port.
+// Stores triggers, their addresses and the deliveries that started runs, using the documents port.
 
 import {
   change,
@@ -20,9 +20,12 @@ const logsOf = ({ tenant, user }: Owner): ListedCollection => ({ kind: "trigger_
 const startedOf = ({ tenant, user }: Owner): ListedCollection => ({ kind: "trigger_runs", tenant, user });
 const ADDRESSES: ListedCollection = { kind: "trigger_addresses" };
 
-/** How long the server recognizes a repeated delivery, and how many deliveries of a user at most. */
+/** How long the server recognizes a repeated delivery, and how many deliveries it remembers per user. */
 const STARTED = { ms: 25 * 3_600_000, count: 50_000 };
-/** Deliveries that a trigger shows, and how many of them may be refused: strangers must not push the others out. */
+/**
+ * How many deliveries a trigger shows, and how many of them can be refused ones. Strangers must not push out the
+ * others.
+ */
 const MAX_SHOWN = 20;
 const MAX_REFUSED = 5;
 
@@ -31,7 +34,7 @@ export interface KeptTrigger {
   readonly version: string;
 }
 
-/** A trigger at a version. */
+/** A trigger and its version. */
 export interface TriggerPlace {
   readonly owner: Owner;
   readonly id: string;
@@ -44,47 +47,58 @@ export interface StartedRun {
   readonly run_id: string;
 }
 
-/** Throws when the version of a trigger, undefined for none, is not the one that the caller expects. */
+/**
+ * Throws unless the trigger has the version that the caller expects. An undefined version means that the trigger does
+ * not exist.
+ */
 export type Expect = (version: string | undefined) => void;
 
-/** What becomes of a trigger, or of none. `now`: the store's clock, in ms since 1970. */
+/**
+ * Returns the new state of a trigger, which may not exist yet. `now` is the store's time, in milliseconds since 1970.
+ */
 type Update = (before: Trigger | undefined, now: number) => Omit<Trigger, "id" | "address">;
 
 export interface TriggerStore {
-  /** Throws `limit_exceeded` for a new one past the limit. A trigger keeps its address. */
+  /**
+   * Creates or replaces a trigger. A replaced trigger keeps its address. Throws `limit_exceeded` if there are too many
+   * triggers.
+   */
   put(
     owner: Owner,
     id: string,
     update: Update,
     expect: Expect,
   ): Promise<KeptTrigger & { readonly isNew: boolean }>;
-  /** Undefined when there is none. */
+  /** Returns undefined if the trigger does not exist. */
   change(
     owner: Owner,
     id: string,
     update: (before: Trigger, now: number) => Trigger,
   ): Promise<KeptTrigger | undefined>;
   get(owner: Owner, id: string): Promise<KeptTrigger | undefined>;
-  /** Newest first. */
+  /** Returns the triggers of a user, newest first. */
   list(owner: Owner, page: { limit: number; cursor?: string | undefined }): Promise<Page<Trigger>>;
-  /** False when there is none. */
+  /** Returns false if the trigger does not exist. */
   delete(owner: Owner, id: string, expect: Expect): Promise<boolean>;
-  /** Deletes all of a user. Returns how many. */
+  /** Deletes all triggers of a user. Returns the number deleted. */
   erase(owner: Owner): Promise<number>;
-  /** The trigger with this address, and its owner. */
+  /** Returns the trigger with this address, and its owner. */
   at(address: string): Promise<(KeptTrigger & { readonly owner: Owner }) | undefined>;
-  /** Pauses the trigger if it is still at this version, and its agent was missing for a time. Returns what is stored then. */
+  /**
+   * Pauses the trigger if it is still at this version and its key has ended or its agent has been missing for too long.
+   * Returns the stored trigger.
+   */
   unfit(place: TriggerPlace, reason: Omit<PauseReason, "at">): Promise<Trigger | undefined>;
-  /** Its agent was found. */
+  /** Records that the trigger's agent was found again. */
   recovered(place: TriggerPlace): Promise<void>;
 
-  /** The run that a delivery has started. */
+  /** Returns the run that a delivery has started. */
   started(owner: Owner, id: string, deliveryKey: string): Promise<StartedRun | undefined>;
-  /** False: the trigger was deleted meanwhile, and nothing is kept. */
+  /** Returns false, and stores nothing, if the trigger was deleted in the meantime. */
   keepStarted(owner: Owner, id: string, deliveryKey: string, run: StartedRun): Promise<boolean>;
-  /** Newest first. */
+  /** Returns the deliveries of a trigger, newest first. */
   deliveries(owner: Owner, id: string): Promise<Delivery[]>;
-  /** Adds deliveries, oldest first, and forgets old ones. */
+  /** Adds deliveries, which must be sorted oldest first, and deletes old ones. */
   log(owner: Owner, id: string, deliveries: readonly Delivery[]): Promise<void>;
 }
 
@@ -140,7 +154,7 @@ export function createTriggerStore(documents: Documents, most: number): TriggerS
       if (!place) return undefined;
       const { id, ...owner } = placeIn(place.body);
       const kept = await read(owner, id);
-      // A process that died while it made or deleted a trigger may have left its address.
+      // A process that died while creating or deleting a trigger may have left its address behind.
       return kept?.trigger.address === address ? { owner, ...kept } : undefined;
     },
     unfit: (place, reason) => replaced(documents, place, (before, now) => unfit(before, reason, now)),
@@ -149,7 +163,7 @@ export function createTriggerStore(documents: Documents, most: number): TriggerS
   };
 }
 
-/** Replaces a trigger that is still at its version. Returns what is stored then. */
+/** Replaces a trigger that is still at its version. Returns the stored trigger. */
 const replaced = (
   documents: Documents,
   { owner, id, version: seen }: TriggerPlace,
@@ -173,7 +187,7 @@ interface Put {
   readonly expect: Expect;
 }
 
-/** The address of a new trigger is kept first: no trigger that its user sees lacks one. */
+/** Stores the address of a new trigger before the trigger, so every trigger that its user can see has an address. */
 async function put(documents: Documents, most: number, { owner, id, update, expect }: Put) {
   const limit = { count: most, error: () => tooMany(most) };
   let made: string | undefined;
@@ -208,7 +222,7 @@ async function put(documents: Documents, most: number, { owner, id, update, expe
   }
 }
 
-/** Forgets again what was written of a trigger that was deleted meanwhile. */
+/** Writes the deliveries of triggers. If the trigger was deleted in the meantime, deletes what was written. */
 function logOf(
   documents: Documents,
   exists: (owner: Owner, id: string) => Promise<boolean>,
@@ -224,7 +238,7 @@ function logOf(
         seen: undefined,
         body: JSON.stringify({ thread_id, run_id }),
       };
-      // `changed`: another process has written the same.
+      // `changed` means that another process has written the same document.
       await documents.write(startedOf(owner), [write], { version: newVersion() });
       if (await exists(owner, id)) return true;
       await remove(documents, startedOf(owner), write.key);
@@ -246,14 +260,14 @@ function logOf(
   };
 }
 
-/** The newest, among which few are refused. */
+/** Returns the newest deliveries, with a limit on refused ones. */
 export function shownOf(deliveries: readonly Delivery[]): Delivery[] {
   let refused = 0;
   const isShown = ({ outcome }: Delivery) => outcome !== "refused" || ++refused <= MAX_REFUSED;
   return deliveries.filter(isShown).slice(0, MAX_SHOWN);
 }
 
-// Only this file writes these.
+// Not validated, because only this file writes these documents.
 const triggerIn = (body: string) => JSON.parse(body) as Trigger;
 const placeIn = (body: string) => JSON.parse(body) as Owner & { readonly id: string };
 const startedIn = (body: string) => JSON.parse(body) as StartedRun;

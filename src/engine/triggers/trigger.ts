@@ -1,4 +1,4 @@
-// Triggers: the settings that a user gives one, the record that is kept, and the part that its user sees again.
+// The forms of a trigger: the settings that a user sends, the stored record, and what the user can read back.
 
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -20,7 +20,7 @@ const Template = z.string().min(1).max(16_384).superRefine(withoutFault(template
 const Path = z.string().max(512).superRefine(withoutFault(pathFault));
 const Expected = z.union([z.string().max(512), z.number(), z.boolean(), z.null()]);
 
-/** Each run of a trigger has one more entry. */
+/** Each run of a trigger has one additional entry. */
 const MAX_METADATA = 31;
 
 export const Secret = z
@@ -71,26 +71,26 @@ const PauseReason = z.object({
 });
 export type PauseReason = z.infer<typeof PauseReason>;
 
-/** A trigger as it is kept. */
+/** A trigger as it is stored. */
 export interface Trigger extends Omit<TriggerSpec, "secret"> {
   readonly id: string;
   /** The last part of its URL, which cannot be guessed. */
   readonly address: string;
-  /** Absent until the sender's own secret is known. */
+  /** Absent until the user provides the secret that the sender created. */
   readonly secret?: string;
-  /** The secret before, valid until `until`. */
+  /** The previous secret, valid until `until`. */
   readonly previous?: { readonly secret: string; readonly until: string };
-  /** When a process first did not find its agent, in ms since 1970. */
+  /** The time at which a process first failed to find the agent, in milliseconds since 1970. */
   readonly missing_since?: number;
-  /** Why the server has paused it. */
+  /** The reason why the server paused the trigger. */
   readonly paused_reason?: PauseReason;
-  /** The id of the API key that made it, with which its runs are started. */
+  /** The id of the API key that created the trigger. Its runs start with this key. */
   readonly api_key?: string;
   readonly created_at: string;
   readonly updated_at: string;
 }
 
-/** A trigger as its user sees it. */
+/** A trigger as returned to its user. */
 export const TriggerInfo = TriggerSpec.omit({ secret: true })
   .extend({
     id: z.string(),
@@ -149,12 +149,20 @@ export function triggerInfo(
   return { ...trigger, url, has_secret: secret !== undefined, ...omitUndefined({ old_secret_until: until }) };
 }
 
-/** How long an agent must be missing until its triggers are paused, in ms: while a deployment starts, only some processes have it. */
+/**
+ * How long an agent must be missing before its triggers are paused, in milliseconds. During a deployment, only some
+ * processes may have the agent.
+ */
 const MISSING_MS = 600_000;
-/** After this time without a look at the agent, in ms, it counts as missing from then on. */
+/**
+ * If no one checked for the agent for this long, in milliseconds, the time for which it has been missing starts over.
+ */
 const FORGOTTEN_MS = 3_600_000;
 
-/** The trigger after a process found why no run can start. `now`: the store's clock, in ms since 1970. */
+/**
+ * Returns the trigger after a process found that it cannot start runs. `now` is the store's time, in milliseconds since
+ * 1970.
+ */
 export function unfit(
   { missing_since: before = 0, ...trigger }: Trigger,
   reason: Omit<PauseReason, "at">,
@@ -166,23 +174,23 @@ export function unfit(
   return { ...trigger, paused: true, paused_reason: { ...reason, at: new Date(now).toISOString() } };
 }
 
-/** The secrets that are valid now. */
+/** Returns the currently valid secrets. */
 export function secretsOf({ secret, previous }: Trigger, now: number): string[] {
   if (secret === undefined) return [];
   return previous && Date.parse(previous.until) > now ? [secret, previous.secret] : [secret];
 }
 
-/** Senders that make their secrets themselves. */
+/** Schemes in which the sender creates the secret. */
 const OWN_SECRETS: ReadonlySet<Scheme> = new Set(["slack", "stripe"]);
 
-/** A secret for a trigger without one; undefined for a sender that makes its own. */
+/** Returns a secret for a trigger without one, or undefined if the sender creates the secret. */
 export function newSecret(scheme: Scheme): string | undefined {
   if (OWN_SECRETS.has(scheme)) return undefined;
   if (scheme === "standard-webhooks") return `whsec_${randomBytes(32).toString("base64")}`;
   return randomBytes(32).toString("base64url");
 }
 
-/** Throws `invalid_request`. */
+/** Throws `invalid_request` for an unsuitable secret. */
 export function checkSecret(scheme: Scheme, secret: string | undefined): void {
   if (secret === undefined || scheme !== "standard-webhooks" || WEBHOOK_SECRET.test(secret)) return;
   throw new AppError(
@@ -191,7 +199,10 @@ export function checkSecret(scheme: Scheme, secret: string | undefined): void {
   );
 }
 
-/** With the secret `next`: the one before stays valid for some seconds. Throws `invalid_request` for a sender that makes its own secrets. */
+/**
+ * Replaces the trigger's secret with `next`. The previous secret remains valid for some seconds. Throws
+ * `invalid_request` for a scheme in which the sender creates the secret.
+ */
 export function rotated(
   before: Trigger,
   next: string | undefined,

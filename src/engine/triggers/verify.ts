@@ -1,4 +1,4 @@
-// Whether a delivery is from the sender who knows a trigger's secret, and by which id the sender calls the delivery.
+// Verifies that a delivery was sent with a trigger's secret, and finds the sender's id for the delivery.
 
 import { createHash, createHmac } from "node:crypto";
 import { z } from "zod";
@@ -32,17 +32,20 @@ export const Verification = z
 export type Verification = z.infer<typeof Verification>;
 export type Scheme = Verification["scheme"];
 
-/** A request as it came. */
+/** A request as received. */
 export interface RawDelivery {
-  /** By names in lower case. A header that came several times is left out. */
+  /** Headers by lowercase name. Repeated headers are left out. */
   readonly headers: Readonly<Record<string, string>>;
   readonly raw: Buffer;
 }
 
-/** How far the time of a signed delivery may be off, in ms. */
+/** How far the time of a signed delivery may differ from now, in milliseconds. */
 const WINDOW_MS = 5 * 60_000;
 
-/** Whether one of the secrets signs the delivery and, where its scheme signs a time, that time is close to `now`. */
+/**
+ * Returns true if one of the secrets signs the delivery. If the scheme signs a time, that time must also be close to
+ * `now`.
+ */
 export function isVerified(
   verification: Verification,
   secrets: readonly string[],
@@ -52,7 +55,7 @@ export function isVerified(
   const claim = claimOf(verification, delivery);
   if (!claim) return false;
   const isInTime = claim.seconds === undefined || Math.abs(now - claim.seconds * 1000) <= WINDOW_MS;
-  // Every signature is compared with every secret: the time it takes tells nothing of which one fits.
+  // Compares every signature with every secret, so the duration does not reveal which one matches.
   let fits = false;
   for (const secret of secrets) {
     const expected = claim.expected(secret);
@@ -64,13 +67,13 @@ export function isVerified(
 /** The credential of a delivery: its signatures or its token. */
 interface Claim {
   readonly given: readonly string[];
-  /** The signature, or the token, that this secret makes. */
+  /** Returns the signature or token that this secret produces. */
   expected(secret: string): string;
-  /** The time that is signed with the body, in s since 1970. */
+  /** The time that is signed along with the body, in seconds since 1970. */
   readonly seconds?: number;
 }
 
-/** Maximum number of signatures of one delivery that are compared. */
+/** The maximum number of signatures to compare per delivery. */
 const MAX_SIGNATURES = 8;
 
 function claimOf(verification: Verification, { headers, raw }: RawDelivery): Claim | undefined {
@@ -100,7 +103,7 @@ function claimOf(verification: Verification, { headers, raw }: RawDelivery): Cla
   }
 }
 
-/** Undefined without a signature, and for a time that is none. */
+/** Returns undefined if there is no signature or the time is invalid. */
 function given(
   sent: string | readonly string[] | undefined,
   expected: (secret: string) => string,
@@ -110,7 +113,7 @@ function given(
   return { given: [sent].flat(), expected, ...(time === undefined ? {} : { seconds: Number(time) }) };
 }
 
-/** `t=1492774577,v1=5257a8…,v1=…`: of several signatures each is by another secret. */
+/** `t=1492774577,v1=5257a8…,v1=…`. Each signature was made with a different secret. */
 function stripeClaim(header: string, raw: Buffer): Claim | undefined {
   const parts = header.split(",", 2 * MAX_SIGNATURES).map((part) => part.trim().split("=", 2));
   const of = (name: string) => parts.flatMap(([key, value = ""]) => (key === name ? [value] : []));
@@ -134,7 +137,7 @@ const CREDENTIALS: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** The headers that templates may read. */
+/** Returns the headers that templates can read. */
 export function readableHeaders(
   verification: Verification,
   headers: Readonly<Record<string, string>>,
@@ -145,8 +148,9 @@ export function readableHeaders(
 }
 
 /**
- * The id by which the sender names the delivery, the same when it is sent again; undefined when the sender names none. It identifies the
- * delivery only if the signature covers it: a person who has seen a signed body could send it again under another one.
+ * Returns the sender's id for the delivery, which stays the same when the delivery is sent again, or undefined if there
+ * is none. Only an id that the signature covers can identify a delivery; anyone who has seen a signed body could send
+ * it again under another id.
  */
 export function sentId(
   { scheme }: Verification,
@@ -172,7 +176,7 @@ export function sentId(
   }
 }
 
-/** Whether the signature of a delivery covers its body only. A token signs nothing: its holder may send what they like. */
+/** Returns true if the signature covers only the body. A token signs nothing, because its holder can send anything. */
 export const signsBodyOnly = ({ scheme }: Verification): boolean => scheme === "github" || scheme === "hmac";
 
 export const digestOf = (...parts: readonly (string | Buffer)[]): string => {

@@ -1,5 +1,5 @@
-// The current secret of a connection. An access token that is about to end is renewed first, by one process at a time: issuers take a
-// refresh token once, and a second use may end the grant.
+// Returns the current secret of a connection. An access token that is about to expire is renewed first, by one process
+// at a time. Issuers accept a refresh token only once, and using it a second time may end the grant.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../lib/async.ts";
@@ -19,34 +19,37 @@ export type Access =
       /** Pass it as `refused` if the receiver refuses the value. */
       readonly generation: string;
     }
-  /** There is no such connection. */
+  /** The connection does not exist. */
   | { readonly state: "absent" }
-  /** Its account must be connected again. `reason` completes "the connection ended, because …". */
+  /** The account must be connected again. `reason` completes "the connection ended, because …". */
   | { readonly state: "ended"; readonly reason: string }
-  /** Its issuer cannot be reached now. `reason` completes "the token could not be renewed: …". */
+  /** The issuer is currently unavailable. `reason` completes "the token could not be renewed: …". */
   | { readonly state: "failed"; readonly reason: string };
 
 export interface AccessOptions {
-  /** Generation of a value that a receiver refused: it is renewed although it has not expired. */
+  /** The generation of a value that a receiver refused. That value is renewed even if it has not expired. */
   readonly refused?: string | undefined;
   readonly signal: AbortSignal;
 }
 
 export interface Accesses {
-  /** Throws the reason of `signal`, and an `UnreadableSecret`. */
+  /** Throws the reason of `signal`, or an `UnreadableSecret`. */
   access(keeper: Keeper, id: string, options: AccessOptions): Promise<Access>;
-  /** Waits for the renewals in progress: a renewed token that is not stored is lost. */
+  /** Waits for the renewals in progress, because a renewed token that is not stored is lost. */
   close(): Promise<void>;
 }
 
-/** How long a renewed token may take to be stored, in ms. */
+/** Maximum time to store a renewed token, in milliseconds. */
 const STORING_MS = 30_000;
-/** How long a renewal excludes others, in ms: longer than it takes with a store that is away meanwhile. */
+/**
+ * How long a renewal excludes others, in milliseconds. Longer than a renewal takes, even if the store is temporarily
+ * unavailable.
+ */
 const LEASE_MS = ISSUER_MS + STORING_MS + 15_000;
-/** How often a process looks whether another one has renewed the token, in ms. */
+/** How often a process checks whether another one has renewed the token, in milliseconds. */
 const WAIT_MS = 150;
 
-/** How long no one asks an issuer again that could not answer, in ms. */
+/** How long to wait before calling an issuer again after it failed, in milliseconds. */
 const REST_MS = 2_000;
 
 interface AccessServices {
@@ -55,7 +58,7 @@ interface AccessServices {
   readonly logger: Logger;
 }
 
-/** The caller closes it. */
+/** The caller must close it. */
 export function createAccesses(services: AccessServices): Accesses {
   const { store } = services;
   /** The renewals of this process, by connection. */
@@ -86,7 +89,7 @@ export function createAccesses(services: AccessServices): Accesses {
   };
 }
 
-/** The next step of a caller, or its result. */
+/** The caller's next step, or its result. */
 type Move = "open" | "renew" | "wait" | Exclude<Access, { readonly state: "open" }>;
 
 export function nextMove(kept: KeptConnection | undefined, refused: string | undefined, now: number): Move {
@@ -112,8 +115,8 @@ async function open(store: ConnectionStore, keeper: Keeper, kept: KeptConnection
 }
 
 /**
- * Renews the access token, unless another process is at it. The issuer is asked without the signal of a caller: once it has answered, the
- * refresh token before is spent.
+ * Renews the access token, unless another process is already renewing it. The request to the issuer ignores the
+ * callers' signals, because an answered request has used up the previous refresh token.
  */
 async function renew({ store, issuer, logger }: AccessServices, keeper: Keeper, stale: KeptConnection) {
   const id = randomId();
@@ -136,16 +139,16 @@ async function renew({ store, issuer, logger }: AccessServices, keeper: Keeper, 
   const written = await withPatience(async () => {
     if (next) sealed ??= await store.seal(keeper, stale.id, next);
     return store.update(keeper, stale.id, (before, now) => {
-      // The attempt before was stored, although its answer was lost.
+      // The previous attempt was stored, although its answer was lost.
       if (before.generation === generation) return before;
       return before.renewal?.id === id ? renewedOf(before, { renewal, sealed, generation }, now) : undefined;
     });
   });
-  // The user has replaced or deleted the connection meanwhile: no one will use these tokens.
+  // The user has replaced or deleted the connection in the meantime, so these tokens will not be used.
   if (!written && next) await issuer.revoke(claimed.refresh, next, new AbortController().signal);
 }
 
-/** An issuer that does not rotate refresh tokens returns none. */
+/** An issuer that does not rotate refresh tokens returns no new one. */
 const nextSecrets = (before: Secrets, { access_token, refresh_token }: NewTokens): Secrets => ({
   ...before,
   value: access_token,
@@ -173,7 +176,9 @@ function renewedOf(
   return { ...lasting, ...times, sealed, generation, updated_at: at };
 }
 
-/** Tries again while the store is away: what was received once cannot be received again. Throws its last error. */
+/**
+ * Retries while the store is unavailable, because the tokens cannot be received a second time. Throws the last error.
+ */
 export async function withPatience<T>(write: () => Promise<T>): Promise<T> {
   const end = performance.now() + STORING_MS;
   for (let attempt = 0; ; attempt++) {

@@ -1,21 +1,22 @@
-// Encrypts the secrets of the vault. Each secret has a data key of its own (AES-256-GCM), and a wrapper encrypts that key: a key from the
-// settings, or a key management service through a plugin. So new keys of the vault only rewrap data keys.
+// Encrypts the secrets of the vault. Each secret has its own data key (AES-256-GCM), which is encrypted by a wrapper: a
+// key from the settings, or a key management service through a plugin. When the vault's key changes, only the data keys
+// are rewrapped.
 
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import type { KeyWrapper } from "../../agent/core/key-wrapper.ts";
 
 export interface Cipher {
-  /** Encrypts a text. Only `open` with the same `context` reads it, so a copy in another place is worthless. */
+  /** Encrypts a text. It can only be opened with the same `context`, so a copy in another place is useless. */
   seal(text: string, context: string): Promise<string>;
   /** Throws an `UnreadableSecret`. */
   open(sealed: string, context: string): Promise<string>;
-  /** Encrypts the data key with the current key. The text stays as it is. Throws an `UnreadableSecret`. */
+  /** Re-encrypts the data key with the current key and leaves the text as it is. Throws an `UnreadableSecret`. */
   rewrap(sealed: string, context: string): Promise<string>;
-  /** Whether the current key protects it. */
+  /** Returns true if the current key protects the secret. */
   isCurrent(sealed: string): boolean;
 }
 
-/** The key of a secret is not configured, or the secret was changed or copied to another place. */
+/** Thrown if the key of a secret is not configured, or if the secret was changed or copied to another place. */
 export class UnreadableSecret extends Error {
   override readonly name = "UnreadableSecret";
 }
@@ -26,7 +27,7 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** `previous`: wrappers whose secrets can still be read. */
+/** `previous` contains wrappers whose secrets can still be read. */
 export function createCipher(current: KeyWrapper, previous: readonly KeyWrapper[]): Cipher {
   const wrappers = new Map([...previous, current].map((each) => [each.id, each]));
 
@@ -55,7 +56,7 @@ export function createCipher(current: KeyWrapper, previous: readonly KeyWrapper[
   };
 }
 
-/** Wraps data keys with a key from the settings: the base64 of 32 bytes. */
+/** Wraps data keys with a key from the settings, which must be 32 bytes in base64. */
 export function localWrapper(base64: string): KeyWrapper {
   const key = Buffer.from(base64, "base64");
   return {
@@ -68,7 +69,7 @@ export function localWrapper(base64: string): KeyWrapper {
 interface Sealed {
   readonly keyId: string;
   readonly wrapped: string;
-  /** Nonce, tag and encrypted text. */
+  /** The nonce, the tag and the encrypted text. */
   readonly box: Buffer;
 }
 

@@ -1,4 +1,4 @@
-// Connections over the documents port. Secrets are encrypted before they are written, and decrypted only here.
+// Stores connections using the documents port. Secrets are encrypted before they are written and decrypted only here.
 
 import {
   change,
@@ -26,17 +26,20 @@ import {
   tokenTimes,
 } from "./credential.ts";
 
-/** A connection as readers see it, and the version of its document. */
+/** A connection as readers see it, with the version of its document. */
 export interface Versioned {
   readonly connection: Connection;
   readonly version: string;
 }
 
-/** Throws `precondition_failed` unless the caller may replace this version. Undefined: there is no connection. */
+/**
+ * Throws `precondition_failed` unless the caller can replace this version. Undefined means that the connection does not
+ * exist.
+ */
 export type Precondition = (version: string | undefined) => void;
 
 export interface ConnectionStore {
-  /** Creates or replaces a connection. Throws what `precondition` throws, and `limit_exceeded`. */
+  /** Creates or replaces a connection. Throws `limit_exceeded` and the errors of `precondition`. */
   put(
     keeper: Keeper,
     id: string,
@@ -44,18 +47,18 @@ export interface ConnectionStore {
     precondition?: Precondition,
   ): Promise<Versioned & { readonly isNew: boolean }>;
   get(keeper: Keeper, id: string): Promise<Versioned | undefined>;
-  /** In the order of their ids. */
+  /** Returns the connections, sorted by id. */
   list(keeper: Keeper, page: PageQuery): Promise<Page<Connection>>;
-  /** Throws what `precondition` throws, and `not_found`. Returns what it deleted. */
+  /** Deletes and returns a connection. Throws `not_found` and the errors of `precondition`. */
   delete(keeper: Keeper, id: string, precondition?: Precondition): Promise<KeptConnection>;
-  /** Deletes all of a user. Returns what it deleted. */
+  /** Deletes and returns all connections of a user. */
   deleteAll(keeper: Keeper): Promise<KeptConnection[]>;
 
   read(
     keeper: Keeper,
     id: string,
   ): Promise<{ readonly kept: KeptConnection | undefined; readonly now: number }>;
-  /** Writes what `update` makes of a connection, unless that is undefined. Returns what it wrote. */
+  /** Writes and returns what `update` makes of a connection. If `update` returns undefined, writes nothing. */
   update(keeper: Keeper, id: string, update: Update): Promise<KeptConnection | undefined>;
   seal(keeper: Keeper, id: string, secrets: Secrets): Promise<string>;
   /** Throws an `UnreadableSecret`. */
@@ -67,13 +70,13 @@ interface PageQuery {
   readonly cursor?: string | undefined;
 }
 
-/** `now`: the store's clock, in ms since 1970. */
+/** `now` is the store's time, in milliseconds since 1970. */
 type Update = (before: KeptConnection, now: number) => KeptConnection | undefined;
 
-/** Once a day the vault looks at each connection, to protect it with the current key. */
+/** How often the vault checks that each connection is protected with the current key: once a day. */
 export const LOOK_MS = 24 * 3_600_000;
 
-/** `most`: of a user, and of a tenant. */
+/** `most` is the maximum number of connections per user, and per tenant. */
 export function createConnectionStore(documents: Documents, cipher: Cipher, most: number): ConnectionStore {
   const limit = { count: most, error: () => tooMany(most) };
   const seal = (keeper: Keeper, id: string, secrets: Secrets) =>
@@ -82,7 +85,7 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
   return {
     seal,
     async secretsOf(keeper, { id, sealed }) {
-      // Only `seal` writes it.
+      // Not validated, because only `seal` writes it.
       return JSON.parse(await cipher.open(sealed, contextOf(keeper, id))) as Secrets;
     },
     async put(keeper, id, spec, precondition = () => {}) {

@@ -1,5 +1,5 @@
-// Credentials of users and tenants: what a request may hand in, what the store keeps, and what readers see. The forms are those of the
-// vaults of OpenAI and Anthropic.
+// Credentials of users and tenants: what a request can send, what the store keeps, and what readers see. The formats
+// match those of the vaults of OpenAI and Anthropic.
 
 import { z } from "zod";
 import type { OwnedCollection } from "../../agent/core/documents.ts";
@@ -8,7 +8,7 @@ import { HttpUrl } from "../../lib/http-url.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { Id } from "../../protocol/ids.ts";
 
-/** Whose credentials: a user's or, without `user`, those of a tenant for all its users. */
+/** The owner of credentials: a user or, without `user`, a tenant, whose credentials apply to all its users. */
 export interface Keeper {
   readonly tenant: string;
   readonly user?: string;
@@ -29,7 +29,7 @@ const ClientSecret = z
   .min(1)
   .max(MAX_SECRET)
   .regex(/^[\x20-\x7e]+$/, "must consist of printable ASCII characters");
-/** A value of a variable may have spaces and lines. */
+/** The value of a variable can contain spaces and line breaks. */
 const Value = z
   .string()
   .min(1)
@@ -107,9 +107,9 @@ export const ConnectionSpec = z
   .meta({ id: "ConnectionSpec" });
 export type ConnectionSpec = z.infer<typeof ConnectionSpec>;
 
-/** The secret members of a spec, which are stored encrypted. */
+/** The secret fields of a spec, which are encrypted before they are stored. */
 export interface Secrets {
-  /** Access token, static token, or value of the variable. */
+  /** An access token, a static token, or the value of the variable. */
   readonly value: string;
   readonly refresh_token?: string;
   readonly client_secret?: string;
@@ -121,7 +121,7 @@ const PublicRefresh = Refresh.omit({ refresh_token: true, token_endpoint_auth: t
 
 const Ended = z.object({ at: z.iso.datetime(), reason: z.string() });
 
-/** A credential as readers see it: without tokens and values. */
+/** A credential as readers see it, without tokens and values. */
 export const Connection = z
   .object({
     id: Id,
@@ -143,21 +143,27 @@ export type Connection = z.infer<typeof Connection>;
 /** A credential as the store keeps it. */
 export const KeptConnection = Connection.extend({
   sealed: z.string(),
-  /** Names the current value. A caller whose value was refused passes it, so that only that one is renewed. */
+  /**
+   * Identifies the current value. A caller whose value was refused passes this, so a newer value is not renewed by
+   * mistake.
+   */
   generation: z.string(),
-  /** Time from which the next use renews the access token. */
+  /** The time after which the next use renews the access token. */
   renew_at: z.iso.datetime().optional(),
-  /** The last renewal, if it runs or has failed. No process starts another one before `until`, in ms since 1970 by the store's clock. */
+  /**
+   * The last renewal, if it is in progress or has failed. No process starts another one before `until`, in milliseconds
+   * since 1970 by the store's clock.
+   */
   renewal: z.object({ id: z.string(), until: z.int(), failure: z.string().optional() }).optional(),
 });
 export type KeptConnection = z.infer<typeof KeptConnection>;
 
 export const keptIn = (body: string): KeptConnection => KeptConnection.parse(JSON.parse(body));
 
-/** Leaves out secrets, and the internals of the store. */
+/** Leaves out secrets and the store's internal fields. */
 export const connectionInfo = (kept: KeptConnection): Connection => Connection.parse(kept);
 
-/** Splits what a request hands in. */
+/** Splits a request's spec into its public and its secret fields. */
 export function splitSpec(spec: ConnectionSpec): {
   readonly secrets: Secrets;
   readonly rest: Omit<Connection, "id" | "created_at" | "updated_at">;
@@ -181,16 +187,19 @@ export function splitSpec(spec: ConnectionSpec): {
   };
 }
 
-/** Binds an encrypted secret to its place: a copy in another user's collection cannot be read. */
+/** Binds an encrypted secret to its place, so a copy in another user's collection cannot be read. */
 export const contextOf = ({ tenant, user }: Keeper, id: string) =>
   JSON.stringify(["connections", tenant, user ?? null, id]);
 
 export const noConnection = (id: string) => new AppError("not_found", `There is no connection \`${id}\`.`);
 
-/** An access token is renewed this long before it expires, in ms, but not before half of its lifetime. */
+/**
+ * How long before its expiry an access token is renewed, in milliseconds, but never before half of its lifetime has
+ * passed.
+ */
 const AHEAD_MS = 60_000;
 
-/** The times of an access token that expires at `end`. Both are in ms since 1970. */
+/** Returns the times of an access token that expires at `end`. Both arguments are in milliseconds since 1970. */
 export function tokenTimes(end: number, now: number): Pick<KeptConnection, "expires_at" | "renew_at"> {
   const renewAt = Math.max(end - AHEAD_MS, now + (end - now) / 2);
   return {

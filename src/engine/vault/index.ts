@@ -1,5 +1,5 @@
-// The vault: credentials of users and tenants for other services. A request can write them and never read them. Tools get the current
-// secret of their run's owner.
+// The vault stores the credentials of users and tenants for other services. Requests can write them but never read
+// them. Tools receive the current secret of their run's owner.
 
 import { type ClaimedDocument, finish } from "../../agent/core/document-claims.ts";
 import type { Documents } from "../../agent/core/documents.ts";
@@ -23,13 +23,13 @@ import { createIssuer } from "./token-endpoint.ts";
 export interface VaultOptions {
   readonly documents: Documents;
   readonly logger: Logger;
-  /** Protects new secrets. */
+  /** The key that protects new secrets. */
   readonly key: KeyWrapper;
-  /** Keys whose secrets can still be read. Within two days the vault protects them with `key`. */
+  /** Keys whose secrets can still be read. Within two days, the vault protects those secrets with `key`. */
   readonly previousKeys: readonly KeyWrapper[];
-  /** Maximum number of connections of a user, and of a tenant. */
+  /** The maximum number of connections per user, and per tenant. */
   readonly most: number;
-  /** For requests to authorization servers. */
+  /** Used for requests to authorization servers. */
   readonly fetch: PublicFetch;
   /** Called for each use of a connection. Must return at once and not throw. */
   onUse(keeper: Keeper, id: string): void;
@@ -37,35 +37,35 @@ export interface VaultOptions {
 
 export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pick<Accesses, "access"> {
   /**
-   * Deletes a connection, then revokes its tokens at the issuer. `isRevoked`: false if the issuer has no address for that, or did not
-   * answer. Throws what `precondition` throws, and `not_found`.
+   * Deletes a connection, then revokes its tokens at the issuer. `isRevoked` is false if the issuer has no revocation
+   * endpoint or did not answer. Throws `not_found` and the errors of `precondition`.
    */
   delete(
     keeper: Keeper,
     id: string,
     options: { readonly precondition?: Precondition; readonly signal: AbortSignal },
   ): Promise<{ readonly isRevoked: boolean }>;
-  /** Notes that a value was sent to its receiver. Returns at once. */
+  /** Records that a value was sent to its receiver. Returns at once. */
   used(keeper: Keeper, id: string): void;
-  /** Encrypts other secrets of users with the same keys. */
+  /** Encrypts users' other secrets with the same keys. */
   readonly cipher: Cipher;
-  /** Deleted and exported with a user. */
+  /** The records to export and delete along with a user. */
   readonly records: {
     list(
       owner: Owner,
       page: { readonly limit: number; readonly cursor?: string | undefined },
     ): Promise<Page<object>>;
-    /** Revokes their tokens too. Returns the number of connections. */
+    /** Deletes a user's connections and revokes their tokens. Returns the number of connections. */
     deleteAll(owner: Owner): Promise<number>;
   };
   open(): void;
   close(): Promise<void>;
 }
 
-/** Time limit for the revocation of all tokens of a deleted user, in ms. */
+/** Maximum time for revoking all tokens of a deleted user, in milliseconds. */
 const REVOKING_MS = 30_000;
 
-/** The caller opens and closes it. */
+/** The caller must open and close it. */
 export function createVault(options: VaultOptions): Vault {
   const { documents, logger, key, previousKeys, most, fetch } = options;
   const cipher = createCipher(key, previousKeys);
@@ -122,7 +122,9 @@ const LEASE_MS = 30_000;
 const EVERY_MS = 60_000;
 const AT_ONCE = 4;
 
-/** Once a day looks whether the current key protects a connection, and rewraps its data key otherwise. */
+/**
+ * Returns a worker that checks every connection once a day and rewraps its data key unless the current key protects it.
+ */
 function rewrapper(documents: Documents, cipher: Cipher, logger: Logger): DueWorker {
   const work = async (claimed: ClaimedDocument) => {
     const kept = keptIn(claimed.body);

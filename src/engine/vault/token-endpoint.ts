@@ -1,4 +1,5 @@
-// Requests to an authorization server: tokens for a code (RFC 6749, 4.1.3) or a refresh token (6), and the end of a grant (RFC 7009).
+// Sends requests to an authorization server: exchanges a code (RFC 6749, 4.1.3) or a refresh token (6) for tokens, and
+// revokes a grant (RFC 7009).
 
 import { z } from "zod";
 import { messageOf } from "../../agent/core/errors.ts";
@@ -6,10 +7,10 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { PublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
 import type { Connection, Secrets } from "./credential.ts";
 
-/** How long the authorization server may take, in ms. */
+/** Time limit for the authorization server's answer, in milliseconds. */
 export const ISSUER_MS = 15_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
-/** Ten years. A longer lifetime counts as none given. */
+/** Ten years. A longer lifetime is ignored. */
 const MAX_LIFETIME_S = 10 * 365 * 86_400;
 
 type Refresh = NonNullable<Connection["refresh"]>;
@@ -21,18 +22,18 @@ export interface NewTokens {
   readonly refresh_token?: string | undefined;
   /** Lifetime in seconds. */
   readonly expires_in?: number | undefined;
-  /** The scopes that were granted, if they are not those that were asked for. */
+  /** The granted scopes, if they differ from those requested. */
   readonly scope?: string | undefined;
 }
 
 export type Renewal =
   | { readonly outcome: "renewed"; readonly tokens: NewTokens }
-  /** The grant is over: another attempt fails too. */
+  /** The grant has ended, so a retry would fail too. */
   | { readonly outcome: "refused"; readonly reason: string }
-  /** Another attempt may succeed. */
+  /** A retry may succeed. */
   | { readonly outcome: "failed"; readonly reason: string };
 
-/** The answer to a person's consent, to be exchanged once. */
+/** The answer to a person's consent. It can be exchanged only once. */
 export interface CodeExchange extends Client {
   readonly token_endpoint: string;
   readonly code: string;
@@ -44,11 +45,11 @@ export interface CodeExchange extends Client {
 type ClientSecret = Pick<Secrets, "client_secret">;
 
 export interface Issuer {
-  /** As `renew`, with the code of a person's consent. */
+  /** Like `renew`, but with the code from a person's consent. */
   exchange(exchange: CodeExchange, secrets: ClientSecret, signal: AbortSignal): Promise<Renewal>;
   /** Never throws. `reason` contains nothing from the issuer except its error code. */
   renew(refresh: Refresh, secrets: Secrets, signal: AbortSignal): Promise<Renewal>;
-  /** Revokes both tokens if the issuer has an address for that. Never throws. Returns false if it failed. */
+  /** Revokes both tokens if the issuer has a revocation endpoint. Never throws. Returns false on failure. */
   revoke(refresh: Refresh, secrets: Secrets, signal: AbortSignal): Promise<boolean>;
 }
 
@@ -57,7 +58,7 @@ const TokenAnswer = z.object({
     .string()
     .min(1)
     .regex(/^[\x21-\x7e]+$/),
-  // Some issuers say `null`, or a text.
+  // Some issuers send `null` or a text.
   refresh_token: z.string().min(1).optional().catch(undefined),
   expires_in: z.coerce.number().min(1).max(MAX_LIFETIME_S).optional().catch(undefined),
   scope: z.string().min(1).max(4096).optional().catch(undefined),
@@ -68,7 +69,7 @@ const TokenAnswer = z.object({
 });
 const ErrorAnswer = z.object({ error: z.string().regex(/^[a-z_]{1,64}$/) });
 
-/** Errors after which the grant is over. Others, such as `temporarily_unavailable`, pass. */
+/** Errors that end the grant. Others, such as `temporarily_unavailable`, are temporary. */
 const OVER = new Set(["invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"]);
 
 export function createIssuer(fetch: PublicFetch): Issuer {
@@ -147,7 +148,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The client's authentication: in the header, or in the form. */
+/** Adds the client's authentication to the header or the form. */
 function authenticated({ client_id, token_endpoint_auth }: Client, { client_secret = "" }: ClientSecret) {
   const headers = {
     "content-type": "application/x-www-form-urlencoded",

@@ -1,4 +1,4 @@
-// Works on a delivery that is due: looks whether it still holds, makes an attempt, and stores what follows.
+// Processes a due delivery: checks that it is still valid, attempts to send it, and stores the result.
 
 import type { ClaimedDocument } from "../../agent/core/document-claims.ts";
 import type { Documents } from "../../agent/core/documents.ts";
@@ -25,30 +25,30 @@ export interface DelivererServices {
   readonly webhooks: WebhookStore;
   readonly deliveries: DeliveryStore;
   readonly logger: Logger;
-  /** Of webhooks of users and tenants. */
+  /** Sends to the webhooks of users and tenants. */
   readonly send: Send;
-  /** Absent: the settings have no webhook. */
+  /** Absent if the settings contain no webhook. */
   readonly operator?: { readonly receiver: Receiver; readonly send: Send } | undefined;
-  /** Called for each delivery that is over. Must return at once and not throw. */
+  /** Called when a delivery has succeeded or failed for good. Must return at once and not throw. */
   onOutcome(whose: "operator" | "user", outcome: "delivered" | "failed"): void;
 }
 
-/** How long the receiver of a delivery is let alone, in ms; undefined: nothing more is sent. */
+/** Returns how many milliseconds to wait before the next attempt, or undefined if nothing more will be sent. */
 type Deliver = (claimed: ClaimedDocument, signal: AbortSignal) => Promise<number | undefined>;
 
-/** Where a delivery goes. */
+/** The receiver of a delivery. */
 interface Target {
   readonly receiver: Receiver;
   readonly send: Send;
-  /** Absent: the operator's. */
+  /** Absent for the operator's webhook. */
   readonly webhook?: Webhook;
 }
 
-/** Throws what the store throws: the delivery is then due again. */
+/** The function throws the store's errors; the delivery is then due again. */
 export function createDeliver(services: DelivererServices): Deliver {
   const { documents, deliveries, operator } = services;
 
-  /** Where a delivery goes, and the time of the store. */
+  /** Returns the target of a delivery, and the store's time. */
   const targetOf = async (
     { collection, key }: ClaimedDocument,
     delivery: Delivery,
@@ -67,7 +67,7 @@ export function createDeliver(services: DelivererServices): Deliver {
   return async (claimed, signal) => {
     const delivery = parsedDelivery(claimed.body);
     const forget = async () => void (await deliveries.settle(claimed, undefined, null));
-    // The time for which it was kept is over.
+    // The retention time has passed.
     if (delivery.state === "delivered" || delivery.state === "failed") return forget();
     const truth = await truthOf(delivery, services);
     if (truth === "false") return forget();
@@ -89,7 +89,10 @@ export function createDeliver(services: DelivererServices): Deliver {
   };
 }
 
-/** `open`: the run has not ended. `false`: it ended in another way, or has its answer, so the receiver hears nothing. */
+/**
+ * Compares a prepared delivery with its run. Returns `open` if the run has not ended. Returns `false` if it ended
+ * differently or was answered, so nothing is sent.
+ */
 async function truthOf(
   { state, webhook, owner: { tenant, user = "" }, thread_id = "", run_id = "", run_status }: Delivery,
   { runs, threads }: Pick<DelivererServices, "runs" | "threads">,
@@ -98,9 +101,9 @@ async function truthOf(
   if (state !== "prepared" && !isOperators) return "true";
   const owner = { tenant, user };
   const run: RunRecord | undefined = await runs.get(owner, thread_id, run_id);
-  // Its process died before the end of the run was stored: the run will end again.
+  // The process died before it stored the end of the run. The run will end again.
   if (run && !isSettled(run.status)) return "open";
-  // It ended, and was deleted with its thread.
+  // The run ended and was deleted along with its thread.
   if (!run && !isOperators) return "true";
   if (run?.status !== run_status) return "false";
   if (!isOperators) return "true";
@@ -122,7 +125,7 @@ async function follow(
   const { deliveries, onOutcome } = services;
   const { delivery: next, due } = afterAttempt(delivery, attempt, now);
   const isOver = next.state !== "pending";
-  // The operator's own is not listed anywhere.
+  // Deliveries of the operator's webhook are not listed, so they are not kept.
   const isForgotten = isOver && webhook === undefined;
   const isWritten = await deliveries.settle(
     claimed,
@@ -147,7 +150,7 @@ export function logDropped(
   else logger.warn({ ...details, webhook }, "a delivery of a webhook was dropped");
 }
 
-/** Notes since when a webhook fails, and disables one that has failed for too long. */
+/** Records how long a webhook has been failing, and disables it after too long. */
 async function noteHealth(
   { webhooks, logger }: Pick<DelivererServices, "webhooks" | "logger">,
   { collection }: ClaimedDocument,

@@ -1,5 +1,5 @@
-// The deliveries of users' and tenants' webhooks, and of the operator's, kept as documents until they are settled and for some days
-// after that. Deliveries of a thread that keep their order stand in a lane: only the first of it is ever due.
+// Stores the deliveries of users', tenants' and the operator's webhooks as documents until they are settled, and for
+// some days after that. Ordered deliveries of a thread share a lane, in which only the first one is ever due.
 
 import { LRUCache } from "lru-cache";
 import { type ClaimedDocument, finish } from "../../agent/core/document-claims.ts";
@@ -20,10 +20,10 @@ import { again, Delivery, type DeliveryStatus, statusOf } from "./delivery.ts";
 import type { Keeper } from "./webhook.ts";
 
 export const DELIVERIES = "webhook_deliveries";
-/** Of the operator's webhook. */
+/** The collection for deliveries of the operator's webhook. */
 export const NOTIFICATIONS = "notifications";
 
-/** Where a delivery is kept. */
+/** Where a delivery is stored. */
 export interface DeliveryPlace {
   readonly collection: OwnedCollection;
   readonly key: string;
@@ -32,17 +32,23 @@ export interface DeliveryPlace {
 export const deliveriesOf = ({ tenant, user }: Keeper): OwnedCollection =>
   user === undefined ? { kind: DELIVERIES, tenant } : { kind: DELIVERIES, tenant, user };
 
-/** Deliveries that are kept of a user, and of a tenant. For one more, the oldest settled ones go; without any, it is dropped. */
+/**
+ * The maximum number of stored deliveries per user, and per tenant. At the limit, the oldest settled deliveries are
+ * deleted; if none is settled, the new delivery is dropped.
+ */
 const MAX_OF_USER = 1_000;
 const MAX_OF_TENANT = 10_000;
-/** How many go at once: a tenth, so that making room is rare. */
+/** The fraction to delete at once: a tenth, so this is rarely needed. */
 const SHARE = 10;
-/** How long a collection in which all deliveries wait is not listed again, in ms, and how many of them a process remembers. */
+/**
+ * How long to wait before listing a full collection again, in milliseconds, and how many full collections a process
+ * remembers.
+ */
 const FULL_MS = 30_000;
 const MAX_FULL = 10_000;
-/** Documents that one write deletes. */
+/** The maximum number of documents that one write deletes. */
 const BATCH_SIZE = 100;
-/** Pages that one list looks through for deliveries of one webhook. */
+/** The maximum number of pages that one list reads to find the deliveries of a webhook. */
 const MAX_PAGES = 20;
 
 export interface DeliveryPage {
@@ -53,21 +59,24 @@ export interface DeliveryPage {
 
 export interface DeliveryStore {
   /**
-   * Stores a delivery, due in `holdMs`. Replaces one that is only prepared; any other one of the key stays as it is. Throws
-   * `limit_exceeded` when there is no room.
+   * Stores a delivery, due in `holdMs`. Replaces a delivery with the same key only if that one is still prepared.
+   * Throws `limit_exceeded` if there is no room.
    */
   keep(place: DeliveryPlace, delivery: Delivery, holdMs: number): Promise<void>;
-  /** The end of the run of a prepared delivery is stored, and is as `delivery` tells it. */
+  /** Records that the run of a prepared delivery has ended as `delivery` describes. */
   confirm(place: DeliveryPlace, delivery: Delivery): Promise<void>;
-  /** Ends a claim with the delivery's next state; undefined forgets it. False: the claim is over. */
+  /**
+   * Ends a claim with the delivery's next state, or deletes the delivery if `next` is undefined. Returns false if the
+   * claim has expired.
+   */
   settle(claimed: ClaimedDocument, next: Delivery | undefined, due: number | null): Promise<boolean>;
-  /** Newest first. A page may be empty and have a `next_cursor`. */
+  /** Returns deliveries, newest first. A page may be empty and still have a `next_cursor`. */
   list(keeper: Keeper, webhook: string, page: DeliveryPage): Promise<Page<Delivery>>;
-  /** Sends a delivery again. Undefined: the webhook has no such delivery. */
+  /** Sends a delivery again. Returns undefined if the webhook has no such delivery. */
   again(keeper: Keeper, webhook: string, id: string): Promise<Delivery | undefined>;
-  /** Forgets all deliveries of a webhook. */
+  /** Deletes all deliveries of a webhook. */
   forget(keeper: Keeper, webhook: string): Promise<void>;
-  /** Forgets what the tenant's webhooks were told of a user, or are to be told. */
+  /** Deletes the deliveries about a user from the tenant's webhooks, sent or not. */
   forgetUser(user: Owner): Promise<void>;
 }
 
@@ -120,7 +129,7 @@ export function createDeliveryStore(documents: Documents): DeliveryStore {
       change(documents, { collection: deliveriesOf(keeper), keys: [id] }, ({ found: [found], now }) => {
         const delivery = found && !isLane(id) ? parsedDelivery(found.body) : undefined;
         if (!found || delivery?.webhook !== webhook) return { result: undefined };
-        // One that waits for its turn, or for the end of its run, is sent then.
+        // If the delivery waits for its turn or for the end of its run, it will be sent then anyway.
         if (
           statusOf(delivery) === "pending" &&
           (delivery.lane !== undefined || delivery.state === "prepared")
@@ -161,7 +170,7 @@ async function forgetUser(documents: Documents, { tenant, user }: Owner): Promis
     collection,
     told.map(({ document }) => document),
   );
-  // Deliveries that a process has sent, or begun to send, in the meantime.
+  // Deletes deliveries that a process has sent or started to send in the meantime.
   for (const { document } of await about()) await remove(documents, collection, document.key);
 }
 
@@ -206,7 +215,7 @@ async function listed(
   return next === undefined ? { items } : { items, next_cursor: next };
 }
 
-/** Who waits in a lane, in their order. */
+/** The keys of the deliveries in a lane, in order. */
 interface Lane {
   readonly webhook: string;
   readonly queue: readonly string[];
@@ -214,7 +223,7 @@ interface Lane {
 
 const isLane = (key: string) => key.startsWith("lane_");
 const keysOf = (key: string, { lane }: Delivery) => (lane === undefined ? [key] : [key, lane]);
-// Only this file writes them.
+// Not validated, because only this file writes these documents.
 const laneIn = (lane: Document) => JSON.parse(lane.body) as Lane;
 const queueIn = (lane: Document | undefined) => (lane ? laneIn(lane).queue : []);
 const webhookIn = (each: Document) =>
@@ -230,7 +239,7 @@ function laneWrites(
   return body === undefined && !before ? [] : [{ key, seen: before?.version, body }];
 }
 
-/** Writes the last state of a delivery, and makes the one behind it due. */
+/** Writes the final state of a delivery and makes the next one in its lane due. */
 async function leaveLane(
   documents: Documents,
   { collection, key, version, body }: ClaimedDocument,
@@ -252,7 +261,7 @@ async function leaveLane(
   }
 }
 
-/** Takes deliveries out of a lane. The first one that stays becomes due, unless it was the first before. */
+/** Removes deliveries from a lane. If another delivery becomes the first, makes it due. */
 async function shortenLane(
   documents: Documents,
   collection: OwnedCollection,
@@ -278,7 +287,10 @@ async function shortenLane(
   }
 }
 
-/** The queue from the first delivery on that exists, and that one: a delivery that was deleted holds no other up. */
+/**
+ * Returns the queue from the first existing delivery on, along with that delivery. Skips deleted deliveries, so they do
+ * not block the lane.
+ */
 async function existing(
   documents: Documents,
   collection: OwnedCollection,
@@ -289,13 +301,16 @@ async function existing(
   return { queue: at === -1 ? [] : queue.slice(at), waiting: found[at] };
 }
 
-/** The delivery whose turn it is: the time for its attempts begins. */
+/** Makes a delivery due now. The time for its attempts starts. */
 function dueNow({ key, version: seen, body }: Document, now: number): DocumentWrite {
   const next = { ...parsedDelivery(body), since: now, next_at: now };
   return { key, seen, body: JSON.stringify(next), due: now };
 }
 
-/** Deletes the oldest settled deliveries, unless they are kept so that their event is not sent again. False: there are none. */
+/**
+ * Deletes the oldest settled deliveries, except those kept to prevent sending their event twice. Returns false if there
+ * is nothing to delete.
+ */
 async function makeRoom(documents: Documents, collection: OwnedCollection): Promise<boolean> {
   const all = await documents.list(collection);
   const parsed = await mapInTicks(collection.tenant, all, (document) => {
@@ -315,7 +330,10 @@ async function makeRoom(documents: Documents, collection: OwnedCollection): Prom
   return true;
 }
 
-/** Deletes those that are still as they were read, in batches; of a batch that has changed, each by itself. */
+/**
+ * Deletes documents that have not changed since they were read. If a batch has changes, deletes its documents one by
+ * one.
+ */
 async function deleteAll(
   documents: Documents,
   collection: OwnedCollection,

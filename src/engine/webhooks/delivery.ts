@@ -1,4 +1,4 @@
-// A delivery: one event for one webhook. What the store keeps of it, what readers see, and what follows an attempt to send it.
+// A delivery is one event for one webhook. Defines its stored form, its public form, and its state after an attempt.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -6,33 +6,33 @@ import { backoff } from "../../lib/backoff.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Keeper } from "./webhook.ts";
 
-/** The webhook of the settings, which no document describes. */
+/** The webhook from the settings, which has no document. */
 export const OPERATOR = "operator";
 
 export const DeliveryStatus = z.enum(["pending", "delivered", "failed"]);
 export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
 
-/** Absent keys: a release before this one has stored it for the operator's webhook. */
+/** Fields with defaults may be absent in deliveries that an earlier release stored for the operator's webhook. */
 export const Delivery = z.object({
   /** The `webhook-id`. */
   id: z.string(),
   /** The id of the webhook. */
   webhook: z.string().default(OPERATOR),
-  /** Whose event it is; without `user`, a tenant's. */
+  /** The owner of the event: a user or, without `user`, a tenant. */
   owner: z.object({ tenant: z.string(), user: z.string().optional() }),
   type: z.string().default("run.interrupted"),
   thread_id: z.string().optional(),
   run_id: z.string().optional(),
   agent: z.string().optional(),
   body: z.string(),
-  /** When the event happened, in ms since 1970. */
+  /** The time of the event, in milliseconds since 1970. */
   at: z.number(),
-  /** `prepared`: the end of the run is not stored yet, as far as its process has told. */
+  /** `prepared`: no process has confirmed yet that the end of the run is stored. */
   state: z.enum(["prepared", ...DeliveryStatus.options]).default("prepared"),
-  /** The status with which the run must have ended. */
+  /** The status that the run must have at its end. */
   run_status: z.string().default("interrupted"),
   attempts: z.int().default(0),
-  /** When the first of these attempts was possible. */
+  /** The time from which these attempts were possible. */
   since: z.number().optional(),
   next_at: z.number().optional(),
   last_at: z.number().optional(),
@@ -40,7 +40,7 @@ export const Delivery = z.object({
   failure: z.string().optional(),
   /** The document that keeps the order of the thread's deliveries. */
   lane: z.string().optional(),
-  /** The store keeps it until then, so that the same event is not sent again. */
+  /** Keeps the document until this time, so the same event is not sent again. */
   keep_until: z.number().optional(),
 });
 export type Delivery = z.infer<typeof Delivery>;
@@ -81,11 +81,11 @@ export function deliveryInfo(delivery: Delivery): DeliveryInfo {
   };
 }
 
-/** What a receiver reads. */
+/** Returns the body that a receiver gets. */
 export const payload = (type: string, data: object, at: number): string =>
   JSON.stringify({ type, timestamp: iso(at), data });
 
-/** The same for each attempt to tell a webhook of the same event, by any process. */
+/** Returns the same id for every attempt to deliver the same event to a webhook, in any process. */
 export function deliveryId({ tenant, user }: Keeper, webhook: string, event: string): string {
   const hash = createHash("sha256").update(JSON.stringify([tenant, user, webhook, event]));
   return `msg_${hash.digest("base64url").slice(0, 22)}`;
@@ -100,21 +100,21 @@ export const laneOf = (webhook: string, threadId: string): string =>
 /** An attempt to send a delivery. */
 export interface Attempt {
   readonly http_status?: number;
-  /** Absent: it succeeded. */
+  /** Absent if the attempt succeeded. */
   readonly failure?: string;
   /** A retry would fail the same way. */
   readonly isFinal?: boolean;
 }
 
 const HOUR = 3_600_000;
-/** How long a delivery is tried again, in ms. */
+/** How long a delivery is retried, in milliseconds. */
 const TRIED_MS = 24 * HOUR;
 const PAUSE = { base: 500, cap: HOUR, jitter: 0.5 };
-/** How long the store keeps a delivery that has succeeded, and one that was given up, in ms. */
+/** How long the store keeps successful and failed deliveries, in milliseconds. */
 const DELIVERED_MS = 24 * HOUR;
 const FAILED_MS = 7 * 24 * HOUR;
 
-/** The delivery after an attempt, and when it is due: for the next attempt, or to be forgotten. */
+/** Returns the delivery after an attempt, and the time at which it is due for a retry or for deletion. */
 export function afterAttempt(
   delivery: Delivery,
   { http_status, failure, isFinal = false }: Attempt,
@@ -130,7 +130,7 @@ export function afterAttempt(
   return { delivery: { ...next, state: "pending", next_at: due }, due };
 }
 
-/** The delivery that is given up without an attempt. */
+/** Returns the delivery as failed, without an attempt. */
 export function givenUp(delivery: Delivery, failure: string, now: number) {
   const { next_at: _, ...rest } = delivery;
   return settledAs({ ...rest, failure, state: "failed" }, now + FAILED_MS);
@@ -140,7 +140,7 @@ function settledAs(delivery: Delivery, until: number) {
   return { delivery, due: Math.max(until, delivery.keep_until ?? 0) };
 }
 
-/** The delivery to be sent once more, at once and outside of any order. */
+/** Returns the delivery to send once more, at once and regardless of order. */
 export function again(delivery: Delivery, now: number): Delivery {
   const { lane: _, failure: __, http_status: ___, ...rest } = delivery;
   return { ...rest, state: "pending", attempts: 0, since: now, next_at: now };

@@ -1,20 +1,21 @@
-// Which events the end of a run is, and what receivers read of it: ids, status, reason and usage, and no contents.
+// The events that the end of a run causes, and the data that receivers get: ids, status, reason and usage, but no
+// contents.
 
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { EndingRun } from "../runs/services.ts";
 import type { WebhookEvent } from "./webhook.ts";
 
-/** An event as other rooms tell it. */
+/** An event as other rooms report it. */
 export interface ToldEvent {
   readonly type: WebhookEvent;
   readonly thread_id?: string;
   readonly run_id?: string;
   readonly agent?: string;
-  /** The data that receivers get in addition to the ids. Contains no contents and no secrets. */
+  /** The data that receivers get in addition to the ids. Must not contain contents or secrets. */
   readonly data: object;
 }
 
-/** The events of a run that ends, as webhooks of users and tenants get them. Runs of subagents have none. */
+/** Returns the events of a run's end for the webhooks of users and tenants. Runs of subagents cause none. */
 export function eventsOfEnd({ run, end, interrupts, isChild }: EndingRun): readonly ToldEvent[] {
   if (isChild) return [];
   const ids = { thread_id: run.thread_id, run_id: run.id, agent: run.agent };

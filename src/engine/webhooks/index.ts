@@ -1,5 +1,6 @@
-// Tells webhooks of events: those of users and tenants, and the operator's. No run waits for a receiver. A delivery is stored before the
-// end of its run is; then any process sends it, at least once, until the receiver takes it or a day is over.
+// Sends events to the webhooks of users, tenants and the operator. Runs never wait for receivers. A delivery is stored
+// before the end of its run. Then any process sends it, at least once, until the receiver accepts it or a day has
+// passed.
 
 import type { ClaimedDocument } from "../../agent/core/document-claims.ts";
 import { type Documents, retain } from "../../agent/core/documents.ts";
@@ -33,14 +34,14 @@ export interface WebhookOptions {
   readonly documents: Documents;
   readonly runs: Pick<RunStore, "get">;
   readonly threads: Pick<ThreadStore, "get">;
-  /** Whether deliveries outlive this process. */
+  /** True if deliveries outlive this process. */
   readonly isDurable: boolean;
   readonly logger: Logger;
-  /** Of a user, and of a tenant. */
+  /** The maximum number of webhooks per user, and per tenant. */
   readonly maxWebhooks: number;
-  /** Private addresses that webhooks of users and tenants may have. */
+  /** Private addresses that the webhooks of users and tenants can have. */
   readonly allow: HostList;
-  /** The webhook of the settings. */
+  /** The webhook from the settings. */
   readonly operator?: { readonly url: string; readonly secret: string } | undefined;
   /** See `DelivererServices.onOutcome`. */
   onOutcome(whose: "operator" | "user", outcome: "delivered" | "failed"): void;
@@ -50,48 +51,51 @@ export interface Webhooks {
   readonly webhooks: WebhookStore;
   readonly deliveries: DeliveryStore;
   /**
-   * Tells the webhooks of the owner, and of the owner's tenant, of an event; without `user`, those of the tenant only. The same `id` tells
-   * them once. Never throws.
+   * Sends an event to the webhooks of the owner and of the owner's tenant; without `user`, only to the tenant's.
+   * Repeated calls with the same `id` send it only once. Never throws.
    */
   emit(owner: Keeper, told: ToldEvent, id: string): Promise<void>;
   /** See `RunServices.beforeEnd`. */
   beforeEnd(ending: EndingRun): Promise<() => void>;
   /** See `QuotaOptions.onNear`. */
   onNear(owner: Owner, state: BudgetState): void;
-  /** Sends the webhook a sample, at once and without a retry. */
+  /** Sends a sample to the webhook, at once and without a retry. */
   test(keeper: Keeper, webhook: Webhook, signal: AbortSignal): Promise<Attempt>;
-  /** To be called when a delivery has become due. */
+  /** Call this when a delivery has become due. */
   wake(): void;
-  /** What is exported and deleted with a user. */
+  /** The records to export and delete along with a user. */
   readonly records: UserWebhooks;
   open(): Promise<void>;
-  /** Leaves the deliveries that are not made yet to the store. */
+  /** Stops sending. Open deliveries remain in the store. */
   close(): Promise<void>;
 }
 
 interface UserWebhooks {
-  /** Without secrets. */
+  /** Returns the webhooks without secrets. */
   list(
     owner: Owner,
     page: { readonly limit: number; readonly cursor?: string | undefined },
   ): Promise<Page<object>>;
-  /** Deletes the deliveries too. Returns the number of webhooks. */
+  /** Deletes a user's webhooks and their deliveries. Returns the number of webhooks. */
   deleteAll(owner: Owner): Promise<number>;
   /** Deletes the deliveries of the tenant's webhooks that are about the user. */
   deleteMentions(owner: Owner): Promise<void>;
 }
 
-/** How long a process may be at a delivery, in ms: then others may send it. */
+/** How long a process can work on a delivery before others may send it, in milliseconds. */
 const LEASE_MS = ATTEMPT_MS + 5_000;
-/** How often this process looks for deliveries that are due, in ms. */
+/** How often this process checks for due deliveries, in milliseconds. */
 const POLL_MS = 5_000;
 const AT_ONCE = 32;
-/** No notification is due later, in ms: one that is was written before the clock was set back. */
+/**
+ * The latest possible due time of a notification from now, in milliseconds. A later one was written before the clock
+ * was set back.
+ */
 const AHEAD_MS = 2 * 3_600_000;
-/** Attempts after a longer pause, in ms, wait for the next look. */
+/** Attempts after a longer pause than this, in milliseconds, wait for the next check. */
 const MAX_TIMER_MS = 60_000;
 
-/** The caller opens and closes it. */
+/** The caller must open and close it. */
 export function createWebhooks(options: WebhookOptions): Webhooks {
   const { documents, logger, operator } = options;
   const known = createKnownWebhooks(documents, logger);
@@ -149,7 +153,7 @@ export function createWebhooks(options: WebhookOptions): Webhooks {
   };
 }
 
-/** The operator's own network is no secret of the operator's: the address may be any. */
+/** The operator's webhook can have any address, because the operator chose it. */
 const operators = ({ url, secret }: { readonly url: string; readonly secret: string }) => ({
   receiver: { url, secrets: [secret] },
   send: createSend(createPublicFetch({ allow: () => true })),
@@ -157,18 +161,18 @@ const operators = ({ url, secret }: { readonly url: string; readonly secret: str
 
 type SendingServices = DelivererServices & Pick<WebhookOptions, "isDurable">;
 
-/** Sends what is due, of all tenants in turn. */
+/** Sends due deliveries, with tenants taking turns. */
 function createSending(services: SendingServices) {
   const { documents, operator, isDurable, logger } = services;
   const deliver = createDeliver(services);
-  /** Those that end with this process, by their keys. */
+  /** Deliveries that end with this process, by key. */
   const unsent = new Map<string, Delivery>();
   const work = async (claimed: ClaimedDocument, signal: AbortSignal) => {
     const delivery = parsedDelivery(claimed.body);
     if (!isDurable) unsent.set(claimed.key, delivery);
     const pause = await deliver(claimed, signal);
     if (pause === undefined && !signal.aborted) unsent.delete(claimed.key);
-    // The next one of the thread is due.
+    // The thread's next delivery is due.
     if (pause === undefined && delivery.lane !== undefined) wake();
     if (pause !== undefined && pause < MAX_TIMER_MS) setTimeout(wake, pause + 1).unref();
   };

@@ -1,5 +1,5 @@
-// Which webhooks an event concerns, from memory: an event of a tenant without webhooks costs no read of the store. What this process
-// knows is at most a few seconds old.
+// Caches the webhooks of users and tenants, so an event of a tenant without webhooks does not read the store. The
+// cached webhooks are at most a few seconds old.
 
 import { LRUCache } from "lru-cache";
 import { type Documents, type ListedCollection, newVersion } from "../../agent/core/documents.ts";
@@ -8,35 +8,35 @@ import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { type Keeper, parsedWebhook, type Webhook, webhooksOf } from "./webhook.ts";
 
-/** The tenants that have, or had, webhooks. */
+/** The tenants that have, or once had, webhooks. */
 const TENANTS: ListedCollection = { kind: "webhook_tenants" };
-/** How old what is known may be, in ms. */
+/** Maximum age of the cached webhooks, in milliseconds. */
 const KNOWN_MS = 5_000;
-/** Users and tenants whose webhooks are kept in memory. */
+/** The maximum number of users and tenants whose webhooks are cached. */
 const MAX_KNOWN = 10_000;
 const COMPLAIN_MS = 60_000;
 
-/** A webhook and whose it is. */
+/** A webhook and its owner. */
 export interface KnownWebhook {
   readonly keeper: Keeper;
   readonly webhook: Webhook;
 }
 
 export interface KnownWebhooks {
-  /** Begins to follow which tenants have webhooks. */
+  /** Starts following which tenants have webhooks. */
   open(): Promise<void>;
   close(): void;
-  /** To be called before a tenant's first webhook is stored. */
+  /** Call this before a tenant's first webhook is stored. */
   add(tenant: string): Promise<void>;
-  /** To be called after a change of the keeper's webhooks. */
+  /** Call this after a change to the keeper's webhooks. */
   forget(keeper: Keeper): void;
-  /** The webhooks of the user and those of the tenant. Without `user`, those of the tenant. */
+  /** Returns the webhooks of the user and of the tenant; without `user`, only those of the tenant. */
   of(owner: Keeper): Promise<readonly KnownWebhook[]>;
 }
 
 export function createKnownWebhooks(documents: Documents, logger: Logger): KnownWebhooks {
   const ready = new LRUCache<string, Promise<readonly KnownWebhook[]>>({ max: MAX_KNOWN, ttl: KNOWN_MS });
-  /** Those that this process has added: a read of the store that began before does not have them. */
+  /** Tenants that this process has added. A store read that began earlier does not include them. */
   const added = new Set<string>();
   let tenants: ReadonlySet<string> = added;
   let timer: NodeJS.Timeout | undefined;
@@ -74,7 +74,7 @@ export function createKnownWebhooks(documents: Documents, logger: Logger): Known
       if (tenants.has(tenant)) return;
       const key = Buffer.from(tenant).toString("base64url");
       const { found } = await documents.read(TENANTS, [key]);
-      // Another process may write the same one first.
+      // Another process may write the same document first.
       if (!found[0])
         await documents.write(TENANTS, [{ key, seen: undefined, body: tenant }], { version: newVersion() });
       added.add(tenant);

@@ -1,4 +1,4 @@
-// Stores deliveries of events for the webhooks that ask for them, and says when they may be sent.
+// Stores deliveries of events for the webhooks that subscribe to them, and decides when they can be sent.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../../agent/core/errors.ts";
@@ -16,24 +16,27 @@ export interface OutboxServices {
   readonly known: KnownWebhooks;
   readonly deliveries: DeliveryStore;
   readonly logger: Logger;
-  /** How long a process has for storing the end of a run, in ms: then others look whether it ended. */
+  /**
+   * How long a process has to store the end of a run, in milliseconds. After that, other processes check whether it
+   * ended.
+   */
   readonly holdMs: number;
-  /** Whether the operator has a webhook. */
+  /** True if the operator has a webhook. */
   readonly hasOperator: boolean;
-  /** Called when deliveries are due. */
+  /** Called when deliveries have become due. */
   wake(): void;
 }
 
-/** A delivery, and where it is kept. */
+/** A delivery and where it is stored. */
 interface Posted {
   readonly place: DeliveryPlace;
   readonly delivery: Delivery;
 }
 
-/** Facts about a delivery other than its event; `id` names the event. */
+/** Facts about a delivery other than its event. `id` identifies the event. */
 type About = { readonly id: string } & Partial<Delivery>;
 
-/** No method throws. */
+/** The methods never throw. */
 export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, wake }: OutboxServices) {
   const keep = async ({ place, delivery }: Posted, ms: number): Promise<void> => {
     try {
@@ -43,7 +46,7 @@ export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, w
       logDropped(logger, delivery, error.message);
     }
   };
-  /** Stores the deliveries of the end of a run. */
+  /** Stores the deliveries for the end of a run. */
   const prepare = (ending: EndingRun): Promise<Posted[]> =>
     persistently(async () => {
       const { owner, run } = ending;
@@ -55,7 +58,7 @@ export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, w
       await Promise.all(all.map((each) => keep(each, holdMs)));
       return all;
     });
-  /** The end is stored. */
+  /** Confirms that the end of the run is stored. */
   const confirm = async (ending: EndingRun, prepared: readonly Posted[] | undefined): Promise<void> => {
     const all = prepared ?? (await prepare(ending));
     if (all.length === 0) return;
@@ -63,7 +66,7 @@ export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, w
       for (const { place, delivery } of all) await deliveries.confirm(place, delivery);
       wake();
     } catch {
-      // They are due soon without it.
+      // Without a confirmation, the deliveries become due soon.
     }
   };
 
@@ -86,7 +89,8 @@ export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, w
 
     /** See `RunServices.beforeEnd`. */
     async beforeEnd(ending: EndingRun): Promise<() => void> {
-      // A store without room for deliveries may have room for the end of the run: they are tried again after it.
+      // If the store has no room for the deliveries, it may still have room for the end of the run. Storing them is
+      // retried after the end.
       const prepared = await prepare(ending).catch(() => undefined);
       return () =>
         void confirm(ending, prepared).catch((err: unknown) => {
@@ -98,11 +102,11 @@ export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, w
   };
 }
 
-/** Attempts to write while the store fails, and the pause after each, in ms. */
+/** The maximum number of attempts to write while the store fails, and the pause after each, in milliseconds. */
 const MAX_ATTEMPTS = 5;
 const PAUSE = { base: 100, jitter: 0.5 };
 
-/** Repeats what a store that fails for a moment could not do. */
+/** Retries `work` while the store is temporarily unavailable. */
 async function persistently<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -144,14 +148,14 @@ function deliveryOf(
   return { ...told, attempts: 0, state: "pending", run_status: "", ...about };
 }
 
-/** The notification of the operator's webhook for a run that waits for answers. It contains the questions. */
+/** Returns the operator's notification for a run that waits for answers. It contains the questions. */
 function notifications({ owner, run: { id: run_id, thread_id, agent }, interrupts }: EndingRun): Posted[] {
   if (interrupts.length === 0) return [];
   const at = Date.now();
   const { tenant, user } = owner;
   const body = payload("run.interrupted", { tenant, user, thread_id, run_id, agent, interrupts }, at);
   const delivery: Delivery = {
-    // The same for each attempt at the end of a run, by any process.
+    // The same for every attempt to end the run, in any process.
     id: `msg_${run_id}`,
     ...{ webhook: OPERATOR, owner, type: "run.interrupted", run_id, thread_id, agent, body, at },
     ...{ attempts: 0, state: "prepared", run_status: "interrupted" },

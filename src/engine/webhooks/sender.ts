@@ -1,20 +1,20 @@
-// One attempt to send a message to a webhook.
+// Makes one attempt to send a message to a webhook.
 
 import { messageOf } from "../../agent/core/errors.ts";
 import type { PublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
 import { type WebhookMessage, webhookHeaders } from "../../lib/webhook-signature.ts";
 import type { Attempt } from "./delivery.ts";
 
-/** How long an attempt may take, in ms. */
+/** Time limit for an attempt, in milliseconds. */
 export const ATTEMPT_MS = 10_000;
 
 export interface Receiver {
   readonly url: string;
-  /** Each of them signs. */
+  /** Each secret adds a signature. */
   readonly secrets: readonly string[];
 }
 
-/** Never throws. A failure names neither the address nor a secret. */
+/** Never throws. The failure contains neither the URL nor a secret. */
 export type Send = (receiver: Receiver, message: WebhookMessage, signal: AbortSignal) => Promise<Attempt>;
 
 export function createSend(fetch: PublicFetch): Send {
@@ -39,6 +39,6 @@ export function createSend(fetch: PublicFetch): Send {
   };
 }
 
-/** Client errors that a retry may cure. */
+/** Client errors that may go away on a retry. */
 const TRANSIENT = new Set([408, 409, 425, 429]);
 const isRefusal = (status: number) => status >= 400 && status < 500 && !TRANSIENT.has(status);

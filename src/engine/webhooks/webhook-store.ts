@@ -1,4 +1,4 @@
-// The webhooks of users and tenants, kept as documents.
+// Stores the webhooks of users and tenants as documents.
 
 import { change, type Documents } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -22,13 +22,16 @@ export interface Versioned {
   readonly version: string;
 }
 
-/** Throws `precondition_failed` unless the caller may replace this version. Undefined: there is no webhook. */
+/**
+ * Throws `precondition_failed` unless the caller can replace this version. Undefined means that the webhook does not
+ * exist.
+ */
 export type Precondition = (version: string | undefined) => void;
 
 export interface WebhookStore {
   /**
-   * Creates or replaces a webhook, which keeps its secret. Throws what `precondition` throws, and `limit_exceeded` for one too many.
-   * `isNew`: there was none, so its secret is new.
+   * Creates or replaces a webhook. A replaced webhook keeps its secret. `isNew` is true if the webhook, and therefore
+   * its secret, is new. Throws the errors of `precondition`, and `limit_exceeded` if there are too many webhooks.
    */
   put(
     keeper: Keeper,
@@ -37,16 +40,16 @@ export interface WebhookStore {
     precondition?: Precondition,
   ): Promise<Versioned & { readonly isNew: boolean }>;
   get(keeper: Keeper, id: string): Promise<Versioned | undefined>;
-  /** In the order of their ids. */
+  /** Returns the webhooks, sorted by id. */
   list(
     keeper: Keeper,
     page: { readonly limit: number; readonly cursor?: string | undefined },
   ): Promise<Page<Webhook>>;
-  /** Throws `not_found`. */
+  /** Replaces the webhook's secret. Throws `not_found`. */
   rotate(keeper: Keeper, id: string): Promise<Versioned>;
-  /** Throws what `precondition` throws, and `not_found`. */
+  /** Throws `not_found` and the errors of `precondition`. */
   delete(keeper: Keeper, id: string, precondition?: Precondition): Promise<void>;
-  /** Writes what `update` makes of a webhook, unless that is undefined. Returns what it wrote. */
+  /** Writes and returns what `update` makes of a webhook. If `update` returns undefined, writes nothing. */
   update(
     keeper: Keeper,
     id: string,
@@ -56,7 +59,7 @@ export interface WebhookStore {
 
 export const newWebhookId = () => `wh_${randomId()}`;
 
-/** `maxWebhooks`: of a user, and of a tenant. */
+/** `maxWebhooks` is the maximum per user, and per tenant. */
 export function createWebhookStore(
   documents: Documents,
   known: KnownWebhooks,
@@ -115,7 +118,7 @@ const tooMany = (limit: number) =>
     details: { limit: "webhooks", most: limit },
   });
 
-/** What a webhook becomes; undefined: it stays. */
+/** Returns the new state of a webhook, or undefined to leave it unchanged. */
 type Replacement = (before: Webhook, now: number) => Webhook | undefined;
 
 const replaced = (

@@ -1,4 +1,5 @@
-// Webhooks of users and tenants: what a request may ask for, what the store keeps, what readers see, and which of them an event concerns.
+// Webhooks of users and tenants: what a request can set, what the store keeps, what readers see, and which webhooks an
+// event is sent to.
 
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -8,17 +9,17 @@ import { HttpUrl } from "../../lib/http-url.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { Id } from "../../protocol/ids.ts";
 
-/** Whose webhooks: a user's or, without `user`, those of a tenant for all its users. */
+/** The owner of webhooks: a user or, without `user`, a tenant, whose webhooks cover all its users. */
 export interface Keeper {
   readonly tenant: string;
   readonly user?: string;
 }
 
-/** Where the store keeps them. */
+/** Returns the collection that stores the keeper's webhooks. */
 export const webhooksOf = ({ tenant, user }: Keeper): OwnedCollection =>
   user === undefined ? { kind: "webhooks", tenant } : { kind: "webhooks", tenant, user };
 
-/** The events that a webhook may ask for. */
+/** The events that a webhook can subscribe to. */
 export const WebhookEvent = z.enum([
   "run.ended",
   "run.failed",
@@ -66,15 +67,15 @@ export const NewWebhook = WebhookSpec.extend({
 
 const Disabled = z.object({ at: z.iso.datetime(), reason: z.string() });
 
-/** A webhook as the store keeps it. Its secrets leave the server once, in the answer that makes them. */
+/** A webhook as it is stored. Its secret leaves the server only in the response that creates the secret. */
 export const Webhook = WebhookSpec.extend({
   id: Id,
   secret: z.string(),
-  /** The secret before the last rotation. Deliveries have the signatures of both until `until`. */
+  /** The secret before the last rotation. Until `until`, deliveries are signed with both secrets. */
   previous: z.object({ secret: z.string(), until: z.iso.datetime() }).optional(),
-  /** Absent while the last delivery succeeded, and before the first one. */
+  /** Absent if the last delivery succeeded, and before the first delivery. */
   failing_since: z.iso.datetime().optional(),
-  /** Failures since then, counted up to `MIN_FAILURES`. */
+  /** The number of failures since then, counted up to `MIN_FAILURES`. */
   failures: z.int().optional(),
   disabled: Disabled.optional(),
   created_at: z.iso.datetime(),
@@ -104,7 +105,7 @@ export const WebhookInfo = Webhook.omit({ secret: true, previous: true, failures
   .meta({ id: "Webhook" });
 export type WebhookInfo = z.infer<typeof WebhookInfo>;
 
-/** The answer that makes a secret. */
+/** The response that creates a secret. */
 export const WebhookWithSecret = WebhookInfo.extend({
   secret: z
     .string()
@@ -122,33 +123,36 @@ export function webhookInfo(
 }
 
 const SECRET_BYTES = 32;
-/** How long the secret before a rotation still signs, in ms. */
+/** How long the previous secret still signs deliveries after a rotation, in milliseconds. */
 const PREVIOUS_SECRET_MS = 24 * 3_600_000;
-/** A webhook is disabled after this time without a success between failures, in ms, if there were as many of them. */
+/**
+ * A webhook is disabled after failing for this long without a success, in milliseconds, if there were at least
+ * `MIN_FAILURES` failures.
+ */
 const FAILING_MS = 24 * 3_600_000;
 const MIN_FAILURES = 5;
 
 const newSecret = () => `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
 const iso = (ms: number) => new Date(ms).toISOString();
 
-/** Returns the webhook that `spec` describes. It keeps the secret of the one before and is enabled. */
+/** Returns the webhook that `spec` describes, enabled. It keeps the secret of `before`. */
 export function webhookOf(id: string, spec: WebhookSpec, before: Webhook | undefined, now: number): Webhook {
   const { secret = newSecret(), previous, created_at = iso(now) } = before ?? {};
   return { ...spec, id, secret, created_at, updated_at: iso(now), ...omitUndefined({ previous }) };
 }
 
-/** The webhook with a new secret. For a day, the previous secret also signs deliveries. */
+/** Returns the webhook with a new secret. For a day, the previous secret also signs deliveries. */
 export function rotated(webhook: Webhook, now: number): Webhook {
   const previous = { secret: webhook.secret, until: iso(now + PREVIOUS_SECRET_MS) };
   return { ...webhook, secret: newSecret(), previous, updated_at: iso(now) };
 }
 
-/** The secrets that sign a delivery, the newest first. */
+/** Returns the secrets that sign a delivery, newest first. */
 export function secretsOf({ secret, previous }: Pick<Webhook, "secret" | "previous">, now: number): string[] {
   return previous && Date.parse(previous.until) > now ? [secret, previous.secret] : [secret];
 }
 
-/** The webhook after an attempt, if the attempt changes it. */
+/** Returns the webhook after an attempt, if the attempt changes it. */
 export function afterAttempt(
   webhook: Webhook,
   failure: string | undefined,
@@ -165,13 +169,15 @@ export function afterAttempt(
   return { ...webhook, disabled: { at: iso(now), reason } };
 }
 
-/** Why nothing is sent to a webhook now. */
+/** Returns the reason why nothing is sent to a webhook now. */
 export function silenceOf({ paused, disabled }: Pick<Webhook, "paused" | "disabled">): string | undefined {
   if (disabled) return "the webhook is disabled";
   return paused ? "the webhook is paused" : undefined;
 }
 
-/** Whether a webhook is sent an event. An event without an agent concerns all agents. */
+/**
+ * Returns true if the webhook is sent this event. An event without an agent is sent regardless of the webhook's agents.
+ */
 export function wants(
   webhook: Webhook,
   { type, agent }: { type: WebhookEvent; agent?: string | undefined },

@@ -1,4 +1,4 @@
-// Sends a browser to the authorization server: what it is asked, and what the server has to remember until the browser comes back.
+// Sends a browser to the authorization server and stores what the server needs when the browser returns.
 
 import { hash } from "node:crypto";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -16,12 +16,12 @@ import {
 } from "./flow-store.ts";
 import { BEGIN_MS, baseOf, type FlowParts, gone, openRequest } from "./parts.ts";
 
-/** How long a person may take at the authorization server, in ms. */
+/** How long a person can take at the authorization server, in milliseconds. */
 const FLOW_MS = 10 * 60_000;
-/** How often one address leads to the authorization server. */
+/** How many times one address can lead to the authorization server. */
 const MAX_BEGUN = 20;
 
-/** Returns the address at the authorization server. */
+/** Returns the URL at the authorization server. */
 export async function beginFlow(
   parts: FlowParts,
   key: string,
@@ -78,7 +78,7 @@ function addressAt(
     ...{ state, resource, code_challenge_method: "S256" },
     code_challenge: hash("sha256", verifier, "base64url"),
     ...omitUndefined({ scope }),
-    // Without it, OpenID Connect gives no refresh token.
+    // OpenID Connect issues a refresh token only with this prompt.
     ...(scope?.split(" ").some((each) => each === "offline_access") ? { prompt: "consent" } : {}),
   };
   for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value);
@@ -91,7 +91,9 @@ interface Wanted {
   readonly keeper: Parameters<FlowParts["vault"]["get"]>[0];
 }
 
-/** The scopes of the server, of the settings, and those that the account has already: a new grant must not have fewer. */
+/**
+ * Returns the scopes from the server, the settings and the existing account. A new grant must not have fewer scopes.
+ */
 async function scopeFor(
   { vault }: FlowParts,
   server: AccountServer,

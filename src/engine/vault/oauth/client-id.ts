@@ -1,5 +1,5 @@
-// The client id with which the server asks an authorization server: the operator's, the address of its own metadata document, or one that
-// it has registered for. All processes and tenants share a registration.
+// The client id that the server uses at an authorization server: the operator's, the URL of its own metadata document,
+// or one that it has registered. All processes and tenants share a registration.
 
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,11 +18,11 @@ export interface OAuthClient {
   readonly auth: "none" | "client_secret_basic" | "client_secret_post";
 }
 
-/** The addresses of this server. `base`: the one at which browsers reach it. */
+/** URLs of this server. `base` is its public URL. */
 export const redirectUri = (base: string) => `${base}/oauth/callback`;
 const metadataUrl = (base: string) => `${base}/oauth/client-metadata.json`;
 
-/** The client id metadata document of this server. */
+/** Returns the client id metadata document of this server. */
 export const clientMetadata = (base: string) => ({
   client_id: metadataUrl(base),
   ...aboutThisServer(base),
@@ -44,16 +44,16 @@ export interface ClientIds {
     base: string,
     signal: AbortSignal,
   ): Promise<OAuthClient>;
-  /** The issuer does not know it any more: the next flow registers again. */
+  /** Forgets a client that the issuer no longer knows. The next flow registers again. */
   forget(issuer: string, base: string, client_id: string): Promise<void>;
 }
 
 const CLIENTS: ListedCollection = { kind: "oauth_clients" };
-/** How long a registration excludes others, in ms. */
+/** How long a registration excludes others, in milliseconds. */
 const LEASE_MS = 20_000;
-/** How often a process looks whether another one has registered, in ms. */
+/** How often a process checks whether another one has registered, in milliseconds. */
 const WAIT_MS = 150;
-/** A secret is not used in its last hour. */
+/** A secret is not used in the last hour before it expires. */
 const AHEAD_MS = 3_600_000;
 
 interface KeptClient {
@@ -61,13 +61,13 @@ interface KeptClient {
   readonly client_id?: string;
   readonly auth?: OAuthClient["auth"];
   readonly sealed?: string;
-  /** In ms since 1970. */
+  /** In milliseconds since 1970. */
   readonly expires_at?: number;
-  /** The registration that runs, until a time by the store's clock. */
+  /** The registration in progress, valid until a time by the store's clock. */
   readonly registering?: { readonly id: string; readonly until: number };
 }
 
-// Only this file writes them.
+// Not validated, because only this file writes it.
 const clientIn = (body: string) => JSON.parse(body) as KeptClient;
 const keyOf = (issuer: string, base: string) => hash("sha256", JSON.stringify([issuer, base]), "base64url");
 const contextOf = (key: string) => JSON.stringify(["oauth_clients", key]);
@@ -118,7 +118,7 @@ interface Registration {
   readonly signal: AbortSignal;
 }
 
-/** The client of this deployment at an issuer. One process registers it, and the others wait. */
+/** Returns the client of this deployment at an issuer. One process registers it while the others wait. */
 async function registered(services: ClientServices, registration: Registration): Promise<OAuthClient> {
   const { documents, cipher } = services;
   const { issuer, base, signal } = registration;

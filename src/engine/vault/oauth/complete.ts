@@ -1,5 +1,5 @@
-// Takes a request to its end: its tokens go into the vault, the runs that wait for them continue, and it is deleted. Each step can be
-// repeated, in any process.
+// Completes a request: stores its tokens in the vault, continues the runs that wait for them, and deletes the request.
+// Any process can repeat each step.
 
 import { type ClaimedDocument, finish, renew } from "../../../agent/core/document-claims.ts";
 import { type AppError, hasCode } from "../../../agent/core/errors.ts";
@@ -10,18 +10,18 @@ import { specIn } from "./grant.ts";
 import { type FlowParts, gone } from "./parts.ts";
 import { answerWaiting } from "./waiting-runs.ts";
 
-/** How long a process has for the next step, in ms. */
+/** How long a process has for each step, in milliseconds. */
 export const LEASE_MS = 30_000;
-/** Pause before waiting runs are tried again, in ms: the user may have had too many runs at the time. */
+/** The pause before waiting runs are retried, in milliseconds. A user may have had too many runs before. */
 const AGAIN_MS = 2_000;
-/** How long waiting runs are tried, in ms. */
+/** How long waiting runs are retried, in milliseconds. */
 const TRYING_MS = 3_600_000;
-/** Users of a tenant whose runs are looked at. */
+/** The maximum number of a tenant's users whose runs are checked. */
 const MAX_USERS = 1_000;
 
 /**
- * Does what is due of a request: stores the tokens, continues the runs that wait for them, and deletes the request. Returns why the tokens
- * could not be stored. Throws if it has to be tried again.
+ * Performs the next steps of a request: stores the tokens, continues the runs that wait for them, and deletes the
+ * request. Returns the reason if the tokens could not be stored. Throws if the steps must be retried.
  */
 export async function complete(parts: FlowParts, claimed: ClaimedDocument): Promise<AppError | undefined> {
   const { documents, store, logger } = parts;
@@ -64,10 +64,10 @@ export async function complete(parts: FlowParts, claimed: ClaimedDocument): Prom
 type Stored =
   | { readonly outcome: "stored"; readonly claimed: ClaimedDocument }
   | { readonly outcome: "refused"; readonly error: AppError }
-  /** The user was deleted meanwhile. */
+  /** The user was deleted in the meantime. */
   | { readonly outcome: "deleted" };
 
-/** Puts the tokens into the vault, once: a renewed token must not be replaced by the one before. */
+/** Stores the tokens in the vault once, so an older token cannot replace a renewed one. */
 async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocument): Promise<Stored> {
   const { documents, vault } = parts;
   const request = requestIn(claimed.body);
@@ -91,13 +91,13 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
     return { outcome: "stored", claimed: renewed };
   }
   const [still] = (await documents.read(requestCollection(keeper), [id])).found;
-  // Another process has it.
+  // Another process has claimed the request.
   if (still) return { outcome: "stored", claimed };
   await vault.delete(keeper, server, { signal: AbortSignal.timeout(LEASE_MS) }).catch(() => {});
   return { outcome: "deleted" };
 }
 
-/** With an account of a tenant, the runs of all its users continue. Throws after it has tried every user. */
+/** Continues the waiting runs; for a tenant's account, those of all its users. Throws after trying every user. */
 async function resumeAll(
   { runs, owners }: FlowParts,
   keeper: Keeper,
@@ -117,6 +117,6 @@ async function resumeAll(
     read += page.length;
     if (page.length < 50) break;
   }
-  // One user at a limit does not stop the others.
+  // A user at a limit does not hold up the others.
   if (failures.length > 0) throw failures[0];
 }

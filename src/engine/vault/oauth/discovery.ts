@@ -1,5 +1,5 @@
-// Where a user of an MCP server signs in: the server names its authorization server (RFC 9728), which describes itself (RFC 8414, or
-// OpenID Connect Discovery).
+// Finds out where a user of an MCP server signs in. The server names its authorization server (RFC 9728), which
+// describes itself (RFC 8414 or OpenID Connect Discovery).
 
 import { z } from "zod";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -7,7 +7,7 @@ import { isLoopback } from "../../../lib/hosts.ts";
 import { HttpUrl } from "../../../lib/http-url.ts";
 import { type FlowRequests, jsonAt, reasonOf } from "./requests.ts";
 
-/** An MCP server whose accounts the server connects by OAuth. */
+/** An MCP server whose accounts are connected through OAuth. */
 export interface AccountServer {
   readonly name: string;
   readonly url: string;
@@ -15,7 +15,7 @@ export interface AccountServer {
   readonly headers: Readonly<Record<string, string>>;
   readonly oauth: {
     readonly scopes: readonly string[];
-    /** The only authorization server to use. */
+    /** If set, no other authorization server is used. */
     readonly issuer?: string | undefined;
     readonly client_id?: string | undefined;
     readonly client_secret?: string | undefined;
@@ -46,13 +46,13 @@ export type IssuerMetadata = z.output<typeof Issuer>;
 
 export interface Discovered {
   readonly issuer: IssuerMetadata;
-  /** `resource` of each request for tokens (RFC 8707). */
+  /** The `resource` parameter of token requests (RFC 8707). */
   readonly resource: string;
-  /** The scopes that the MCP server asks for. */
+  /** The scopes that the MCP server requires. */
   readonly scopes: readonly string[];
 }
 
-/** Throws `unavailable` with a sentence that tells what is missing, or the reason of a signal. */
+/** Throws `unavailable` with a sentence about the problem, or the reason of a signal. */
 export async function discover(server: AccountServer, requests: FlowRequests): Promise<Discovered> {
   const challenge = await challengeOf(server, requests);
   const resource = await resourceOf(server, challenge.resource_metadata, requests);
@@ -66,7 +66,10 @@ export async function discover(server: AccountServer, requests: FlowRequests): P
   return { issuer, resource: resource?.resource ?? canonical(server.url), scopes };
 }
 
-/** The parameters of the `WWW-Authenticate` with which the server refuses a request without a token. */
+/**
+ * Returns the parameters of the `WWW-Authenticate` header that the server sends when it refuses a request without a
+ * token.
+ */
 async function challengeOf(server: AccountServer, requests: FlowRequests) {
   const headers = withoutAuthorization(server.headers);
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
@@ -89,7 +92,7 @@ export interface Challenge {
   readonly scope?: string | undefined;
 }
 
-/** The parameters of a `Bearer` challenge. */
+/** Parses the parameters of a `Bearer` challenge. */
 export function challengeIn(header = ""): Challenge {
   if (!/(?:^|,)\s*bearer\b/i.test(header)) return {};
   const param = (name: string) => {
@@ -101,7 +104,7 @@ export function challengeIn(header = ""): Challenge {
   return { resource_metadata: param("resource_metadata"), scope: param("scope") };
 }
 
-/** Undefined: the server has no such document, as those before its revision of 2025-06-18. */
+/** Returns undefined if the server has no such document, which was added in the MCP revision of 2025-06-18. */
 async function resourceOf(
   server: AccountServer,
   announced: string | undefined,
@@ -126,7 +129,7 @@ async function resourceOf(
   return undefined;
 }
 
-/** A resource is the server itself, or a path above it. */
+/** Returns true if the resource is the server itself or a path above it. */
 function covers(resource: string, server: string): boolean {
   const [outer, inner] = [new URL(resource), new URL(server)];
   const above = outer.pathname.replace(/\/*$/, "/");
@@ -167,7 +170,7 @@ export function metadataPlaces(issuer: string): string[] {
   return [origin + oauth + path, origin + openid + path, origin + path + openid];
 }
 
-/** An origin may be written with or without its slash. */
+/** An origin may be written with or without a trailing slash. */
 const isSameIssuer = (one: string, other: string) => withoutSlash(one) === withoutSlash(other);
 const withoutSlash = (issuer: string) =>
   new URL(issuer).pathname === "/" && new URL(issuer).search === "" ? new URL(issuer).origin : issuer;

@@ -1,5 +1,5 @@
-// Requests to connect an account over the documents port: from the address that a person opens until the tokens are in the vault. Keys of
-// addresses are kept as digests, and secrets are encrypted.
+// Stores requests to connect an account, from the time an address is created until the tokens are in the vault. Uses
+// the documents port. The keys of addresses are stored as digests, and secrets are encrypted.
 
 import { hash, randomBytes } from "node:crypto";
 import {
@@ -19,29 +19,29 @@ import type { OAuthClient } from "./client-id.ts";
 export interface ConnectRequest {
   readonly id: string;
   readonly server: string;
-  /** The user who asked for it, and to whom its address belongs. */
+  /** The user who made the request, and who may open its address. */
   readonly by: string;
-  /** Digest of the key in its address. */
+  /** Digest of the key in the request's address. */
   readonly key: string;
   /** Scopes to request in addition to those from the server and the settings. */
   readonly scopes: readonly string[];
   readonly created_at: number;
   readonly expires_at: number;
-  /** Number of times that a person went on to the authorization server. */
+  /** How many times a person continued to the authorization server. */
   readonly begun: number;
   readonly flow?: Flow;
-  /** The tokens have come. */
+  /** Set once the tokens have arrived. */
   readonly grant?: Grant;
 }
 
-/** The last time that a person went on to the authorization server. */
+/** A person's last visit to the authorization server. */
 export interface Flow {
   /** Digest of `state`. */
   readonly state: string;
-  /** Digest of the cookie of the browser. */
+  /** Digest of the browser's cookie. */
   readonly browser: string;
   readonly until: number;
-  /** It has come back. */
+  /** Set once the browser has returned. */
   readonly isUsed?: true;
   readonly issuer: string;
   readonly isIssRequired: boolean;
@@ -49,11 +49,11 @@ export interface Flow {
   readonly revocation_endpoint?: string;
   readonly resource: string;
   readonly scope?: string;
-  /** Address of this server, as browsers know it. */
+  /** The public URL of this server. */
   readonly base: string;
   readonly client_id: string;
   readonly auth: OAuthClient["auth"];
-  /** `FlowSecrets`. */
+  /** Encrypted `FlowSecrets`. */
   readonly sealed: string;
 }
 
@@ -64,7 +64,7 @@ export interface FlowSecrets {
 
 export interface Grant {
   readonly at: number;
-  /** The connection, until it is in the vault. */
+  /** The encrypted connection, until it is in the vault. */
   readonly sealed?: string;
 }
 
@@ -73,9 +73,9 @@ const requestsOf = ({ tenant, user }: Keeper): OwnedCollection =>
   user === undefined ? { kind: KIND, tenant } : { kind: KIND, tenant, user };
 const PLACES: ListedCollection = { kind: "connect_places" };
 
-/** Requests of a user, or of a tenant. The oldest gives way to one more. */
+/** The maximum number of requests per user, and per tenant. Creating another one deletes the oldest. */
 const MAX_REQUESTS = 50;
-/** Longest lifetime of a request, in ms. */
+/** Maximum lifetime of a request, in milliseconds. */
 export const MAX_LIFETIME_MS = 7 * 86_400_000;
 
 export const digestOf = (secret: string) => hash("sha256", secret, "base64url");
@@ -84,7 +84,7 @@ export const newSecret = () => randomBytes(32).toString("base64url");
 export const contextOf = ({ tenant, user }: Keeper, id: string, what: "flow" | "grant") =>
   JSON.stringify(["connects", tenant, user ?? null, id, what]);
 
-// Only this file writes them.
+// Not validated, because only this file writes it.
 export const requestIn = (body: string) => JSON.parse(body) as ConnectRequest;
 const placeIn = (body: string) => JSON.parse(body) as Keeper & { readonly id: string };
 
@@ -93,20 +93,23 @@ export interface FoundRequest {
   readonly request: ConnectRequest;
 }
 
-/** What becomes of a request: undefined changes nothing. */
+/** Returns the new state of a request, or undefined to change nothing. */
 type Update = (before: ConnectRequest, now: number) => ConnectRequest | undefined;
 
 export interface FlowStore {
-  /** Returns the request, and the key of its address. */
+  /** Creates a request. Returns it along with the key of its address. */
   create(
     keeper: Keeper,
     request: Pick<ConnectRequest, "server" | "by" | "scopes"> & { readonly lifetimeMs: number },
   ): Promise<{ readonly request: ConnectRequest; readonly key: string }>;
-  /** The request with this key or state. It may have expired. */
+  /** Returns the request with this key or state, even if it has expired. */
   at(secret: string): Promise<(FoundRequest & { readonly now: number }) | undefined>;
-  /** Lets a state find its request. */
+  /** Stores a state so that the request can be found by it. */
   place(keeper: Keeper, id: string, stateDigest: string): Promise<void>;
-  /** Returns what it wrote, and the version. `due`: by default, when the request expires. */
+  /**
+   * Writes what `update` returns. Returns the written request and its version. By default, `due` is the time at which
+   * the request expires.
+   */
   update(
     keeper: Keeper,
     id: string,
@@ -117,9 +120,9 @@ export interface FlowStore {
   >;
   list(keeper: Keeper): Promise<readonly ConnectRequest[]>;
   delete(keeper: Keeper, request: ConnectRequest): Promise<void>;
-  /** Removes what leads to a request. */
+  /** Removes the keys that lead to a request. */
   unplace(request: ConnectRequest): Promise<void>;
-  /** Removes what led to requests that a process left behind. */
+  /** Removes keys of requests that a process left behind. */
   sweep(): Promise<void>;
 }
 
@@ -170,7 +173,7 @@ export function createFlowStore(documents: Documents): FlowStore {
         ({ found: [found], now, version }) => {
           const request = found && update(requestIn(found.body), now);
           if (!request) return { result: undefined };
-          // A person may be at the authorization server when the address ends.
+          // A person may still be at the authorization server when the address expires.
           const end = Math.max(request.expires_at, request.flow?.until ?? 0);
           const due = dueIn === undefined ? end : now + dueIn;
           return { writes: [writeOf(request, found, due)], result: { request, version, now } };

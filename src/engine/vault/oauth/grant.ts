@@ -1,4 +1,5 @@
-// The answer of the authorization server: checked, exchanged for tokens once, and kept until the vault has them.
+// Checks the authorization server's answer, exchanges it once for tokens, and keeps the tokens until the vault has
+// stored them.
 
 import type { ClaimedDocument } from "../../../agent/core/document-claims.ts";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -11,7 +12,7 @@ import { redirectUri } from "./client-id.ts";
 import { contextOf, digestOf, type Flow, type FlowSecrets, requestCollection } from "./flow-store.ts";
 import { type FlowParts, gone } from "./parts.ts";
 
-/** The parameters of the request to the callback, and the cookie of its browser. */
+/** The parameters of the callback request, and the browser's cookie. */
 export interface Consent {
   readonly state: string;
   readonly browser: string;
@@ -20,10 +21,10 @@ export interface Consent {
   readonly error?: string | undefined;
 }
 
-// Only `keepGrant` writes it, and it has checked it.
+// Not validated, because only `keepGrant` writes it, after checking it.
 export const specIn = (text: string) => JSON.parse(text) as ConnectionSpec;
 
-/** Returns the request with its tokens, claimed for `leaseMs`. Throws an `AppError` in words for the person. */
+/** Returns the request with its tokens, claimed for `leaseMs`. Throws an `AppError` with a message for the person. */
 export async function keepGrant(
   parts: FlowParts,
   consent: Consent,
@@ -52,7 +53,7 @@ interface TakenFlow {
   readonly flow: Flow;
 }
 
-/** A state is taken once, by the browser that it was made for. */
+/** Accepts a state once, and only from the browser that it was created for. */
 async function takeFlow(
   { store, serverOf }: FlowParts,
   { state, browser, iss, code, error }: Consent,
@@ -76,11 +77,11 @@ async function takeFlow(
 }
 
 async function secretsOf({ vault }: FlowParts, { keeper, id, flow }: TakenFlow): Promise<FlowSecrets> {
-  // Only `beginFlow` writes it.
+  // Not validated, because only `beginFlow` writes it.
   return JSON.parse(await vault.cipher.open(flow.sealed, contextOf(keeper, id, "flow"))) as FlowSecrets;
 }
 
-/** Not ended by the browser that goes away: the code is spent. */
+/** Not aborted if the browser disconnects, because the code can only be used once. */
 async function exchanged(parts: FlowParts, taken: TakenFlow, { code = "" }: Consent): Promise<NewTokens> {
   const { token_endpoint, client_id, resource, base, issuer } = taken.flow;
   const { verifier, client_secret } = await secretsOf(parts, taken);
@@ -145,7 +146,7 @@ const otherBrowser = () =>
     "The account was not connected, because another browser started it. Open the Skein address again in this browser.",
   );
 
-/** It has none of the answer's words: they may be those of an attacker. */
+/** Contains no text from the answer, which may come from an attacker. */
 const otherIssuer = () =>
   new AppError(
     "forbidden",

@@ -1,5 +1,6 @@
-// Connects accounts at MCP servers by OAuth: a person opens an address of this server, agrees at the authorization server and comes back.
-// The vault then has the tokens, and the runs that wait for the account continue. Any process takes the next step.
+// Connects accounts at MCP servers through OAuth. A person opens an address of this server, agrees at the authorization
+// server and returns. The tokens then go into the vault, and the runs that wait for the account continue. Any process
+// can take the next step.
 
 import type { ClaimedDocument } from "../../../agent/core/document-claims.ts";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -34,42 +35,46 @@ import { createFlowRequests } from "./requests.ts";
 
 export interface OAuth extends Pick<DueWorker, "open" | "close"> {
   /**
-   * Makes an address at which a person connects an account, for ten minutes. Throws `not_found` for a server that has no accounts,
-   * `invalid_request` for one without OAuth, and `unavailable` if its authorization server cannot be used.
+   * Creates an address at which a person can connect an account within ten minutes. Throws `not_found` for a server
+   * without accounts, `invalid_request` for one without OAuth, and `unavailable` if its authorization server cannot be
+   * used.
    */
   authorize(
     keeper: Keeper,
     asked: { readonly server: string; readonly by: string; readonly signal: AbortSignal },
   ): Promise<{ readonly url: string; readonly expires_at: string }>;
-  /** The address for a question of a run; see `Connections.addressFor`. */
+  /** Returns the address for a run's question; see `Connections.addressFor`. */
   addressFor(
     keeper: Required<Keeper>,
     server: string,
     options: { readonly scopes?: readonly string[]; readonly lifetimeMs?: number | undefined },
   ): Promise<string | undefined>;
-  /** The request of an address. Throws `not_found` for one that is unknown, over or used. */
+  /** Returns the request of an address. Throws `not_found` if the address is unknown, expired or used. */
   shown(key: string): Promise<ShownRequest>;
-  /** The address of the authorization server to which a browser is sent. Throws `not_found` and `unavailable`. */
+  /** Returns the authorization server's URL to which to send the browser. Throws `not_found` or `unavailable`. */
   begin(key: string, browser: string, signal: AbortSignal): Promise<string>;
-  /** The request of a state. Throws `not_found` for one that is unknown or over. */
+  /** Returns the request with this state. Throws `not_found` if the state is unknown or expired. */
   of(state: string): Promise<ShownRequest>;
-  /** Takes the answer of the authorization server. Throws an `AppError` in words for the person; none of them are the answer's. */
+  /**
+   * Processes the authorization server's answer. Throws an `AppError` with a message for the person that contains no
+   * text from the answer.
+   */
   finish(consent: Consent): Promise<ShownRequest>;
-  /** The address at which browsers reach this server. */
+  /** Returns the public URL of this server. */
   readonly base: () => string | undefined;
-  /** Exported and deleted with a user. */
+  /** The records to export and delete along with a user. */
   readonly records: {
     list(owner: Owner): Promise<{ readonly items: object[] }>;
     deleteAll(owner: Owner): Promise<number>;
   };
 }
 
-/** Lifetime of an address that a request has made, in ms. */
+/** Lifetime of an address that an API request creates, in milliseconds. */
 const ADDRESS_MS = 10 * 60_000;
 const EVERY_MS = 5_000;
 const AT_ONCE = 4;
 
-/** The caller opens and closes it. */
+/** The caller must open and close it. */
 export function createOAuth(options: OAuthOptions): OAuth {
   const { documents, logger, vault, allow } = options;
   const requests = (server: AccountServer, signal: AbortSignal) =>
@@ -97,7 +102,7 @@ export function createOAuth(options: OAuthOptions): OAuth {
       const server = oauthServer(options, keeper, name);
       const base = baseOf(options);
       const both = AbortSignal.any([signal, AbortSignal.timeout(BEGIN_MS)]);
-      // So that the caller learns now what is missing.
+      // Discovers the issuer now, so the caller sees any problem at once.
       const { issuer } = await discover(server, requests(server, both));
       await parts.clients.clientFor(server, issuer, base, both);
       const about = { server: name, by, scopes: [], lifetimeMs: ADDRESS_MS };

@@ -1,4 +1,4 @@
-// The services of the authorization flow, and the request that an address leads to.
+// The services of the authorization flow, and the request behind an address.
 
 import type { Documents } from "../../../agent/core/documents.ts";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -16,7 +16,7 @@ import type { AccountServer } from "./discovery.ts";
 import { digestOf, type FlowStore, type FoundRequest } from "./flow-store.ts";
 import type { FlowRequests } from "./requests.ts";
 
-/** How long the begin of a flow may take, in ms. */
+/** Time limit for starting a flow, in milliseconds. */
 export const BEGIN_MS = 30_000;
 
 export interface OAuthOptions {
@@ -25,15 +25,15 @@ export interface OAuthOptions {
   readonly vault: Pick<Vault, "put" | "get" | "delete" | "cipher">;
   readonly runs: Runs;
   readonly logger: Logger;
-  /** Private addresses that authorization servers may have. */
+  /** Private addresses that authorization servers can have. */
   readonly allow: HostList;
-  /** For requests to the token endpoint. */
+  /** Used for requests to the token endpoint. */
   readonly fetch: PublicFetch;
-  /** An MCP server whose accounts are connected by OAuth. */
+  /** Returns an MCP server whose accounts are connected through OAuth. */
   serverOf(name: string): AccountServer | undefined;
-  /** The address at which browsers reach this server. Undefined if it does not know it. */
+  /** Returns the public URL of this server, or undefined if it is unknown. */
   base(): string | undefined;
-  /** Called for each account that was connected. Must return at once and not throw. */
+  /** Called for each connected account. Must return at once and not throw. */
   onConnected(found: FoundRequest): void;
 }
 
@@ -48,7 +48,7 @@ export interface FlowParts extends OAuthOptions {
 /** The part of a request that a person sees before and after giving consent. */
 export interface ShownRequest {
   readonly keeper: Keeper;
-  /** The user who asked for it. */
+  /** The user who made the request. */
   readonly by: string;
   readonly server: string;
 }

@@ -1,26 +1,27 @@
-// Requests of the authorization flow: bounded in bytes and time, and to public addresses only, unless the operator has named them.
+// Sends the requests of the authorization flow, with limits on bytes and time. Only public addresses are allowed,
+// unless the operator has named others.
 
 import { messageOf } from "../../../agent/core/errors.ts";
 import type { HostList } from "../../../lib/hosts.ts";
 import { createPublicFetch, type PublicRequest } from "../../../lib/ssrf-safe-fetch/index.ts";
 
 const MAX_ANSWER_BYTES = 256 * 1024;
-/** How long one answer may take, in ms. */
+/** Time limit for one answer, in milliseconds. */
 const ANSWER_MS = 10_000;
 
 export interface FlowAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Undefined if the answer is no JSON. */
+  /** Undefined if the answer is not JSON. */
   readonly json: unknown;
 }
 
 export interface FlowRequests {
-  /** Throws an `Error` whose message names neither the address nor words of its server, or the reason of `signal`. */
+  /** Throws the reason of `signal`, or an `Error` whose message contains neither the URL nor text from its server. */
   send(url: string, request: Pick<PublicRequest, "method" | "headers" | "body">): Promise<FlowAnswer>;
 }
 
-/** `own`: the address of the MCP server, which the operator has chosen, so that it may be private. */
+/** `own` is the URL of the MCP server. It may be private, because the operator chose it. */
 export function createFlowRequests(own: string, allow: HostList, signal: AbortSignal): FlowRequests {
   const { host } = new URL(own);
   const fetch = createPublicFetch({ allow: (url) => url.host === host || allow(url) });
@@ -51,7 +52,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The JSON at an address; undefined if it answers anything but 200 with JSON, or cannot be reached. */
+/**
+ * Returns the JSON at a URL. Returns undefined if the URL cannot be reached or answers with anything but status 200 and
+ * JSON.
+ */
 export async function jsonAt(requests: FlowRequests, url: string): Promise<unknown> {
   const { status, json } = await requests.send(url, { method: "GET", headers: {} });
   return status === 200 ? json : undefined;

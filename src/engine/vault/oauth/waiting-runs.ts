@@ -1,4 +1,4 @@
-// Answers the questions of runs that wait for an account, once it is connected.
+// Answers the questions of runs that wait for an account after it is connected.
 
 import { hasCode } from "../../../agent/core/errors.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
@@ -9,15 +9,15 @@ import { listInterrupts } from "../../runs/find.ts";
 import { resumeRun } from "../../runs/start.ts";
 
 const PAGE = 50;
-/** Threads of a user that are looked at, most recently changed first. */
+/** The maximum number of a user's threads to check, most recently changed first. */
 const MAX_THREADS = 1_000;
 
-/** What another answer has already closed. */
+/** Error codes for questions that were already closed. */
 const CLOSED = ["interrupt_closed", "run_not_active", "not_found"] as const;
 
 /**
- * Approves the open questions of a user's threads about `server`. Each thread continues once, however often this is called with one
- * `key`. Throws if a run cannot be started now.
+ * Approves the open questions about `server` in a user's threads. Each thread continues once, no matter how often this
+ * is called with the same `key`. Throws if a run cannot be started now.
  */
 export async function answerWaiting(runs: Runs, owner: Owner, server: string, key: string): Promise<void> {
   const failures: unknown[] = [];
@@ -38,7 +38,7 @@ export async function answerWaiting(runs: Runs, owner: Owner, server: string, ke
     cursor = page.next_cursor;
     if (cursor === undefined) break;
   }
-  // One thread that cannot continue does not stop the others.
+  // A thread that cannot continue does not hold up the others.
   if (failures.length > 0) throw failures[0];
 }
 
