@@ -34,7 +34,7 @@ export interface ThoughtCell {
   readonly key: string;
   text: string;
   state: CellState;
-  /** Duration in milliseconds. Known only if the page was open meanwhile. */
+  /** Duration in milliseconds. Known only if the page was open in the meantime. */
   ms?: number;
 }
 export interface ToolCell {
@@ -42,7 +42,7 @@ export interface ToolCell {
   readonly key: string;
   readonly call: string;
   name: string;
-  /** Time of the most recent message about the call (the call, then its result), by the server's clock. */
+  /** The time of the most recent message about the call (the call, then its result), by the server's clock. */
   at?: string;
   args?: Readonly<Record<string, unknown>>;
   /** The arguments, while the model writes them. */
@@ -80,7 +80,7 @@ export interface NoteCell {
   readonly tone: "quiet" | "warning" | "error";
   /** How the run ended. Absent when the note is not about the end of a run. */
   readonly outcome?: Outcome;
-  /** A code, so that a page can use its own words: the warning's code, the run's `stop_reason`, or the code of its error. */
+  /** A code, so a page can use its own words: the warning's code, the run's `stop_reason`, or the code of its error. */
   readonly reason?: string | undefined;
 }
 export type Cell = UserCell | TextCell | ThoughtCell | ToolCell | AgentCell | NoteCell;
@@ -104,7 +104,7 @@ export interface RunNow {
   /** How the run ended, for `outcomeOf`. Absent while it is in progress. */
   ending?: Ending | undefined;
   phase: Phase;
-  /** Tokens that the run's model calls have used so far, including those of its subagents. */
+  /** The tokens that the run's model calls have used so far, including those of its subagents. */
   tokens: number;
 }
 
@@ -120,11 +120,11 @@ export interface ThreadView {
 export interface Output {
   head: string;
   tail: string;
-  /** Number of characters that were dropped between the two. */
+  /** The number of characters that were dropped between the two. */
   dropped: number;
 }
 
-/** Characters to keep at each end. */
+/** The number of characters to keep at each end. */
 const KEPT = 50_000;
 
 export const outputOf = (text: string): Output => {

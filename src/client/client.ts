@@ -34,8 +34,8 @@ export type { Run as RunRecord } from "./wire.ts";
 export interface ClientOptions {
   readonly baseUrl: string;
   /**
-   * Headers for each request. A function is called before each request, so that it can replace an expired token. After a
-   * 401 it is called with the refusal; if it returns other headers, the client retries once. An error that it throws ends
+   * Headers for each request. A function is called before each request, so it can replace an expired token. After a 401
+   * it is called with the refusal; if it returns other headers, the client retries once. An error that it throws ends
    * the call, except `ConnectionLost`, after which a followed stream is retried.
    */
   readonly headers?: ClientHeaders | HeadersFunction;

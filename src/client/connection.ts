@@ -12,7 +12,7 @@ export interface ConnectionOptions {
 export class ProblemError extends Error {
   readonly status: number;
   readonly code: string;
-  /** Time from the header `Retry-After`. */
+  /** The time from the header `Retry-After`. */
   readonly retryAfterMs?: number;
   /** Further data of the error, such as the issues of an invalid field. */
   readonly details?: Readonly<Record<string, unknown>>;
@@ -70,7 +70,7 @@ export async function connect(
     closing.abort();
   };
 
-  /** The timer runs only during a read, so that a slow reader does not look like a silent server. */
+  /** The timer runs only during a read, so a slow reader does not look like a silent server. */
   async function withSilenceLimit<T>(work: Promise<T>, ms = silenceMs): Promise<T> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const silence = new Promise<never>((_, reject) => {

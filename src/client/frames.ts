@@ -6,7 +6,7 @@ export interface Frame {
   readonly data: string;
 }
 
-/** Maximum length of one event, in characters. */
+/** The maximum length of one event, in characters. */
 const MAX_LENGTH = 64 * 1024 * 1024;
 
 /** Yields each frame when its blank line arrives, and skips comments. Throws for an event longer than `maxLength`. */

@@ -136,7 +136,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
     /** Removes all notes, or only those with this reason. */
     removeNotes: (reason?: string) =>
       list.remove((cell) => cell.kind === "note" && (reason === undefined || cell.reason === reason)),
-    /** Call it when no run continues: open cells wait, or were stopped. */
+    /** Call this when no run continues: open cells wait, or were stopped. */
     settle(state: "waits" | "stopped"): void {
       said.stop();
       calls.settle(state);

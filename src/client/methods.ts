@@ -22,8 +22,8 @@ export interface ReadOptions extends OfAgent {
 
 export interface WriteOptions extends OfAgent {
   /**
-   * Version from an earlier read: writes only if the file still has that version. `null` writes only if the file does not
-   * exist. By default the file is always written.
+   * The version from an earlier read: writes only if the file still has that version. `null` writes only if the file
+   * does not exist. By default the file is always written.
    */
   readonly version?: string | null | undefined;
 }

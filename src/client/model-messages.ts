@@ -140,10 +140,10 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
       list.replace(partsOf(streamed), partsOf(kept));
     },
 
-    /** Call it when the thread has dropped the message. */
+    /** Call this when the thread has dropped the message. */
     forget: (id: string) => void known.delete(id),
 
-    /** Call it when no run continues. */
+    /** Call this when no run continues. */
     stop(): void {
       open = undefined;
       for (const { thought, text } of known.values())

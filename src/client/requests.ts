@@ -35,7 +35,9 @@ export interface Extra {
 
 export type Requests = ReturnType<typeof createRequests>;
 
-/** Maximum silence of slow operations. They wait until a sandbox starts, a model answers, or a large deletion ends. */
+/**
+ * The maximum silence of slow operations. They wait until a sandbox starts, a model answers, or a large deletion ends.
+ */
 const SLOW_MS = 180_000;
 const SLOW = /^\w+ (?:\/backend\/|\/threads\/\{thread_id\}\/title)|^(?:DELETE|POST) \/admin\//;
 

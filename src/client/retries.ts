@@ -20,13 +20,13 @@ export interface RetryOptions {
 
 /** The attempts of one request or stream. */
 export interface Retries {
-  /** Call it when the server responds. */
+  /** Call this when the server responds. */
   reached(): void;
-  /** Call it when an attempt makes progress. The next failure counts as the first one. */
+  /** Call this when an attempt makes progress. The next failure counts as the first one. */
   moved(): void;
   /** Pauses before the next attempt. Throws `error` when a retry cannot help, and the reason of the signal when it aborts. */
   failed(error: unknown): Promise<void>;
-  /** Call it after the last attempt. */
+  /** Call this after the last attempt. */
   ended(): void;
 }
 
@@ -88,7 +88,7 @@ function isTransient(error: unknown): error is Error {
     : UNAVAILABLE.includes(error.status);
 }
 
-/** Exponential backoff with full jitter, so that the clients of one server do not reconnect at the same moment. */
+/** Exponential backoff with full jitter, so the clients of one server do not reconnect at the same moment. */
 function delayAfter(reason: Error, attempt: number, longest: number): number {
   const asked = reason instanceof ProblemError ? (reason.retryAfterMs ?? 0) : 0;
   const jitter = Math.random() * Math.min(longest, FIRST_PAUSE_MS * 2 ** (attempt - 1));

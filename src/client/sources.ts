@@ -2,7 +2,7 @@
 
 import type { WebSource } from "./wire.ts";
 
-/** Maximum number of pages for one answer. */
+/** The maximum number of pages for one answer. */
 const MOST = 100;
 
 export function collectSources() {

@@ -7,7 +7,7 @@ import type { Extra, Input, Operation, Reply, Requests } from "./requests.ts";
 import type { ConnectionState, RetriesFor } from "./retries.ts";
 import type { Run, StreamEvent, UserEvent } from "./wire.ts";
 
-/** Options for following a run that the call starts. */
+/** The options for following a run that the call starts. */
 export interface FollowOptions {
   /**
    * Called once with the ids of the started run and of its thread, before the run's first event, even while the run waits for a slot.
@@ -20,7 +20,7 @@ export interface FollowOptions {
   readonly unit?: "run" | "turn";
 }
 
-/** Options for reading events that the server keeps in a log. */
+/** The options for reading events that the server keeps in a log. */
 export interface CursorOptions {
   /** Cursor of the last event that you have. The stream starts with the next event. */
   readonly after?: string | undefined;

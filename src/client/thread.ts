@@ -40,9 +40,9 @@ export interface ThreadStore {
   answer(...answers: readonly Sent<Answer>[]): Promise<Run>;
 }
 
-/** Minimum time between two calls of the listeners; one call for each event would be too many. */
+/** The minimum time between two calls of the listeners; one call for each event would be too many. */
 const FRAME_MS = 16;
-/** Number of recent runs to read. Queued runs are among them. */
+/** The number of recent runs to read. Queued runs are among them. */
 const NEWEST_RUNS = 20;
 /** Pause between two attempts to read the thread. */
 const REREAD_MS = 1_000;
@@ -163,7 +163,7 @@ async function read({ client, threadId, view }: Followed, signal: AbortSignal): 
 }
 
 /**
- * Follows the thread until the stream fails. Reads the thread only after the stream is connected, so that no event is lost
+ * Follows the thread until the stream fails. Reads the thread only after the stream is connected, so no event is lost
  * between the two.
  */
 async function followOnce(thread: Followed, signal: AbortSignal): Promise<void> {

@@ -100,7 +100,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
       if (cell?.state === "open") setState(cell, "waits");
     },
 
-    /** Call it when no run continues: open calls wait, or were stopped. */
+    /** Call this when no run continues: open calls wait, or were stopped. */
     settle(state: "waits" | "stopped"): void {
       for (const cell of calls.values())
         if (cell.state === "open" || (cell.state === "waits" && state === "stopped")) setState(cell, state);

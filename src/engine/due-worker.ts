@@ -15,14 +15,15 @@ export interface DueWork {
    * worker logs a warning with the cause, and the document is due again once the lease ends.
    */
   work(claimed: ClaimedDocument, signal: AbortSignal): Promise<void>;
-  /** Milliseconds for which a claim excludes other processes. */
+  /** The number of milliseconds for which a claim excludes other processes. */
   readonly leaseMs: number;
   /** The maximum number of milliseconds between a document's due time and its claim, when this process has capacity. */
   readonly everyMs: number;
   /** The same as in `claimDue`. Leave it out for documents that can be due at any time. */
   readonly aheadMs?: number;
   /**
-   * Maximum number of documents that this process works on at once. The rest wait in the store, and tenants take turns.
+   * The maximum number of documents that this process works on at once. The rest wait in the store, and tenants take
+   * turns.
    */
   readonly atOnce: number;
 }
@@ -36,7 +37,7 @@ export interface DueWorker {
   close(): Promise<void>;
 }
 
-/** Milliseconds between two log lines about a failing store. */
+/** The number of milliseconds between two log lines about a failing store. */
 const COMPLAIN_MS = 60_000;
 
 /** The caller must open and close the worker. */

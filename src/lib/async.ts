@@ -43,7 +43,7 @@ export async function* untilAborted<E, T>(
 
 /** A controller whose signal also aborts when other signals do. */
 export interface Linked extends AbortController {
-  /** Disconnects the other signals. Call it when the signal is no longer needed. */
+  /** Disconnects the other signals. Call this when the signal is no longer needed. */
   detach(): void;
 }
 

@@ -1,11 +1,11 @@
 // Computes how long to wait before the next attempt.
 
 export interface BackoffOptions {
-  /** Milliseconds to wait before attempt 0. The wait doubles with each attempt. */
+  /** The number of milliseconds to wait before attempt 0. The wait doubles with each attempt. */
   readonly base: number;
-  /** Maximum wait in milliseconds. */
+  /** The maximum wait in milliseconds. */
   readonly cap?: number;
-  /** Random fraction of the wait (0–1), so that clients that failed together do not retry together. */
+  /** Random fraction of the wait (0–1), so clients that failed together do not retry together. */
   readonly jitter?: number;
 }
 

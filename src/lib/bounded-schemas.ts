@@ -41,7 +41,7 @@ interface ListDefinition extends z.core.$ZodArrayDef {
   readonly most: number;
 }
 
-/** Maximum number of faulty entries in a list. Validation then ends. */
+/** The maximum number of faulty entries in a list. Validation then ends. */
 const MAX_FAULTY = 20;
 
 /** Context of a validation that may pause: its lists yield ticks of the event loop to other work. */

@@ -126,7 +126,7 @@ function oneOf(values: readonly unknown[], input: unknown): string {
 }
 
 const MAX_KEYS_SHOWN = 20;
-/** Maximum number of unknown keys reported per map. Each is compared with all known keys. */
+/** The maximum number of unknown keys reported per map. Each is compared with all known keys. */
 const MAX_UNKNOWN_KEYS = 20;
 
 function unknownKey(key: string, schema: unknown): string {

@@ -18,7 +18,7 @@ export function closestMatch(word: string, candidates: Iterable<string>): string
   return best;
 }
 
-/** Returns the end of a message. Empty if no candidate is close. */
+/** Returns the end of a message. The result is empty if no candidate is close. */
 export function didYouMean(word: unknown, candidates: Iterable<string>): string {
   const found = typeof word === "string" ? closestMatch(word, candidates) : undefined;
   return found === undefined ? "" : `; did you mean \`${found}\`?`;

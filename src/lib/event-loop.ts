@@ -2,9 +2,9 @@
 
 import type { Logger } from "./logger.ts";
 
-/** Milliseconds between two checks. A stall may seem shorter by this much. */
+/** The number of milliseconds between two checks. A stall may seem shorter by this much. */
 const CHECK_MS = 20;
-/** Minimum milliseconds between two log lines. */
+/** The minimum number of milliseconds between two log lines. */
 const PAUSE_MS = 5000;
 
 export interface EventLoopWatch {

@@ -41,7 +41,7 @@ function correct(root: unknown, issues: readonly Issue[]): void {
     if (better !== undefined) put(root, path, better);
     else remove(root, cannotBeEmpty(issue, value) ? path.slice(0, -1) : path, shortened);
   }
-  // Closes the holes last, so that the paths of the other issues stay valid until here.
+  // Closes the holes last, so the paths of the other issues stay valid until here.
   for (const list of shortened) closeHoles(list);
 }
 
@@ -51,7 +51,7 @@ function closeHoles(list: unknown[]): void {
   list.splice(0, list.length, ...kept);
 }
 
-/** True if removing the value, or emptying a text, was already tried. The parent must then be removed. */
+/** Returns true if removing the value, or emptying a text, was already tried. The parent must then be removed. */
 const cannotBeEmpty = ({ code }: Issue, value: unknown) =>
   value === undefined || (value === "" && code !== "invalid_type");
 

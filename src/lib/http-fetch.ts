@@ -16,7 +16,7 @@ import { decompress } from "./decompress.ts";
 const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule("node:http");
 
 const MAX_ERROR_BYTES = 64 * 1024;
-/** Milliseconds that `release` waits for the rest of a body. */
+/** The number of milliseconds that `release` waits for the rest of a body. */
 const RELEASE_MS = 1000;
 
 const usesProxy = process.env.NODE_USE_ENV_PROXY === "1";
@@ -50,7 +50,7 @@ export async function httpFetch(input: string | URL | Request, init: RequestInit
   return response;
 }
 
-/** Discards the rest of the body, so that its connection can be reused. Destroys the stream if that takes too long. */
+/** Discards the rest of the body, so its connection can be reused. Destroys the stream if that takes too long. */
 export function release(stream: IncomingMessage): void {
   if (stream.destroyed) return;
   if (stream.complete) return void stream.resume();
@@ -128,7 +128,7 @@ export interface Sent {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | null;
   readonly signal: AbortSignal | undefined;
-  /** Maximum milliseconds until the response headers arrive. */
+  /** The maximum number of milliseconds until the response headers arrive. */
   readonly timeoutMs?: number;
 }
 

@@ -49,7 +49,10 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** True if objects and arrays are nested more than `most` levels deep. Not recursive, so no value can overflow the stack. */
+/**
+ * Returns true if objects and arrays are nested more than `most` levels deep. Not recursive, so no value can overflow
+ * the stack.
+ */
 export function isNestedDeeper(value: unknown, most: number): boolean {
   let level = [value].filter(isNest);
   for (let depth = 1; level.length > 0; depth++) {
@@ -60,11 +63,11 @@ export function isNestedDeeper(value: unknown, most: number): boolean {
 }
 
 export interface JsonSize {
-  /** Number of keys and values in all lists and maps. */
+  /** The number of keys and values in all lists and maps. */
   readonly entries: number;
-  /** Number of keys in the largest map. */
+  /** The number of keys in the largest map. */
   readonly widest: number;
-  /** Number of levels of nested lists and maps. */
+  /** The number of levels of nested lists and maps. */
   readonly depth: number;
 }
 

@@ -21,7 +21,7 @@ export function readJsonValues(text: string): unknown[] {
   }
 }
 
-/** Length of the longest mark, plus room for white space. */
+/** The length of the longest mark, plus room for white space. */
 const MARK_LENGTH = 40;
 const MARK = /(?:```|<\/\w{1,30}>|<\|\w{1,30}\|>)$/;
 
@@ -78,7 +78,7 @@ function endOfPlain(text: string, start: number): number {
 
 const ODD = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})|\\|\p{Cc}/gu;
 
-/** Escapes raw control characters and unknown escapes in a string literal, so that they represent themselves. */
+/** Escapes raw control characters and unknown escapes in a string literal, so they represent themselves. */
 function repairedString(literal: string): string {
   return literal.replace(ODD, (found) => (found.length > 1 ? found : JSON.stringify(found).slice(1, -1)));
 }

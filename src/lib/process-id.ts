@@ -5,7 +5,7 @@ import { randomId } from "./random-id.ts";
 /** `<pid>-<random>`. Unlike a pid, it is never reused. */
 export const PROCESS_ID = `${process.pid}-${randomId()}`;
 
-/** True if the process with this id has ended. Works only for processes of this machine. */
+/** Returns true if the process with this id has ended. Works only for processes of this machine. */
 export function hasEnded(id: string): boolean {
   if (id === PROCESS_ID) return false;
   const pid = Number(id.split("-")[0]);

@@ -10,13 +10,13 @@ const MAX_SIZE = 2500;
 const MAX_WORK = 2_000_000;
 
 export interface SafeRegex {
-  /** Number of characters of a text that are searched. */
+  /** The number of characters of a text that are searched. */
   readonly reach: number;
   /** In instructions. */
   readonly size: number;
   test(text: string): boolean;
   find(text: string): { start: number; end: number } | undefined;
-  /** True if it matches the whole text. */
+  /** Returns true if it matches the whole text. */
   matches(text: string): boolean;
 }
 

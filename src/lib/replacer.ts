@@ -34,7 +34,7 @@ export function replacingAll(words: ReadonlyMap<string, string>): (text: string)
 
 function replacing(automaton: Automaton, words: ReadonlyMap<string, string>): Replacing {
   let state = automaton.start;
-  /** Text that was read but not yet returned. */
+  /** The text that was read but not yet returned. */
   let held = "";
   let parts: Part[] = [];
 

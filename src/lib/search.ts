@@ -1,7 +1,7 @@
 // Finds a text within a text in time linear in both. JavaScript's own `indexOf`, `includes`, `split` and `replaceAll`
 // compare a long needle again at each index. In repetitive texts, their time is the product of both lengths.
 
-/** Maximum needle length for `indexOf`, which compares at most this many characters at each index. */
+/** The maximum needle length for `indexOf`, which compares at most this many characters at each index. */
 const SHORT = 16;
 
 /** Returns the first index of `needle` at `from` or later, or -1 if there is none. */

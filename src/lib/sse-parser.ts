@@ -3,7 +3,7 @@
 
 import { StringDecoder } from "node:string_decoder";
 
-/** Maximum length of one event, in UTF-16 code units. */
+/** The maximum length of one event, in UTF-16 code units. */
 const MAX_EVENT_LENGTH = 8 * 1024 * 1024;
 
 export interface SseParser {

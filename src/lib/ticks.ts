@@ -44,15 +44,15 @@ function giveTick(): void {
   takeTick();
 }
 
-/** Maximum milliseconds that work may occupy the event loop. */
+/** The maximum number of milliseconds that work may occupy the event loop. */
 const SLICE_MS = 10;
 
 /** Start of the work that shares the current tick of the event loop. */
 let sharedSince: number | undefined;
 
 /**
- * True if the work sharing the current tick has taken too long; further work must then await `ownTick`. Cheap enough to
- * call at every step of synchronous work.
+ * Returns true if the work sharing the current tick has taken too long; further work must then await `ownTick`. Cheap
+ * enough to call at every step of synchronous work.
  */
 export function isTickSpent(): boolean {
   if (sharedSince !== undefined) return performance.now() - sharedSince > SLICE_MS;
@@ -86,15 +86,15 @@ export async function mapInTicks<T, R>(
   return results;
 }
 
-/** Size in bytes from which work on a text gets its own tick: about a millisecond of work. */
+/** The size in bytes from which work on a text gets its own tick: about a millisecond of work. */
 export const LARGE_BYTES = 32 * 1024;
 
-/** True if work on the texts gets its own tick. */
+/** Returns true if work on the texts gets its own tick. */
 export const areLong = (texts: readonly string[]) =>
   texts.reduce((length, text) => length + text.length, 0) > LARGE_BYTES;
 
 export interface TimeSlices {
-  /** True if it is time to call `rest`. Cheap enough to call at every step. */
+  /** Returns true if it is time to call `rest`. Cheap enough to call at every step. */
   isDue(): boolean;
   /** Yields to the event loop. Returns false if the time limit is used up. Throws the signal's reason after an abort. */
   rest(): Promise<boolean>;

@@ -5,7 +5,7 @@
  * become marks.
  */
 const MARK = "[\\p{M}\\uff9e\\uff9f]";
-/** Maximum number of consecutive marks. No language has longer sequences (UAX 15, Stream-Safe Text Format). */
+/** The maximum number of consecutive marks. No language has longer sequences (UAX 15, Stream-Safe Text Format). */
 const MAX_MARKS = 30;
 const LONG_ROW = new RegExp(`${MARK}{${MAX_MARKS}}(?=${MARK})`, "gu");
 

@@ -4,10 +4,10 @@ import { z } from "zod";
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const WRITTEN = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/;
-/** Maximum of Node's timers, nearly 25 days. A longer timer would fire at once. */
+/** The maximum of Node's timers, nearly 25 days. A longer timer would fire at once. */
 const MAX_MS = 2 ** 31 - 1;
 
-/** Maximum duration for which data can be kept: a hundred years. Use `forever` for longer. */
+/** The maximum duration for which data can be kept: a hundred years. Use `forever` for longer. */
 const MAX_KEPT_MS = 36_500 * 86_400_000;
 
 /** Returns milliseconds, or undefined for any other text. */

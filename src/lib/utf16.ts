@@ -8,7 +8,7 @@ export function utf16Of(start: Uint8Array): Utf16 | undefined {
   return start[0] === 0xfe && start[1] === 0xff ? "utf-16be" : undefined;
 }
 
-/** Returns the text with its byte order mark. Undefined if the bytes end within a character or are invalid. */
+/** Returns the text with its byte order mark, or undefined if the bytes end within a character or are invalid. */
 export function fromUtf16(bytes: Buffer, order: Utf16): string | undefined {
   if (bytes.length % 2 !== 0) return undefined;
   return (order === "utf-16le" ? bytes : Buffer.from(bytes).swap16()).toString("utf16le");

@@ -60,7 +60,7 @@ export function watchFiles(
   };
 }
 
-/** True if a known file has changed. A file that is watched for the first time has not changed. */
+/** Returns true if a known file has changed. A file that is watched for the first time has not changed. */
 function isOther(before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): boolean {
   return [...now].some(([file, state]) => before.has(file) && before.get(file) !== state);
 }

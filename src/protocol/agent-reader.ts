@@ -5,7 +5,7 @@ import type { AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 
 /** A model call, which writes one message. */
 export interface Step {
-  /** Id of the message. */
+  /** The id of the message. */
   readonly id: string;
   readonly model: string;
   /** True if the previous attempt failed or was discarded. The text of that attempt no longer counts. */
@@ -51,7 +51,7 @@ export interface AgentHandlers<F> {
 }
 
 export interface AgentReader<F> {
-  /** Call it with each event of the agent, in order. Ignores events of runs and of other agents. */
+  /** Call this with each event of the agent, in order. Ignores events of runs and of other agents. */
   see(event: StreamEvent): readonly F[];
   /** Closes the open part. */
   close(): readonly F[];
@@ -152,7 +152,7 @@ export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
  */
 export function readSubagent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
   const reader = readAgent(on);
-  /** Ids of known messages. */
+  /** The ids of known messages. */
   const known = new Set<string>();
   let isStepKnown = false;
 

@@ -4,7 +4,7 @@
 
 import { isTerminal, type StreamEvent } from "./event.ts";
 
-/** Returns the faults in the events of one complete run. Empty if they are well formed. */
+/** Returns the faults in the events of one complete run. The result is empty if they are well formed. */
 export function checkGrammar(events: readonly StreamEvent[]): string[] {
   const faults: string[] = [];
   const open: Open = { models: new Map(), tools: new Map(), subagents: new Map() };

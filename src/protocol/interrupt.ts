@@ -5,7 +5,7 @@ import { z } from "zod";
 export const InterruptKind = z.enum(["approval", "question", "tool", "connect"]);
 export type InterruptKind = z.infer<typeof InterruptKind>;
 
-/** True if `approve` and `deny` answer it. */
+/** Returns true if `approve` and `deny` answer it. */
 export const asksToApprove = (kind: InterruptKind) => kind === "approval" || kind === "connect";
 
 export const RememberAs = z.enum(["call", "command", "tool"]);
@@ -90,7 +90,7 @@ export const promptText = ({ prompt, url }: Pick<Interrupt, "prompt" | "url">): 
 
 /** How unanswered interrupts are decided. */
 export interface InterruptPolicy {
-  /** Milliseconds that an interrupt stays open. If absent, it stays open until it is answered. */
+  /** The number of milliseconds that an interrupt stays open. If absent, it stays open until it is answered. */
   readonly expiresAfterMs?: number | undefined;
   /** Decision on an expired approval. Other expired interrupts are denied. */
   readonly onExpiry: "approve" | "deny";

@@ -42,7 +42,7 @@ export const Reasoning = z
   .meta({ id: "Reasoning" });
 export type Reasoning = z.infer<typeof Reasoning>;
 
-/** Usage of model calls. `input_tokens` includes cached tokens for every provider. */
+/** The usage of model calls. `input_tokens` includes cached tokens for every provider. */
 export const Usage = z
   .object({
     input_tokens: z.int(),

@@ -8,7 +8,7 @@ export interface OpenQuestions {
   answer(id: string): void;
   /** Removes the question of a call that has a result. */
   settle(message: Message): void;
-  /** Call it when another run of the turn begins. That run asks its open questions again. */
+  /** Call this when another run of the turn begins. That run asks its open questions again. */
   clear(): void;
   /** Returns the open questions in the order in which they were asked. */
   list(): Interrupt[];

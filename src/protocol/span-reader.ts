@@ -55,11 +55,11 @@ export const SPAN_EVENTS = [
 /** `T`: the type of the value that handlers attach to a span. */
 export interface Span<K extends SpanKind = SpanKind, T = unknown> {
   readonly kind: K;
-  /** Id of the message, the tool call or the subagent. Empty for the run. */
+  /** The id of the message, the tool call or the subagent. Empty for the run. */
   readonly id: string;
   /** Starts at 1, in the order in which spans opened. */
   readonly number: number;
-  /** Path of the agent that the span belongs to. */
+  /** The path of the agent that the span belongs to. */
   readonly path: readonly string[];
   readonly start: SpanStart<K>;
   /** The tool call for a subagent; the subagent or the run for other spans. Undefined if the reader began later. */
@@ -97,9 +97,9 @@ export interface SpanHandlers<T> {
 }
 
 export interface SpanReader<T> {
-  /** Call it with each event, in order. You can omit events that the handlers do not need. */
+  /** Call this with each event, in order. You can omit events that the handlers do not need. */
   see(event: StreamEvent): void;
-  /** Returns the open spans in the order in which they opened, so that a parent comes before its children. */
+  /** Returns the open spans in the order in which they opened, so a parent comes before its children. */
   open(): readonly AnySpan<T>[];
 }
 

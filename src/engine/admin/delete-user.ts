@@ -28,7 +28,7 @@ export interface Deleted {
 /** The kinds of documents stored per user. */
 const USER_DOCUMENTS = [TEMPORARY_THREADS] as const;
 
-/** Approximate duration of one call, in milliseconds. */
+/** The approximate duration of one call, in milliseconds. */
 const WORK_MS = 20_000;
 /** The time that a cancelled run has to end, in milliseconds. */
 const END_MS = 5_000;

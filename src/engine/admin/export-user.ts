@@ -12,7 +12,7 @@ import { ITEM_KINDS, shelvesOf } from "./delete-user.ts";
 import type { AdminServices } from "./services.ts";
 
 const PAGE = 50;
-/** Bytes of messages to read at a time. */
+/** The number of bytes of messages to read at a time. */
 const PAGE_BYTES = 256 * 1024;
 const FORMAT = 1;
 

@@ -19,7 +19,7 @@ export interface PageOf {
 
 export type Owned<T> = T & Owner;
 
-/** Number of users queried concurrently. The second value limits the users per page. */
+/** The number of users queried concurrently. The second value limits the users per page. */
 const AT_ONCE = 16;
 const MOST = 320;
 

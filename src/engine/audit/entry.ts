@@ -66,7 +66,7 @@ export interface NewEntry extends Omit<AuditEntry, "id" | "at" | "target"> {
   readonly target?: Target | undefined;
 }
 
-/** Maximum length of an id in an entry. Longer ids are cut off. */
+/** The maximum length of an id in an entry. Longer ids are cut off. */
 const MAX_ID = 256;
 const cut = (text: string) => text.slice(0, MAX_ID);
 

@@ -39,7 +39,7 @@ export interface Audit {
 const BATCH = 100;
 /** How long an entry waits for others to form a batch, in milliseconds. */
 const GATHER_MS = 250;
-/** Maximum time to write the last entries before the process ends, in milliseconds. */
+/** The maximum time to write the last entries before the process ends, in milliseconds. */
 const CLOSE_MS = 5_000;
 const COMPLAIN_MS = 60_000;
 const PAUSE = { base: 500, cap: 30_000, jitter: 0.5 };

@@ -18,7 +18,7 @@ export interface TrailQuery {
 }
 
 const PAGE = 200;
-/** Maximum number of entries that one call examines. */
+/** The maximum number of entries that one call examines. */
 const EXAMINED = 2_000;
 
 /**

@@ -4,7 +4,7 @@
 import { LRUCache } from "lru-cache";
 import type { Owner } from "../../protocol/ids.ts";
 
-/** Milliseconds after which an estimate expires, for example because the prompt has become shorter. */
+/** The number of milliseconds after which an estimate expires, for example because the prompt has become shorter. */
 const KEPT_MS = 10 * 60_000;
 const MAX_KEPT = 10_000;
 
@@ -18,9 +18,9 @@ export interface Caller {
 export interface ReservedCall {
   readonly model: string;
   readonly input: number;
-  /** Tokens of the input other than messages. */
+  /** The tokens of the input other than messages. */
   readonly fixed: number;
-  /** Tokens of the shortest useful answer. */
+  /** The tokens of the shortest useful answer. */
   readonly least: number;
 }
 

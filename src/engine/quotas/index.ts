@@ -35,7 +35,7 @@ import {
 export interface Quotas extends ModelCallQuotas {
   /** Counts a request. Throws `limit_exceeded`. */
   request(owner: Owner): Promise<void>;
-  /** True if there is a limit on this resource. Resources without limits are not counted. */
+  /** Returns true if there is a limit on this resource. Resources without limits are not counted. */
   counts(thing: Resource | "stored_bytes"): boolean;
   /**
    * Counts a resource until it is released or its hold expires. A repeated call restarts the hold. A new thread counts
@@ -70,7 +70,7 @@ export interface Quotas extends ModelCallQuotas {
   ): Promise<void>;
   /** Throws `limit_exceeded` if a run could not afford a single model call. `expected` is the run, if known. */
   assertFunds(owner: Owner, expected?: ExpectedRun): Promise<void>;
-  /** Returns the cost of a call in millionths of the currency. Undefined if its model has no price. */
+  /** Returns the cost of a call in millionths of the currency, or undefined if its model has no price. */
   costOf(model: string, usage: Usage): number | undefined;
   /** Returns the user's own usage, and every limit that applies to it. */
   report(owner: Owner, days: number): Promise<{ usage: UsageRow[]; limits: ReportedLimit[] }>;
@@ -81,7 +81,7 @@ export interface Quotas extends ModelCallQuotas {
 }
 
 export interface QuotaOptions {
-  /** Milliseconds for which an unused thread is kept and counted. */
+  /** The number of milliseconds for which an unused thread is kept and counted. */
   readonly threadMs: number;
   /** Defaults to `SILENT`. */
   readonly logger?: Logger;
@@ -91,16 +91,16 @@ export interface QuotaOptions {
 
 const HOUR = 3_600_000;
 const CENTURY = 100 * 365 * 24 * HOUR;
-/** Milliseconds for which an active resource counts after a refresh. */
+/** The number of milliseconds for which an active resource counts after a refresh. */
 export const KEPT_MS = 60_000;
-/** Milliseconds for which a thread counts while it is being created, longer than creation takes. */
+/** The number of milliseconds for which a thread counts while it is being created, longer than creation takes. */
 export const MAKING_MS = 10 * 60_000;
-/** Tokens of the shortest useful answer. A call that could get less is refused. */
+/** The tokens of the shortest useful answer. A call that could get less is refused. */
 const LEAST_ANSWER = 256;
-/** Maximum number of immediate attempts to make a reservation that other calls interfere with. */
+/** The maximum number of immediate attempts to make a reservation that other calls interfere with. */
 const MAX_ATTEMPTS = 4;
 
-/** Milliseconds to suggest for a retry if the right time is unknown. */
+/** The number of milliseconds to suggest for a retry if the right time is unknown. */
 const RETRY_MS = { runs: 5_000, streams: 5_000, threads: 60_000 } as const;
 
 export function createQuotas(
@@ -336,7 +336,7 @@ function taken(): AppError {
   return new AppError("limit_exceeded", "The rest of a budget is reserved for other model calls.");
 }
 
-/** Maximum number of cached prices. */
+/** The maximum number of cached prices. */
 const MAX_NAMES = 256;
 const MILLION = 1_000_000;
 

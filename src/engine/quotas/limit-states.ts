@@ -21,7 +21,7 @@ export interface LimitState {
   readonly most: number;
   readonly used: number;
   readonly left: number;
-  /** Time at which a daily or monthly budget resets. */
+  /** The time at which a daily or monthly budget resets. */
   readonly resets_at?: string;
 }
 

@@ -87,7 +87,7 @@ export const neededOf = ({ tokens, cost }: Amounts): Amounts => ({
   cost: Math.max(1, cost),
 });
 
-/** True if every budget, minus spending and reservations, can cover one more reservation. */
+/** Returns true if every budget, minus spending and reservations, can cover one more reservation. */
 export function hasRoom(accounts: PerScope<Account>, budgets: PerScope<Budget>, amounts: Amounts): boolean {
   const needed = neededOf(amounts);
   return SCOPES.every((scope) => {

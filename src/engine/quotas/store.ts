@@ -67,7 +67,7 @@ export interface UsageRow extends Used {
   readonly model: string;
 }
 
-/** Usage of one user of a tenant. Without `user`, the total of all users without a row of their own. */
+/** The usage of one user of a tenant. Without `user`, the total of all users without a row of their own. */
 export interface UserUsage extends Used {
   readonly user?: string;
 }
@@ -83,9 +83,9 @@ export interface TenantUsage {
   readonly users: UserUsage[];
 }
 
-/** Number of days for which usage is kept, including today. */
+/** The number of days for which usage is kept, including today. */
 export const USAGE_DAYS = 100;
-/** Maximum number of rows per day, for a user and for a tenant. Further agents and models count as `OTHER`. */
+/** The maximum number of rows per day, for a user and for a tenant. Further agents and models count as `OTHER`. */
 export const MAX_ROWS = 64;
 export const OTHER = "other";
 /**
@@ -98,8 +98,8 @@ export interface HeldResource {
   readonly id: string;
   readonly ms: number;
   /**
-   * Maximum milliseconds for which resources of this kind are held. A hold that would end later was made before the
-   * clock was set back; it ends after this time instead.
+   * The maximum number of milliseconds for which resources of this kind are held. A hold that would end later was made
+   * before the clock was set back; it ends after this time instead.
    */
   readonly longestMs?: number | undefined;
 }

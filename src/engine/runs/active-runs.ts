@@ -17,7 +17,7 @@ export interface ActiveRun {
   readonly abort: AbortController;
   /** Aborts when another process continues the run. This process then stops writing to it. */
   readonly handOver: AbortController;
-  /** Time in milliseconds, by `performance.now()`. */
+  /** The time in milliseconds, by `performance.now()`. */
   renewedAt: number;
   interrupt: boolean;
 }

@@ -19,7 +19,7 @@ import { turnStart } from "./turn.ts";
 /** The caller that begins a turn. */
 export interface Caller {
   readonly owner: Owner;
-  /** Id of the API key. */
+  /** The id of the API key. */
   readonly api_key?: string | undefined;
   readonly origin?: Origin | undefined;
   /** Makes repeated requests return the same run. Defaults to the key of the user's message. */

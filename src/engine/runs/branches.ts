@@ -13,7 +13,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import { MAKING_MS, type Quotas } from "../quotas/index.ts";
 import { recount } from "./thread-bytes.ts";
 
-/** Maximum number of branches per thread. A new branch replaces the oldest one. */
+/** The maximum number of branches per thread. A new branch replaces the oldest one. */
 export const MAX_BRANCHES = 16;
 
 export interface BranchServices {
@@ -48,7 +48,7 @@ interface Replacing extends ThreadKey {
   readonly end_stays?: boolean;
 }
 
-/** True if the thread is a branch of another one. */
+/** Returns true if the thread is a branch of another one. */
 export const isBranch = ({ parent }: Thread) => parent?.replaced !== undefined;
 
 const BRANCH_ID = /^branch_[0-9a-f]{40}_\d+$/;
@@ -86,8 +86,8 @@ export async function branchesOf(threads: ThreadStore, place: ThreadKey): Promis
 }
 
 /**
- * How much of a branch the thread still contains: not all of it (`not`), all of it and more (`with more`), or all of it
- * as the thread's end (`end`).
+ * How much of a branch the thread still contains. `not` means not all of it, `with more` means all of it and later
+ * messages, and `end` means that the thread ends with it.
  */
 type BranchMatch = "not" | "with more" | "end";
 

@@ -22,7 +22,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
 import type { RunObserver } from "./services.ts";
 
-/** Number of threads to resume at a time. */
+/** The number of threads to resume at a time. */
 const BATCH_SIZE = 32;
 
 export interface ResumeServices {

@@ -86,7 +86,7 @@ export class Executor {
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** Number of runs that this process executes, including runs outside the slots. */
+  /** The number of runs that this process executes, including runs outside the slots. */
   get active(): number {
     return this.#active.size;
   }

@@ -177,8 +177,8 @@ export async function messagesIn(entries: readonly LogEntry[], tenant: string): 
 const TAIL = 256;
 
 /**
- * Returns the current phase of a run, in whichever process it executes. Returns undefined after the run ends, because
- * its status is then enough.
+ * Returns the current phase of a run that executes in any process. Returns undefined after the run ends, because its
+ * status is then enough.
  */
 export async function currentPhase(log: EventLog, key: RunKey, run: RunRecord): Promise<Phase | undefined> {
   if (isSettled(run.status)) return undefined;

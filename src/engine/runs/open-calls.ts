@@ -1,5 +1,5 @@
 // Prepares the open calls of a thread for its next run: decides which of them may have started, and provides results
-// for those that cannot run.
+// for calls that cannot run.
 
 import type { DeferredCall } from "../../agent/core/deferred-calls.ts";
 import { type Message, unanswered } from "../../agent/core/message.ts";

@@ -35,7 +35,7 @@ interface Tree {
   /** The number of subagents that have a place. */
   working: number;
   started: number;
-  /** Callbacks of the subagents that wait for a place. */
+  /** The callbacks of the subagents that wait for a place. */
   readonly waiting: Set<() => void>;
 }
 

@@ -44,7 +44,8 @@ export interface NextRecord {
 /** How often to check a run that a slot waits for, in milliseconds. */
 const QUEUE_MS = 5_000;
 /**
- * Maximum time for which a refused start is retried, in milliseconds. Retries end earlier if the next slot comes first.
+ * The maximum time for which a refused start is retried, in milliseconds. Retries end earlier if the next slot comes
+ * first.
  */
 const RETRY_MS = 3_600_000;
 const PAUSE = { base: 2_000, cap: 300_000, jitter: 0.5 };

@@ -35,9 +35,11 @@ const AT_ONCE = 16;
 export interface ScheduleOptions extends FireServices {
   readonly documents: Documents;
   readonly logger: Logger;
-  /** Maximum number of schedules per user. */
+  /** The maximum number of schedules per user. */
   readonly perUser: number;
-  /** Maximum time between a slot and the start of its run when nothing else is due, in milliseconds. Default: 1000. */
+  /**
+   * The maximum time between a slot and the start of its run when nothing else is due, in milliseconds. Default: 1000.
+   */
   readonly everyMs?: number;
   /**
    * Called for each stored pause that the user did not request. Called again for the same pause if the process dies

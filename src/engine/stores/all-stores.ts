@@ -1,4 +1,4 @@
-// All ports that a store implements: for runs and for other rooms.
+// All ports that a store implements, for runs and for other rooms.
 
 import type { Documents } from "../../agent/core/documents.ts";
 import type { Owners } from "../../agent/core/owners.ts";
@@ -10,8 +10,8 @@ export interface AllStores extends Stores {
   readonly documents: Documents;
   readonly owners: Owners;
   readonly quotas: QuotaStore;
-  /** Copies the database while it is in use. Present only for a store that is a separate file. */
+  /** Copies the database while it is in use. Present only if the store is a file of its own. */
   readonly copyTo?: (path: string) => Promise<void>;
-  /** Warnings for operators about the database or server behind the stores, found when they were opened. */
+  /** Warnings for operators about the database or server behind the stores, found when the stores were opened. */
   readonly warnings?: readonly string[];
 }

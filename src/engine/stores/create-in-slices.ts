@@ -1,5 +1,5 @@
-// Creates threads that begin with many messages. Stages the messages in slices, so that other work gets ticks of the
-// event loop in between. No read shows the thread before it is complete.
+// Creates threads that begin with many messages. Stages the messages in slices, so other work gets ticks of the event
+// loop in between. Reads do not show the thread until it is complete.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import { areLong, type Message } from "../../agent/core/message.ts";
@@ -17,7 +17,10 @@ import { SLICE_ROWS } from "./page.ts";
 import * as rules from "./rules.ts";
 import type { Staged } from "./thread-head.ts";
 
-/** Bytes of messages to write per tick of the event loop. The message that exceeds the limit ends the tick. */
+/**
+ * The number of bytes of messages to write per tick of the event loop. The tick ends with the message that exceeds the
+ * limit.
+ */
 const SLICE_BYTES = 256 * 1024;
 
 type Slices = AsyncIterable<readonly MessageText[]>;
@@ -71,11 +74,11 @@ async function stage<Ref>(
   return { token, count, bytes, last };
 }
 
-/** True if a thread with all of these messages may be created in one tick of the event loop. */
+/** Returns true if a thread with all of these messages can be created in one tick of the event loop. */
 export const isOneSlice = (messages: readonly Message[]) =>
   messages.length <= SLICE_ROWS && !areLong(messages, SLICE_BYTES);
 
-/** Returns the messages in slices. If several have the same id, returns only the first. */
+/** Returns the messages in slices. If several messages have the same id, returns only the first of them. */
 export async function* slicesOf(
   messages: readonly Message[],
   tenant: string,
@@ -100,8 +103,8 @@ export async function* slicesOf(
 }
 
 /**
- * Yields another thread's messages up to and including `until`. Throws `not_found` if there is no such message, and
- * `thread_busy` if the thread loses messages meanwhile.
+ * Yields another thread's messages up to and including `until`. Throws `not_found` if the message does not exist, and
+ * `thread_busy` if the thread loses messages in the meantime.
  */
 export async function* slicesOfThread<Ref>(
   kernel: Kernel<Ref>,
@@ -121,7 +124,7 @@ export async function* slicesOfThread<Ref>(
   }
 }
 
-/** Every text was written from a message, and most begin with its id. */
+/** Every text was written from a message, and most texts begin with the message's id. */
 const idIn = (text: string) => /^\{"id":"([\w-]+)"/.exec(text)?.[1] ?? storedMessage(text).id;
 
 async function nextPage<Ref>(

@@ -1,4 +1,4 @@
-// The port to deferred calls over a kernel.
+// The port for deferred calls on top of a kernel.
 
 import type {
   CallChange,

@@ -1,4 +1,5 @@
-// Decides when documents may be written, and in which order they are listed and picked. The same in every store.
+// Decides when documents can be written, and in which order they are listed and picked. The rules are the same for
+// every store.
 
 import type {
   Collection,
@@ -12,17 +13,17 @@ import { AppError } from "../../agent/core/errors.ts";
 import type { Page } from "../../agent/core/stores.ts";
 import { badCursor, decodePosition, encodePosition, pageOf } from "./page.ts";
 
-/** Reasons to refuse a write. If several apply, the first one is returned. */
+/** The reasons to refuse a write. If several apply, the first one is returned. */
 export const REFUSALS = ["none", "changed", "full", "large"] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
 export type Bounds = Omit<Parameters<Documents["write"]>[2], "version">;
 
-/** Maximum amounts before the writes. Undefined means unlimited. */
+/** The maximum amounts before the writes. Undefined means unlimited. */
 export interface Room {
-  /** Number of documents in the collection. */
+  /** The number of documents in the collection. */
   readonly documents: number | undefined;
-  /** Bytes of the bodies of all documents that are not written. */
+  /** The size in bytes of all documents that are not written. */
   readonly otherBytes: number | undefined;
 }
 
@@ -39,8 +40,8 @@ export function roomFor(writes: readonly DocumentWrite[], { limit, bytes }: Boun
 const LATEST = 8.64e15;
 
 /**
- * Returns when the written document is due, in whole milliseconds; null means never. Throws `invalid_request` if that
- * is not a time.
+ * Returns when the written document is due, in whole milliseconds; null means never. Throws `invalid_request` for an
+ * invalid time.
  */
 export function dueOf({ body, due = null }: DocumentWrite): number | null {
   if (body === undefined || due === null) return null;
@@ -51,17 +52,17 @@ export function dueOf({ body, due = null }: DocumentWrite): number | null {
   );
 }
 
-/** A collection before a write. Numbers are computed only if they matter for the decision. */
+/** A collection before a write. Numbers are computed only if the decision needs them. */
 export interface Collected {
-  /** False when its thread does not exist. */
+  /** False if its thread does not exist. */
   readonly exists: boolean;
-  /** Versions of the documents to write, in their order. */
+  /** The versions of the documents to write, in the same order. */
   readonly versions: readonly (string | undefined)[];
   documents(): number;
   otherBytes(): number;
 }
 
-/** Returns why the writes are refused. Undefined if they are not. */
+/** Returns the reason why the writes are refused, or undefined if they are not. */
 export function refusalOf(
   writes: readonly DocumentWrite[],
   bounds: Bounds,
@@ -77,13 +78,15 @@ export function refusalOf(
   return REFUSALS.find((refusal) => holds[refusal]());
 }
 
-/** Where a page begins: after the key, or after the time and the key. */
+/** The position at which a page begins: after a key, or after a time and a key. */
 export interface ListPosition {
   readonly time: number;
   readonly key: string;
 }
 
-/** Returns undefined for the first page, and for a position before all keys with the prefix. Throws `invalid_request`. */
+/**
+ * Returns undefined for the first page, or for a position before all keys with the prefix. Throws `invalid_request`.
+ */
 export function placeOf(query: ListQuery): ListPosition | undefined {
   const { order, prefix = "" } = query;
   const place = askedPlaceOf(query);
@@ -103,7 +106,7 @@ const placeIn = (order: ListOrder, document: ListedDocument): ListPosition => ({
   key: document.key,
 });
 
-/** True if the document comes after the position in this order. */
+/** Returns true if the document comes after the position in this order. */
 export function standsAfter(order: ListOrder, place: ListPosition, document: ListedDocument): boolean {
   if (order === "key") return document.key > place.key;
   const { time, key } = placeIn(order, document);
@@ -114,7 +117,7 @@ export function standsAfter(order: ListOrder, place: ListPosition, document: Lis
 export const inOrder = (order: ListOrder) => (a: ListedDocument, b: ListedDocument) =>
   standsAfter(order, placeIn(order, a), b) ? -1 : 1;
 
-/** True if a document whose `due` is `time` is due: see `Documents.due`. Infinity never is. */
+/** Returns true if a document with this due time is due; see `Documents.due`. Infinity is never due. */
 export const isDueAt = (now: number, aheadMs: number, time: number): boolean =>
   time <= now || (time > now + aheadMs && time < Number.POSITIVE_INFINITY);
 
@@ -127,7 +130,7 @@ export const listedPage = (
     encodePosition({ updatedAt: placeIn(order, last).time, id: `${order} ${last.key}` }),
   );
 
-/** Takes one document per tenant, in order, and repeats until there are `limit`. */
+/** Takes one document per tenant in order, and repeats this until there are `limit` documents. */
 export function inTurn<T>(ofTenants: readonly (readonly T[])[], limit: number): T[] {
   const picked: T[] = [];
   for (let round = 0; picked.length < limit; round++) {
@@ -138,6 +141,6 @@ export function inTurn<T>(ofTenants: readonly (readonly T[])[], limit: number): 
   return picked;
 }
 
-/** Returns the id of a shelf's thread. Empty for other collections. */
+/** Returns the id of a shelf's thread, or an empty string for other collections. */
 export const threadIdOf = (collection: Collection): string =>
   "of" in collection && "thread" in collection.of ? collection.of.thread : "";

@@ -1,4 +1,4 @@
-// The refusals that all stores share, in the same words.
+// The refusals that all stores share, with the same texts.
 
 import { MAX_DEFERRED_CALLS } from "../../agent/core/deferred-calls.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -85,7 +85,7 @@ export function grownMeanwhile(threadId: string): AppError {
   );
 }
 
-/** Refuses a run that wants to start again from this message. */
+/** Refuses a run that would start again from this message. */
 export function cannotRewind(id: string): AppError {
   return new AppError("invalid_request", `There is no message \`${id}\` in this thread to restart from.`);
 }

@@ -1,4 +1,5 @@
-// Turns a batch of a run's events into writes: log entries and changes of the thread. Every store carries these out.
+// Turns a batch of a run's events into writes: log entries and changes to the thread. Every store carries out these
+// writes.
 
 import type { UserMessage } from "../../agent/core/message.ts";
 import type { ThreadStatus } from "../../agent/core/records.ts";
@@ -15,13 +16,18 @@ import {
 } from "./outcomes.ts";
 
 export type EventWrite =
-  /** Adds the message to the thread, unless it has one with this id, and removes it from the run's inbox. */
+  /**
+   * Adds the message to the thread, unless the thread has a message with this id, and removes it from the run's inbox.
+   */
   | { readonly write: "add_message"; readonly message: MessageText }
   | { readonly write: "set_state"; readonly key: string; readonly value: unknown }
   | { readonly write: "delete_state"; readonly key: string }
-  /** Merges the patch into the value: see `merge` in protocol/patch.ts. */
+  /** Merges the patch into the value; see `merge` in protocol/patch.ts. */
   | { readonly write: "patch_state"; readonly key: string; readonly patch: Record<string, unknown> }
-  /** Always the last write. `thread`: its status, unless another run is active or waiting. The run's inbox is emptied. */
+  /**
+   * Always the last write. Empties the run's inbox. `thread` is the new status of the thread, unless another run is
+   * active or waiting.
+   */
   | {
       readonly write: "end_run";
       readonly outcome: RunOutcome;
@@ -32,20 +38,20 @@ export type StateWrite = Extract<EventWrite, { readonly key: string }>;
 export type RunEnd = Extract<EventWrite, { readonly write: "end_run" }>;
 
 export interface EventWrites {
-  /** Events to append to the log. */
+  /** The events to append to the log. */
   readonly appended: readonly PendingEvent[];
-  /** Changes other than log entries, in order. Empty for a batch that only shows progress. */
+  /** The changes other than log entries, in order. Empty for a batch that only shows progress. */
   readonly writes: readonly EventWrite[];
 }
 
 /** The state before a batch that ends its run. */
 export interface BeforeEnd {
-  /** Queued messages of the run. Messages that no event contains are added to the thread before the end. */
+  /** The run's queued messages. Messages that no event contains are added to the thread before the end. */
   readonly inbox: readonly UserMessage[];
   readonly stamp: Stamp;
 }
 
-/** `before`: required for a batch that ends the run. */
+/** `before` is required for a batch that ends the run. */
 export function writesOf(batch: readonly PendingEvent[], before?: BeforeEnd): EventWrites {
   const appended = before ? withUnreadInbox(batch, before.inbox, before.stamp) : batch;
   return { appended, writes: appended.filter(changesThread).map(writeOf) };
@@ -63,7 +69,7 @@ function writeOf(pending: PendingEvent): EventWrite {
   return { write: "end_run", outcome, thread: THREAD_STATUS[outcome.status] };
 }
 
-/** Returns the end if the last write is one. */
+/** Returns the end of the run if it is the last write. */
 export function endIn(writes: readonly EventWrite[]): RunEnd | undefined {
   const last = writes.at(-1);
   return last?.write === "end_run" ? last : undefined;

@@ -1,22 +1,25 @@
-// Decides whose turn it is, in stores of a single process: the queue of threads with active or waiting runs. Tenants
-// take turns with threads that no process holds. Within a tenant, the longest-waiting thread comes first.
+// The queue of threads with active or waiting runs, for stores of a single process. Tenants take turns with the threads
+// that no process holds. Within a tenant, the thread that has waited longest comes first.
 //
-// Memory grows with the number of threads. The cost of a turn does not depend on how many wait.
+// Memory grows with the number of threads. The cost of a turn does not depend on how many threads wait.
 
 import type { QueueStats } from "../../agent/core/stores.ts";
 import { latestLeaseEnd } from "./clock-set-back.ts";
 import type { Limits } from "./options.ts";
 
-/** End of an expired lease. The lease may still be renewed until a process takes the run. */
+/** The end of an expired lease. The lease can still be renewed until a process takes the run. */
 export const PAST = -1;
 
 export class FairQueue<Thread> {
   readonly #limits: Pick<Limits, "now" | "leaseMs">;
   /** All threads, by tenant. */
   readonly #busy = new Map<string, Set<Thread>>();
-  /** Threads whose run has a holder, with the end of its lease. The earliest end comes first. */
+  /** The threads whose run has a holder, with the end of its lease. The earliest end comes first. */
   readonly #held = new Map<Thread, { readonly tenant: string; readonly until: number }>();
-  /** Threads whose run has no holder, with the start of the wait, by tenant. The tenant whose turn is next comes first. */
+  /**
+   * The threads whose run has no holder, with the start of the wait, by tenant. The tenant whose turn is next comes
+   * first.
+   */
   readonly #waiting = new Map<string, Map<Thread, number>>();
 
   constructor(limits: Pick<Limits, "now" | "leaseMs">) {
@@ -35,12 +38,12 @@ export class FairQueue<Thread> {
     this.#held.set(thread, { tenant, until: this.#limits.now() + this.#limits.leaseMs });
   }
 
-  /** True if a run is active or waiting on the thread. */
+  /** Returns true if a run is active or waiting on the thread. */
   isBusy(tenant: string, thread: Thread): boolean {
     return this.#busy.get(tenant)?.has(thread) ?? false;
   }
 
-  /** Returns when the lease of the thread's run ends. Undefined if it has expired. */
+  /** Returns when the lease of the thread's run ends, or undefined if it has expired. */
   heldUntil(thread: Thread): number | undefined {
     this.#expireLeases();
     return this.#held.get(thread)?.until;
@@ -61,7 +64,7 @@ export class FairQueue<Thread> {
     remove(this.#waiting, tenant, thread);
   }
 
-  /** Returns the number of threads whose run has no holder, and the longest wait among them. */
+  /** Returns the number of threads whose run has no holder, and the longest time that one of them has waited. */
   waiting(): QueueStats {
     this.#expireLeases();
     let threads = 0;

@@ -1,18 +1,18 @@
-// The format of a store's data, and which processes may use it. During an upgrade, the previous release and this one
-// use the same store. Each release must therefore read the data of the other.
+// The format of a store's data, and which processes can use it. During an upgrade, the previous release and this one
+// use the same store, so each must be able to read the other's data.
 
 import { AppError } from "../../agent/core/errors.ts";
 
 export interface Format {
-  /** Version of the newest process that ever used the store. Every change of the stored data increments it. */
+  /** The version of the newest process that has used the store. Every change to the stored data increments it. */
   readonly version: number;
-  /** Oldest version that can use the stored data. */
+  /** The oldest version that can use the stored data. */
   readonly readableFrom: number;
 }
 
 /**
- * Returns the store's format after a process with the format `own` has joined. Undefined if that process cannot read
- * the stored data, or if older processes, which may still run, could not read its data.
+ * Returns the store's format after a process with the format `own` has joined. Returns undefined if that process cannot
+ * read the stored data, or if older processes, which may still be running, could not read its data.
  */
 export function joined(found: Format | undefined, own: Format): Format | undefined {
   if (!found) return own;
@@ -23,7 +23,10 @@ export function joined(found: Format | undefined, own: Format): Format | undefin
   };
 }
 
-/** Like `joined`, but throws `unavailable` for a store that cannot be used. `store` names it at the beginning of a sentence. */
+/**
+ * Like `joined`, but throws `unavailable` for a store that cannot be used. `store` is the name of the store at the
+ * beginning of a sentence.
+ */
 export function join(store: string, found: Format | undefined, own: Format): Format {
   const record = joined(found, own);
   if (record) return record;

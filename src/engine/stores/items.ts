@@ -1,4 +1,4 @@
-// Items: documents with a time, and a version that callers increment. The same for every store.
+// Items are documents with a time and a version that callers increment. They are the same for every store.
 
 import { change, type Document, type Documents, remove } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";

@@ -24,31 +24,32 @@ export interface Kernel<Thread> {
 
   /**
    * Loads the thread and the values that `lookups` names, calls `decide`, and carries out its writes atomically: the
-   * thread does not change in between. `decide` must be pure, and is called again if the thread has changed meanwhile.
+   * thread does not change in between. `decide` must be pure, and may be called again because the thread has changed.
    * If it throws, nothing changes. Resolves once the writes are as durable as the store promises.
    *
    * After the commit, the kernel applies the consequences of the writes. After a `hold_run`, only the new epoch may
-   * append, for `leaseMs`. `eachDue` finds a thread whose runs no process holds. `tell` reaches `RunStore.subscribe`
-   * once the change is complete. Repeating a commit after a lost response has no second effect.
+   * append, for `leaseMs`. `eachDue` finds a thread whose runs no process holds. `tell` is delivered to
+   * `RunStore.subscribe` once the change is complete. Repeating a commit after a lost response has no second effect.
    */
   change<R>(thread: Thread, lookups: Lookups, decide: (view: View) => Decision<R>): Promise<R>;
 
   /**
-   * Stores messages for a thread that a `create_thread` with the same token will create, after those of earlier calls.
-   * No read shows them until then. Throws `already_exists` if another thread with this id exists or is being copied.
+   * Stores messages for a thread that a later `create_thread` with the same token will create, in the order of the
+   * calls. Reads do not show them until then. Throws `already_exists` if another thread with this id exists or is being
+   * copied.
    */
   stage(thread: Thread, token: string, messages: readonly MessageText[]): Promise<void>;
   /** Deletes the staged messages. A store also deletes messages that a dead process staged. */
   unstage(thread: Thread, token: string): Promise<void>;
 
   /**
-   * Calls `look` for threads with runs that no process holds, until it has found `limit` runs or no thread is left.
+   * Calls `look` for threads with runs that no process holds, until `limit` runs are found or no threads are left.
    * Tenants take turns; within a tenant, the longest-waiting thread comes first. A thread without a result is checked
    * again at `until`. Tenants in `except` are skipped and keep their turn.
    */
   eachDue<T>(which: Due, look: (thread: Thread) => Promise<Looked<T>>): Promise<T[]>;
 
-  /** Returns the entries of a run's log that its last events depend on: see `failedAfterCrashes`. */
+  /** Returns the entries of a run's log that its last events depend on; see `failedAfterCrashes`. */
   logOf(lease: Lease): Promise<readonly LogEntry[]>;
 
   /** Returns the thread and the id of the call that a token belongs to. */
@@ -75,12 +76,15 @@ export type Looked<T> =
   | { readonly found: T }
   | { readonly found?: undefined; readonly until: number | undefined };
 
-/** A store that cannot lock a thread during a decision. It commits only decisions about the thread's current state. */
+/**
+ * A store that cannot lock a thread during a decision. It commits a decision only if it was based on the thread's
+ * current state.
+ */
 export interface Versioned<V extends View> {
   load(): Promise<V>;
   /**
-   * Carries out `writes` if the thread is still as in `view`, and returns the time. Otherwise returns the current
-   * thread. Repeating the same `id` has no second effect and returns the same result.
+   * Carries out `writes` if the thread is still as in `view`, and returns the time. Otherwise, returns the current
+   * thread. A repeated call with the same `id` has no second effect and returns the same result.
    */
   commit(
     view: V,
@@ -92,8 +96,8 @@ export interface Versioned<V extends View> {
 const MAX_ATTEMPTS = 100;
 
 /**
- * Implements `Kernel.change` by compare-and-set. With a `guess`, decides on it before it loads anything. The commit
- * detects a wrong guess, so `decide` must have no other effect. Throws `unavailable` under endless contention.
+ * Implements `Kernel.change` by compare-and-set. With a `guess`, makes the decision before loading anything. The commit
+ * detects a wrong guess, so `decide` must have no other effect. Throws `unavailable` if the thread keeps changing.
  */
 export async function changeVersioned<V extends View, R>(
   store: Versioned<V>,

@@ -1,4 +1,4 @@
-// Delivers within one process: users' events to their subscribers, and notifications to the executor of runs.
+// Delivers messages within one process: users' events to their subscribers, and notifications to the executor of runs.
 
 import type { Announcement, EventBus, UserEvent } from "../../agent/core/bus.ts";
 import type { AppError } from "../../agent/core/errors.ts";
@@ -7,7 +7,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import { fellBehind, storeClosed } from "./errors.ts";
 import { OwnerMap } from "./owner-map.ts";
 
-/** Maximum number of waiting events per subscriber. Beyond it, all of them are lost. */
+/** The maximum number of waiting events per subscriber. Beyond it, all of them are dropped. */
 const MAX_BEHIND = 1000;
 
 export class LocalBus implements EventBus {
@@ -45,7 +45,7 @@ export class LocalBus implements EventBus {
     return subscription.events();
   }
 
-  /** Subscribers get `unavailable`. */
+  /** Closes all subscriptions. Subscribers get `unavailable`. */
   close(): void {
     this.#isClosed = true;
     for (const subscription of [...this.#subscriptions.values()]) subscription.end(storeClosed());
@@ -55,7 +55,7 @@ export class LocalBus implements EventBus {
 class Subscription {
   readonly #onEnd: () => void;
   #waiting: UserEvent[] = [];
-  /** Set once the subscription has ended; contains the reason unless the subscriber ended it. */
+  /** Set once the subscription has ended. Contains the reason unless the subscriber ended it. */
   #end: { readonly reason: AppError | undefined } | undefined;
   #wake = () => {};
 
@@ -80,7 +80,8 @@ class Subscription {
   events(): AsyncGenerator<UserEvent, void, void> {
     const events = this.#pulled();
     const close = events.return.bind(events);
-    // A generator that was never pulled runs no `finally`, and a waiting one notices nothing until it is woken.
+    // A generator that was never started does not run its `finally` block, and a waiting generator notices nothing
+    // until it is woken.
     events.return = (value) => {
       this.end();
       return close(value);
@@ -110,7 +111,7 @@ export class ControlChannel {
     this.#listener = listener;
   }
 
-  /** Delivers in a microtask. Does nothing once closed. */
+  /** Delivers the message in a microtask. Does nothing after the channel is closed. */
   publish(call: ControlMessage): void {
     queueMicrotask(() => this.#listener?.(call));
   }

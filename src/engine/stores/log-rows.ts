@@ -1,11 +1,11 @@
-// Stores log entries: one per row, or several consecutive deltas in one row, one per line. JSON contains no line
-// breaks.
+// Stores log entries in rows: one entry per row, or several consecutive deltas in one row, one per line. JSON contains
+// no line breaks.
 
 import type { LogEntry } from "../../agent/core/stores.ts";
 import type { EventName } from "../../protocol/event.ts";
 import type { PendingEvent } from "./outcomes.ts";
 
-/** Maximum number of deltas in one row, and of their characters. */
+/** The maximum number of deltas in one row, and of their characters. */
 const ROW_ENTRIES = 64;
 const ROW_LENGTH = 16 * 1024;
 const DELTA = "on_chat_model_stream";
@@ -15,7 +15,7 @@ export interface LogRow {
   readonly body: string;
 }
 
-/** `count`: number of entries in each row. */
+/** `count` is the number of entries in each row. */
 export function rowsOf(pending: readonly PendingEvent[]): (LogRow & { readonly count: number })[] {
   const rows = [];
   for (let from = 0; from < pending.length; ) {
@@ -38,14 +38,14 @@ function endOfRow(pending: readonly PendingEvent[], from: number): number {
 
 const isDelta = (pending: PendingEvent | undefined) => pending?.event.event === DELTA;
 
-/** Returns the entries of a row. `last` is the seq of the last one. */
+/** Returns the entries of a row. `last` is the seq of the last entry. */
 export function entriesOfRow({ event, body }: LogRow, epoch: number, last: number): LogEntry[] {
   const lines = body.split("\n");
   const first = last - lines.length + 1;
   return lines.map((json, index) => ({ epoch, seq: first + index, event, json }));
 }
 
-/** Returns the entries of pending events. `last` becomes the seq of the last one. */
+/** Returns the entries of pending events. `last` becomes the seq of the last entry. */
 export function entriesOfPending(pending: readonly PendingEvent[], epoch: number, last: number): LogEntry[] {
   const first = last - pending.length + 1;
   return pending.map(({ event: { event }, json }, index) => ({ epoch, seq: first + index, event, json }));

@@ -1,16 +1,16 @@
 // Keeps the newest entries of one run in memory, and wakes the readers that wait for more.
 //
-// A reader has a cursor instead of a queue. A reader that is not pulled costs nothing, no matter how much is written.
+// A reader has a cursor instead of a queue, so a slow reader costs nothing, no matter how much is written.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Cursor, LogEntry } from "../../agent/core/stores.ts";
 import { eventsExpired } from "./errors.ts";
 import type { LogWindow } from "./seen.ts";
 
-/** Maximum number of entries or characters in a batch. The first limit reached ends it. */
+/** The maximum number of entries, and of characters, in a batch. The limit that is reached first ends the batch. */
 const BATCH = 64;
 const BATCH_LENGTH = 256 * 1024;
-/** Estimated overhead of an entry's objects, in bytes. */
+/** The estimated overhead of an entry's objects, in bytes. */
 const ENTRY_BYTES = 80;
 
 export class Log {
@@ -24,25 +24,25 @@ export class Log {
   #bytes = 0;
   #ringsSoon = false;
 
-  /** Keeps the newest `keep` entries, or less if they exceed `maxBytes`. The next entry is `last + 1`. */
+  /** Keeps the newest `keep` entries, or fewer if they exceed `maxBytes`. The next entry is `last + 1`. */
   constructor(keep: number, last = 0, maxBytes = Number.POSITIVE_INFINITY) {
     this.#keep = keep;
     this.#last = last;
     this.#maxBytes = maxBytes;
   }
 
-  /** Seq of the newest entry; 0 before the first. */
+  /** The seq of the newest entry, or 0 before the first. */
   get last(): number {
     return this.#last;
   }
 
-  /** Numbers of the first and the last readable entry; both 0 if there is none. */
+  /** The numbers of the first and the last readable entry. Both are 0 if there are no entries. */
   get bounds(): { first: number; last: number } {
     const held = Math.min(this.#keep, this.#entries.length);
     return held === 0 ? { first: 0, last: 0 } : { first: this.#last - held + 1, last: this.#last };
   }
 
-  /** The readable entries, for returning readers. */
+  /** The readable entries, for readers that return. */
   get held(): LogWindow {
     const held = Math.min(this.#keep, this.#entries.length);
     const epochOf = (seq: number) => this.#entries.at(seq - this.#last - 1)?.epoch;
@@ -53,7 +53,7 @@ export class Log {
     return this.#ended;
   }
 
-  /** Approximate bytes of the entries in memory. */
+  /** The approximate number of bytes used by the entries in memory. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -62,12 +62,12 @@ export class Log {
     return this.#entries;
   }
 
-  /** `entry.seq` must be `last + 1`. Call `ring` or `ringSoon` to wake readers. */
+  /** Appends an entry, whose seq must be `last + 1`. Call `ring` or `ringSoon` to wake readers. */
   push(entry: LogEntry): void {
     this.#entries.push(entry);
     this.#last = entry.seq;
     this.#bytes += weightOf(entry);
-    // Trims in bulk, so that the cost per entry does not depend on how many are kept.
+    // Trims in bulk, so the cost per entry does not depend on how many entries are kept.
     const isLong = this.#entries.length >= this.#keep + Math.max(BATCH, this.#keep >> 3);
     if (isLong || this.#bytes > this.#maxBytes) this.#trim();
   }
@@ -89,7 +89,7 @@ export class Log {
     this.#last = last;
   }
 
-  /** Marks the end: no more entries will follow. */
+  /** Marks the end. No more entries will follow. */
   end(): this {
     this.#ended = true;
     this.ring();
@@ -102,7 +102,7 @@ export class Log {
     this.#bytes = 0;
   }
 
-  /** Ends all readers with `reason`, even waiting ones. */
+  /** Ends all readers with `reason`, including waiting ones. */
   close(reason: AppError): void {
     this.#failure = reason;
     this.ring();
@@ -123,7 +123,7 @@ export class Log {
     });
   }
 
-  /** Returns up to a batch of entries after `after`. Undefined if they are no longer in memory. */
+  /** Returns at most one batch of entries after `after`, or undefined if they are no longer in memory. */
   take(after: number): readonly LogEntry[] | undefined {
     if (this.#failure) throw this.#failure;
     const behind = this.#last - after;
@@ -164,7 +164,7 @@ export function cursorOf(after: number | Cursor): Cursor {
   );
 }
 
-/** Where a reader begins, and in which log. */
+/** The position at which a reader begins, and the log that it reads. */
 export interface ReadStart {
   readonly log: Log;
   readonly after: Cursor;
@@ -173,7 +173,7 @@ export interface ReadStart {
 }
 
 /**
- * Combines replay and live entries: yields batches from the position that `open` returns, until the log ends or
+ * Yields batches from the position that `open` returns, first stored and then live entries, until the log ends or
  * `signal` aborts. Throws the errors of `open`.
  */
 export async function* follow(
@@ -197,7 +197,7 @@ export async function* follow(
       } else if (log.ended) {
         return;
       } else {
-        // Nothing is awaited between checking the log and registering for its next ring, so no ring is missed.
+        // No `await` happens between checking the log and registering for its next ring, so no ring is missed.
         await new Promise<void>((resolve) => {
           wake = resolve;
           log.await(resolve);

@@ -1,5 +1,5 @@
-// Marks the errors that failing stores throw, so that no tool call returns one as its result. Appends of events are
-// exempt: tools never make them, and there is one per token.
+// Marks the errors that failing stores throw, so no tool call returns one as its result. Appends of events are exempt:
+// tools never make them, and there is one append per token.
 
 import { markStoreFailure } from "../../agent/core/failures.ts";
 import type { Stores } from "../../agent/core/stores.ts";
@@ -7,7 +7,7 @@ import { type Method, wrappedMethods } from "../../lib/wrapped-methods.ts";
 
 const PORTS = ["threads", "runs", "deferredCalls", "items", "documents", "quotas", "owners"] as const;
 
-/** Wraps the stores so that their failures are recognised wherever they are caught. */
+/** Wraps the stores so their failures can be recognized wherever they are caught. */
 export function markFailures<S extends Stores>(stores: S): S {
   const ports = Object.entries(stores)
     .filter(([name]) => PORTS.some((each) => each === name))

@@ -1,36 +1,39 @@
-// Options of every store and their defaults. Times are in milliseconds.
+// The options of every store and their defaults. Times are in milliseconds.
 
 import type { WhenBusy } from "../../agent/core/stores.ts";
 import { type Logger, SILENT } from "../../lib/logger.ts";
 
 export interface StoreOptions {
-  /** Clock: milliseconds since 1970. */
+  /** The clock, which returns milliseconds since 1970. */
   readonly now?: () => number;
-  /** Time without renewal after which a run may be taken over. */
+  /** The time without renewal after which another process can take over a run. */
   readonly leaseMs?: number;
-  /** Number of attempts with a dead process after which a run fails. */
+  /** The number of attempts that end with a dead process after which a run fails. */
   readonly maxAttempts?: number;
-  /** Maximum number of waiting runs per thread, plus one that precedes them all. Further runs are refused with `queue_full`. */
+  /**
+   * The maximum number of waiting runs per thread, plus one that goes before all of them. Further runs are refused with
+   * `queue_full`.
+   */
   readonly queueLength?: number;
   /**
-   * Maximum number of a tenant's threads with active or waiting runs, checked when a run must wait for a slot. Further
-   * runs are refused with `limit_exceeded`.
+   * The maximum number of a tenant's threads with active or waiting runs, checked when a run must wait for a slot.
+   * Further runs are refused with `limit_exceeded`.
    */
   readonly tenantQueueLength?: number;
-  /** Maximum number of queued messages per run. Further messages are refused with `queue_full`. */
+  /** The maximum number of queued messages per run. Further messages are refused with `queue_full`. */
   readonly inboxLength?: number;
-  /** Number of entries to keep per run. A reader that needs older ones gets `events_expired`. */
+  /** The number of entries to keep per run. A reader that needs older entries gets `events_expired`. */
   readonly eventsPerRun?: number;
-  /** Time for which the events of a run stay readable after its end. */
+  /** How long the events of a run stay readable after its end. */
   readonly eventRetentionMs?: number;
   /**
-   * Time without reads and writes after which a thread is deleted, unless a run is active or waiting. Listing threads
-   * does not count as a read.
+   * How long a thread is kept without reads and writes, unless a run is active or waiting. Listing threads does not
+   * count as a read.
    */
   readonly threadTtlMs?: number;
   /** The same for a thread that waits for a person's answer. */
   readonly interruptedTtlMs?: number;
-  /** Interval between two deletions of expired data. Expired data cannot be read even before it is deleted. */
+  /** The interval between two deletions of expired data. Expired data cannot be read even before it is deleted. */
   readonly sweepMs?: number;
   /** Receives errors that have no caller, such as those of sweeps. Defaults to none. */
   readonly logger?: Logger;
@@ -39,8 +42,8 @@ export interface StoreOptions {
 export type Limits = Required<StoreOptions>;
 
 /**
- * Returns the maximum number of waiting runs on a thread. A run that interrupts has one more place, so that it is
- * always possible.
+ * Returns the maximum number of waiting runs on a thread. A run that interrupts has one additional place, so it can
+ * always be accepted.
  */
 export const queueRoom = (queueLength: number, whenBusy: WhenBusy): number =>
   whenBusy === "front" ? queueLength + 1 : queueLength;

@@ -1,4 +1,4 @@
-// How runs end: the outcome that an event describes, and the events for ends that a store writes itself.
+// How runs end: the outcome that an event describes, and the events for ends that the store itself writes.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { loggedWords, WORDS } from "../../agent/core/incomplete-message.ts";
@@ -24,11 +24,11 @@ export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "d
   readonly status: Exclude<RunRecord["status"], "pending" | "running">;
 }
 
-/** An event on its way to the log, with its stored text. */
+/** An event to be written to the log, with its stored text. */
 export interface PendingEvent {
   readonly event: StreamEvent;
   readonly json: string;
-  /** The message that it adds to the thread, with its stored text. */
+  /** The message that the event adds to the thread, with its stored text. */
   readonly message?: MessageText;
 }
 
@@ -38,7 +38,7 @@ export interface MessageText {
   readonly text: string;
 }
 
-/** A message may be large, so it is serialized once and becomes part of its event's text. */
+/** Messages can be large, so each is serialized only once; the result becomes part of its event's text. */
 export function pendingEvent(event: StreamEvent): PendingEvent {
   if (event.event !== "on_message" || !isOwn(event)) return { event, json: JSON.stringify(event) };
   const { data, ...rest } = event;
@@ -47,7 +47,7 @@ export function pendingEvent(event: StreamEvent): PendingEvent {
   return { event, json, message: { id: data.message.id, text } };
 }
 
-/** Status of a thread after a run with this outcome, if no other run waits. */
+/** The status of a thread after a run with this outcome, if no other run waits. */
 export const THREAD_STATUS = {
   success: "idle",
   cancelled: "idle",
@@ -55,21 +55,24 @@ export const THREAD_STATUS = {
   error: "error",
 } as const satisfies Record<RunOutcome["status"], ThreadStatus>;
 
-/** True for an event of the run itself. Other events belong to threads further down. */
+/** Returns true for an event of the run itself. Other events belong to threads of its subagents. */
 const isOwn = (event: StreamEvent) => !event.path?.length;
 
-/** Events that change more than the log. Messages do, too. */
+/** The events, besides messages, that change more than the log. */
 export type Change = Extract<StreamEvent, { event: "on_state" | "done" | "error" }>;
 
 const CHANGES: ReadonlySet<EventName> = new Set(["on_state", "done", "error"]);
 
-/** True if the event changes more than the log. */
+/** Returns true if the event changes more than the log. */
 export const changesThread = ({ event, message }: PendingEvent) =>
   message !== undefined || (CHANGES.has(event.event) && isOwn(event));
 
-/** Returns a copy of the event's change. Requires that `changesThread` is true and the event adds no message. */
+/**
+ * Returns a copy of the event's change. `changesThread` must be true for the event, and the event must not add a
+ * message.
+ */
 export function changeOf({ json }: PendingEvent): Change {
-  // `json` is the event's text, and its name is in CHANGES.
+  // `json` is the event's text, and the event's name is in CHANGES.
   return JSON.parse(json) as Change;
 }
 
@@ -90,7 +93,7 @@ export function endingIn(pending: readonly PendingEvent[]): RunOutcome {
   return endingOf(changeOf(last) as Extract<Change, { event: "done" | "error" }>);
 }
 
-/** True if `pending` end their run. Throws if an event follows the end. */
+/** Returns true if `pending` ends its run. Throws if another event follows the end. */
 export function hasEnd(pending: readonly PendingEvent[]): boolean {
   const end = pending.findIndex(({ event }) => isTerminal(event.event) && isOwn(event));
   if (end === -1) return false;
@@ -109,7 +112,7 @@ export function stamp({ run_id, thread_id }: Omit<RunKey, "owner">, now: number)
   return { run_id, thread_id, ts: new Date(now).toISOString() };
 }
 
-/** Adds unread messages of the inbox to `pending`, before the run's end, so that no accepted message is lost. */
+/** Adds unread messages of the inbox to `pending`, before the run's end, so no accepted message is lost. */
 export function withUnreadInbox(
   pending: readonly PendingEvent[],
   inbox: readonly UserMessage[],
@@ -141,11 +144,11 @@ interface Crashed {
   readonly attempts: number;
   /** The log so far. */
   readonly entries: Iterable<LogEntry>;
-  /** Messages of its request that are not in the thread yet. They are added, so that no accepted message is lost. */
+  /** The messages of its request that are not in the thread yet. They are added, so no accepted message is lost. */
   readonly unread: readonly Message[];
 }
 
-/** Returns the last events of a run whose process died in each attempt. Keeps the text of an interrupted answer. */
+/** Returns the last events of a run whose process died in each attempt. Preserves the text of an interrupted answer. */
 export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamped: Stamp): StreamEvent[] {
   const message = `The process that executed this run died or lost it ${attempts} times. The run is not retried.`;
   const error = { code: "crashed_too_often", message, details: { attempts } };
@@ -162,7 +165,7 @@ export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamp
   ];
 }
 
-/** Events that contain the run's calls and their results. */
+/** The events that contain the run's calls and their results. */
 const TELLS_OF_CALLS = ["on_tool_start", "on_message"] as const satisfies EventName[];
 
 /** The events that `failedAfterCrashes` needs. */
@@ -170,7 +173,7 @@ export const TELLS_OF_CRASHES: readonly EventName[] = [
   ...new Set<EventName>([...SPAN_EVENTS, ...TELLS_OF_CALLS, ...WORDS]),
 ];
 
-/** Returns a result for each call of the run without one, so that no call stays open. */
+/** Returns a result for each call of the run that has none, so no call stays open. */
 function answersTo(entries: readonly LogEntry[], unread: readonly Message[], why: string): ToolMessage[] {
   const open = new Map<string, { readonly name: string; readonly text: string }>();
   const notRun = ({ id, name }: ToolCall) => open.set(id, { name, text: `Not run: ${why}` });
@@ -192,7 +195,7 @@ function answersTo(entries: readonly LogEntry[], unread: readonly Message[], why
 
 const IS_SPAN_EVENT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
 
-/** Returns the ends of the spans that are open after `entries`, innermost first. `error` is the reason. */
+/** Returns the ends of the spans that are still open after `entries`, innermost first. `error` is the reason. */
 function endsOf(
   entries: Iterable<LogEntry>,
   error: NonNullable<RunRecord["error"]>,

@@ -1,4 +1,4 @@
-// A map keyed by owner and name. Entries of different owners never collide.
+// A map with owners and names as keys. Entries of different owners never collide.
 
 import type { Owner } from "../../protocol/ids.ts";
 

@@ -1,5 +1,5 @@
-// The port to owners on top of an index, the same for every store. The index contains their names as JSON in byte
-// order, so that a tenant's users are neighbours.
+// The port for owners, based on an index that every store provides. The index contains names as JSON in byte order, so
+// a tenant's users are next to each other.
 
 import type { Owners } from "../../agent/core/owners.ts";
 import { ownerOf, ownerText } from "./row-keys.ts";
@@ -8,16 +8,16 @@ import { ownerOf, ownerText } from "./row-keys.ts";
 export interface OwnerIndex extends Pick<Owners, "shelves"> {
   /**
    * Returns up to `limit` owners of threads, each as the JSON of [tenant, user], between `after` and `before`, in byte
-   * order. Returns less only if there are no more.
+   * order. Returns fewer only if there are no more owners.
    */
   between(after: string, before: string, limit: number): Promise<string[]>;
 }
 
-/** Compares by bytes, which differs from the order of JavaScript strings. */
+/** Compares strings by bytes, which differs from the order of JavaScript strings. */
 export const isBefore = (one: string, other: string): boolean =>
   Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0;
 
-/** Before all owners, and after all owners. */
+/** The positions before all owners and after all owners. */
 const FIRST = "[";
 const LAST = "[~";
 

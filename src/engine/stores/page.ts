@@ -1,22 +1,25 @@
-// Pages and their cursors, and the amount of a thread to process at once.
+// Pages and their cursors, and how much of a thread to process at once.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Page } from "../../agent/core/stores.ts";
 
-/** `found` contains one item more than `limit` if there is a next page. */
+/** `found` contains one more item than `limit` if there is a next page. */
 export function pageOf<T>(found: readonly T[], limit: number, cursorOf: (last: T) => string): Page<T> {
   const items = found.slice(0, limit);
   const last = items.at(-1);
   return found.length > limit && last !== undefined ? { items, next_cursor: cursorOf(last) } : { items };
 }
 
-/** Position of a thread in its owner's list, most recent change first. If times are equal, the larger id comes first. */
+/**
+ * The position of a thread in its owner's list, most recent change first. If times are equal, the larger id comes
+ * first.
+ */
 export interface Position {
   readonly updatedAt: number;
   readonly id: string;
 }
 
-/** True if a thread comes after another one in the list. */
+/** Returns true if a thread comes after another one in the list. */
 export const standsBehind = (before: Position, { updatedAt, id }: Position): boolean =>
   updatedAt < before.updatedAt || (updatedAt === before.updatedAt && id < before.id);
 
@@ -25,7 +28,7 @@ export function encodePosition({ updatedAt, id }: Position): string {
 }
 
 export function decodePosition(cursor: string): Position {
-  // PostgreSQL accepts neither a number of more than 64 bits nor a NUL character.
+  // PostgreSQL accepts neither numbers of more than 64 bits nor NUL characters.
   const [, updatedAt, id] = /^(\d{1,16}) ([^\0]+)$/.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
   if (updatedAt === undefined || id === undefined) throw badCursor(cursor);
   return { updatedAt: Number(updatedAt), id };
@@ -35,10 +38,10 @@ export function badCursor(cursor: string): AppError {
   return new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
 }
 
-/** Number of a thread's rows to copy or delete per tick of the event loop. */
+/** The number of a thread's rows to copy or delete per tick of the event loop. */
 export const SLICE_ROWS = 128;
 
-/** Returns how many of `sizes` fit into `bytes`, in order. At least one if there is any. */
+/** Returns how many of `sizes` fit into `bytes`, in order. Returns at least 1 unless `sizes` is empty. */
 export function fitting(sizes: readonly { readonly bytes: number }[], bytes: number): number {
   let left = bytes;
   const over = sizes.findIndex((each) => {

@@ -1,14 +1,14 @@
-// The columns that every key begins with.
+// The columns at the beginning of every key.
 
 import type { Collection } from "../../agent/core/documents.ts";
 import type { RunKey } from "../../agent/core/stores.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { PerScope } from "../quotas/store.ts";
 
-/** Encoded as JSON, so that no two owners collide. */
+/** Encodes an owner as JSON, so no two owners collide. */
 export const ownerText = ({ tenant, user }: Owner) => JSON.stringify([tenant, user]);
 
-/** Encodes a tenant alone as JSON, so that it collides with no owner. */
+/** Encodes only a tenant as JSON, so it cannot collide with an owner. */
 export const tenantText = (tenant: string) => JSON.stringify([tenant]);
 
 /** Returns the names under which a tenant and a user are counted. */

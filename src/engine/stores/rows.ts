@@ -1,4 +1,4 @@
-// Rows of the tables of log entries, runs, threads and deferred calls.
+// Rows of the tables for log entries, runs, threads and deferred calls.
 
 import { CallState, type DeferredCall } from "../../agent/core/deferred-calls.ts";
 import type { RunRecord, RunStatus, Thread, ThreadStatus } from "../../agent/core/records.ts";
@@ -8,7 +8,7 @@ import { ownerOf } from "./row-keys.ts";
 import type { CallHead } from "./thread-head.ts";
 
 export interface EventRow extends LogRow {
-  /** Number of the row's last entry. */
+  /** The number of the row's last entry. */
   readonly last_seq: number;
   readonly epoch: number;
 }
@@ -22,7 +22,7 @@ export interface RunRow {
   readonly agent: string;
   readonly status: RunStatus;
   readonly attempt: number;
-  /** Number of attempts that ended because the run was returned. */
+  /** The number of attempts that ended because the run was returned. */
   readonly released: number;
   readonly resumes: string | null;
   readonly stop_reason: string | null;
@@ -34,10 +34,7 @@ export interface RunRow {
   readonly ended_at: number | null;
 }
 
-/**
- * SQL condition: the thread works for no parent whose run waits for it. A quote in a name is escaped in `parent`, which
- * is JSON.
- */
+/** SQL condition: the thread has no parent whose run waits for it. `parent` is JSON, so quotes in names are escaped. */
 export const ASKS_ITSELF = `(parent IS NULL OR parent LIKE '%"background":true%')`;
 
 /** The columns of a run that `toRecord` reads. */
@@ -45,7 +42,7 @@ export type RecordRow = Omit<RunRow, "owner" | "released" | "stop">;
 export const RECORD_COLUMNS =
   "thread_id, id, agent, status, attempt, resumes, stop_reason, error, usage, metadata, created_at, ended_at";
 
-/** Encodes a run's error for its row. Includes the limit that ended a run, next to the `stop_reason`. */
+/** Encodes a run's error for its row. Includes the limit that ended a run, along with the `stop_reason`. */
 export function problemOf({ error, details }: Pick<RunRecord, "error" | "details">): string | null {
   if (error) return JSON.stringify(error);
   if (!details) return null;
@@ -133,7 +130,7 @@ export function repliedOf(row: RepliedRow): DeferredCall {
   return row.reply === null ? call : { ...call, reply: JSON.parse(row.reply) };
 }
 
-/** SQL list of states, for `IN`. */
+/** Returns a SQL list of states for use with `IN`. */
 export function statesThat(fits: (state: CallState) => boolean): string {
   return CallState.options
     .filter(fits)

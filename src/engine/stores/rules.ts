@@ -1,5 +1,5 @@
-// The rules of threads, runs and deferred calls. Each is a pure function from a thread and a command to the effects and
-// the result. It throws the error that refuses the command. All stores carry out the same decisions.
+// The rules for threads, runs and deferred calls. Each is a pure function from a thread and a command to the effects
+// and the result, and throws an error to refuse the command. All stores carry out the same decisions.
 
 import {
   type CallChange,
@@ -53,8 +53,8 @@ import {
 const nothing = <R>(result: R): Decision<R> => ({ writes: [], result: () => result });
 
 /**
- * Accepts a run and claims it if its thread is free. Looks up `key` and `run`, and `message`, `last` and `calls` for a
- * rewind.
+ * Accepts a run and claims it if its thread is free. Needs the lookups `key` and `run`, and for a rewind also
+ * `message`, `last` and `calls`.
  */
 export function start(view: View, { owner, run, whenBusy, limits }: StartCommand): Decision<StartResult> {
   const { known, writes, ahead } = accept(view, { owner, run, whenBusy, limits });
@@ -79,7 +79,7 @@ export interface StartCommand {
 
 type UnclaimedStart = Exclude<StartResult, { outcome: "claimed" }>;
 
-/** Accepts a run that waits until a process takes it. Also looks up `busyThreads`. */
+/** Accepts a run that waits until a process takes it. Also needs the lookup `busyThreads`. */
 export function enqueue(view: View, command: StartCommand): Decision<UnclaimedStart> {
   const { run, whenBusy, limits } = command;
   const { known, writes, ahead } = accept(view, command);
@@ -118,7 +118,7 @@ function assertMayWait(
   if (queue.length >= queueRoom(queueLength, whenBusy)) throw queueFull(id, queueLength);
 }
 
-/** A thread that starts again from an earlier message waits only for the calls that it then still contains. */
+/** A thread that starts again from an earlier message waits only for the calls that remain in it. */
 function rewound({ calls = [] }: View, message: string): Write[] {
   const gone = calls.filter(({ state }) => stateAfter("rewind", state) === "gone");
   return [{ write: "rewind", message }, ...gone.map(dropOf)];
@@ -151,15 +151,18 @@ function newRecord({ id, thread_id, agent, resumes, metadata }: NewRun, now: num
   };
 }
 
-/** `spent`: number of attempts in which the run's process died; its holder writes the end. `until`: when to check again. */
+/**
+ * `spent` is the number of attempts in which the run's process died; its new holder writes the end. `until` is the time
+ * to check again.
+ */
 export type TakeOver =
   | { readonly claim: Claim; readonly spent?: number }
   | { readonly claim?: undefined; readonly until: number | undefined };
 
 /**
- * Takes the active run if no process holds it, or the first waiting run if none is active. Looks up `next`. A run whose
- * processes died `maxAttempts` times is not executed again: it is held under a new epoch so that its end is written. A
- * run that died more often than `mostDeaths` keeps waiting.
+ * Takes the active run if no process holds it, or the first waiting run if none is active. Needs the lookup `next`. A
+ * run whose processes died `maxAttempts` times is not executed again: it is held under a new epoch only to write its
+ * end. A run that died more often than `mostDeaths` keeps waiting.
  */
 export function takeOver(
   { head, next, until, now }: View,
@@ -169,7 +172,7 @@ export function takeOver(
   if (!head || !next) return nothing({ until: undefined });
   const { active } = head;
   if (!active) return holding(head, next, { epoch: 1, attempt: next.record.attempt, begins: true });
-  // The holder may be alive. It gets the duration of a lease to renew.
+  // The holder may be alive, so it gets one lease's time to renew.
   if (until > latestLeaseEnd(now, leaseMs))
     return { writes: [{ write: "renew_run" }], result: (at) => ({ until: at + leaseMs }) };
   if (until > now) return nothing({ until });
@@ -200,14 +203,17 @@ function holding(
   };
 }
 
-/** Returns the active run, so that another process can take it over. */
+/** Returns the active run, so another process can take it over. */
 export function release({ head, until }: View, lease: Lease): Decision<void> {
   const { active } = head ?? {};
   if (active?.run !== lease.run_id || active.epoch !== lease.epoch || until === 0) throw leaseLost(lease);
   return { writes: [{ write: "release_run" }], result: () => undefined, tell: { call: "waiting" } };
 }
 
-/** Marks an earlier attempt of the active run as no crash: its process is alive, although it lost the lease. */
+/**
+ * Records that an earlier attempt of the active run was not a crash, because its process is alive although it lost the
+ * lease.
+ */
 export function excuse({ head }: View, lease: Lease): Decision<void> {
   const { active } = head ?? {};
   const wasTaken = active?.run === lease.run_id && active.epoch > lease.epoch;
@@ -216,10 +222,10 @@ export function excuse({ head }: View, lease: Lease): Decision<void> {
   return { writes: [{ write: "excuse_run" }], result: () => undefined };
 }
 
-/** Maximum number of attempts that are acquitted, so that a run that kills its processes slowly fails in the end. */
+/** The maximum number of acquitted attempts, so a run that slowly kills its processes eventually fails. */
 const ACQUITTED_ATTEMPTS = 10;
 
-/** Marks the current attempt of the active run as no crash, because it has run for long. */
+/** Records that the current attempt of the active run is not a crash, because it has run for a long time. */
 export function acquit({ head }: View, lease: Lease): Decision<void> {
   const { active } = head ?? {};
   const isHeld = active?.run === lease.run_id && active.epoch === lease.epoch;
@@ -228,7 +234,10 @@ export function acquit({ head }: View, lease: Lease): Decision<void> {
   return { writes: [{ write: "excuse_run" }], result: () => undefined };
 }
 
-/** Asks the active run to stop, with `cancel` taking precedence over `interrupt`, or ends a waiting run. Looks up `run`. */
+/**
+ * Asks the active run to stop, with `cancel` taking precedence over `interrupt`, or ends a waiting run. Needs the
+ * lookup `run`.
+ */
 export function stop({ head, run, now }: View, mode: StopMode): Decision<RunRecord | undefined> {
   if (!head || !run) return nothing(undefined);
   const { record, request } = run;
@@ -248,7 +257,9 @@ export function stop({ head, run, now }: View, mode: StopMode): Decision<RunReco
   };
 }
 
-/** Queues a message for the active run. Returns false if the run is not active. Looks up `message` and `inbox`. */
+/**
+ * Queues a message for the active run. Returns false if the run is not active. Needs the lookups `message` and `inbox`.
+ */
 export function steer(
   { head, hasMessage, inbox = [] }: View,
   runId: string,
@@ -282,7 +293,7 @@ export function createThread({ head }: View, thread: NewThread, staged?: Staged)
   };
 }
 
-/** Returns true if the thread exists. Values of its state are deleted only while it is free. */
+/** Returns true if the thread exists. Values in its state are deleted only while no run is active on it. */
 export function updateThread(
   { head }: View,
   { title, metadata, forget }: { title?: string; metadata?: Thread["metadata"]; forget?: readonly string[] },
@@ -292,7 +303,7 @@ export function updateThread(
   return { writes: [{ write: "describe_thread", title, metadata, forget }], result: () => true };
 }
 
-/** Clears or deletes a free thread. Returns false if there is none. */
+/** Clears or deletes a free thread. Returns false if the thread does not exist. */
 export function emptyThread({ head }: View, write: "clear_thread" | "delete_thread"): Decision<boolean> {
   if (!head) return nothing(false);
   assertFree(head);
@@ -304,7 +315,7 @@ function assertFree(head: ThreadHead): void {
   if (ahead !== undefined) throw threadBusy(head.id, ahead);
 }
 
-/** Replaces the stored call with a new one. Looks up `calls`. */
+/** Replaces the stored call with a new one. Needs the lookup `calls`. */
 export function openCall({ head, now, calls = [] }: View, call: NewDeferredCall): Decision<void> {
   if (!head) throw noSuchThread(call.thread_id);
   const others = calls.filter(({ call_id }) => call_id !== call.call_id);
@@ -316,7 +327,7 @@ export function openCall({ head, now, calls = [] }: View, call: NewDeferredCall)
   return { writes: [...[...gone, ...replaced].map(dropOf), put], result: () => undefined };
 }
 
-/** Returns the call after the change. Undefined if it was removed. Looks up `call`. */
+/** Returns the call after the change, or undefined if it was removed. Needs the lookup `call`. */
 export function changeCall({ call }: View, change: CallChange): Decision<DeferredCall | undefined> {
   const state = call && stateAfter(change, call.state);
   if (!state) return nothing(call);
@@ -328,7 +339,10 @@ export function changeCall({ call }: View, change: CallChange): Decision<Deferre
   };
 }
 
-/** Stores the result of a call, once. Returns undefined if the token accepts none. Looks up `call`. */
+/**
+ * Stores the result of a call, once. Returns undefined if no call accepts a result for this token. Needs the lookup
+ * `call`.
+ */
 export function deliverCall(
   { call, now }: View,
   token_hash: string,
@@ -348,6 +362,8 @@ export function forgetCall({ call }: View): Decision<void> {
 const isOver = ({ expires_at }: Pick<DeferredCall, "expires_at">, now: number) =>
   Date.parse(expires_at) <= now;
 
-/** True if the thread can continue with a call: the result has arrived, or the call was awaited and has expired. */
+/**
+ * Returns true if the thread can continue with a call, because the result has arrived or the awaited call has expired.
+ */
 export const canContinue = (call: Pick<DeferredCall, "state" | "expires_at">, now: number): boolean =>
   hasResult(call.state) || (isAwaited(call.state) && isOver(call, now));

@@ -1,4 +1,4 @@
-// The port for runs on top of a kernel: every command is one decision of rules.ts.
+// The port for runs on top of a kernel. Every command is one decision of rules.ts.
 
 import { areLong } from "../../agent/core/message.ts";
 import { isSettled } from "../../agent/core/records.ts";
@@ -53,7 +53,7 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     },
 
     async claimAbandoned(limit, except = [], mostDeaths = Number.POSITIVE_INFINITY) {
-      // Several threads may be checked at once: an earlier decision counts for later ones.
+      // Several threads can be checked at once, and earlier decisions count for later ones.
       const deaths = new Map<Thread, number>();
       return kernel.eachDue({ limit, except }, (thread) =>
         take(thread, (view) => {
@@ -103,7 +103,7 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     return input.filter((_, at) => !found[at]);
   }
 
-  /** Ends a run that died too often, and takes the thread's next one. */
+  /** Ends a run whose process died too often, and takes the thread's next run. */
   async function take(
     thread: Thread,
     decide: (view: View) => Decision<rules.TakeOver> = (view) => rules.takeOver(view, limits),

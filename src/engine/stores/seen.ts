@@ -1,10 +1,10 @@
-// Determines how much of the current log a returning reader has seen. A store that was set back (by a failover or a
-// power cut) continues under another epoch, and reuses the numbers of the lost entries.
+// Determines how much of the current log a returning reader has seen. A store that was set back, by a failover or a
+// power failure, continues under a new epoch and reuses the numbers of lost entries.
 
 import type { Cursor } from "../../agent/core/stores.ts";
 import { eventsExpired } from "./errors.ts";
 
-/** The readable entries of a run. If there is none, `first` is one more than `last`. */
+/** The readable entries of a run. If there are none, `first` is one more than `last`. */
 export interface LogWindow {
   readonly first: number;
   readonly last: number;
@@ -13,14 +13,14 @@ export interface LogWindow {
 }
 
 /**
- * Returns the number of the last entry that a reader at `cursor` has seen. This is the cursor's own number, unless that
+ * Returns the number of the last entry that a reader at `cursor` has seen. This is the cursor's own number unless that
  * entry was lost or replaced.
  */
 export function seenOf(held: LogWindow, { seq, epoch }: Cursor): number {
   const { first, last, epochOf } = held;
   const before = first - 1;
   if (epoch === undefined) return Math.max(before, Math.min(seq, last));
-  // The entry itself is no longer stored, but the next one is sufficient.
+  // The entry itself is no longer stored, but the next one is enough.
   if (seq === before && (last < first || (epochOf(first) ?? 0) >= epoch)) return seq;
   if (seq >= first && seq <= last && epochOf(seq) === epoch) return seq;
   let [low, high] = [before, Math.max(before, Math.min(seq, last))];
@@ -29,7 +29,7 @@ export function seenOf(held: LogWindow, { seq, epoch }: Cursor): number {
     if ((epochOf(middle) ?? 0) <= epoch) low = middle;
     else high = middle - 1;
   }
-  // If its epoch has no entry left, the start of the difference is unknown.
+  // If no entry of the epoch is left, it is unknown where the logs start to differ.
   return low > before && epochOf(low) === epoch ? low : before;
 }
 

@@ -1,4 +1,4 @@
-// Filters a list of threads, in stores that examine each thread of an owner.
+// Filters a list of threads, for stores that examine each thread of an owner.
 
 import type { Thread } from "../../agent/core/records.ts";
 import type { ThreadQuery } from "../../agent/core/stores.ts";

@@ -1,4 +1,5 @@
-// The part of a thread that decisions are based on, and their primitive effects. Both are the same in every store.
+// The part of a thread that decisions are based on, and the effects that decisions consist of. Both are the same for
+// every store.
 
 import type { DeferredCall } from "../../agent/core/deferred-calls.ts";
 import type { UserMessage } from "../../agent/core/message.ts";
@@ -12,16 +13,19 @@ export interface ThreadHead {
   readonly id: string;
   /** At most one run of a thread is active. */
   readonly active: ActiveRun | undefined;
-  /** Ids of the waiting runs, the next one first. */
+  /** The ids of the waiting runs, starting with the next one. */
   readonly queue: readonly string[];
 }
 
 export interface ActiveRun {
   readonly run: string;
-  /** Fences writes: only the holder of the newest epoch may append. */
+  /** Fences writes, because only the holder of the newest epoch can append. */
   readonly epoch: number;
   readonly attempt: number;
-  /** Number of attempts that ended although their process was alive: it returned the run, or lost it and reported that. */
+  /**
+   * The number of attempts that ended although their process was alive, because the process returned the run, or lost
+   * it and reported that.
+   */
   readonly released: number;
   readonly stop: StopMode | undefined;
 }
@@ -34,40 +38,40 @@ export interface StoredRun {
 
 export type CallHead = Omit<DeferredCall, "reply">;
 
-/** Values that a decision needs in addition to the head. */
+/** The values that a decision needs in addition to the head. */
 export interface Lookups {
-  /** An idempotency key: `View.known`. */
+  /** Looks up an idempotency key; see `View.known`. */
   readonly key?: string | undefined;
-  /** A run's id: `View.run`. */
+  /** Looks up a run by id; see `View.run`. */
   readonly run?: string | undefined;
-  /** The next run to take, that is the active one or else the first waiting one: `View.next`. */
+  /** Looks up the next run to take, which is the active run or else the first waiting one; see `View.next`. */
   readonly next?: true | undefined;
-  /** A message's id: `View.hasMessage`. */
+  /** Looks up a message by id; see `View.hasMessage`. */
   readonly message?: string | undefined;
-  /** A message's id: `View.isLast`. */
+  /** Looks up whether this is the id of the last message; see `View.isLast`. */
   readonly last?: string | undefined;
-  /** The queued messages of the active run: `View.inbox`. */
+  /** Looks up the queued messages of the active run; see `View.inbox`. */
   readonly inbox?: true | undefined;
-  /** A deferred call's id: `View.call`. */
+  /** Looks up a deferred call by id; see `View.call`. */
   readonly call?: string | undefined;
-  /** All deferred calls of the thread: `View.calls`. */
+  /** Looks up all deferred calls of the thread; see `View.calls`. */
   readonly calls?: true | undefined;
-  /** Number of other busy threads of the tenant: `View.busyThreads`. */
+  /** Looks up the number of other busy threads of the tenant; see `View.busyThreads`. */
   readonly busyThreads?: true | undefined;
   /** Everything that this lease's holder has appended is written before the thread is loaded. */
   readonly after?: Lease | undefined;
-  /** The thread is probably new: a store may decide on an absent thread before it checks. */
+  /** The thread is probably new, so a store can make the decision for an absent thread before it checks. */
   readonly isLikelyNew?: boolean | undefined;
 }
 
-/** A thread at one moment, with the values that were looked up. Without a head, there is no such thread. */
+/** A thread at one moment, with the values that were looked up. Without a head, the thread does not exist. */
 export interface View {
-  /** The store's clock. */
+  /** The store's time. */
   readonly now: number;
   readonly head: ThreadHead | undefined;
   /**
-   * When the active run may be taken over; 0 if no process holds it. An expired lease is not 0: its holder may write
-   * and renew until another process takes the run.
+   * The time at which another process can take over the active run, or 0 if no process holds it. An expired lease is
+   * not 0, because its holder can write and renew until another process takes the run.
    */
   readonly until: number;
   readonly known?: RunRecord | undefined;
@@ -82,30 +86,30 @@ export interface View {
   readonly busyThreads?: number | undefined;
 }
 
-/** Messages that were staged for a new thread: see `Kernel.stage`. */
+/** The messages that were staged for a new thread; see `Kernel.stage`. */
 export interface Staged {
   readonly token: string;
   readonly count: number;
-  /** Bytes of the messages as JSON. */
+  /** The size of the messages in bytes, as JSON. */
   readonly bytes: number;
 }
 
 /**
- * One effect. The effects of a decision are carried out atomically and in order. `headAfter` computes the resulting
- * head. The thread's `updated_at` changes with `add_run`, `cancel_run`, `describe_thread` and `clear_thread`, and with
- * events that change more than the log (see `EventWrite`).
+ * One effect of a decision. All effects of a decision are carried out atomically and in order. `headAfter` computes the
+ * resulting head. The thread's `updated_at` changes with `add_run`, `cancel_run`, `describe_thread` and `clear_thread`,
+ * and with events that change more than the log (see `EventWrite`).
  */
 export type Write =
   /**
-   * Only valid if there is no such thread. Messages with the same id count once. `staged`: the thread begins with the
-   * staged messages instead of its own.
+   * Only valid if the thread does not exist. Messages with the same id count once. `staged` means that the thread
+   * begins with the staged messages instead of its own.
    */
   | { readonly write: "create_thread"; readonly thread: NewThread; readonly staged?: Staged | undefined }
-  /** Adds a new run, `pending`, newest of its thread. The thread then has the run's agent. */
-  /** `title`: title for a thread without one. */
+  /** Adds a new run with the status `pending` as the newest of its thread. The thread then has the run's agent. */
+  /** `title` is the new title if the thread has none. */
   | { readonly write: "add_run"; readonly run: NewRun; readonly title: string | undefined }
   | { readonly write: "queue_run"; readonly run: string; readonly front: boolean }
-  /** The run leaves the queue, becomes active and is held for a lease. `begins`: true if it never began before. */
+  /** Makes a queued run active and holds it for a lease. `begins` is true if the run never began before. */
   | {
       readonly write: "hold_run";
       readonly run: string;
@@ -113,21 +117,24 @@ export type Write =
       readonly attempt: number;
       readonly begins: boolean;
     }
-  /** Restarts the lease of the active run now, under its epoch. */
+  /** Restarts the lease of the active run now, under the same epoch. */
   | { readonly write: "renew_run" }
-  /** No process holds the active run any more. Increments `released`. */
+  /** Records that no process holds the active run anymore. Increments `released`. */
   | { readonly write: "release_run" }
-  /** Increments `released`: an earlier attempt of the active run was no crash. */
+  /** Increments `released`, because an earlier attempt of the active run was not a crash. */
   | { readonly write: "excuse_run" }
   | { readonly write: "stop_run"; readonly mode: StopMode }
-  /** A waiting run leaves the queue and ends. `pending` is its complete log, under epoch 1. The thread's settled status stays. */
+  /**
+   * Removes a waiting run from the queue and ends it. `pending` is its complete log, under epoch 1. The thread keeps
+   * its settled status.
+   */
   | {
       readonly write: "cancel_run";
       readonly run: string;
       readonly pending: readonly PendingEvent[];
       readonly ending: RunOutcome;
     }
-  /** Adds to the inbox of the active run. */
+  /** Adds a message to the inbox of the active run. */
   | { readonly write: "leave_message"; readonly message: UserMessage }
   /** Removes this message and all later ones. */
   | { readonly write: "rewind"; readonly message: string }
@@ -136,26 +143,26 @@ export type Write =
       readonly write: "describe_thread";
       readonly title?: string | undefined;
       readonly metadata?: Thread["metadata"] | undefined;
-      /** Values of the state to delete. */
+      /** The values of the state to delete. */
       readonly forget?: readonly string[] | undefined;
     }
-  /** Removes messages, state, deferred calls, and the documents of the thread, which becomes `idle`. */
+  /** Removes the thread's messages, state, deferred calls and documents. The thread becomes `idle`. */
   | { readonly write: "clear_thread" }
   | { readonly write: "delete_thread" }
-  /** Replaces the stored call. `due_at`: when the thread must be checked for it. */
+  /** Replaces the stored call. `due_at` is the time at which the thread must be checked for it. */
   | { readonly write: "put_call"; readonly call: DeferredCall; readonly due_at: number | undefined }
   | { readonly write: "drop_call"; readonly call_id: string; readonly token_hash: string };
 
 export interface Decision<R> {
-  /** Without writes, nothing is committed. */
+  /** If there are no writes, nothing is committed. */
   readonly writes: readonly Write[];
   /** `now` is the time of the commit. */
   readonly result: (now: number) => R;
-  /** Published after the commit to the processes that execute runs. */
+  /** A message to publish after the commit to the processes that execute runs. */
   readonly tell?: ControlMessage | undefined;
 }
 
-/** Returns the head after one effect. Undefined if the thread is deleted. */
+/** Returns the head after one effect, or undefined if the thread is deleted. */
 export function headAfter(head: ThreadHead | undefined, write: Write, owner: Owner): ThreadHead | undefined {
   if (write.write === "create_thread") return { owner, id: write.thread.id, active: undefined, queue: [] };
   if (!head) return undefined;
@@ -190,7 +197,7 @@ const without = (queue: readonly string[], run: string) => queue.filter((id) => 
 /** Returns the run that a new one would have to wait for. */
 export const runAhead = ({ active, queue }: ThreadHead): string | undefined => active?.run ?? queue[0];
 
-/** True if an effect needs room: a full store refuses it. */
+/** Returns true if an effect needs room, so a full store refuses it. */
 export function needsRoom(write: Write): boolean {
   switch (write.write) {
     case "create_thread":

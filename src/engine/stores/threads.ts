@@ -1,4 +1,4 @@
-// The port for threads on top of a kernel. The user's subscribers are notified of each change.
+// The port for threads on top of a kernel. Notifies the user's subscribers of each change.
 
 import type { EventBus, UserEvent } from "../../agent/core/bus.ts";
 import { hasCode } from "../../agent/core/errors.ts";
@@ -14,7 +14,7 @@ import { createInSlices, isOneSlice, slicesOf, slicesOfThread } from "./create-i
 import type { Kernel } from "./kernel.ts";
 import * as rules from "./rules.ts";
 
-/** Bytes of messages to parse per tick of the event loop. */
+/** The number of bytes of messages to parse per tick of the event loop. */
 const PAGE_BYTES = 256 * 1024;
 
 type Change = Extract<UserEvent, { event: "thread_changed" }>["data"]["change"];
@@ -104,14 +104,14 @@ async function parsed<Thread>(kernel: Kernel<Thread>, owner: Owner, window: Wind
       for await (const page of pages(kernel, owner, window)) all.push(...page);
       return all;
     } catch (error) {
-      // A rewind between two pages deleted the last message read. All messages are read again.
+      // A rewind between two pages deleted the last message read, so all messages are read again.
       const last = all.at(-1)?.id;
       if (last === undefined || !hasCode(error, "not_found")) throw error;
     }
   }
 }
 
-/** Returns a page that the caller may parse at once. A store may serve many readers in one tick of the event loop. */
+/** Returns a page that the caller can parse at once. A store can serve many readers in one tick of the event loop. */
 async function readPage<Thread>(
   kernel: Kernel<Thread>,
   owner: Owner,

@@ -1,8 +1,8 @@
-// Rows of the tables of usage.
+// Rows of the usage tables.
 
 import type { Used } from "../quotas/store.ts";
 
-/** `estimated`: more than 0 if some of the numbers are estimates. */
+/** `estimated` is more than 0 if some of the numbers are estimates. */
 export type Marked<U extends Used> = Omit<U, "estimated"> & { readonly estimated: number | boolean };
 
 export const usedIn = <Row extends { readonly estimated: number | boolean }>({

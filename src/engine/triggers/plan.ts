@@ -28,7 +28,7 @@ type Planned = Pick<
   "id" | "agent" | "verify" | "input" | "thread" | "delivery_id" | "filter" | "metadata"
 >;
 
-/** Maximum length of a delivery's id. Longer ids are replaced by their hash. */
+/** The maximum length of a delivery's id. Longer ids are replaced by their hash. */
 const MAX_ID = 128;
 
 /** `body` is the parsed body. */

@@ -12,7 +12,7 @@ export interface Delivered {
   readonly delivery: { readonly id: string };
 }
 
-/** Maximum length of a filled-in text, in characters. Longer texts are cut off. */
+/** The maximum length of a filled-in text, in characters. Longer texts are cut off. */
 export const MAX_FILLED = 262_144;
 const MAX_SEGMENTS = 16;
 

@@ -39,7 +39,7 @@ export interface Accesses {
   close(): Promise<void>;
 }
 
-/** Maximum time to store a renewed token, in milliseconds. */
+/** The maximum time to store a renewed token, in milliseconds. */
 const STORING_MS = 30_000;
 /**
  * How long a renewal excludes others, in milliseconds. Longer than a renewal takes, even if the store is temporarily

@@ -62,7 +62,7 @@ export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pi
   close(): Promise<void>;
 }
 
-/** Maximum time for revoking all tokens of a deleted user, in milliseconds. */
+/** The maximum time for revoking all tokens of a deleted user, in milliseconds. */
 const REVOKING_MS = 30_000;
 
 /** The caller must open and close it. */

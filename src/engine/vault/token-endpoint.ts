@@ -20,7 +20,7 @@ type Client = Pick<Refresh, "client_id" | "token_endpoint_auth">;
 export interface NewTokens {
   readonly access_token: string;
   readonly refresh_token?: string | undefined;
-  /** Lifetime in seconds. */
+  /** The lifetime in seconds. */
   readonly expires_in?: number | undefined;
   /** The granted scopes, if they differ from those requested. */
   readonly scope?: string | undefined;

@@ -10,7 +10,7 @@ import { type Keeper, parsedWebhook, type Webhook, webhooksOf } from "./webhook.
 
 /** The tenants that have, or once had, webhooks. */
 const TENANTS: ListedCollection = { kind: "webhook_tenants" };
-/** Maximum age of the cached webhooks, in milliseconds. */
+/** The maximum age of the cached webhooks, in milliseconds. */
 const KNOWN_MS = 5_000;
 /** The maximum number of users and tenants whose webhooks are cached. */
 const MAX_KNOWN = 10_000;

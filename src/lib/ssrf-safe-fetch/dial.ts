@@ -6,13 +6,13 @@ import type { buildConnector } from "undici";
 import { plainAddress } from "./public-address.ts";
 
 const CONNECT_MS = 5000;
-/** Maximum bytes of one response including its framing, which has no other limit. */
+/** The maximum size in bytes of one response including its framing, which has no other limit. */
 const MAX_RAW_BYTES = 16 * 1024 * 1024;
 const COUNT_EACH_MS = 100;
 
 export interface Dial {
   readonly connect: buildConnector.connector;
-  /** True if a connection was made, which means that data may have been sent. */
+  /** Returns true if a connection was made, which means that data may have been sent. */
   isConnected(): boolean;
   /** Closes the connection. The request then fails with `error`. */
   hangUp(error?: FetchError): void;

@@ -13,12 +13,12 @@ import type { HostList } from "../hosts.ts";
 import { FetchError, pinnedDial } from "./dial.ts";
 import { isPublicAddress, publicNames } from "./public-address.ts";
 
-/** Maximum number of interim responses (1xx) before the final one. */
+/** The maximum number of interim responses (1xx) before the final one. */
 const MAX_INTERIM = 20;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** Maximum number of addresses. A host with more is not called. */
+/** The maximum number of addresses. A host with more is not called. */
 const MAX_ADDRESSES = 64;
-/** Maximum number of addresses of one host to try. */
+/** The maximum number of addresses of one host to try. */
 const MAX_TRIED = 8;
 
 export interface PublicRequest {
@@ -33,10 +33,12 @@ export interface PublicRequest {
 /** The caller must dispose of it. */
 export interface PublicResponse {
   readonly status: number;
-  /** Names in lower case. The first value wins if a header is repeated. */
+  /** The names in lower case. The first value wins if a header is repeated. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Yields the body as it arrives. Call it once. Throws a `FetchError`, for example past `maxBytes` after
-   * decompression. */
+  /**
+   * Yields the body as it arrives. Call this once. Throws a `FetchError`, for example past `maxBytes` after
+   * decompression.
+   */
   read(maxBytes: number): AsyncGenerator<Uint8Array>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -58,7 +60,7 @@ export function createPublicFetch(options: PublicFetchOptions = {}): PublicFetch
   return async (address, request) => {
     const url = httpUrl(address);
     const { addresses, isAllowed } = await lookUp(url, options, request.signal);
-    // One message for all cases, so that no caller learns which private names exist.
+    // One message for all cases, so no caller learns which private names exist.
     if (addresses.length === 0 || !isAllowed)
       throw new FetchError("forbidden", "its host has no public address");
     request.signal.throwIfAborted();
@@ -67,8 +69,8 @@ export function createPublicFetch(options: PublicFetchOptions = {}): PublicFetch
 }
 
 /**
- * True if the current addresses of the URL's host are refused. A name without an address, or one that does not resolve
- * before `signal` aborts, may get an address later and is not refused.
+ * Returns true if the current addresses of the URL's host are refused. A name without an address, or one that does not
+ * resolve before `signal` aborts, may get an address later and is not refused.
  */
 export async function isRefused(
   url: URL,

@@ -32,7 +32,7 @@ function ownAddresses(): Set<string> {
   return new Set(all.map(({ address }) => plainAddress(address)));
 }
 
-/** Milliseconds for one attempt at one DNS server. Each server gets two attempts. */
+/** The number of milliseconds for one attempt at one DNS server. Each server gets two attempts. */
 const TIMEOUT_MS = 2000;
 
 /**

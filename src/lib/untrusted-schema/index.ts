@@ -17,7 +17,7 @@ import { COST, type Cost, type Shape, shapeOf, sizeOf } from "./shape.ts";
 /** A schema as written by its author. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Returns one sentence per fault of the value, up to a few. Empty if the value fits. */
+/** Returns one sentence per fault of the value, up to a few. The result is empty if the value fits. */
 export type SchemaCheck = (value: unknown) => string[];
 
 /** Checks values against one schema. */
@@ -28,9 +28,9 @@ export interface SchemaChecker {
   readonly check: SchemaCheck;
 }
 
-/** Maximum number of steps per check: some ten milliseconds in the worst case. */
+/** The maximum number of steps per check: some ten milliseconds in the worst case. */
 const MAX_STEPS = 100_000;
-/** Maximum number of steps while all faults are collected, which is slower per step. */
+/** The maximum number of steps while all faults are collected, which is slower per step. */
 const MAX_GATHERING_STEPS = 20_000;
 const MAX_FAULTS = 10;
 
@@ -70,7 +70,7 @@ export async function warmUpSchemaEngine(): Promise<void> {
   check({ text: "" });
 }
 
-/** Maximum number of compiled schemas and parts in the cache. A part takes up to 10 KiB. */
+/** The maximum number of compiled schemas and parts in the cache. A part takes up to 10 KiB. */
 const MAX_KEPT = { schemas: 1000, parts: 5000 };
 
 async function load(): Promise<SchemaEngine> {
@@ -234,7 +234,7 @@ function breadthOf(data: unknown): number {
   return isObject(data) ? Object.keys(data).length : 0;
 }
 
-/** Number of steps for an expression on a text as long as its reach. */
+/** The number of steps for an expression on a text as long as its reach. */
 const FULL_REACH_STEPS = 20_000;
 
 /** The engine's regular expressions. Each use costs steps. */
@@ -253,7 +253,7 @@ function expressions(spend: (cost: number) => void) {
   return Object.assign(make, { code: "new RegExp" });
 }
 
-/** Maximum number of instructions of all cached expressions. */
+/** The maximum number of instructions of all cached expressions. */
 const MAX_INSTRUCTIONS = 100_000;
 const kept = new LRUCache<string, SafeRegex>({
   maxSize: MAX_INSTRUCTIONS,

@@ -9,7 +9,7 @@ import { firstChars } from "../text.ts";
 export const COST = "$cost";
 
 export interface Cost {
-  /** Number of steps for any value. */
+  /** The number of steps for any value. */
   readonly steps: number;
   /** True if every pair of members is compared. */
   readonly isQuadratic: boolean;
@@ -17,9 +17,12 @@ export interface Cost {
 
 const MAX_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;
-/** Maximum number of values of all kinds in the whole schema. */
+/** The maximum number of values of all kinds in the whole schema. */
 const MAX_NODES = 5000;
-/** Maximum number of subschemas, including the parts that expressions count for. Compiling one takes a tenth of a millisecond. */
+/**
+ * The maximum number of subschemas, including the parts that expressions count for. Compiling one takes a tenth of a
+ * millisecond.
+ */
 const MAX_PARTS = 200;
 
 /** Kind of content of each keyword: a schema, a list or map of schemas, or plain data. Other keywords are ignored. */

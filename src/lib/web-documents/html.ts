@@ -49,7 +49,7 @@ function articleOf(html: string, document: Document): Element | undefined {
   return (article.length ?? 0) >= all * ARTICLE_PART ? article.content : undefined;
 }
 
-/** True if the work on its tree is bounded. */
+/** Returns true if the work on its tree is bounded. */
 function isModest(html: string): boolean {
   let elements = 0;
   let depth = 0;

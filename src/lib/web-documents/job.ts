@@ -6,7 +6,7 @@ export interface ReadJob {
   readonly bytes: Uint8Array;
   /** The charset that the server named. Default: the one in the document, otherwise UTF-8 or Windows-1252. */
   readonly charset?: string | undefined;
-  /** Address of the document, for its relative links. */
+  /** The address of the document, for its relative links. */
   readonly url: string;
 }
 
@@ -29,7 +29,7 @@ export interface DocumentText {
 
 export type Reply = { readonly answer: DocumentText | boolean } | { readonly fault: string };
 
-/** Maximum characters of a document's text. */
+/** The maximum number of characters of a document's text. */
 export const MAX_TEXT = 2_000_000;
 const MAX_TITLE = 300;
 

@@ -4,7 +4,7 @@ import { getDocumentProxy } from "unpdf";
 import { DocumentError, type DocumentText, documentText, MAX_TEXT } from "./job.ts";
 
 const MAX_PAGES = 500;
-/** Time after which no further page is read. */
+/** The time after which no further page is read. */
 const PAGES_MS = 5000;
 
 export async function pdfText(bytes: Uint8Array): Promise<DocumentText> {

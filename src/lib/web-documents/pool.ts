@@ -1,4 +1,4 @@
-// Reads strangers' documents in threads of their own, so that a hostile one blocks no other work. Threads start when they
+// Reads strangers' documents in threads of their own, so a hostile one blocks no other work. Threads start when they
 // are needed.
 
 import {
@@ -12,7 +12,7 @@ import {
 import { type DocumentThread, startThread } from "./thread.ts";
 
 const MAX_THREADS = 2;
-/** Maximum documents that wait for a thread. */
+/** The maximum number of documents that wait for a thread. */
 const MAX_WAITING = 256;
 
 export interface DocumentPool {

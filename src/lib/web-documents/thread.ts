@@ -7,7 +7,7 @@ import type { Job, Reply } from "./job.ts";
 
 const IDLE_MS = 30_000;
 const HEAP_MB = 256;
-/** Maximum bytes of buffers, which the limit of the heap does not include. */
+/** The maximum size in bytes of buffers, which the limit of the heap does not include. */
 const MAX_EXTERNAL_BYTES = 256 * 1024 * 1024;
 const LOOK_EACH_MS = 100;
 

@@ -21,7 +21,7 @@ export type Tree = Document.Parsed<ParsedNode>;
 export type DataPath = readonly PropertyKey[];
 
 export interface Located {
-  /** Number of characters from the beginning of the text. */
+  /** The number of characters from the beginning of the text. */
   readonly offset: number;
   readonly message: string;
 }
@@ -145,9 +145,9 @@ function expansionFaults(tree: Tree): Located[] {
 export interface YamlLocation {
   /** The value, if there is one. */
   readonly node: Node | undefined;
-  /** Position of the value, or of its nearest existing ancestor. */
+  /** The position of the value, or of its nearest existing ancestor. */
   readonly offset: number;
-  /** Position of the value's key, or of the value itself if it has no key. */
+  /** The position of the value's key, or of the value itself if it has no key. */
   readonly keyOffset: number;
 }
 

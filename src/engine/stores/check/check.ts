@@ -4,24 +4,24 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Inspection, ThreadFacts } from "./facts.ts";
 import { broken, type Finding, LATE_MS, wrongIn, wrongSum, wrongWith } from "./rules.ts";
 
-/** Number of objects that were checked. */
+/** The number of objects that were checked. */
 export interface Checked {
   threads: number;
   runs: number;
   messages: number;
-  /** Number of log entries, from the last entries of the runs' logs. */
+  /** The number of log entries, according to the last entry of each run's log. */
   events: number;
 }
 
 interface Options {
   readonly signal: AbortSignal;
-  /** Milliseconds to wait before a suspected fault in a store in use is read again. */
+  /** The time to wait before rechecking a suspected fault in a store that is in use, in milliseconds. */
   readonly againMs?: number;
 }
 
 const AGAIN_MS = 1_000;
 
-/** Yields findings as it finds them. Throws the store's errors and the reason of `signal`. */
+/** Yields each finding as soon as it is found. Throws the store's errors and the reason of `signal`. */
 export async function* checkStore(
   store: Inspection,
   { signal, againMs = AGAIN_MS }: Options,
@@ -55,7 +55,9 @@ export async function* checkStore(
   for await (const page of store.sums()) for (const each of page) yield* wrongSum(each);
   return checked;
 
-  /** Yields the findings that a store in use still has, in the same words, a moment later. */
+  /**
+   * Yields the findings that are still present, in the same words, when a store in use is read again a moment later.
+   */
   async function* lasting(
     wrong: ReadonlyMap<string, readonly Finding[]>,
     again: (name: string) => Promise<readonly Finding[]>,
@@ -68,7 +70,7 @@ export async function* checkStore(
   }
 }
 
-/** A thread may have the same text for its next run, which is a different finding. */
+/** The thread's next run may have a finding with the same text, but it is a different finding. */
 const wordsOf = ({ run = "", text }: Finding) => `${run} ${text}`;
 
 function count(checked: Checked, { runs, messages }: ThreadFacts): void {

@@ -1,5 +1,5 @@
 // The facts that the check of a store reads: outlines of threads without their text, and data stored next to threads.
-// Each store collects them; rules.ts evaluates them.
+// Each store collects these facts, and rules.ts evaluates them.
 
 import type { CallState } from "../../../agent/core/deferred-calls.ts";
 import type { RunStatus, ThreadStatus } from "../../../agent/core/records.ts";
@@ -10,14 +10,17 @@ import type { MessagesOutline } from "./messages-outline.ts";
 export interface ThreadFacts {
   readonly owner: Owner;
   readonly id: string;
-  /** As clients see it. */
+  /** The status that clients see. */
   readonly status: ThreadStatus;
-  /** Counters that the store maintains. Undefined: the store has no such counter. */
+  /** The counters that the store maintains, or undefined if it does not have them. */
   readonly counted: { readonly messages: number; readonly bytes: number | undefined };
   readonly messages: MessagesOutline;
-  /** The run that a process may write. `last`: number of its last entry, if the store keeps it separately from the log. */
+  /**
+   * The run that a process can write. `last` is the number of its last entry, if the store keeps it separately from the
+   * log.
+   */
   readonly active: { readonly run: string; readonly last: number | undefined } | undefined;
-  /** Waiting runs, the next one first. */
+  /** The waiting runs, starting with the next one. */
   readonly queue: readonly string[];
   readonly runs: readonly RunFacts[];
   readonly calls: readonly CallFacts[];
@@ -26,9 +29,9 @@ export interface ThreadFacts {
   readonly questions: readonly Question[];
   /** True if the owner's list contains the thread, and the list of owners contains the owner. */
   readonly isListed: boolean;
-  /** True if a process that looks for work finds the thread: for its runs, for its deferred calls. */
+  /** True if a process that looks for work finds the thread: for its runs, and for its deferred calls. */
   readonly isFound: { readonly runs: boolean; readonly calls: boolean };
-  /** Time of the last change in milliseconds since 1970. */
+  /** The time of the last change in milliseconds since 1970. */
   readonly updatedAt: number;
 }
 
@@ -36,7 +39,7 @@ export interface RunFacts {
   readonly id: string;
   readonly status: RunStatus;
   readonly hasRequest: boolean;
-  /** Number of the last entry according to the run's end. */
+  /** The number of the last entry, according to the run's end. */
   readonly last: number | undefined;
   /** True if its events must still exist. */
   readonly keepsLog: boolean;
@@ -50,7 +53,7 @@ export interface CallFacts {
   readonly hasReply: boolean;
 }
 
-/** An open interrupt. `wasAsked`: undefined if the log of its run is no longer complete. */
+/** An open interrupt. `wasAsked` is undefined if the log of its run is no longer complete. */
 export interface Question {
   readonly id: string;
   readonly run: string;
@@ -64,37 +67,42 @@ export interface DueDocument {
   /** In milliseconds since 1970. */
   readonly due: number;
   readonly exists: boolean;
-  /** True if a process that looks for due documents, if there is one, finds it. */
+  /** True if a process that looks for due documents finds this one. */
   readonly isFound: boolean;
 }
 
-/** Milliseconds by which a tenant's turn may come after its document is due. Processes hold picked documents for less. */
+/**
+ * The maximum delay between a document's due time and its tenant's turn, in milliseconds. Processes hold picked
+ * documents for less than this.
+ */
 export const TURN_MS = 3_600_000;
 
-/** True if a turn at `turn` finds a document that is due at `due`. Without a turn, nothing finds it. */
+/** Returns true if a turn at `turn` finds a document that is due at `due`. If `turn` is null, nothing finds it. */
 export const isInTurn = (due: number, turn: number | null, now: number): boolean =>
   turn !== null && turn <= Math.max(due, now) + TURN_MS;
 
-/** The bytes that a tenant or a user has stored: the sum that the store maintains, and the sum of its rows. */
+/**
+ * The bytes that a tenant or a user has stored, both as the sum that the store maintains and as the sum of its rows.
+ */
 export interface Sum {
   readonly name: string;
   readonly recorded: number;
   readonly counted: number;
 }
 
-/** The facts that a store provides. It only reads, in pages. Every method may throw the store's errors. */
+/** The facts that a store provides. It only reads, page by page. Every method can throw the store's errors. */
 export interface Inspection {
-  /** True if all facts are from the same moment. Otherwise a finding is read again before it is reported. */
+  /** True if all facts are from the same moment. Otherwise, a finding is read again before it is reported. */
   readonly isOfOneMoment: boolean;
-  /** Yields the names of all threads, in pages. A name may repeat. */
+  /** Yields the names of all threads, page by page. A name can occur more than once. */
   threads(): AsyncIterable<readonly string[]>;
   /** Undefined if the thread no longer exists. */
   thread(name: string): Promise<ThreadFacts | undefined>;
-  /** Damage that the database itself reports, and rows whose threads do not exist. */
+  /** Yields damage that the database itself reports, and rows whose threads do not exist. */
   remains(): AsyncIterable<string>;
-  /** True if such damage still exists. */
+  /** Returns true if such damage still exists. */
   remain(text: string): Promise<boolean>;
-  /** Yields documents that were due at `time` but do not exist or are found by no process, in pages. */
+  /** Yields documents that were due at `time` but do not exist or cannot be found by any process, page by page. */
   due(time: number): AsyncIterable<readonly DueDocument[]>;
   sums(): AsyncIterable<readonly Sum[]>;
   close(): Promise<void>;

@@ -1,8 +1,8 @@
-// Outlines a run's log: reads it row by row and keeps a few numbers.
+// Outlines a run's log by reading it row by row and keeping a few numbers.
 
 import type { EventName } from "../../../protocol/event.ts";
 
-/** A row of the log, which contains `entries` entries. */
+/** A row of the log with `entries` entries. */
 export interface LogRowFacts {
   readonly last: number;
   readonly entries: number;
@@ -12,15 +12,15 @@ export interface LogRowFacts {
 
 export interface LogOutline {
   readonly rows: number;
-  /** Numbers of the first and the last entry; 0 if there is none. */
+  /** The numbers of the first and the last entry, or 0 if there are none. */
   readonly first: number;
   readonly last: number;
   readonly lastEvent: EventName | undefined;
   /** The last entry before the first gap. */
   readonly hole: number | undefined;
-  /** The first entry that two rows contain. */
+  /** The first entry that occurs in two rows. */
   readonly twice: number | undefined;
-  /** The first entry of an epoch after which an older epoch wrote. */
+  /** The first entry of an epoch that is followed by entries of an older epoch. */
   readonly olderEpoch: number | undefined;
   readonly epoch: number;
 }

@@ -1,10 +1,10 @@
-// Outlines a thread's messages: reads them page by page and keeps a few numbers and the ids of calls.
+// Outlines a thread's messages by reading them page by page and keeping a few numbers and the ids of calls.
 
-/** `position`: the message's number within the thread. Numbers may start anywhere. */
+/** `position` is the message's number within the thread. Numbers can start anywhere. */
 export interface MessageFacts {
   readonly position: number;
   readonly bytes: number;
-  /** Ids of the tool calls that the message makes. */
+  /** The ids of the tool calls in the message. */
   readonly calls: readonly string[];
 }
 
@@ -14,7 +14,7 @@ export interface MessagesOutline {
   readonly last: number;
   /** The position before the first gap. */
   readonly hole: number | undefined;
-  /** Ids of all tool calls. */
+  /** The ids of all tool calls. */
   readonly calls: ReadonlySet<string>;
 }
 

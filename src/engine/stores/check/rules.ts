@@ -1,5 +1,4 @@
-// Rules that find contradictions in a store. Each rule exists once, is pure, and applies to every store at every
-// moment.
+// Rules that find contradictions in a store. Each rule is pure and applies to every store at every moment.
 
 import { hasResult } from "../../../agent/core/deferred-calls.ts";
 import { isSettled } from "../../../agent/core/records.ts";
@@ -9,7 +8,7 @@ import type { DueDocument, RunFacts, Sum, ThreadFacts } from "./facts.ts";
 
 export interface Finding {
   readonly rule: RuleName;
-  /** The contradiction as a sentence. */
+  /** A sentence that describes the contradiction. */
   readonly text: string;
   /** The owner, if the contradiction is in a thread. */
   readonly owner?: Owner;
@@ -25,7 +24,7 @@ interface Wrong {
 
 type ThreadRule = (thread: ThreadFacts) => Iterable<Wrong>;
 
-/** Milliseconds after which a due document counts as forgotten, if the server has worked since. */
+/** The number of milliseconds after which a due document counts as forgotten, if the server has worked since then. */
 export const LATE_MS = 3_600_000;
 
 const THREAD_RULES = {
@@ -173,14 +172,14 @@ export type RuleName =
   | "lost_document"
   | "wrong_sum";
 
-/** Number of the last entry, as stored separately from the log. */
+/** Returns the number of the last entry as stored separately from the log. */
 const headOf = ({ id, last }: RunFacts, active: ThreadFacts["active"]): number | undefined =>
   active?.run === id ? active.last : last;
 
 export function wrongIn(thread: ThreadFacts): Finding[] {
   const { owner, id } = thread;
   return Object.entries(THREAD_RULES).flatMap(([rule, holds]) =>
-    // The keys of a literal object.
+    // The keys come from an object literal.
     [...(holds as ThreadRule)(thread)].map((wrong) => ({
       rule: rule as RuleName,
       ...wrong,
@@ -191,8 +190,8 @@ export function wrongIn(thread: ThreadFacts): Finding[] {
 }
 
 /**
- * `lastWorked`: time of the most recent change of any thread, in milliseconds since 1970. A stopped server is late with
- * nothing.
+ * `lastWorked` is the time of the most recent change to any thread, in milliseconds since 1970. While a server is
+ * stopped, nothing counts as late.
  */
 export function wrongWith(document: DueDocument, lastWorked: number): Finding[] {
   const { due, exists, isFound } = document;

@@ -1,5 +1,5 @@
-// Outlines threads from the tables of SQLite and PostgreSQL, which differ in a few expressions. No text of a message or
-// an event leaves the database.
+// Outlines threads from the tables of SQLite and PostgreSQL, whose statements differ in a few expressions. The texts of
+// messages and events stay in the database.
 
 import { openInterrupts } from "../../../agent/core/open-interrupts.ts";
 import { isSettled, type RunStatus, type ThreadStatus } from "../../../agent/core/records.ts";
@@ -21,24 +21,24 @@ import { type MessagesOutline, NO_MESSAGES, withMessages } from "./messages-outl
 /** Queries rows. `?1` is the first value. */
 export type Ask = <Row>(sql: string, values?: readonly (string | number)[]) => Promise<Row[]>;
 
-/** Differences between the two databases. */
+/** The differences between the two databases. */
 export interface Dialect {
   /** Selects a page of keys after an owner and an id. */
   readonly threads: string;
   /** Selects one thread with THREAD_COLUMNS. */
   readonly thread: string;
-  /** Ids of the tool calls in `body` as a JSON list, or `body` itself if the database cannot parse it. */
+  /** The ids of the tool calls in `body` as a JSON list, or `body` itself if the database cannot parse it. */
   readonly callsOf: string;
-  /** SQL for the first position of messages that are removed but not yet deleted. */
+  /** SQL for the first position of messages that are removed but not deleted yet. */
   readonly cut: string;
   /**
-   * True if the numbers of a thread's messages have no gaps. PostgreSQL also uses up a number for a repeated message
-   * that it skips.
+   * True if the numbers of a thread's messages have no gaps. PostgreSQL also uses a number for a repeated message that
+   * it skips.
    */
   readonly isDense: boolean;
-  /** Converts a text that a user chose to the form in its column. */
+  /** Converts a text that a user chose to the form used in its column. */
   text(value: string): string;
-  /** Converts a call id from the form in its column. */
+  /** Converts a call id from the form used in its column. */
   callId(stored: string): string;
 }
 
@@ -47,7 +47,7 @@ interface ThreadRow {
   readonly message_count: number;
   readonly bytes: number;
   readonly updated_at: number;
-  /** Undefined if the runs themselves contain it. */
+  /** Undefined if the runs themselves contain this value. */
   readonly active?: string | null;
   readonly last?: number;
   readonly is_found?: boolean;
@@ -65,7 +65,7 @@ interface RunRow {
 }
 
 const PAGE = 100;
-/** Number of rows without text per page. */
+/** The number of rows without text per page. */
 const ROWS = 1_000;
 const THREAD = "owner = ?1 AND thread_id = ?2";
 
@@ -115,7 +115,7 @@ function describe([owner, id]: ThreadKey, row: ThreadRow, runs: readonly RunRow[
     counted: { messages: row.message_count, bytes: row.bytes },
     active: running === undefined || row.active === null ? undefined : { run: running, last: row.last },
     queue: queue.map((run) => run.id),
-    // Indexes of the same tables.
+    // Always true, because these are indexes of the same tables.
     isListed: true,
     isFound: { runs: row.is_found ?? true, calls: true },
     updatedAt: row.updated_at,
@@ -156,7 +156,7 @@ async function runsOf(ask: Ask, key: ThreadKey): Promise<RunRow[]> {
   return found;
 }
 
-/** `expired`: runs that ended at this time or earlier have no events any more. */
+/** `expired` is a time. Runs that ended at or before it no longer have events. */
 function factsOf(run: RunRow, log: LogOutline, expired: number): RunFacts {
   const { id, status, has_request, has_events, ended_at, last_seq } = run;
   const isKept = ended_at === null || ended_at > expired;
@@ -242,7 +242,7 @@ async function questionsOf(
   });
 }
 
-/** Returns the open interrupts of the state's slot. `askedIn`: texts of the run's asking events. */
+/** Returns the open interrupts from the state. `askedIn` contains the texts of the run's events that ask questions. */
 export async function questionsIn(
   slot: unknown,
   runs: readonly RunFacts[],
@@ -282,7 +282,7 @@ async function* pages<Row, Cursor = number>(
   }
 }
 
-/** `now`: the database's clock. */
+/** `now` is the time of the database's clock. */
 export async function* sqlDue(
   ask: Ask,
   { time, now }: { readonly time: number; readonly now: number },
@@ -307,7 +307,7 @@ export async function* sqlDue(
     yield documents.filter((each) => each.due <= time || !each.isFound);
   }
 
-  /** A tenant's turn finds its documents, and the entries for its users' documents. Other collections have no turns. */
+  /** A tenant's turn finds its documents and the entries for its users' documents. Other collections have no turns. */
   async function isFound(
     { collection, key, due }: Pick<Row, "collection" | "key" | "due">,
     at: number | null,

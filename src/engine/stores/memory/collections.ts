@@ -1,6 +1,6 @@
-// Keeps collections of documents in memory. Documents of a thread count towards its size and are deleted with it.
-// Collections of users and of their agents share a limit. Beyond it, a tenant loses its least recently used collection.
-// All others stay until the process ends.
+// Keeps collections of documents in memory. A thread's documents count towards its size and are deleted with it. The
+// collections of users and their agents share a limit. Beyond the limit, a tenant loses its least recently used
+// collection. All other collections remain until the process ends.
 
 import type { Collection } from "../../../agent/core/documents.ts";
 import type { Shelf } from "../../../agent/core/items.ts";
@@ -9,12 +9,15 @@ import type { Owner } from "../../../protocol/ids.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import { type Items, type ThreadEntry, weightOf } from "./records.ts";
 
-/** Maximum bytes of all collections of users and agents together. */
+/** The maximum size in bytes of all collections of users and agents together. */
 const MAX_BYTES = 64 * 1024 * 1024;
 const MAX_COLLECTIONS = 10_000;
 
 export interface MemoryCollections {
-  /** Returns undefined if the collection's thread does not exist. Do not change an empty collection: pass it to `keep`. */
+  /**
+   * Returns undefined if the collection's thread does not exist. If the collection is empty, pass it to `keep` instead
+   * of changing it.
+   */
   itemsOf(collection: Collection): Items | undefined;
   keep(collection: Collection, items: Items): void;
   /** Returns the thread that a collection belongs to. */
@@ -80,7 +83,7 @@ function boundTenantOf(collection: Collection): string | undefined {
   return collection.user === undefined ? undefined : collection.tenant;
 }
 
-/** Encodes the name as JSON, so that no two names collide. */
+/** Encodes the name as JSON, so no two names collide. */
 function nameOf(collection: Collection): string {
   if (!("of" in collection)) return JSON.stringify([collection.kind, collection.tenant, collection.user]);
   const { owner, of, kind } = collection;
@@ -99,7 +102,9 @@ interface Weighed {
   readonly bytes: number;
 }
 
-/** The collections of users and agents, by tenant. Beyond the limits, `losers` decides whose collection is dropped. */
+/**
+ * The collections of users and agents, by tenant. Beyond the limits, `losers` decides which tenant loses a collection.
+ */
 class OwnedCollections {
   /** A tenant's collections, least recently used first. */
   readonly #tenants = new Map<string, Map<string, Weighed>>();

@@ -11,7 +11,9 @@ import { headAfterEnd } from "../thread-head.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import type { LiveRun, RunEntry, Slot, ThreadEntry } from "./records.ts";
 
-/** Adds a message, which then belongs to the thread and is frozen. Skips a message that the thread already has. */
+/**
+ * Adds a message and freezes it. The message then belongs to the thread. Skips a message that the thread already has.
+ */
 function addMessage(memory: MemoryThreads, thread: ThreadEntry, message: Message, bytes: number): void {
   const known = idsOf(thread);
   if (known.has(message.id)) return;
@@ -77,7 +79,10 @@ export function empty(memory: MemoryThreads, thread: ThreadEntry): void {
 
 export const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? "");
 
-/** Returns the bytes that a patch adds to a value. The cost depends on the patch, not on the value. */
+/**
+ * Returns the number of bytes that a patch adds to a value. The cost depends on the size of the patch, not of the
+ * value.
+ */
 function growth(value: unknown, patch: Readonly<Record<string, unknown>>): number {
   const old: object = Object(value);
   let bytes = 0;
@@ -98,12 +103,15 @@ function weighContent(memory: MemoryThreads, thread: ThreadEntry, bytes: number)
   memory.weigh(thread, bytes);
 }
 
-/** Number of first entries of a run that wake readers one by one. Later entries wake them once per tick of the event loop. */
+/**
+ * The number of entries at the beginning of a run that wake readers one by one. Later entries wake them once per tick
+ * of the event loop.
+ */
 const FIRST_ENTRIES = 16;
 
 /**
- * Writes all of `batch`, or throws and writes nothing. Throws `unavailable` if there is no room. The end of a run is
- * always written.
+ * Writes the whole `batch`. If that is not possible, throws and writes nothing. Throws `unavailable` if there is no
+ * room. The end of a run is always written.
  */
 export function commit(memory: MemoryThreads, run: LiveRun, batch: readonly PendingEvent[]): void {
   const { thread, log, work } = run;
@@ -134,7 +142,7 @@ function carryOut(memory: MemoryThreads, run: LiveRun, write: EventWrite): void 
   else setSlot(memory, run.thread, write);
 }
 
-/** Moves the message from the inbox, if it was there, to the thread. */
+/** Moves the message from the inbox to the thread, if it was in the inbox. */
 function takeIn(memory: MemoryThreads, run: LiveRun, { id, text }: MessageText): void {
   const { inbox } = run.work;
   if (inbox.some((left) => left.id === id))

@@ -6,7 +6,10 @@ import { deepFreeze } from "../../../lib/json.ts";
 import { Log } from "../log.ts";
 import type { RunEntry, Slot, ThreadEntry } from "./records.ts";
 
-/** First line of a compressed text. The events of all runs follow, one per line: JSON contains no line breaks. */
+/**
+ * The first line of a compressed text. The events of all runs follow, one per line, because JSON contains no line
+ * breaks.
+ */
 interface Head {
   readonly messages: ThreadEntry["messages"];
   readonly state: [string, Slot][];
@@ -19,19 +22,19 @@ interface CompressedRun {
   readonly marks?: Pick<LogEntry, "epoch" | "event">[];
 }
 
-/** Returns the content of `thread` as one text. No run may be active or waiting on it. Changes nothing. */
+/** Returns the content of `thread` as one text and changes nothing. No run may be active or waiting on the thread. */
 export function compress({ messages, state, runs }: ThreadEntry): string {
   const head: Head = { messages, state: [...(state ?? [])], runs: runs.map(compressRun) };
   const events = runs.flatMap(({ log }) => log?.entries.map(({ json }) => json) ?? []);
   const text = [JSON.stringify(head), ...events].join("\n");
-  // A string takes less memory than a buffer with all its objects.
+  // A string takes less memory than a buffer and its objects.
   return deflateRawSync(text, { level: 1 }).toString("latin1");
 }
 
 /** Restores the compressed content to `thread`. Its logs keep `keep` entries. */
 export function uncompress(thread: ThreadEntry, compressed: string, keep: number): void {
   const [first = "", ...events] = inflateRawSync(Buffer.from(compressed, "latin1")).toString().split("\n");
-  // Written by `compress`.
+  // Not validated, because it was written by `compress`.
   const head = JSON.parse(first) as Head;
   for (const message of head.messages) deepFreeze(message);
   thread.messages = head.messages;
@@ -45,7 +48,7 @@ export function uncompress(thread: ThreadEntry, compressed: string, keep: number
   });
 }
 
-/** Fields that JSON omits. */
+/** The fields that JSON omits. */
 const ABSENT = {
   key: undefined,
   resumes: undefined,

@@ -14,15 +14,18 @@ import { type DueTime, DueTimes } from "./due-times.ts";
 import type { DocumentEntry } from "./records.ts";
 
 export interface MemorySchedule extends Pick<Documents, "pick"> {
-  /** Records that a document of the collection is due at `time`; null: never. To be called once it is written. */
+  /**
+   * Records that a document of the collection is due at `time`, or never if `time` is null. Call this after the
+   * document is written.
+   */
   add(collection: Collection, key: string, time: number | null): void;
 }
 
 /** A tenant with documents that are or will be due. */
 interface Turn {
-  /** When it begins. */
+  /** The time at which the turn begins. */
   at: number;
-  /** Turns that begin in the same millisecond keep the order in which they were set. */
+  /** Keeps the order in which turns were set, for turns that begin in the same millisecond. */
   order: number;
   readonly times: DueTimes;
 }
@@ -30,7 +33,7 @@ interface Turn {
 interface Due {
   readonly collection: OwnedCollection;
   readonly entry: DocumentEntry;
-  /** True if its time was removed from the waiting ones. */
+  /** True if the document's time was removed from the waiting times. */
   readonly isTaken: boolean;
 }
 
@@ -38,7 +41,7 @@ export function memorySchedule(
   { itemsOf }: Pick<MemoryCollections, "itemsOf">,
   { now: clock }: { readonly now: () => number },
 ): MemorySchedule {
-  /** By kind and tenant. */
+  /** The turns by kind and tenant. */
   const kinds = new Map<string, Map<string, Turn>>();
   let orders = 0;
   const entryAt = ({ collection, key, due }: DueTime) => {
@@ -95,7 +98,7 @@ export function memorySchedule(
     kinds.get(kind)?.get(collection.tenant)?.times.add({ due, key, collection });
   }
 
-  /** Returns the waiting tenants, longest-waiting first. */
+  /** Returns the waiting tenants, starting with the tenant that has waited longest. */
   function waiting(kind: string, isDue: (time: number) => boolean): [string, Turn][] {
     return [...(kinds.get(kind) ?? [])]
       .filter(([, { at }]) => isDue(at))
@@ -103,7 +106,7 @@ export function memorySchedule(
   }
 }
 
-/** Takes at most `most` due documents, each once. */
+/** Takes at most `most` due documents, each only once. */
 function takeDue(
   times: DueTimes,
   entryAt: (time: DueTime) => DocumentEntry | undefined,
@@ -118,11 +121,11 @@ function takeDue(
     note(time, true);
     times.drop();
   }
-  // Written before the clock was set back.
+  // Documents written before the clock was set back.
   const ahead = Number.isFinite(aheadMs) ? times.after(now + aheadMs) : [];
   for (const time of ahead.toSorted((a, b) => a.due - b.due)) if (found.size < most) note(time, false);
   return [...found.values()];
 }
 
-/** Earliest first. */
+/** Sorts the earliest document first. */
 export const byDue = (a: DocumentEntry, b: DocumentEntry) => a.due - b.due || (a.key < b.key ? -1 : 1);

@@ -1,4 +1,4 @@
-// Documents in memory.
+// The documents port in memory.
 
 import {
   type Documents,
@@ -24,7 +24,7 @@ import { byDue, memorySchedule } from "./document-schedule.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import { type DocumentEntry, type Items, weightOf } from "./records.ts";
 
-/** Approximate bytes of a document in addition to its text. */
+/** The approximate size in bytes of a document in addition to its text. */
 const DOCUMENT_BYTES = 200;
 
 export interface MemoryDocuments extends Documents {
@@ -126,7 +126,7 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
   };
 }
 
-/** Returns the bytes of the bodies of documents that are not written. */
+/** Returns the size in bytes of the documents that are not written. */
 function bytesOfOthers(items: Items = new Map(), writes: readonly DocumentWrite[]): number {
   const written = new Set(writes.map(({ key }) => key));
   let bytes = 0;

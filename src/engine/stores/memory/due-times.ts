@@ -1,5 +1,5 @@
-// The due times of documents, earliest first, as a binary heap. An outdated time, whose document was rewritten or deleted, is skipped
-// when it is reached.
+// The due times of documents, earliest first, as a binary heap. If a document was rewritten or deleted, its outdated
+// time is skipped when it is reached.
 
 import type { OwnedCollection } from "../../../agent/core/documents.ts";
 
@@ -9,7 +9,7 @@ export interface DueTime {
   readonly collection: OwnedCollection;
 }
 
-/** Number of outdated times, beyond the valid ones, at which the heap is cleaned. */
+/** The number of outdated times, beyond the number of valid ones, at which the heap is cleaned. */
 const SLACK = 64;
 
 export class DueTimes {
@@ -27,7 +27,7 @@ export class DueTimes {
     this.#push(time);
   }
 
-  /** Returns the earliest valid time, and keeps it. */
+  /** Returns the earliest valid time without removing it. */
   first(): DueTime | undefined {
     for (let [time] = this.#heap; time; [time] = this.#heap) {
       if (this.#documentOf(time)) return time;
@@ -36,7 +36,7 @@ export class DueTimes {
     return undefined;
   }
 
-  /** Returns all valid times after `time`, in no order, and keeps them. */
+  /** Returns all valid times after `time`, in no particular order, without removing them. */
   after(time: number): DueTime[] {
     return this.#heap.filter((each) => each.due > time && this.#documentOf(each));
   }
@@ -61,7 +61,7 @@ export class DueTimes {
     heap[at] = time;
   }
 
-  /** Drops the earliest time. */
+  /** Removes the earliest time. */
   drop(): void {
     const heap = this.#heap;
     const last = heap.pop();
@@ -79,5 +79,5 @@ export class DueTimes {
   }
 }
 
-/** Documents that are due at the same time are in the order of their keys. */
+/** Documents that are due at the same time are sorted by key. */
 const isBefore = (a: DueTime, b: DueTime) => a.due < b.due || (a.due === b.due && a.key < b.key);

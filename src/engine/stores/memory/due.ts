@@ -1,4 +1,5 @@
-// Finds due threads: those with runs that no process holds, and those with deferred calls that can continue.
+// Finds due threads, which are threads with runs that no process holds and threads with deferred calls that can
+// continue.
 
 import { type DueCalls, hasResult } from "../../../agent/core/deferred-calls.ts";
 import { latestLeaseEnd } from "../clock-set-back.ts";
@@ -36,13 +37,13 @@ export function memoryDue(memory: MemoryThreads): Pick<Kernel<ThreadEntry>, "eac
     },
   };
 
-  /** Returns due threads with the time since when each is due. Reads all stored calls. */
+  /** Returns the due threads with the time since which each has been due. Reads all stored calls. */
   function dueThreads(): Map<ThreadEntry, number> {
     const found = new Map<ThreadEntry, number>();
     const time = now();
     for (const { thread, dueAt, call } of memory.deferredCalls()) {
       if (dueAt === undefined || isBusy(thread)) continue;
-      // A result is due within a lease. Otherwise the clock was set back.
+      // A result is due within a lease. If it is due later, the clock was set back.
       const isLate = hasResult(call.state) && dueAt > latestLeaseEnd(time, leaseMs);
       if (dueAt <= time || isLate) found.set(thread, Math.min(dueAt, time, found.get(thread) ?? time));
     }
@@ -57,8 +58,8 @@ export function memoryDue(memory: MemoryThreads): Pick<Kernel<ThreadEntry>, "eac
 }
 
 /**
- * Returns the first thread of each tenant, then the second of each, and so on. Within a tenant, the longest-waiting
- * thread comes first.
+ * Returns the first thread of each tenant, then the second of each, and so on. Within a tenant, the thread that has
+ * waited longest comes first.
  */
 function inTurn(since: ReadonlyMap<ThreadEntry, number>): ThreadEntry[] {
   const counts = new Map<string, number>();

@@ -1,4 +1,4 @@
-// The event log in memory: an append is a push, and a read is a cursor.
+// The event log in memory. An append pushes an entry, and a read uses a cursor.
 
 import type { Cursor, EventLog, RunKey } from "../../../agent/core/stores.ts";
 import { eventsExpired, noSuchRun } from "../errors.ts";
@@ -24,7 +24,7 @@ export function memoryEvents(memory: MemoryThreads): EventLog {
       return run ? seenOf(logOf(run).held, cursor) : 0;
     },
 
-    // Memory refuses no write.
+    // Memory never refuses a write.
     fail() {},
 
     read: (key, after, signal) => follow(() => open(key, cursorOf(after)), signal),
@@ -35,7 +35,7 @@ export function memoryEvents(memory: MemoryThreads): EventLog {
     if (!run) throw noSuchRun(key.run_id);
     const log = logOf(run);
     assertSeen(log.held, after);
-    // The thread may have been compressed and uncompressed meanwhile.
+    // The thread may have been compressed and uncompressed in the meantime.
     return { log, after, older: ({ seq }) => find(key)?.log?.take(seq) ?? expired(seq) };
   }
 

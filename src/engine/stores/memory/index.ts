@@ -16,12 +16,12 @@ import { memoryOwners } from "./owners.ts";
 
 export interface MemoryStoreOptions extends StoreOptions {
   /**
-   * Approximate maximum bytes of all threads together. At the limit, the least recently used thread is dropped, but
-   * never one with an active or waiting run. If no thread can be dropped, every addition is refused with `unavailable`;
-   * only the end of a run is always written. Documents of users and their agents have a separate limit.
+   * The approximate maximum size in bytes of all threads together. At the limit, the least recently used thread without
+   * an active or waiting run is dropped. If no thread can be dropped, every addition is refused with `unavailable`,
+   * except the end of a run, which is always written. Documents of users and their agents have a separate limit.
    */
   readonly maxBytes?: number;
-  /** Maximum bytes of uncompressed idle threads. The least recently used are compressed. */
+  /** The maximum number of bytes in uncompressed idle threads. The least recently used threads are compressed. */
   readonly uncompressedBytes?: number;
 }
 

@@ -1,5 +1,5 @@
 // Threads, runs and deferred calls in memory. Every change happens in one tick of the event loop. Stored values are
-// copies. Returned values are copies or frozen (messages), so that no caller can change stored data.
+// copies. Returned values are copies, or frozen in the case of messages, so no caller can change stored data.
 
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Kernel } from "../kernel.ts";

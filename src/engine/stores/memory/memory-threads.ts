@@ -1,9 +1,9 @@
-// All threads in memory: their owners and sizes, and the order in which they are compressed, or dropped when memory is
-// full or they expire.
+// All threads in memory: their owners and sizes, and the order in which they are compressed or dropped. Threads are
+// dropped when they expire or memory is full.
 //
-// A thread with an active or waiting run is never dropped. A tenant that uses a quarter of the memory loses its own
-// threads if it needs more. Otherwise the tenant that uses the most loses threads. Within a tenant, the least recently
-// used threads go first, and threads that wait for a person's answer go last.
+// A thread with an active or waiting run is never dropped. If a tenant that uses a quarter of the memory needs more, it
+// loses its own threads. Otherwise, the tenant that uses the most memory loses threads. Within a tenant, the least
+// recently used threads go first, and threads that wait for a person's answer go last.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { losers } from "../../../agent/core/shares.ts";
@@ -28,19 +28,19 @@ import {
 import { ThreadLists } from "./thread-lists.ts";
 
 export interface Bounds {
-  /** Maximum bytes of all threads. */
+  /** The maximum size in bytes of all threads. */
   readonly maxBytes: number;
-  /** Maximum bytes of uncompressed idle threads. */
+  /** The maximum size in bytes of uncompressed idle threads. */
   readonly uncompressedBytes: number;
 }
 
-/** Maximum bytes of a thread to compress. A larger one would delay everyone else. */
+/** The maximum number of bytes in a thread to compress. Compressing a larger thread would delay all other work. */
 const MAX_COMPRESSED_BYTES = 256 * 1024;
 
 /** The threads of a tenant. */
 interface TenantEntry {
   bytes: number;
-  /** Droppable threads, least recently used first. */
+  /** The threads that can be dropped, least recently used first. */
   readonly idle: Set<ThreadEntry>;
   readonly interrupted: Set<ThreadEntry>;
 }
@@ -52,11 +52,11 @@ export class MemoryThreads {
   readonly #bounds: Bounds;
   readonly #threads = new OwnerMap<ThreadEntry>();
   readonly #lists = new ThreadLists();
-  /** Droppable threads, least recently used first. */
+  /** The threads that can be dropped, least recently used first. */
   readonly #idle = new Set<ThreadEntry>();
   readonly #interrupted = new Set<ThreadEntry>();
   readonly #tenants = new Map<string, TenantEntry>();
-  /** Droppable uncompressed threads in the same order, and their bytes. */
+  /** The uncompressed threads that can be dropped, in the same order, and their bytes. */
   readonly #uncompressed = new Set<ThreadEntry>();
   #uncompressedBytes = 0;
   /** Deferred calls by token hash. */
@@ -143,13 +143,16 @@ export class MemoryThreads {
     this.#count(thread, -thread.bytes);
   }
 
-  /** Returns the number of threads that wait for an answer while their parent does not. */
+  /** Returns the number of threads that wait for an answer while their parents do not. */
   countInterrupted(): number {
     const asking = [...this.#interrupted].filter(({ parent }) => parent?.background ?? true);
     return asking.length;
   }
 
-  /** Call it after every use and every status change. The thread's parts stay valid until the next tick of the event loop. */
+  /**
+   * Call this after every use and every status change. The thread's parts stay valid until the next tick of the event
+   * loop.
+   */
   touch(thread: ThreadEntry): void {
     thread.usedAt = this.limits.now();
     this.#take(thread);
@@ -179,7 +182,7 @@ export class MemoryThreads {
 
   /**
    * Drops threads other than `except` until there is room for the tenant. If nothing can be dropped, throws
-   * `limit_exceeded` for a tenant that uses its full share of the memory, and `unavailable` otherwise.
+   * `limit_exceeded` if the tenant uses its full share of the memory, and `unavailable` otherwise.
    */
   makeRoom(tenant: string, except?: ThreadEntry): void {
     const { maxBytes } = this.#bounds;
@@ -245,7 +248,7 @@ export class MemoryThreads {
       }
   }
 
-  /** Waiting readers get `unavailable`. */
+  /** Closes all logs. Waiting readers get `unavailable`. */
   close(): void {
     this.#closed = true;
     this.calls.close();
@@ -259,7 +262,7 @@ export class MemoryThreads {
     return undefined;
   }
 
-  /** Adds or subtracts bytes of the thread's tenant. */
+  /** Adds or subtracts bytes for the thread's tenant. */
   #count({ owner: { tenant } }: ThreadEntry, bytes: number): void {
     const entry = this.#tenants.get(tenant) ?? { bytes: 0, idle: new Set(), interrupted: new Set() };
     entry.bytes += bytes;

@@ -117,7 +117,7 @@ function threadReads(memory: MemoryThreads): Reads["threads"] {
       const from = indexAfter(messages, after);
       const texts: string[] = [];
       for (let left = bytes; texts.length < limit && from + texts.length < messages.length; ) {
-        // Serializing a large message only to find that it does not fit would take as long as the page.
+        // Serializing a large message only to find that it does not fit would take as long as the page itself.
         if (texts.length > 0 && left <= 0) break;
         const text = JSON.stringify(messages[from + texts.length]);
         left -= Buffer.byteLength(text);
@@ -150,7 +150,10 @@ function indexAfter(messages: readonly Message[], after: string | undefined): nu
   return index + 1;
 }
 
-/** Returns the position of the run that began next after the run `after`. `""` means the beginning; undefined means the end. */
+/**
+ * Returns the position of the run that began right after the run `after`. An empty string means the beginning, and
+ * undefined means the end.
+ */
 function numberAfter({ runs, begunCount }: ThreadEntry, after: string | undefined): number | undefined {
   if (after === undefined) return begunCount;
   if (after === "") return 1;

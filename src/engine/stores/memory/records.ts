@@ -1,4 +1,4 @@
-// Threads and runs as stored in memory.
+// Threads and runs as they are stored in memory.
 
 import type { DeferredCall } from "../../../agent/core/deferred-calls.ts";
 import type { ListedDocument } from "../../../agent/core/documents.ts";
@@ -11,7 +11,7 @@ import type { Owner } from "../../../protocol/ids.ts";
 import type { Log } from "../log.ts";
 import type { ThreadHead } from "../thread-head.ts";
 
-/** Approximate bytes of a thread in addition to its content. */
+/** The approximate size in bytes of a thread in addition to its content. */
 export const THREAD_BYTES = 600;
 
 export interface Slot {
@@ -31,39 +31,39 @@ export interface ThreadEntry {
   /** The thread's status when no run is active or waiting. */
   outcome: Exclude<Thread["status"], "busy">;
   updatedAt: number;
-  /** Time of the last read or write. */
+  /** The time of the last read or write. */
   usedAt: number;
-  /** Each message is frozen. */
+  /** The messages, each of which is frozen. */
   messages: Message[];
-  /** The ids of `messages`, once requested. */
+  /** The ids of `messages`, once they have been requested. */
   ids: Set<string> | undefined;
   state: Map<string, Slot> | undefined;
-  /** Oldest first. */
+  /** The runs, oldest first. */
   runs: RunEntry[];
   head: ThreadHead;
-  /** True if a process may write the active run. */
+  /** True if a process can write the active run. */
   isHeld: boolean;
-  /** Number of its runs that ever began. */
+  /** The number of its runs that have ever begun. */
   begunCount: number;
   /** Deferred calls by id. They are never compressed. */
   deferred: Map<string, DeferredEntry> | undefined;
-  /** Never compressed either. */
+  /** The thread's documents, which are never compressed either. */
   collections: Map<Shelf["kind"], Items> | undefined;
   messageCount: number;
-  /** Bytes of the messages as JSON, even while compressed. */
+  /** The size of the messages in bytes as JSON, even while compressed. */
   messageBytes: number;
-  /** Current bytes, and the bytes of its messages and state when uncompressed. */
+  /** The current size in bytes, and the size of the messages and state when uncompressed. */
   bytes: number;
   contentBytes: number;
   /** Replaces `messages`, `state` and `runs` while compressed. `bytes` is the thread's size without it. */
   compressed: { readonly text: string; readonly bytes: number } | undefined;
 }
 
-/** Values that only an unfinished run needs. */
+/** The values that only an unfinished run needs. */
 export interface Work {
   readonly request: RunRequest;
   readonly requestBytes: number;
-  /** Empty when the run ends: its unread messages are added to the thread. */
+  /** Empty when the run has ended, because unread messages are added to the thread. */
   inbox: UserMessage[];
 }
 
@@ -77,7 +77,7 @@ export interface RunEntry {
   readonly createdAt: number;
   status: RunRecord["status"];
   attempt: number;
-  /** 1, 2, 3 … in the order in which the thread's runs began. Absent before that. */
+  /** 1, 2, 3 and so on, in the order in which the thread's runs began. Absent before the run begins. */
   begun: number | undefined;
   usage: RunRecord["usage"];
   stopReason: string | undefined;
@@ -85,7 +85,7 @@ export interface RunEntry {
   error: RunRecord["error"];
   endedAt: number | undefined;
   work: Work | undefined;
-  /** Removed some time after the end; `lastSeq` stays. */
+  /** Removed some time after the end. `lastSeq` remains. */
   log: Log | undefined;
   lastSeq: number;
 }
@@ -94,12 +94,12 @@ export interface DeferredEntry {
   readonly thread: ThreadEntry;
   readonly call: DeferredCall;
   readonly bytes: number;
-  /** When it must be checked, if ever. */
+  /** The time at which the call must be checked, if any. */
   dueAt: number | undefined;
 }
 
 export interface DocumentEntry extends ListedDocument {
-  /** Infinity means never. */
+  /** The time at which the document is due. Infinity means never. */
   readonly due: number;
   readonly bytes: number;
 }
@@ -135,7 +135,7 @@ export function toRecord(run: RunEntry): RunRecord {
   };
 }
 
-/** Returns the bytes of a thread's documents. */
+/** Returns the size of a thread's documents in bytes. */
 export function collectionBytes({ collections }: ThreadEntry): number {
   let bytes = 0;
   for (const items of collections?.values() ?? []) bytes += weightOf(items);

@@ -1,5 +1,5 @@
 // The lists of threads in memory: each owner's threads by their most recent change, and the owners by name. Positions
-// are found by binary search, so that the cost of a page depends only on its length.
+// are found by binary search, so the cost of a page depends only on its length.
 
 import type { Owner } from "../../../protocol/ids.ts";
 import { isBefore } from "../owners.ts";
@@ -7,9 +7,9 @@ import type { Position } from "../page.ts";
 import { ownerText } from "../row-keys.ts";
 import type { ThreadEntry } from "./records.ts";
 
-/** While a thread is in these lists, only `move` may set its `updatedAt`. */
+/** While a thread is in these lists, only `move` can set its `updatedAt`. */
 export class ThreadLists {
-  /** Lists by `ownerText`, for owners that have threads. */
+  /** The lists by `ownerText`, for owners that have threads. */
   readonly #ofOwners = new Map<string, OwnList>();
   /** The same owners in byte order. */
   readonly #owners: string[] = [];
@@ -87,7 +87,7 @@ class OwnList {
   }
 }
 
-/** Returns how many of `ordered` were changed before `place`. The id decides between equal times. */
+/** Returns how many of `ordered` were changed before `place`. If times are equal, compares ids. */
 export function changedBefore(ordered: readonly ThreadEntry[], { updatedAt, id }: Position): number {
   return countBefore(
     ordered,
@@ -113,7 +113,7 @@ function countBefore<T>(sorted: readonly T[], isBefore: (each: T) => boolean): n
   let high = sorted.length;
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
-    // There is an item between the two.
+    // There is at least one item between `low` and `high`.
     if (isBefore(sorted[middle] as T)) low = middle + 1;
     else high = middle;
   }

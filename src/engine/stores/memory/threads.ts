@@ -1,4 +1,4 @@
-// Threads in memory. Returned values are copies, so that no caller can change stored data.
+// Threads in memory. Returned values are copies, so no caller can change stored data.
 
 import type { Thread } from "../../../agent/core/records.ts";
 import type { NewThread, Page, ThreadQuery } from "../../../agent/core/stores.ts";
@@ -80,7 +80,7 @@ export async function pageOfThreads(
     while (left > 0 && found.length <= limit && !isTickSpent()) {
       const thread = threads[--left];
       if (!thread) break;
-      // A thread that changes before the page is full keeps its position on the page.
+      // A thread that changes before the page is full keeps its place on the page.
       last = { updatedAt: thread.updatedAt, id: thread.id };
       if (fits(thread) && !memory.isDue(thread)) found.push({ thread: toThread(thread), place: last });
     }

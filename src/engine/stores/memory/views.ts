@@ -1,4 +1,4 @@
-// A thread with the values that a decision needs.
+// Returns a thread with the values that a decision needs.
 
 import { jsonCopy } from "../../../lib/json.ts";
 import type { Owner } from "../../../protocol/ids.ts";

@@ -13,7 +13,7 @@ import type { MemoryThreads } from "./memory-threads.ts";
 import { collectionBytes, isLive, type LiveRun, runOf, type ThreadEntry } from "./records.ts";
 import { describe, newThread } from "./threads.ts";
 
-/** Approximate bytes of a run in addition to its request and its events. */
+/** The approximate size in bytes of a run in addition to its request and its events. */
 const RUN_BYTES = 600;
 
 interface Writes extends Pick<Kernel<unknown>, "stage" | "unstage"> {

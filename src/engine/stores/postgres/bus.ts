@@ -10,7 +10,7 @@ import { Call, parsed, ToldEvent, WAITING } from "../shared/bus-messages.ts";
 import type { RunFeed, RunListener } from "../shared/live-tails.ts";
 import type { Notifications } from "./notifications.ts";
 
-/** Kinds of notifications: events of users, calls to executors, news of runs. */
+/** The kinds of notifications: events of users, calls to executors, news of runs. */
 const [USERS, CALLS, RUNS] = ["u", "c", "r"];
 
 const Notification = z.object({

@@ -9,10 +9,10 @@ import { checkSessions, NO_SESSIONS } from "./sessions.ts";
 
 export interface Access {
   readonly url: string;
-  /** Maximum number of connections, in addition to the one for notifications. */
+  /** The maximum number of connections, in addition to the one for notifications. */
   readonly pool: number;
   readonly deadlineMs: number;
-  /** Milliseconds of silence after which PostgreSQL rolls back a transaction. */
+  /** The number of milliseconds of silence after which PostgreSQL rolls back a transaction. */
   readonly silenceMs: number;
 }
 
@@ -110,7 +110,10 @@ export function destroy(client: ClientBase): void {
 
 const names = new Map<string, string>();
 
-/** Name under which a connection keeps a prepared statement. The number of names is the number of statements in the program. */
+/**
+ * The name under which a connection keeps a prepared statement. The number of names is the number of statements in the
+ * program.
+ */
 export function statementName(sql: string): string {
   const known = names.get(sql);
   if (known) return known;
@@ -164,7 +167,7 @@ export const isAnswer = (error: unknown): error is Error & { severity: unknown; 
 
 const codeOf = (error: unknown) => (isAnswer(error) ? String(error.code) : undefined);
 
-/** True if PostgreSQL has answered, so that its connection can be used again. */
+/** Returns true if PostgreSQL has answered, so its connection can be used again. */
 export const leavesConnection = (error: unknown) =>
   isAnswer(error) && !ENDED.has(error.severity) && !SPOILT.test(String(error.code));
 

@@ -2,7 +2,7 @@
 // long as a lease lasts.
 //
 // Events that only extend logs are written with one statement for all runs of this process. One statement runs at a
-// time, and meanwhile further events gather for the next. Events are on disk before they are shown, so that a crash of
+// time, and in the meantime further events gather for the next. Events are on disk before they are shown, so a crash of
 // PostgreSQL takes back nothing that a viewer has seen.
 
 import type { UserMessage } from "../../../agent/core/message.ts";
@@ -37,7 +37,7 @@ interface Services {
   readonly feeds: LiveTails;
 }
 
-/** Number of added entries after which old rows are deleted. */
+/** The number of added entries after which old rows are deleted. */
 const DROP_EVERY = 1024;
 
 type RunBatch = Batch<undefined>;
@@ -167,7 +167,7 @@ interface Gathered {
   readonly written: PromiseWithResolvers<AppendResult>;
 }
 
-/** Maximum number of batches in one statement. */
+/** The maximum number of batches in one statement. */
 const MAX_BATCHES = 500;
 
 /** Writes batches of many runs in order. Throws `lease_lost` or `unavailable`. */

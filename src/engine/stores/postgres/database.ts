@@ -15,7 +15,7 @@ import { chanceOf, destroy, isAnswer, leavesConnection, noAnswer, refusal, state
 import { type Leave, Line, Locks } from "./lines.ts";
 import { lockNumber } from "./locks.ts";
 
-/** Milliseconds between two attempts: initial value and maximum. */
+/** The number of milliseconds between two attempts: initial value and maximum. */
 const PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 500;
 const PING_MS = 1_000;
@@ -24,7 +24,7 @@ const PING_MS = 1_000;
 export const timeOf = (n: number) =>
   `coalesce($${n}::float8::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
-/** Like `timeOf`, but read once per statement, so that an index can be searched for it. */
+/** Like `timeOf`, but read once per statement, so an index can be searched for it. */
 export const momentOf = (n: number) => `(SELECT ${timeOf(n)})`;
 
 /** Returns a statement's rows. */
@@ -41,7 +41,7 @@ export interface Transaction {
 
 export interface DatabaseOptions {
   readonly deadlineMs: number;
-  /** Maximum milliseconds to wait inside a run. */
+  /** The maximum number of milliseconds to wait inside a run. */
   readonly patienceMs: number;
   /** Common clock of all processes, instead of PostgreSQL's own. */
   readonly now: (() => number) | undefined;

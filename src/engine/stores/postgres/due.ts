@@ -8,7 +8,7 @@ import { statesThat } from "../rows.ts";
 import type { StoreContext } from "./context.ts";
 import { momentOf, timeOf } from "./database.ts";
 
-/** Number of threads to check together. */
+/** The number of threads to check together. */
 const BATCH_SIZE = 32;
 const THREAD = "owner = $1 AND thread_id = $2";
 

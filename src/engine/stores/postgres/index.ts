@@ -33,11 +33,11 @@ import { postgresQuotas } from "./quotas.ts";
 export interface PostgresStoreOptions extends StoreOptions {
   /** `postgres://user:password@host:port/database`. */
   readonly url: string;
-  /** Maximum number of connections, in addition to the one for notifications. Defaults to 10. */
+  /** The maximum number of connections, in addition to the one for notifications. Defaults to 10. */
   readonly pool?: number;
   /**
-   * Milliseconds after which a call to a slow or unreachable PostgreSQL throws `unavailable`. Defaults to 3000. Calls
-   * made inside a run wait for `leaseMs`.
+   * The number of milliseconds after which a call to a slow or unreachable PostgreSQL throws `unavailable`. Defaults to
+   * 3000. Calls made inside a run wait for `leaseMs`.
    */
   readonly deadlineMs?: number;
 }
@@ -46,7 +46,7 @@ export interface PostgresStoreOptions extends StoreOptions {
 const KEPT = { threadTtlMs: Number.POSITIVE_INFINITY, eventRetentionMs: 86_400_000 };
 const DEADLINE_MS = 3_000;
 const POOL = 10;
-/** Maximum milliseconds for which a process that stops within a transaction delays others. */
+/** The maximum number of milliseconds for which a process that stops within a transaction delays others. */
 const SILENCE_MS = 1_000;
 
 /** Throws `unavailable` if PostgreSQL cannot be reached, or if its schema belongs to a newer version. */

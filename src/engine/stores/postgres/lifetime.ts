@@ -6,20 +6,20 @@ import type { Limits } from "../options.ts";
 import { type ThreadKey, threadText } from "../row-keys.ts";
 import { type Database, timeOf } from "./database.ts";
 
-/** Fraction of the time to live for which threads are kept longer, so that not every use must be written. */
+/** The fraction of the time to live for which threads are kept longer, so not every use must be written. */
 const RESERVE = 0.1;
-/** Maximum number of recently used threads to remember. They need no check. */
+/** The maximum number of recently used threads to remember. They need no check. */
 const LATELY_USED = 10_000;
 const LONGEST_MS = 365 * 86_400_000;
-/** Number of rows to delete in one transaction. */
+/** The number of rows to delete in one transaction. */
 const CHUNK = 100;
-/** Milliseconds for a copy to add its next slice or to end. */
+/** The number of milliseconds for a copy to add its next slice or to end. */
 const STAGED_MS = 600_000;
-/** Milliseconds for which a change with a lost response can be repeated. */
+/** The number of milliseconds for which a change with a lost response can be repeated. */
 const COMMITS_MS = 600_000;
 
 export interface Lifetime {
-  /** Call it before a thread is read or written. Restarts its time to live, or deletes it if it has expired. */
+  /** Call this before a thread is read or written. Restarts its time to live, or deletes it if it has expired. */
   visit(thread: ThreadKey): Promise<void>;
   /**
    * SQL condition: the thread's time to live is over. `clock`, `idle` and `interrupted` are the parameters that `times`

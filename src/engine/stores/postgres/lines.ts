@@ -40,7 +40,7 @@ export class Line {
       } catch (error) {
         left = this.#movedAt + ms - performance.now();
         if (left > 0) continue;
-        // The turn may have come meanwhile.
+        // The turn may have come in the meantime.
         if (!this.#waiting.delete(turn)) return;
         throw error;
       }

@@ -11,11 +11,11 @@ import type { Database } from "./database.ts";
 const CHANNEL = "skein";
 /** PostgreSQL accepts less than 8000 bytes. A longer text is sent in parts. */
 const PART_BYTES = 7_000;
-/** Milliseconds between two probes of the connection, on which nothing is sent otherwise. */
+/** The number of milliseconds between two probes of the connection, on which nothing is sent otherwise. */
 const PROBE_MS = 5_000;
 const PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
-/** Maximum number of waiting texts. Later messages are dropped. */
+/** The maximum number of waiting texts. Later messages are dropped. */
 const MAX_WAITING = 10_000;
 
 export interface Listener {
@@ -28,7 +28,7 @@ export interface Listener {
 export class Notifications {
   readonly #access: Access;
   readonly #database: Database;
-  /** Identifies the sender, so that a process ignores its own messages. */
+  /** Identifies the sender, so a process ignores its own messages. */
   readonly #name = randomId();
   /** Listeners by the first letter of their messages. */
   readonly #listeners = new Map<string, Listener>();

@@ -15,7 +15,7 @@ import { momentOf, timeOf } from "./database.ts";
 
 const THREAD = "owner = $1 AND thread_id = $2";
 
-/** Maximum number of messages in a page. */
+/** The maximum number of messages in a page. */
 const MAX_ROWS = 1000;
 /** Before every possible position: no date is later. */
 const NEWEST = { updatedAt: 8.64e15, id: "" };

@@ -1,5 +1,5 @@
-// The tables of format 1, and the check that a database has them. All are in the schema `skein`, so that other programs
-// can share the database. Texts that users choose are stored as JSON, which contains no NUL characters.
+// The tables of format 1, and the check that a database has them. All are in the schema `skein`, so other programs can
+// share the database. Texts that users choose are stored as JSON, which contains no NUL characters.
 
 import type { ClientBase } from "pg";
 import { AppError } from "../../../agent/core/errors.ts";

@@ -23,7 +23,7 @@ export async function checkSessions(sessions: Sessions): Promise<void> {
 export const NO_SESSIONS =
   "A pooler in front of PostgreSQL does not keep sessions. Set `pool_mode = session`, or give an address without a pooler.";
 
-/** True if an idle connection keeps its own PostgreSQL process while another connection is in a transaction. */
+/** Returns true if an idle connection keeps its own PostgreSQL process while another connection is in a transaction. */
 async function keepsProcess({ client, another }: Sessions): Promise<boolean> {
   const before = await processOf(client);
   await another.query("BEGIN");

@@ -31,7 +31,7 @@ export function postgresSpending(database: Database, of: (tenant: string) => Exe
 }
 
 function settling(database: Database, of: (tenant: string) => Executor): SpendingStore["settle"] {
-  /** Day on which old rows were last deleted. */
+  /** The day on which old rows were last deleted. */
   let cleared = "";
 
   return async (owner, id, spending) => {

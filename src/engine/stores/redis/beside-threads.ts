@@ -7,7 +7,7 @@ import { type DueDocument, isInTurn, type Sum } from "../check/facts.ts";
 import { entryText, ofEntry } from "./document-schedule.ts";
 import { collectionKeys, documentTurns, tenantTag } from "./keys.ts";
 
-/** Number of members of a set or a hash to read at a time. */
+/** The number of members of a set or a hash to read at a time. */
 const MEMBERS = 500;
 /** Key pattern of all sets of documents with due times. */
 export const DUE_SETS = "sk:{*}:due:*";
@@ -16,7 +16,7 @@ export const SUM_SETS = "sk:{*}:stored";
 const DUE_DOCUMENTS = /^(sk:\{.+\}):due:(.+)$/;
 /** The due set of a tenant's or a user's collection. The key contains the tag of its owner and the kind. */
 const OWNED = /^sk:\{[\w-]{22}\}:due:(?:documents:)?(?!records$)(\w+)$/;
-/** Maximum milliseconds between two writes of a document. */
+/** The maximum number of milliseconds between two writes of a document. */
 const WRITING_MS = 1_000;
 
 /** The collections that have turns, by the keys of their due sets. */

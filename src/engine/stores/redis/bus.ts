@@ -18,7 +18,7 @@ export interface RedisBus extends EventBus {
 }
 
 export function createBus(redis: Connection, hub: Subscriber, { channelOfUser }: Channels): RedisBus {
-  /** Identifies the sender, so that a process ignores its own messages. */
+  /** Identifies the sender, so a process ignores its own messages. */
   const name = randomId();
   const local = new LocalBus((owner, isHeard) => {
     if (isHeard) void hub.join(channelOfUser(owner), { onMessage: (text) => hear(owner, text), onGap() {} });
@@ -54,7 +54,7 @@ export interface RedisCalls {
 }
 
 export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls }: Channels): RedisCalls {
-  /** Identifies the sender, so that a process ignores its own messages. */
+  /** Identifies the sender, so a process ignores its own messages. */
   const name = randomId();
   const local = new ControlChannel();
 

@@ -26,9 +26,12 @@ import type { ScheduleEntry } from "./schedule.ts";
 import { loadThread, type ThreadReply } from "./thread-scripts.ts";
 import { argsOfWrite } from "./writes.ts";
 
-/** Number of free threads to remember that were recently read or changed. A run on one of them is decided without loading it. */
+/**
+ * The number of free threads to remember that were recently read or changed. A run on one of them is decided without
+ * loading it.
+ */
 const LATELY_SEEN = 256;
-/** Milliseconds for which a change waits for another change of the same thread. */
+/** The number of milliseconds for which a change waits for another change of the same thread. */
 const TURN_MS = 1_000;
 
 export interface ThreadRef {

@@ -13,9 +13,9 @@ export interface Clients {
   /** Closed with `commands` if it is the same connection. */
   readonly messages: Redis | Cluster;
   readonly isCluster: boolean;
-  /** Number of the database. */
+  /** The number of the database. */
   readonly database: number;
-  /** Maximum milliseconds for any request to Redis. */
+  /** The maximum number of milliseconds for any request to Redis. */
   readonly deadlineMs: number;
 }
 
@@ -59,7 +59,7 @@ export async function openClients(url: string, deadlineMs: number): Promise<Clie
   }
 }
 
-/** Returns about 20 ms, 40 ms, 80 ms … up to one second, with jitter, so that clients do not reconnect all at once. */
+/** Returns about 20 ms, 40 ms, 80 ms … up to one second, with jitter, so clients do not reconnect all at once. */
 function backoff(times: number): number {
   return Math.min(1000, 10 * 2 ** times) * (0.75 + Math.random() / 2);
 }
@@ -92,7 +92,7 @@ async function openCluster(first: Redis, deadlineMs: number): Promise<Cluster> {
     autoPipeliningIgnoredCommands: ["ssubscribe", "sunsubscribe"],
     shardedSubscribers: true,
     clusterRetryStrategy: backoff,
-    // Maximum milliseconds to wait for a node's description of the cluster.
+    // The maximum number of milliseconds to wait for a node's description of the cluster.
     slotsRefreshTimeout: deadlineMs,
     redisOptions: { ...connection(deadlineMs), ...access },
   });
@@ -198,14 +198,16 @@ const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^(?!ERR)[A-Z]+ /, "Redis is not accepting commands. Try again later."],
 ];
 
-/** True if Redis has replied with a refusal. */
+/** Returns true if Redis has replied with a refusal. */
 export const isReply = (error: unknown): error is Error =>
   error instanceof Error && error.name === "ReplyError";
 
-/** True if Redis does not know the script with this hash, because it was restarted or another server took over. */
+/**
+ * Returns true if Redis does not know the script with this hash, because it was restarted or another server took over.
+ */
 export const isUnknownScript = (error: unknown) => isReply(error) && error.message.startsWith("NOSCRIPT");
 
-/** True if the server has become a replica. */
+/** Returns true if the server has become a replica. */
 export const isReplica = (error: unknown) => isReply(error) && error.message.startsWith("READONLY");
 
 /** Returns when the same command may succeed. Any other error is a problem on the way to Redis. */

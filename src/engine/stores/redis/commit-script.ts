@@ -12,8 +12,8 @@ import { LOAD, LOOKUPS, type ThreadReply } from "./thread-scripts.ts";
  * if there was none. `held_until` is the end of its lease, if the writes take over or renew the lease. `new_run` is the
  * run to add: neither it nor `key` may exist yet. The unnamed arguments are the writes, each as its name, the number of
  * its arguments, and the arguments. Output: 1, the time, the active run's last seq and `seen`; or 0 and the current
- * thread. Atomicity: all writes or none. The ids of the last commits are stored, so that a repeated commit returns the
- * same reply.
+ * thread. Atomicity: all writes or none. The ids of the last commits are stored, so a repeated commit returns the same
+ * reply.
  */
 const commit = (kind: "adds" | "always") =>
   script<[done: 1, at: number, seq: string | number, seen: string] | [done: 0, now: ThreadReply]>()({

@@ -1,7 +1,7 @@
 // Sends commands to Redis as scripts with named keys and arguments. Every call returns, or throws `unavailable`, within
 // its deadline. Until then, failures on the way are retried, which every script allows. Inside a run the deadline is as
 // long as a lease, and transient refusals are retried as well; elsewhere it is short. Commands with large data have a
-// separate connection, on which tenants take turns, so that other commands never wait behind them.
+// separate connection, on which tenants take turns, so other commands never wait behind them.
 
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,13 +11,13 @@ import { Deadlines, Outages, withTimeout } from "../shared/outages.ts";
 import { limitReads } from "../shared/read-limit.ts";
 import { type Clients, chanceOf, isReplica, isReply, isUnknownScript, noAnswer, refusal } from "./client.ts";
 
-/** Maximum milliseconds that a readiness probe waits. */
+/** The maximum number of milliseconds that a readiness probe waits. */
 const PING_MS = 2_000;
-/** Maximum number of concurrent scripts with large data: about 0.5 MiB, unless single messages are larger. */
+/** The maximum number of concurrent scripts with large data: about 0.5 MiB, unless single messages are larger. */
 const BULK_AT_ONCE = 2;
-/** Maximum bytes to read between other commands. Larger reads use the connection for large data. */
+/** The maximum number of bytes to read between other commands. Larger reads use the connection for large data. */
 export const LITTLE_BYTES = 32 * 1024;
-/** Characters of arguments from which a script uses the connection for large data. */
+/** The number of characters of arguments from which a script uses the connection for large data. */
 const BULK_CHARS = 64 * 1024;
 const PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
@@ -199,7 +199,10 @@ export class Connection {
   }
 }
 
-/** True if a script with these arguments uses the connection for large data. Commands sent before it may be answered after it. */
+/**
+ * Returns true if a script with these arguments uses the connection for large data. Commands sent before it may be
+ * answered after it.
+ */
 export const isLarge = (rest: readonly string[] = []) =>
   rest.reduce((length, value) => length + value.length, 0) > BULK_CHARS;
 

@@ -18,7 +18,7 @@ import { documentOf, readDocuments } from "./document-scripts.ts";
 import { collectionKeys, DEDUPE_TTL_MS, documentTurns, tenantTag } from "./keys.ts";
 import { createSchedule, type Schedule, type ScheduleEntry } from "./schedule.ts";
 
-/** Milliseconds within which an announced write is carried out, or never. */
+/** The number of milliseconds within which an announced write is carried out, or never. */
 const WRITTEN_MS = DEDUPE_TTL_MS;
 
 export interface RedisSchedule {

@@ -30,7 +30,7 @@ import { collectionKeys, DEDUPE_TTL_MS } from "./keys.ts";
 /** After all characters that list keys consist of. */
 const LAST_CHAR = "\x7f";
 
-/** Maximum number of documents in a list that is read between other commands. */
+/** The maximum number of documents in a list that is read between other commands. */
 const LITTLE_MANY = 256;
 
 export function redisDocuments({

@@ -9,7 +9,7 @@ import type { StoreContext } from "./context.ts";
 import { tenantTag } from "./keys.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
 
-/** Number of threads to check at once. */
+/** The number of threads to check at once. */
 const BATCH_SIZE = 32;
 
 export function redisDue(

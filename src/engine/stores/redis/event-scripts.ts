@@ -36,8 +36,8 @@ end`;
  * (their number, then an id and a text for each) and the changes of slots. A message is added to the thread once, and
  * is then removed from the inbox. A slot is set, deleted or patched.
  *
- * Each member of a patched slot is stored separately, with a number for its order, so that the cost of a patch depends
- * only on its own size. A deletion by a patch is recorded only if the member existed before all patches. Uses meta,
+ * Each member of a patched slot is stored separately, with a number for its order, so the cost of a patch depends only
+ * on its own size. A deletion by a patch is recorded only if the member existed before all patches. Uses meta,
  * messages, ids, state, patches, inbox.
  */
 const CHANGES = `${DELETE_PATCHES}${MESSAGE_BYTES}
@@ -149,8 +149,8 @@ return { 'ended', seq, waiting }`,
 
 /**
  * `last` is the run's last seq. `state` is the end of the run, or `gone` if its events have expired. Returns nothing if
- * there is no such run. Rows are id, text, id, text …. `epochs` lists the epochs that wrote entries, oldest first, each
- * with the seq of its first entry. `epoch` is the epoch that may write.
+ * the run does not exist. Rows are id, text, id, text …. `epochs` lists the epochs that wrote entries, oldest first,
+ * each with the seq of its first entry. `epoch` is the epoch that may write.
  */
 export type EventsReply = [
   last: number,

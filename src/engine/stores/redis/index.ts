@@ -40,12 +40,12 @@ export interface RedisStoreOptions extends StoreOptions {
   /** `redis://user:password@host:port/database`, or `rediss://` for TLS. For a cluster, the address of any of its servers. */
   readonly url: string;
   /**
-   * Milliseconds after which a call to a slow or unreachable Redis throws `unavailable`. Defaults to 3000. Calls made
-   * inside a run wait for `leaseMs`.
+   * The number of milliseconds after which a call to a slow or unreachable Redis throws `unavailable`. Defaults to
+   * 3000. Calls made inside a run wait for `leaseMs`.
    */
   readonly deadlineMs?: number;
   /**
-   * Number of replicas that must confirm a write before it counts. Applies to the start and the end of a run, to
+   * The number of replicas that must confirm a write before it counts. Applies to the start and the end of a run, to
    * messages and to changes of state. Not supported for a cluster. Defaults to 0. If replicas are missing for a lease,
    * throws `unavailable`.
    */
@@ -56,7 +56,7 @@ export interface RedisStoreOptions extends StoreOptions {
 const KEPT = { threadTtlMs: 30 * 86_400_000, eventRetentionMs: 86_400_000 };
 const DEADLINE_MS = 3_000;
 const PROBE_MS = 1_000;
-/** Maximum milliseconds that a readiness probe waits for replicas. */
+/** The maximum number of milliseconds that a readiness probe waits for replicas. */
 const READY_MS = 2_000;
 
 /**

@@ -1,5 +1,5 @@
-// Reads the data in Redis with read-only commands. The data is not from a single moment, because processes may write
-// meanwhile.
+// Reads the data in Redis with read-only commands. The data is not from a single moment, because processes may write in
+// the meantime.
 
 import { type ChainableCommander, type Cluster, Redis } from "ioredis";
 import type { CallState } from "../../../agent/core/deferred-calls.ts";
@@ -27,11 +27,11 @@ import { ownerOf, patchName, runOf, stateOf } from "./records.ts";
 import { entriesOf } from "./row-format.ts";
 
 const DEADLINE_MS = 10_000;
-/** Number of keys that Redis scans in one step. */
+/** The number of keys that Redis scans in one step. */
 const SCANNED = 1_000;
-/** Number of messages or log rows to read with their text at a time. */
+/** The number of messages or log rows to read with their text at a time. */
 const PAGE = 32;
-/** Number of members of a sorted set to read at a time. */
+/** The number of members of a sorted set to read at a time. */
 const MEMBERS = 500;
 
 /** A key of a thread other than its `meta`. Excludes staged messages and deletion marks, which expire by themselves. */
@@ -100,7 +100,7 @@ function inspection(
   };
 }
 
-/** Maximum number of reads of a thread in use, until nothing has changed it meanwhile. */
+/** The maximum number of reads of a thread in use, until nothing has changed it in the meantime. */
 const ATTEMPTS = 5;
 
 /** Returns the result of `read` about the thread. It is from one moment, unless the thread keeps changing. */

@@ -1,13 +1,13 @@
 // The names of all keys and channels in Redis. They are built only here.
 //
-// Keys of an owner contain the owner's tag: a hash, so that two owners' names never collide and no key contains a
-// person's name. The part between braces decides the cluster slot of a key. All keys of a thread are in one slot.
+// Keys of an owner contain the owner's tag: a hash, so two owners' names never collide and no key contains a person's
+// name. The part between braces decides the cluster slot of a key. All keys of a thread are in one slot.
 
 import { hash } from "node:crypto";
 import type { Collection } from "../../../agent/core/documents.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 
-/** Milliseconds for which a call can ask again if it was carried out, after its reply was lost. */
+/** The number of milliseconds for which a call can ask again if it was carried out, after its reply was lost. */
 export const DEDUPE_TTL_MS = 60_000;
 
 /** Slightly more than 128 bits. */
@@ -103,7 +103,7 @@ export function collectionKeys(collection: Collection, call = "") {
   };
 }
 
-/** Names of other keys of a tenant. A collection of such a kind gets another name. */
+/** The names of other keys of a tenant. A collection of such a kind gets another name. */
 const TAKEN = new Set(["rate", "spent", "reserved", "usage", "stored", "held", "settled", "threads"]);
 
 function placeOf(collection: Collection): { place: string; name: string; meta?: string } {
@@ -133,7 +133,7 @@ export const OWNERS = "sk:{owners}";
 export interface SchedulePlace {
   /** Sorted set: the tenants with entries. */
   readonly tenants: string;
-  /** Prefix of a tenant's tag. The key is a sorted set of the tenant's threads. */
+  /** The prefix of a tenant's tag. The key is a sorted set of the tenant's threads. */
   readonly threads: string;
   /** The entries that one call claimed, for as long as it can be repeated. */
   taken(call: string): string;
@@ -171,7 +171,7 @@ export const PROBE = "sk:{probe}";
 /** A value written in order to wait for replicas. */
 export const REPLICATED = "sk:{replicated}";
 
-/** Prefix of channel names. Channels belong to the server, not to one of its databases. */
+/** The prefix of channel names. Channels belong to the server, not to one of its databases. */
 export const channelsOf = (database: number) => `sk:${database}`;
 export const runChannel = (channels: string, thread: string, runId: string) =>
   `${channels}:{${thread}}:${runId}`;
@@ -181,9 +181,9 @@ export const callChannel = (channels: string) => `${channels}:{calls}`;
 export const probeChannel = (channels: string) => `${channels}:{probe}`;
 
 /**
- * Usage of a tenant and one of its users. All keys of a tenant are in one slot, because they change together. `rate`:
- * text, the time at which all requests so far are paid off. `spent`: hash, amounts used in the newest day and month.
- * `reserved`: hash, each reservation and their sums. `due`: sorted set, when reservations expire. `usage`,
+ * The usage of a tenant and one of its users. All keys of a tenant are in one slot, because they change together.
+ * `rate`: text, the time at which all requests so far are paid off. `spent`: hash, amounts used in the newest day and
+ * month. `reserved`: hash, each reservation and their sums. `due`: sorted set, when reservations expire. `usage`,
  * `tenant_usage`: hashes, usage by day, agent and model, of the user and of all users. `users`: hash, usage of all
  * users by day and name.
  */

@@ -13,32 +13,34 @@ import { THREAD, threadKeys, threadsKey, threadTag } from "./keys.ts";
 import { LIFETIME } from "./lua-functions.ts";
 import type { RedisOwners } from "./owners.ts";
 
-/** Factor by which threads are kept longer, so that not every use must be written. */
+/** The factor by which threads are kept longer, so not every use must be written. */
 const RESERVE = 1.1;
-/** Factor by which a list outlives its entries. */
+/** The factor by which a list outlives its entries. */
 const LIST_RESERVE = 2;
 /** Milliseconds. Creating a listed thread takes less time. */
 const YOUNG_MS = 60_000;
 /** Redis's reply for the time to live of a missing key. */
 const NO_THREAD = "-2";
-/** Number of listed threads to check with each addition. */
+/** The number of listed threads to check with each addition. */
 const SAMPLE = 2;
 
 export interface Lifetime {
   /** Returns how long a thread with this outcome stays, in the form that scripts take. */
   ttlOf(outcome: ThreadStatus): string;
-  /** Milliseconds for which the events of an ended run stay. Events of an expired thread expire as well. */
+  /**
+   * The number of milliseconds for which the events of an ended run stay. Events of an expired thread expire as well.
+   */
   readonly eventsMs: number;
   /** Restarts the time to live of a thread whose `life` a script returned. Does not wait. */
   used(owner: Owner, id: string, life: string): void;
   /** Restarts the time to live of a changed thread. Does not wait. */
   renew(owner: Owner, id: string): void;
   /**
-   * Call it before a thread may be created. Also checks some list entries whose threads may have expired. Throws
+   * Call this before a thread may be created. Also checks some list entries whose threads may have expired. Throws
    * `unavailable`.
    */
   list(owner: Owner, id: string): Promise<void>;
-  /** Call it after a thread was changed. Throws `unavailable`. */
+  /** Call this after a thread was changed. Throws `unavailable`. */
   changed(owner: Owner, id: string): Promise<void>;
   /** Removes a missing thread that was in the list at `seen`. Does not wait. */
   unlist(owner: Owner, id: string, seen: string): void;

@@ -9,7 +9,10 @@ import type { Connection } from "./connection.ts";
 import { OWNERS, shelvesKey, threadsKey } from "./keys.ts";
 import { ownerOf, ownerText } from "./records.ts";
 
-/** Milliseconds for which a recorded owner is not recorded again, unless too many others were recorded meanwhile. */
+/**
+ * The number of milliseconds for which a recorded owner is not recorded again, unless too many others were recorded in
+ * the meantime.
+ */
 const NOTED_MS = 60_000;
 const MAX_NOTED = 10_000;
 

@@ -136,7 +136,7 @@ export function inboxOf(left: readonly string[]): UserMessage[] {
     .map(([, message = ""]) => JSON.parse(message) as UserMessage);
 }
 
-/** Prefix of the names under which a slot's patches are stored. No slot's prefix begins another slot's. */
+/** The prefix of the names under which a slot's patches are stored. No slot's prefix begins another slot's. */
 export const patchName = (slot: string) => `${slot.length}:${slot}`;
 
 /** Returns all slots: their values when they were set, merged with their patches. */

@@ -1,5 +1,5 @@
-// Waits until replicas have all writes so far, so that a failover does not lose them. Uses a separate connection,
-// because Redis holds back everything on a waiting connection. Concurrent waits share the next round.
+// Waits until replicas have all writes so far, so a failover does not lose them. Uses a separate connection, because
+// Redis holds back everything on a waiting connection. Concurrent waits share the next round.
 
 import type { Redis } from "ioredis";
 import { withTimeout } from "../shared/outages.ts";
@@ -7,7 +7,7 @@ import { missingReplicas } from "./client.ts";
 import { script } from "./connection.ts";
 import { REPLICATED } from "./keys.ts";
 
-/** Maximum milliseconds that Redis waits per request. */
+/** The maximum number of milliseconds that Redis waits per request. */
 const ROUND_MS = 1_000;
 const PAUSE_MS = 50;
 const MARK_TTL_MS = 60_000;

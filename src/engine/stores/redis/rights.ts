@@ -1,4 +1,4 @@
-// The rights that Redis's user needs. They are checked at startup, so that no run fails for a missing right.
+// The rights that Redis's user needs. They are checked at startup, so no run fails for a missing right.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { docsPage } from "../../../lib/docs.ts";

@@ -43,7 +43,9 @@ export interface Schedule {
    * 1,000 tenants.
    */
   due(): Promise<{ readonly threads: number; readonly oldestMs: number }>;
-  /** Sets when the thread must be checked again; undefined means never. Keeps an entry that was added meanwhile. */
+  /**
+   * Sets when the thread must be checked again; undefined means never. Keeps an entry that was added in the meantime.
+   */
   reschedule(entry: ScheduleEntry, time: number | undefined): Promise<void>;
 }
 
@@ -106,8 +108,8 @@ export function createSchedule(
 /**
  * Input: `wait` in milliseconds; `most`, the maximum number of the tenant's threads including this one, or empty.
  * Output: the number of its other threads and, unless there are too many, the time of the entry and whether it is new.
- * An existing entry keeps its time if that is earlier. The time always differs from the previous one, so that a
- * concurrent `rescheduleEntry` does not remove the entry. A repeated call moves it half a millisecond earlier.
+ * An existing entry keeps its time if that is earlier. The time always differs from the previous one, so a concurrent
+ * `rescheduleEntry` does not remove the entry. A repeated call moves it half a millisecond earlier.
  */
 const addEntry = script<[others: number, time?: string, isNew?: number]>()({
   kind: "always",
@@ -156,8 +158,8 @@ end`;
 /**
  * Output: up to `limit` due entries, as tenant, thread, time …. Takes one entry of each tenant in turn, starting with
  * the least recently served tenant, and skips the tenants in `except`. Postpones the entries by `hold`, so that no
- * other process claims them before. `taken` stores the claimed entries, so that the call can be repeated. Builds the
- * key of a tenant's set itself: all sets are in one slot.
+ * other process claims them before. `taken` stores the claimed entries, so the call can be repeated. Builds the key of
+ * a tenant's set itself: all sets are in one slot.
  */
 const claimEntries = script<string[]>()({
   kind: "always",

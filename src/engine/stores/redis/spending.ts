@@ -40,7 +40,7 @@ import {
 const KEPT_MS = USAGE_DAYS * 86_400_000;
 
 export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds">): SpendingStore {
-  /** Milliseconds by which Redis's clock is ahead of this process's clock, as far as known. */
+  /** The number of milliseconds by which Redis's clock is ahead of this process's clock, as far as known. */
   let ahead = 0;
 
   return {

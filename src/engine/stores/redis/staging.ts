@@ -7,7 +7,7 @@ import { script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { stagedKeys } from "./keys.ts";
 
-/** Milliseconds for a copy to add its next slice or to end. */
+/** The number of milliseconds for a copy to add its next slice or to end. */
 const STAGED_MS = 600_000;
 
 /** Adds messages to the staged ones. The unnamed arguments are each an id and a text. A repeated call does nothing more. */

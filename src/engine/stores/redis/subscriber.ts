@@ -12,11 +12,11 @@ export interface Listener {
   onGap(): void;
 }
 
-/** Number of channels to join at a time after a reconnect. */
+/** The number of channels to join at a time after a reconnect. */
 const CHUNK = 500;
-/** Milliseconds between two probes of the connection, on which nothing is sent otherwise. */
+/** The number of milliseconds between two probes of the connection, on which nothing is sent otherwise. */
 const PROBE_MS = 5_000;
-/** Milliseconds after which a failed join of a channel is retried. */
+/** The number of milliseconds after which a failed join of a channel is retried. */
 const RETRY_MS = 100;
 
 export class Subscriber {

@@ -202,7 +202,7 @@ end
 return { set, merged, ttl_and_outcome() }`,
 });
 
-/** Output: a page of runs before the run `cursor`, newest first. Nothing if there is no such run. */
+/** Output: a page of runs before the run `cursor`, newest first. Nothing if the run does not exist. */
 export const listRuns = script<[runs: RunReply[], life: string] | null>()({
   kind: "reads",
   keys: ["meta", "order", "runs", "lease"],

@@ -109,7 +109,7 @@ export function redisThreads(
 interface Described {
   readonly thread: Thread;
   readonly view: RedisView;
-  /** Bytes of its messages. */
+  /** The number of bytes of its messages. */
   readonly bytes: number;
 }
 

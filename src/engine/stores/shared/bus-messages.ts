@@ -1,11 +1,11 @@
-// The messages that processes send each other through a store. They may come from another version of this program, or
-// from another program.
+// The messages that processes send each other through a store. They may come from another version of this program or
+// from a different program.
 
 import { z } from "zod";
 import type { UserEvent } from "../../../agent/core/bus.ts";
 import type { ControlMessage } from "../../../agent/core/stores.ts";
 
-/** Also accepts an event, or a field, of a newer version. Users get it unchanged. */
+/** Also accepts events and fields of newer versions. Users get these unchanged. */
 export const ToldEvent = z.looseObject({
   event: z.string().regex(/^[a-z_]+$/),
   data: z.looseObject({}),
@@ -18,7 +18,7 @@ export const Call: z.ZodType<ControlMessage> = z.discriminatedUnion("call", [
 
 export const WAITING: ControlMessage = { call: "waiting" };
 
-/** Returns the value, or undefined if the text is not JSON or does not fit the schema. */
+/** Returns the value, or undefined if the text is not JSON or does not match the schema. */
 export function parsed<T>(schema: z.ZodType<T>, text: string): T | undefined {
   try {
     return schema.safeParse(JSON.parse(text)).data;

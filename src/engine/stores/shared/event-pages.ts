@@ -1,4 +1,4 @@
-// Pages of runs' logs, in stores that several processes share.
+// Pages of runs' logs, for stores that several processes share.
 
 import type { Cursor, LogEntry, RunKey } from "../../../agent/core/stores.ts";
 import { firstBatch } from "../log.ts";
@@ -9,7 +9,7 @@ import { limitReads } from "./read-limit.ts";
 export interface LogState {
   /** The run's last seq. */
   readonly last: number;
-  /** The epoch that may write. */
+  /** The epoch that can write. */
   readonly epoch: number;
   readonly state: "live" | "ended" | "gone";
   readonly held: LogWindow;
@@ -20,7 +20,7 @@ export interface EventPage extends LogState {
   readonly entries: readonly LogEntry[];
 }
 
-/** All methods throw `unavailable`, and return undefined if there is no such run. */
+/** All methods throw `unavailable`, and return undefined if the run does not exist. */
 export interface Pages {
   /**
    * Returns the state of a run and the entries after `after`, from the same moment. Throws `events_expired` if the log
@@ -31,22 +31,22 @@ export interface Pages {
   look(run: RunKey): Promise<LogState | undefined>;
 }
 
-/** Maximum number of entries or rows in a page. */
+/** The maximum number of entries or rows in a page. */
 const PAGE_ENTRIES = 64;
-/** Bytes of entries or rows after which a page ends. */
+/** The number of bytes in entries or rows after which a page ends. */
 export const PAGE_BYTES = 256 * 1024;
 
 /** The part of a log that a store reads for one page. */
 export interface StoredPage extends Omit<LogState, "held"> {
   /** The epochs that wrote entries, oldest first, each with the seq of its first entry. */
   readonly epochs: readonly number[];
-  /** May begin before the requested position. */
+  /** The entries. They may begin before the requested position. */
   readonly entries: readonly LogEntry[];
 }
 
 /**
- * `readStored` reads up to `count` entries or rows after `after`, or returns undefined if there is no such run. `kept`
- * is the number of readable entries per log.
+ * `readStored` reads at most `count` entries or rows after `after`, or returns undefined if the run does not exist.
+ * `kept` is the number of readable entries per log.
  */
 export function createPages(
   kept: number,
@@ -78,9 +78,9 @@ function epochAt(epochs: readonly number[], seq: number): number | undefined {
 }
 
 // Pages of logs for the viewers of this process. At most `AT_ONCE` pages are read from the store at a time, for any
-// number of viewers, so that runs wait behind few reads. Viewers that need the same page share one read. A viewer
-// requests the next page after it has consumed the previous one.
-/** Maximum number of concurrent page reads: about 1 MiB, unless single events are larger. */
+// number of viewers, so runs wait behind few reads. Viewers that need the same page share one read. A viewer requests
+// the next page after it has consumed the previous one.
+/** The maximum number of concurrent page reads: about 1 MiB, unless single events are larger. */
 const AT_ONCE = 4;
 
 export function createReplays(
@@ -92,7 +92,7 @@ export function createReplays(
 
   return {
     read(run, after) {
-      // A run does not wait behind viewers.
+      // A run does not wait for viewers.
       if (caller.isInRun) return pages.read(run, after);
       const name = nameOf(run, after);
       const page = wanted.get(name) ?? limited(run.owner.tenant, caller.ms, () => pages.read(run, after));

@@ -1,4 +1,4 @@
-// The event log in a store that several processes share: a read is a cursor. Readers at the end of an active run are
+// The event log in a store that several processes share. A read uses a cursor. Readers at the end of an active run are
 // served from this process's memory.
 
 import type { Cursor, EventLog, LogEntry, RunKey } from "../../../agent/core/stores.ts";

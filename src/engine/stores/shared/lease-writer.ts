@@ -1,9 +1,9 @@
 // Batches the appends of runs to a store that several processes share. A run has one batch in flight at a time, which
-// keeps the order. Events that it emits meanwhile go into the next batch.
+// keeps the order. Events that it emits in the meantime go into the next batch.
 //
-// Progress events wait for more, up to WINDOW_MS after the last batch was sent, so that each run writes at a bounded
-// rate. Every other event is sent in the same tick of the event loop, together with all waiting events before it. If a
-// batch fails, all events behind it fail as well, so that the log has no gaps.
+// Progress events wait for others for up to WINDOW_MS after the last batch was sent, which limits the rate at which a
+// run writes. Every other event is sent in the same tick of the event loop, together with all waiting events before it.
+// If a batch fails, all later events fail too, so the log has no gaps.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import type { Lease } from "../../../agent/core/stores.ts";
@@ -13,7 +13,7 @@ import { hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
 import { OwnerMap } from "../owner-map.ts";
 
 const WINDOW_MS = 15;
-/** Number of waiting events at which they are sent without further delay. */
+/** The number of waiting events at which they are sent without further delay. */
 const MAX_WAITING = 64;
 
 /** Events that are written together and exactly once, even if the call is repeated. */
@@ -32,7 +32,7 @@ export interface Batch<Note> {
 export type LeasePosition = Pick<Batch<unknown>, "confirmed"> & { readonly batch: number };
 
 export interface EventCommitter<Note> {
-  /** Throws once the store is closed. */
+  /** Throws if the store is closed. */
   assertOpen(): void;
   /** Resolves with the run's last seq. Throws `lease_lost` or `unavailable`. */
   commit(batch: Batch<Note>): Promise<number>;
@@ -53,10 +53,10 @@ interface QueuedBatch {
 interface LeaseWriter<Note> {
   readonly lease: Lease;
   readonly note: Note | undefined;
-  /** The store's position in the log. Undefined until the store was asked. */
+  /** The store's position in the log. Undefined until the store has been asked. */
   position: { readonly batch: number; confirmed: number } | undefined;
   waiting: QueuedBatch | undefined;
-  /** Settles when the batch in flight does. */
+  /** Settles along with the batch in flight. */
   sending: Promise<void> | undefined;
   isEnding: boolean;
   sentAt: number;
@@ -72,12 +72,12 @@ export class Writer<Note = undefined> {
     this.#committer = committer;
   }
 
-  /** Call it when a run was claimed. `seq` is the run's last seq. */
+  /** Call this after a run was claimed. `seq` is the run's last seq. */
   begin(lease: Lease, seq: number, note?: Note): void {
     this.#add(lease, { batch: 0, confirmed: seq }, note);
   }
 
-  /** Call it when the lease is lost. Waiting events fail when they are sent. */
+  /** Call this when the lease is lost. Waiting events fail when they are sent. */
   forget(lease: Lease): void {
     this.#writers.delete(lease.owner, nameOf(lease));
   }
@@ -98,12 +98,12 @@ export class Writer<Note = undefined> {
     return waiting.written.promise;
   }
 
-  /** Resolves once no event waits, written or failed. */
+  /** Resolves when no events wait, because they were written or have failed. */
   async flush(): Promise<void> {
     await this.#flush([...this.#writers.values()]);
   }
 
-  /** Like `flush`, for one lease. */
+  /** Like `flush`, but for one lease. */
   async finish(lease: Lease): Promise<void> {
     const writer = this.#writers.get(lease.owner, nameOf(lease));
     if (writer) await this.#flush([writer]);
@@ -161,7 +161,7 @@ export class Writer<Note = undefined> {
     const { lease, note } = writer;
     const { batch, confirmed } = writer.position ?? (await this.#committer.positionOf(lease));
     const number = batch + 1;
-    // Also set after a failure: the batch may still arrive, and must not be confused with the next one.
+    // Also set after a failure, because the batch may still arrive and must not be confused with the next one.
     writer.position = { batch: number, confirmed };
     writer.position.confirmed = await this.#committer.commit({ lease, number, confirmed, pending, note });
   }
@@ -174,7 +174,7 @@ export class Writer<Note = undefined> {
 }
 
 const MANY: ReadonlySet<EventName> = new Set(["on_chat_model_stream", "on_tool_progress"]);
-/** The first event after a start is not delayed, even though little time has passed. */
+/** The first event after a start is sent at once, even though little time has passed. */
 const isOneOfMany = ({ event }: PendingEvent) => MANY.has(event.event);
 
 const nameOf = ({ thread_id, run_id, epoch }: Lease) => `${thread_id}/${run_id}/${epoch}`;

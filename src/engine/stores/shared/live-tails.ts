@@ -1,5 +1,5 @@
-// The newest events of the runs that are followed in this process: one subscription and one short log per run, for any
-// number of followers. The store is authoritative: entries that were missed or dropped are read from there.
+// The newest events of the runs that are followed in this process. Each run has one subscription and one short log, for
+// any number of followers. The store is authoritative: entries that were missed or dropped are read from it.
 
 import type { AppError } from "../../../agent/core/errors.ts";
 import { storedEvent } from "../../../agent/core/stored-json.ts";
@@ -12,24 +12,30 @@ import type { PendingEvent } from "../outcomes.ts";
 import { OwnerMap } from "../owner-map.ts";
 import type { LogState, Pages } from "./event-pages.ts";
 
-/** Maximum number and bytes of a run's entries to keep for viewers who follow closely. */
+/** The maximum number of a run's entries, and of their bytes, to keep for viewers who follow closely. */
 const TAIL = 64;
 const TAIL_BYTES = 256 * 1024;
-/** Milliseconds of silence after which a run is checked, because a message may have been lost. */
+/** The number of milliseconds without messages after which a run is checked, because a message may have been lost. */
 const SILENCE_MS = 5_000;
 
-/** Delivers entries of a run that other processes write. It may miss some. */
+/** Delivers the entries of a run that other processes write. May miss some of them. */
 export interface RunFeed {
-  /** Resolves once the events of `run` reach `listener`, the only one. Resolves at once while the store is unreachable. */
+  /**
+   * Resolves when the events of `run` reach `listener`, which must be the only listener. Resolves at once while the
+   * store is unreachable.
+   */
   join(run: RunKey, listener: RunListener): Promise<void>;
   leave(run: RunKey): void;
 }
 
 export interface RunListener {
-  /** True if entries up to `last`, the newest of which `epoch` wrote, are new. */
+  /** Returns true if entries up to `last` are new. `epoch` wrote the last of them. */
   wants(last: number, epoch: number): boolean;
   onEntries(entries: readonly LogEntry[]): void;
-  /** Called when entries up to `last` are written, the newest of them by `epoch`. `ends`: it is the run's last one. */
+  /**
+   * Called when entries up to `last` are written. `epoch` wrote the last of them. `ends` is true if that entry is the
+   * run's last one.
+   */
   onNews(news: { readonly last: number; readonly epoch: number; readonly ends: boolean }): void;
   /** Called when entries may have been missed. */
   onGap(): void;
@@ -37,10 +43,12 @@ export interface RunListener {
 
 export interface LiveTail {
   readonly run: RunKey;
-  /** The epoch that may write. */
+  /** The epoch that can write. */
   readonly epoch: number;
   readonly log: Log;
-  /** True if the run continues under another epoch, or the store was set back. Readers must read the stream again. */
+  /**
+   * True if the run continues under another epoch or the store was set back. Readers must then read the stream again.
+   */
   isStale: boolean;
   readers: number;
   heardAt: number;
@@ -60,8 +68,8 @@ export class LiveTails {
   }
 
   /**
-   * Returns the log of an unfinished run from the given position, until it is left. The log may be behind the run at
-   * first, and catches up by itself. Its readers get an error once it is stale.
+   * Returns the log of an unfinished run from the given position, until it is left. At first, the log may be behind the
+   * run, and it catches up on its own. Its readers get an error when it becomes stale.
    */
   open(run: RunKey, state: Pick<LogState, "last" | "epoch">): LiveTail {
     const known = this.#feeds.get(run.owner, place(run));
@@ -85,7 +93,7 @@ export class LiveTails {
     this.#close(feed);
   }
 
-  /** Ends waiting readers of the run with `why`. Later readers read the store. */
+  /** Ends waiting readers of the run with `why`. Later readers read from the store. */
   fail(run: RunKey, why: AppError): void {
     const feed = this.#feeds.get(run.owner, place(run));
     if (!feed) return;
@@ -93,7 +101,7 @@ export class LiveTails {
     feed.log.close(why);
   }
 
-  /** Waiting readers get `unavailable`. */
+  /** Closes all logs. Waiting readers get `unavailable`. */
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#timer);
@@ -122,7 +130,7 @@ export class LiveTails {
     };
     const heardAt = performance.now();
     const feed: LiveTail = { run, epoch, log, isStale: false, readers: 0, heardAt };
-    // A check finds entries that were written before the channel was joined. Later entries are sent on the channel.
+    // A check finds entries that were written before the channel was joined. Later entries arrive on the channel.
     void this.#source.join(run, listener).then(() => this.#check(feed));
     if (this.#isClosed) log.close(storeClosed());
     this.#feeds.set(run.owner, place(run), feed);
@@ -156,7 +164,7 @@ export class LiveTails {
     else log.ringSoon();
   }
 
-  /** Checks the stored log for missed entries. A run that cannot be checked now is checked later. */
+  /** Checks the stored log for missed entries. If a run cannot be checked now, it is checked later. */
   async #check(feed: LiveTail): Promise<void> {
     const { run, log } = feed;
     feed.heardAt = performance.now();
@@ -169,7 +177,7 @@ export class LiveTails {
       if (state.state === "live") log.ringSoon();
       else log.end();
     } catch {
-      // The silence check, or the restored connection, will detect it.
+      // A later silence check, or the restored connection, will detect the gap.
     }
   }
 
@@ -181,7 +189,7 @@ export class LiveTails {
 
 const place = ({ thread_id, run_id }: RunKey) => `${thread_id}/${run_id}`;
 
-/** True if this is the run's own last event, and not that of a thread further down. */
+/** Returns true if this is the run's own last event rather than that of a subagent's thread. */
 function isEnd({ event, json }: LogEntry): boolean {
   if (!isTerminal(event)) return false;
   const { path } = storedEvent({ json });

@@ -1,11 +1,11 @@
-// Tracks if a store on another machine answers, and how long calls wait for it. Calls inside a run wait as long as a
-// lease; all others wait for a short time.
+// Tracks whether a store on another machine answers, and how long calls wait for it. Calls inside a run wait as long as
+// a lease lasts. All other calls wait for a short time.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
 /**
- * When a failed call may succeed. `soon`: every caller retries. `later`: an external cause such as a full disk must be
- * resolved first, so only runs retry. `never`: no caller retries.
+ * When a retry of a failed call may succeed. `soon` means that every caller retries. `later` means that an external
+ * cause, for example a full disk, must be resolved first, so only runs retry. `never` means that no caller retries.
  */
 export type Chance = "soon" | "later" | "never";
 
@@ -20,7 +20,7 @@ export class Deadlines {
     this.#inRunMs = Math.max(inRunMs, shortMs);
   }
 
-  /** Milliseconds that a request of the caller may take. */
+  /** The number of milliseconds that a request of the caller may take. */
   get ms(): number {
     return this.isInRun ? this.#inRunMs : this.#shortMs;
   }
@@ -30,12 +30,12 @@ export class Deadlines {
     return this.#run.getStore() === true;
   }
 
-  /** True if the caller should retry a failure with this chance. */
+  /** Returns true if the caller should retry a failure with this chance. */
   isWorthwhile(chance: Chance): boolean {
     return chance === "soon" || (chance === "later" && this.isInRun);
   }
 
-  /** All direct and indirect calls of `work` get the deadline of a run. */
+  /** Gives all direct and indirect calls of `work` the deadline of a run. */
   inRun<T>(work: () => Promise<T>): Promise<T> {
     return this.#run.run(true, work);
   }
@@ -61,19 +61,19 @@ export class Outages {
     this.#since = undefined;
   }
 
-  /** Returns the milliseconds by which leases last longer, because they could not be renewed in a long outage. */
+  /** Returns by how many milliseconds to extend leases that could not be renewed during a long outage. */
   graceMs(leaseMs: number): number {
     const ago = performance.now() - this.#last.end;
     return this.#last.ms > leaseMs / 2 && ago < leaseMs / 2 ? this.#last.ms + ago : 0;
   }
 }
 
-/** Milliseconds between two checks for an answer. This process checks at least once. */
+/** The number of milliseconds between two checks for an answer. This process makes at least one check. */
 const SLICE_MS = 250;
 
 /**
  * Resolves like `work`. Throws if it takes longer, while `work` continues. Time during which this process is blocked
- * counts as at most one slice, because the answer may have arrived meanwhile.
+ * counts as at most one slice, because the answer may have arrived in the meantime.
  */
 export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -83,10 +83,10 @@ export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout;
   const wait = (left: number) => {
     const slice = Math.min(left, SLICE_MS);
-    // An answer that has arrived precedes the timeout: sockets are read after timers.
+    // An answer that has arrived must come before the timeout, but sockets are read after timers.
     timer = setTimeout(() => (left > slice ? wait(left - slice) : setImmediate(late)), slice);
   };
-  // The moment may have passed already.
+  // The deadline may already have passed.
   wait(Math.max(0, ms));
   work.then(resolve, reject).finally(() => clearTimeout(timer));
   return promise;

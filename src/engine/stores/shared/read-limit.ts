@@ -1,10 +1,10 @@
-// Limits large reads in stores that several processes share, so that other requests wait behind only a few of them.
-// Tenants take turns. Each read waits for its turn within its own deadline. A slow or failing read affects no other.
+// Limits large reads in stores that several processes share, so other requests wait for only a few of them. Tenants
+// take turns. Each read waits for its turn within its own deadline. A slow or failing read does not affect the others.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { withTimeout } from "./outages.ts";
 
-/** Throws `unavailable` if the turn has not come within `ms`, and the errors of `read`. */
+/** Throws `unavailable` if the turn does not come within `ms`, and the errors of `read`. */
 export type ReadLimit = <T>(tenant: string, ms: number, read: () => Promise<T>) => Promise<T>;
 
 export function limitReads(atOnce: number): ReadLimit {

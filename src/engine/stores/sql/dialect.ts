@@ -1,30 +1,35 @@
-// The differences between the SQL of SQLite and of PostgreSQL. Every statement of `sql/` is one text for both and uses
-// these parts. Parameters are `$1`, `$2` … in both: SQLite's executor prepares them as `?1`, `?2` …
+// The differences between the SQL of SQLite and of PostgreSQL. The statements in `sql/` work in both databases and use
+// these parts. Parameters are written as `$1`, `$2` and so on; SQLite's executor prepares them as `?1`, `?2` and so on.
 
 export interface Dialect {
-  /** Condition: `column` has one of the values of parameter `n`, an array of texts. */
+  /** A condition: `column` has one of the values of parameter `n`, which is an array of texts. */
   among(column: string, n: number): string;
   /**
-   * The time in milliseconds. Parameter `n` is the executor's `clock()`. It is read once, so that an index can be
+   * The time in milliseconds. Parameter `n` is the executor's `clock()`. The time is read once, so an index can be
    * searched for it.
    */
   time(n: number): string;
-  /** Condition: no messages are being copied into the thread. PostgreSQL stores those in a separate table. */
+  /** A condition: no messages are being copied into the thread. PostgreSQL stores such messages in a separate table. */
   readonly isWhole: string;
-  /** The status of a thread: `busy`, or its last run's outcome. */
+  /** The status of a thread: `busy` or its last run's outcome. */
   readonly status: string;
   /**
-   * Encodes a text that a user chose for its column. PostgreSQL's columns contain JSON, because they accept no NUL
+   * Encodes a text that a user chose for its column. PostgreSQL's columns contain JSON, because they do not accept NUL
    * characters.
    */
   chosen(text: string): string;
   /** Decodes a text that a user chose from its column. */
   plain(stored: string): string;
-  /** Folds a title, or part of one, for searching. Neither database folds more than ASCII in every locale. */
+  /** Folds a title, or part of one, for searches. In some locales, neither database folds more than ASCII. */
   folded(text: string | undefined): string | null;
-  /** The end of a SELECT. No other transaction deletes its row before this one ends. SQLite has no other transactions. */
+  /**
+   * The end of a SELECT. Prevents other transactions from deleting the row before this one ends. SQLite has no other
+   * transactions.
+   */
   readonly keepsRow: string;
-  /** The end of a SELECT. No other transaction changes its rows of `document_turns` before this one ends. */
+  /**
+   * The end of a SELECT. Prevents other transactions from changing its rows of `document_turns` before this one ends.
+   */
   readonly locksSchedule: string;
 }
 

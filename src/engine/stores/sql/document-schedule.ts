@@ -1,6 +1,6 @@
 // Decides which due documents are picked next. Tenants take turns, and a tenant's turn begins when its first document
-// is due. Each due document of a user has an entry in a collection next to the tenant's, so that one index finds all
-// due documents.
+// is due. Each due document of a user has an entry in a collection next to the tenant's, so one index finds all due
+// documents.
 
 import {
   type Collection,
@@ -17,7 +17,7 @@ import type { Dialect } from "./dialect.ts";
 import { documentTexts, scheduleTexts } from "./document-texts.ts";
 import type { Executor, Statement } from "./executor.ts";
 
-/** A due document of the tenant whose turn it is. Without a key, no document of this turn is due. */
+/** A due document of the tenant whose turn it is. If there is no key, this turn has no due documents. */
 interface TurnRow {
   readonly collection: string;
   readonly key: string | null;
@@ -31,9 +31,12 @@ interface WrittenVersion {
 
 export interface DocumentSchedule {
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
-  /** Returns the writes that follow from writes of a collection's documents. They precede those writes. */
+  /**
+   * Returns the writes that follow from writing a collection's documents. These writes must come before the writes of
+   * the documents.
+   */
   writesOf(collection: Collection, writes: readonly DocumentWrite[], written: WrittenVersion): Statement[];
-  /** Returns the writes that follow from the deletion of these documents. */
+  /** Returns the writes that follow from deleting these documents. */
   deletionsOf(collection: Collection, keys: readonly string[]): Statement[];
 }
 

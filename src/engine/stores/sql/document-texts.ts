@@ -1,4 +1,4 @@
-// The statements of documents and of their turns.
+// The statements for documents and their turns.
 
 import type { Dialect } from "./dialect.ts";
 
@@ -47,13 +47,13 @@ export function documentTexts({ among, time, isWhole, keepsRow }: Dialect) {
 
 export function scheduleTexts({ time, locksSchedule }: Dialect) {
   const isDue = (column: string) => `(${column} <= now OR ${column} > now + CAST($4 AS bigint))`;
-  // Each part ends after a few rows of the index; an OR would sort all that are due.
+  // Each part ends after a few rows of the index. An OR would sort all due rows.
   const firstDue = (condition: string) => `
         SELECT each.key FROM (SELECT key FROM documents AS each
           WHERE each.collection = turn.collection AND each.due ${condition} ORDER BY each.due, each.key LIMIT $3) AS each`;
 
   return {
-    /** Locks the turns, so that no document is added to them before their next time is written. */
+    /** Locks the turns, so no document is added to them before their next time is written. */
     waiting: `
       SELECT turn.collection AS collection, key, version FROM (
         SELECT collection, at, now FROM (SELECT ${time(2)} AS now) AS clock

@@ -1,4 +1,4 @@
-// Documents in a table. The database deletes a thread's documents together with the thread.
+// Documents in a table. When a thread is deleted, the database deletes its documents too.
 
 import {
   type Document,
@@ -32,12 +32,12 @@ interface Count {
 type Key = Pick<Row, "key">;
 type ListedRow = Row & Pick<ListedDocument, "created_at" | "updated_at">;
 
-/** Before every possible position: no date is later. */
+/** A position before all others, because no date is later. */
 const NEWEST: ListPosition = { time: 8.64e15, key: "" };
-/** After all characters that list keys consist of. */
+/** Sorts after all characters that occur in list keys. */
 const LAST_CHAR = "\x7f";
 
-/** `at` reads and changes a collection. If it belongs to a thread, that counts as a use of the thread. */
+/** `at` reads and changes a collection. If the collection belongs to a thread, this counts as a use of the thread. */
 export function sqlDocuments(
   dialect: Dialect,
   at: (key: CollectionKey) => Omit<Executor, "write">,
@@ -161,7 +161,7 @@ export function sqlDocuments(
   };
 }
 
-/** Infinity limits nothing, and no database accepts it. */
+/** Infinity means no limit, and no database accepts it. */
 const isBound = (most: number | undefined): most is number =>
   most !== undefined && most !== Number.POSITIVE_INFINITY;
 

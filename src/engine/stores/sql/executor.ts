@@ -1,18 +1,18 @@
 // Defines how statements are executed. Reads and writes are data. SQLite executes all of them in one tick of the event
-// loop. PostgreSQL takes two round trips: one for all reads, and one for all writes.
+// loop. PostgreSQL needs two round trips: one for all reads and one for all writes.
 
-/** A value for one parameter. An array is for `Dialect.among`. */
+/** The value of a parameter. Arrays are for `Dialect.among`. */
 export type Value = string | number | null | readonly string[];
 
 /** A statement that returns rows of type `Row`. */
 export interface Statement<Row = unknown> {
   readonly sql: string;
   readonly values: readonly Value[];
-  /** Never set. Exists only as a type. */
+  /** Never set. Exists only in the type. */
   readonly row?: Row;
 }
 
-/** The rows of each statement. Empty for an undefined one. */
+/** The rows of each statement. Empty for an undefined statement. */
 export type RowsOf<A extends StatementBatch> = {
   [At in keyof A]: A[At] extends Statement<infer Row> | undefined ? Row[] : never;
 };
@@ -25,16 +25,16 @@ export interface Decision<T> {
   readonly result: T;
 }
 
-/** Returns the writes for the rows. It must not wait, and may be called again. */
+/** Returns the writes for the rows. Must not wait, and may be called again. */
 export type Decide<A extends StatementBatch, T> = (rows: RowsOf<A>) => Decision<T>;
 
 export interface Executor {
-  /** The parameter of `Dialect.time`. Null means the database's own clock. */
+  /** The parameter for `Dialect.time`. Null means the database's own clock. */
   clock(): number | null;
   /** Returns the rows of one read-only statement. Throws `unavailable`. */
   read<Row>(statement: Statement<Row>): Promise<Row[]>;
   /** Executes one statement that is safe to repeat. Throws `unavailable`. */
   write(statement: Statement): Promise<void>;
-  /** Writes what `decide` returns for the rows of `asked`, or nothing if it throws. Throws `unavailable`. */
+  /** Writes what `decide` returns for the rows of `asked`. If `decide` throws, writes nothing. Throws `unavailable`. */
   change<const A extends StatementBatch, T>(asked: A, decide: Decide<A, T>): Promise<T>;
 }

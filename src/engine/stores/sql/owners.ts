@@ -1,4 +1,4 @@
-// Lists the owners of threads. One index step finds each owner, so that no thread is read.
+// Lists the owners of threads. Each owner is found with one index step, without reading threads.
 
 import type { Shelf } from "../../../agent/core/items.ts";
 import type { OwnerIndex } from "../owners.ts";

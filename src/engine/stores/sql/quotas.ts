@@ -1,4 +1,4 @@
-// Tables for the holds and the stored bytes of tenants and users. Changes of one tenant run one after the other.
+// Tables for holds and stored bytes, by tenant and user. Changes of the same tenant run one after the other.
 
 import { exceeded, heldUntil } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES, type Resource } from "../../quotas/store.ts";
@@ -126,7 +126,7 @@ export function sqlHoldings(dialect: Dialect, of: (tenant: string) => Executor):
 
 const NONE: PerScope<number> = { tenant: 0, user: 0 };
 
-/** Returns the sums of a tenant and a user without expired entries. */
+/** Returns the sums of a tenant and a user without the expired entries. */
 function without(
   gone: readonly ExpiredRow[],
   sums: readonly SumRow[],

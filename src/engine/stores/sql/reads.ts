@@ -116,7 +116,7 @@ interface RunPosition {
 
 const NEWEST: RunPosition = { number: Number.MAX_SAFE_INTEGER };
 
-/** The title may be JSON in the table. */
+/** The title may be stored as JSON in the table. */
 export const threadOf = ({ plain }: Dialect, row: ThreadRow): Thread =>
   toThread({ ...row, title: row.title === null ? null : plain(row.title) });
 
@@ -124,7 +124,7 @@ export const threadOf = ({ plain }: Dialect, row: ThreadRow): Thread =>
 export const threadColumns = ({ status }: Dialect) =>
   `id, agent, title, metadata, parent, forked_from, ${status} AS status, message_count, created_at, updated_at`;
 
-/** The first two values of each are the thread's key. */
+/** The first two values of each statement are the thread's key. */
 export function readingTexts(dialect: Dialect) {
   const THREAD = "owner = $1 AND thread_id = $2";
   const runWhere = (which: string) => `SELECT ${RECORD_COLUMNS} FROM runs WHERE ${THREAD} AND ${which}`;

@@ -1,11 +1,12 @@
-// The tables that SQLite and PostgreSQL share: format 1. Tables of only one database are in its own schema.ts.
+// The tables that SQLite and PostgreSQL share, in format 1. Tables of only one database are in that database's own
+// schema.ts.
 //
-// `owner` is the JSON of [tenant, user], so no two owners share one. It is the first column of every key that a user
-// can request, so nothing can be found, joined or deleted across owners. Times are milliseconds since 1970.
+// `owner` is the JSON of [tenant, user], so no two owners have the same value. It is the first column of every key that
+// a user can request, so nothing can be found, joined or deleted across owners. Times are in milliseconds since 1970.
 
-/** Column types, and the columns of shared tables that only this database has. */
+/** The column types, and the columns of shared tables that exist in only one of the databases. */
 export interface Types {
-  /** A text used in keys and comparisons, ordered by its bytes. */
+  /** A text used in keys and comparisons and ordered by its bytes. */
   readonly id: string;
   readonly text: string;
   /** A whole number of more than 32 bits. */
@@ -13,10 +14,10 @@ export interface Types {
   readonly real: string;
   /** The rest of the definition of a boolean column. */
   flag(isSet: boolean): string;
-  /** Follows the columns of a table. `key`: rows are found only by their key. */
+  /** The text that follows the columns of a table. `key` means that rows are found only by their key. */
   readonly rows: string;
   readonly key: string;
-  /** Column definitions, each with a comma. */
+  /** Column definitions, each followed by a comma. */
   readonly columns: Readonly<Record<"threads" | "runs" | "calls", string>>;
 }
 
@@ -148,8 +149,8 @@ CREATE INDEX documents_of_thread ON documents (owner, thread_id) WHERE thread_id
 };
 
 /**
- * `collection` and `key` are JSON, so that no two collide. A document of a thread names the thread. The body of an item
- * is its version, time and value.
+ * `collection` and `key` are JSON, so no two values collide. A thread's document contains the thread's name. The body
+ * of an item contains its version, time and value.
  */
 export const documentTable = ({ id, text, whole, real, rows, key }: Types, ofThread?: string): string => `
 CREATE TABLE documents (
@@ -177,9 +178,9 @@ CREATE INDEX document_turns_by_time ON document_turns (kind, at);
 `;
 
 /**
- * Tables of the usage of tenants and users. `tenant` and `owner` are the JSON of [tenant] and [tenant, user]; `name` is
- * either. `period` is a day or a month. Costs are in millionths. In `usage_of_users`, `user` is JSON, or empty for all
- * users without a row. `stored_sums` contains the sums of `stored`, by tenant and by owner.
+ * Tables for the usage of tenants and users. `tenant` and `owner` are the JSON of [tenant] and [tenant, user]; `name`
+ * is either. `period` is a day or a month. Costs are in millionths. In `usage_of_users`, `user` is JSON, or empty for
+ * all users without a row. `stored_sums` contains the sums of `stored`, by tenant and by owner.
  */
 export const quotaTables = ({ id, whole, flag, key }: Types): string => {
   const counted = [

@@ -1,4 +1,4 @@
-// Tables for reserved and used amounts: the accounts that budgets are compared with, and the reports about them.
+// Tables for reserved and used amounts: the accounts that are compared with budgets, and the reports about them.
 
 import type { Owner } from "../../../protocol/ids.ts";
 import { dayOf, firstDay, hasRoom, monthOf, withReserved } from "../../quotas/rules.ts";
@@ -20,7 +20,7 @@ type AccountingStore = Omit<SpendingStore, "settle">;
 
 type Reserved = Awaited<ReturnType<SpendingStore["reserve"]>>;
 
-/** Name of the row for all users without a row of their own. No user has this name. */
+/** The name of the row for all users without their own row. No user can have this name. */
 export const REST = "";
 
 /** Reserved amounts have no period. */
@@ -111,8 +111,8 @@ export function sqlAccounting(dialect: Dialect, of: (tenant: string) => Executor
 }
 
 /**
- * Calls `ask` with the day of this process's clock. Repeats it once if `ask` returns the database's time because that
- * has another day.
+ * Calls `ask` with the current day on this process's clock. If `ask` returns the database's time because its day
+ * differs, calls it once more.
  */
 export async function onTheDay<T extends object>(
   executor: Executor,
@@ -127,7 +127,7 @@ export async function onTheDay<T extends object>(
 
 const monthIn = (day: string) => monthOf(Date.parse(day));
 
-/** Returns the database's time if it has another day. */
+/** Returns the database's time if its day differs. */
 function accountsIn(rows: readonly AmountsRow[], owner: Owner, day: string): Accounts | number {
   const now = rows[0]?.now ?? 0;
   if (dayOf(now) !== day) return now;
@@ -153,7 +153,7 @@ function textsOf({ among, time }: Dialect) {
   return {
     now: `SELECT ${time(1)} AS now`,
     /**
-     * Reads everything at the same moment, so that a call's reservation is neither missed nor counted twice while it is
+     * Reads everything at the same moment, so a call's reservation is neither missed nor counted twice while it is
      * settled. Returns at least one row.
      */
     accounts: `
@@ -174,7 +174,7 @@ function textsOf({ among, time }: Dialect) {
   };
 }
 
-/** Statements that count the spending of calls. Values: the columns in the order of the table. */
+/** Statements that count the spending of calls. The values are the columns in the order of the table. */
 export const COUNTING = {
   unreserve: "DELETE FROM reserved WHERE id = $1",
   /** Adds to a name's day or month. */

@@ -1,5 +1,5 @@
-// Writes of a decision that change the same rows in both databases. They are not on the path of a run, for which each
-// database has its own statements.
+// Writes of a decision that change the same rows in both databases. They are not on the critical path of a run, for
+// which each database has its own statements.
 
 import type { ThreadKey } from "../row-keys.ts";
 import type { ThreadHead, Write } from "../thread-head.ts";
@@ -11,7 +11,7 @@ export type SharedWrite = Extract<
   { readonly write: "leave_message" | "describe_thread" | "clear_thread" | "drop_call" }
 >;
 
-/** Returns the statements of a write. `clear_thread` keeps the messages, and no write changes the thread's times. */
+/** Returns the statements for a write. `clear_thread` keeps the messages, and no write changes the thread's times. */
 export function sqlWrites(
   dialect: Dialect,
 ): (thread: ThreadKey, head: ThreadHead | undefined, write: SharedWrite) => Statement[] {

@@ -2,7 +2,7 @@
 
 /** Input of the thread. */
 export interface CheckpointData {
-  /** URL of the file. */
+  /** The URL of the file. */
   readonly href: string;
   /** The file, opened by the event loop, which closes it. Closing any descriptor of a file releases SQLite's locks on it. */
   readonly descriptor: number;
@@ -25,7 +25,7 @@ export function copyLog(): void {
   const { href, descriptor, state } = workerData as CheckpointData;
   const [WORKING, QUIET] = [0, 1];
   const SQLITE_IOERR_FSYNC = 1034;
-  /** Number of passes. Each copies what was committed during the previous one. */
+  /** The number of passes. Each copies what was committed during the previous one. */
   const PASSES = 3;
   let file: InstanceType<typeof DatabaseSync> | undefined;
 
@@ -51,7 +51,7 @@ export function copyLog(): void {
     return opened;
   }
 
-  /** Returns true if nothing was committed meanwhile. All data is then copied and flushed. */
+  /** Returns true if nothing was committed in the meantime. All data is then copied and flushed. */
   function copyWith(connection: InstanceType<typeof DatabaseSync>): boolean {
     const checkpoint = connection.prepare("PRAGMA wal_checkpoint(PASSIVE)");
     let before: unknown;

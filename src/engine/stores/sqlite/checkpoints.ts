@@ -21,28 +21,28 @@ const MIB = 1024 * 1024;
 const ASIDE_BYTES = 8 * MIB;
 const REST_BYTES = 32 * MIB;
 const MOST_BYTES = 64 * MIB;
-/** Number of commits between two checks of the log. */
+/** The number of commits between two checks of the log. */
 const LOOK_EVERY = 16;
-/** Maximum milliseconds that commits are delayed for a moment of quiet. */
+/** The maximum number of milliseconds that commits are delayed for a moment of quiet. */
 const QUIET_MS = 250;
-/** Maximum milliseconds to wait for the thread. */
+/** The maximum number of milliseconds to wait for the thread. */
 const WAIT_MS = 10_000;
-/** Maximum milliseconds that a commit waits for the thread, which may hold the lock briefly. */
+/** The maximum number of milliseconds that a commit waits for the thread, which may hold the lock briefly. */
 const BUSY_MS = 5_000;
-/** Milliseconds between two log lines about a checkpoint that failed. */
+/** The number of milliseconds between two log lines about a checkpoint that failed. */
 const TELL_MS = 10_000;
-/** Number of pages in the log at which SQLite copies it within a commit, if the thread has ended. */
+/** The number of pages in the log at which SQLite copies it within a commit, if the thread has ended. */
 const PAGES = 1_000;
-/** Indexes of the flags that the thread shares with the event loop. */
+/** The indexes of the flags that the thread shares with the event loop. */
 const [WORKING, QUIET] = [0, 1];
 
 interface Parts {
   /** The connection of the event loop. */
   readonly file: DatabaseSync;
-  /** URL under which the thread opens the file. */
+  /** The URL under which the thread opens the file. */
   readonly url: URL;
   readonly path: string;
-  /** Path of the log. */
+  /** The path of the log. */
   readonly log: string;
   readonly logger: Logger;
   /** Called if the disk refused to store data. */
@@ -59,7 +59,7 @@ export class Checkpoints {
   #isWorking = false;
   #isOver = false;
   #commits = 0;
-  /** Length of the log in bytes at which the next action is due. */
+  /** The length of the log in bytes at which the next action is due. */
   #bound = ASIDE_BYTES;
   #quietUntil: number | undefined;
 
@@ -90,7 +90,7 @@ export class Checkpoints {
     return now < this.#quietUntil;
   }
 
-  /** Call it after each commit. */
+  /** Call this after each commit. */
   look(): void {
     if (this.#isOver || ++this.#commits < LOOK_EVERY) return;
     this.#commits = 0;
@@ -114,7 +114,7 @@ export class Checkpoints {
     await Promise.race([this.#exited, sleep(WAIT_MS, undefined, { ref: false })]);
   }
 
-  /** Call it when the connection of the event loop is closed. */
+  /** Call this when the connection of the event loop is closed. */
   closed(): void {
     if (this.#worker || this.#descriptor === undefined) return;
     closeSync(this.#descriptor);

@@ -30,15 +30,17 @@ const STATUS = `CASE WHEN
   THEN 'busy' ELSE outcome END`;
 
 export interface Changes {
-  /** Carries out the effects of a run's events. `last` is the number of the last event. Call it inside a transaction. */
+  /**
+   * Carries out the effects of a run's events. `last` is the number of the last event. Call this inside a transaction.
+   */
   apply(run: LiveRun, writes: readonly EventWrite[], last: number): void;
-  /** Writes a thread's initial content. Call it inside a transaction. */
+  /** Writes a thread's initial content. Call this inside a transaction. */
   fill(thread: ThreadKey, begin: Pick<NewThread, "messages" | "state">): void;
-  /** Adds messages that are already serialized. Call it inside a transaction. */
+  /** Adds messages that are already serialized. Call this inside a transaction. */
   addTexts(thread: ThreadKey, messages: readonly MessageText[]): void;
-  /** Removes a message and all later ones. Call it inside a transaction. */
+  /** Removes a message and all later ones. Call this inside a transaction. */
   rewind(thread: ThreadKey, messageId: string, afterCommit: AfterCommit): void;
-  /** Updates a thread's status and times. Call it inside a transaction. */
+  /** Updates a thread's status and times. Call this inside a transaction. */
   touchThread(owner: string, threadId: string): void;
   /** Returns `active` if a run is active on the thread, or `waiting` if one waits. */
   busyWith(owner: string, threadId: string): "active" | "waiting" | undefined;
@@ -171,7 +173,7 @@ export function createChanges(database: Database, removals: Removals, { now }: L
   }
 }
 
-/** Number of added entries after which old rows are deleted. */
+/** The number of added entries after which old rows are deleted. */
 const DROP_EVERY = 1024;
 
 /** Work that follows a transaction, unless the transaction fails. */
@@ -184,7 +186,7 @@ export interface After {
 
 /**
  * Writes events and their effects, after the events of the same run in the tail, as part of the transaction that
- * `after` belongs to. Call it at most once per run and transaction. Readers get the events after the flush.
+ * `after` belongs to. Call this at most once per run and transaction. Readers get the events after the flush.
  */
 export type EventCommitter = (
   run: LiveRun,

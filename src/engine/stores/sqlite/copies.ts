@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, messageOf } from "../../../agent/core/errors.ts";
 import { isBusy, isSqlite, loadSqlite } from "./node-sqlite.ts";
 
-/** Maximum number of attempts to begin a copy, and milliseconds between two. */
+/** The maximum number of attempts to begin a copy, and milliseconds between two. */
 const COPY_ATTEMPTS = 400;
 const COPY_PAUSE_MS = 5;
 
@@ -29,10 +29,10 @@ export async function copyOpened(file: DatabaseSync, path: string): Promise<void
   }
 }
 
-/** Maximum milliseconds that another process may hold a small file. */
+/** The maximum number of milliseconds that another process may hold a small file. */
 const BUSY_MS = 5_000;
 
-/** Copies `usage.db` or `keys.db`, which other processes may use. Returns false if there is no such file. */
+/** Copies `usage.db` or `keys.db`, which other processes may use. Returns false if the file does not exist. */
 export async function copySmallFile(from: string, to: string): Promise<boolean> {
   if (!existsSync(from)) return false;
   const file = new (loadSqlite().DatabaseSync)(from, { readOnly: true, timeout: BUSY_MS });

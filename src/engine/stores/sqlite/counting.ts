@@ -27,7 +27,7 @@ export function createCounting(
   const run = (sql: string, ...values: Value[]) => executor.run({ sql, values });
   const has = (sql: string, ...values: Value[]) => executor.ask({ sql, values }).length > 0;
   const count = (sql: string, ...values: Value[]) => executor.ask<{ n: number }>({ sql, values })[0]?.n ?? 0;
-  /** Day on which old rows were last deleted. */
+  /** The day on which old rows were last deleted. */
   let cleared = "";
   /** Tenants and users with the month in which they were last counted, oldest first. Empty if all of them are kept. */
   const names = new Map<string, string>();
@@ -94,7 +94,7 @@ export function createCounting(
   }
 }
 
-/** Fraction of the names to remove at once: one in this number. */
+/** The fraction of the names to remove at once: one in this number. */
 const FORGOTTEN_PART = 100;
 
 /** Statements of this store only: it checks before it counts rows, and removes names. */

@@ -108,7 +108,7 @@ export class Database {
     return this.#checkpoints?.wantsQuiet === true;
   }
 
-  /** Copies the file as it is at the end of the copy. Other work continues meanwhile. Throws `unavailable`. */
+  /** Copies the file as it is at the end of the copy. Other work continues in the meantime. Throws `unavailable`. */
   async copyTo(path: string): Promise<void> {
     try {
       await copyOpened(this.#file, path);
@@ -123,7 +123,7 @@ export class Database {
     this.write(() => this.#stamp.run());
   }
 
-  /** Await it before `close`, so that no other thread has the file open. */
+  /** Await it before `close`, so no other thread has the file open. */
   endCheckpoints(): Promise<void> {
     return this.#checkpoints?.end() ?? Promise.resolve();
   }

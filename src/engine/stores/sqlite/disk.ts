@@ -16,7 +16,7 @@ export class Disk {
   #isOpen = true;
   /** True if a flush is under way. It may have begun before the writes of a new request. */
   #isBusy = false;
-  /** Requests that arrive meanwhile share the next flush. */
+  /** Requests that arrive in the meantime share the next flush. */
   #next: PromiseWithResolvers<void> | undefined;
   #lastMs = Number.POSITIVE_INFINITY;
   #lastEnd = 0;
@@ -26,8 +26,8 @@ export class Disk {
   readonly #isShared: () => boolean;
 
   /**
-   * `isShared`: true if something else is writing to the disk, so that a flush may take longer than the last one.
-   * Throws if there is no such file.
+   * `isShared`: true if something else is writing to the disk, so a flush may take longer than the last one. Throws if
+   * the file does not exist.
    */
   constructor(path: string, isShared: () => boolean) {
     this.#file = openSync(path, "r+");

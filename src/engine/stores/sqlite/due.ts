@@ -32,7 +32,7 @@ export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachD
   const selectDueCalls = database.query<{ call_id: string }>(
     `SELECT call_id FROM deferred_calls WHERE ${THREAD} AND ${IS_DUE}`,
   );
-  /** Time of the last search for deferred calls. */
+  /** The time of the last search for deferred calls. */
   let lookedAt = Number.POSITIVE_INFINITY;
 
   return {

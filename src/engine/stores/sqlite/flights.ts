@@ -13,7 +13,10 @@ export class Flights {
     this.#flights.set(key, flight);
   }
 
-  /** Returns a promise to wait for. Undefined if everything is on disk. Never rejects: the file is closed if the disk fails. */
+  /**
+   * Returns a promise to wait for, or undefined if everything is on disk. Never rejects: the file is closed if the disk
+   * fails.
+   */
   of(key: string): Promise<void> | undefined {
     return this.#flights.get(key);
   }

@@ -1,5 +1,5 @@
 // Reads the files of a data folder without opening them, through copies from a single moment. The server may use the
-// files meanwhile, and keeps its exclusive locks.
+// files in the meantime, and keeps its exclusive locks.
 
 import { existsSync } from "node:fs";
 import { constants, copyFile, mkdtemp, open, rm, stat } from "node:fs/promises";
@@ -18,7 +18,7 @@ import { openTail } from "./tail.ts";
 /** The server is writing. Its log moves into the file at most every few seconds. */
 const ATTEMPTS = 50;
 const PAUSE_MS = 100;
-/** Milliseconds within which two changes of a file may have the same time stamp. */
+/** The number of milliseconds within which two changes of a file may have the same time stamp. */
 const TICK_MS = 20;
 
 const DIALECT: Dialect = {

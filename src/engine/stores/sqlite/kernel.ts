@@ -115,8 +115,8 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 }
 
 /**
- * True if a machine crash may lose the writes. It may lose a claim, or a call without an answer: everything that relies
- * on them is written later and durably.
+ * Returns true if a machine crash may lose the writes. It may lose a claim, or a call without an answer: everything
+ * that relies on them is written later and durably.
  */
 const mayBeLost = (writes: readonly Write[]): boolean =>
   writes.every(

@@ -7,7 +7,7 @@ import type { ThreadKey } from "../row-keys.ts";
 import type { Database } from "./database.ts";
 import { type Removals, slice } from "./removals.ts";
 
-/** Number of threads or runs to search per tick of the event loop. */
+/** The number of threads or runs to search per tick of the event loop. */
 const CHUNK = 100;
 
 /**
@@ -19,8 +19,8 @@ export const hasEnded = (a: number, b: number) =>
 
 export interface Lifetime {
   /**
-   * Call it before a thread is read or written. Restarts its time to live, unless it has expired. Returns a promise if
-   * parts of the thread remain to be deleted. Wait for it, then visit the thread again.
+   * Call this before a thread is read or written. Restarts its time to live, unless it has expired. Returns a promise
+   * if parts of the thread remain to be deleted. Wait for it, then visit the thread again.
    */
   visit(owner: string, threadId: string): Promise<void> | undefined;
   /** Returns two times: threads last used at the first or earlier have expired; interrupted threads at the second or earlier. */

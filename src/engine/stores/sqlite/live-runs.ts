@@ -1,5 +1,5 @@
-// State of unfinished runs that only this process knows: their holders, their newest events, and whose turn it is. The
-// file belongs to one process, so no run is held after that process dies.
+// The state of unfinished runs that only this process knows: their holders, their newest events, and whose turn it is.
+// The file belongs to one process, so no run is held after that process dies.
 
 import type { ControlMessage, Lease, QueueStats, RunKey, StopMode } from "../../../agent/core/stores.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
@@ -11,7 +11,9 @@ import { OwnerMap } from "../owner-map.ts";
 import { ownerOf, rowKey, type ThreadKey, threadOf, threadText } from "../row-keys.ts";
 import type { Database } from "./database.ts";
 
-/** Maximum number and bytes of a run's entries to keep for viewers who follow closely. Other viewers read the table. */
+/**
+ * The maximum number and bytes of a run's entries to keep for viewers who follow closely. Other viewers read the table.
+ */
 const TAIL = 64;
 const TAIL_BYTES = 256 * 1024;
 
@@ -24,7 +26,7 @@ export interface LiveRun {
   readonly key: RunKey;
   /** The entries that readers may get. */
   readonly log: Log;
-  /** Number of the last committed event. Readers get it once it is on disk, if it must be. */
+  /** The number of the last committed event. Readers get it once it is on disk, if it must be. */
   written: number;
   /** True if the run's end is committed. */
   hasEnded: boolean;
@@ -75,7 +77,7 @@ export class LiveRuns {
     return run;
   }
 
-  /** True if a process may write the run. */
+  /** Returns true if a process may write the run. */
   isHeld(key: RunKey): boolean {
     return this.epochOf(key) !== undefined;
   }
@@ -118,9 +120,9 @@ function hasHold(run: LiveRun): run is LiveRun & { hold: Hold } {
 export interface Queue {
   /** Returns the number of threads of the owner's tenant with active or waiting runs. */
   count(owner: string): number;
-  /** True if a run is active or waiting on the thread. */
+  /** Returns true if a run is active or waiting on the thread. */
   isBusy(thread: ThreadKey): boolean;
-  /** Returns when the lease of the thread's run ends. Undefined if it has expired. */
+  /** Returns when the lease of the thread's run ends, or undefined if it has expired. */
   heldUntil(thread: ThreadKey): number | undefined;
   /** Records that a process executes the thread's run. It must repeat this within a lease. */
   hold(thread: ThreadKey): void;

@@ -21,13 +21,13 @@ export function isSqlite(error: unknown): error is Error & { readonly errcode: n
   return error instanceof Error && "code" in error && error.code === "ERR_SQLITE_ERROR" && "errcode" in error;
 }
 
-/** True if another connection has the lock. */
+/** Returns true if another connection has the lock. */
 export const isBusy = (error: unknown): boolean => isSqlite(error) && (error.errcode & 0xff) === SQLITE_BUSY;
 
-/** True if the disk refused to store data. A repeated flush may succeed without that data. */
+/** Returns true if the disk refused to store data. A repeated flush may succeed without that data. */
 export const isLost = (error: unknown): boolean => isSqlite(error) && error.errcode === SQLITE_IOERR_FSYNC;
 
-/** True if the operation may succeed once the disk or the memory has room again. */
+/** Returns true if the operation may succeed once the disk or the memory has room again. */
 export function mayPass(error: unknown): boolean {
   const cause = error instanceof AppError ? error.cause : error;
   return isSqlite(cause) && PASSES.has(cause.errcode & 0xff);

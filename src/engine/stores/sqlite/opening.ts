@@ -20,9 +20,11 @@ import { checkHeader, checkSchema, prepareSchema } from "./schema.ts";
 
 export interface OpenFile {
   readonly file: DatabaseSync;
-  /** URL under which other threads of this process can open the file. Undefined if no second connection is possible. */
+  /**
+   * The URL under which other threads of this process can open the file. Undefined if no second connection is possible.
+   */
   readonly url: URL | undefined;
-  /** Path of the write-ahead log. */
+  /** The path of the write-ahead log. */
   readonly log: string;
   /** Throws `unavailable` if the path contains another file or none: new data would be lost with the process. */
   assertInPlace(): void;
@@ -83,7 +85,7 @@ function flush(path: string, sync: (descriptor: number) => void): void {
 /** Before 3.51.3, SQLite could lose pages if one connection copied the log while another restarted it. */
 const SAFE_FOR_THREADS = [3, 51, 3];
 
-/** True if two threads may have the file open at once. */
+/** Returns true if two threads may have the file open at once. */
 export function threadsCanShare(platform: string, sqlite = "0"): boolean {
   if (platform === "win32") return false;
   const version = sqlite.split(".").map(Number);

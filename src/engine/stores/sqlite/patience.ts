@@ -6,7 +6,7 @@ import { type Method, wrappedMethods } from "../../../lib/wrapped-methods.ts";
 import type { Deadlines } from "../shared/outages.ts";
 import { mayPass } from "./node-sqlite.ts";
 
-/** Milliseconds between two attempts. */
+/** The number of milliseconds between two attempts. */
 export const PAUSE_MS = 250;
 
 /** Wraps a port. Every method is one transaction, so it can be called again after a failure. */

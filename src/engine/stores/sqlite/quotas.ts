@@ -82,7 +82,10 @@ function quotasIn(file: SmallFile, options: SpendingOptions) {
 
 const EXPIRED = "SELECT owner FROM stored WHERE ends <= $1 ORDER BY ends LIMIT 1";
 
-/** Maximum number of names. Beyond it, names with a full minute's allowance are removed first, then the least recently seen. */
+/**
+ * The maximum number of names. Beyond it, names with a full minute's allowance are removed first, then the least
+ * recently seen.
+ */
 const MAX_NAMES = 100_000;
 
 /** Limits requests per minute, in this process only. Stores per name what `takeRequest` needs. */

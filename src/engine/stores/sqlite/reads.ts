@@ -166,10 +166,10 @@ export function sqliteReads(context: StoreContext): Reads {
   }
 }
 
-/** Number of rows of an owner's list to search per tick of the event loop. */
+/** The number of rows of an owner's list to search per tick of the event loop. */
 const SEARCHED_ROWS = 1000;
 
-/** Maximum number of messages in a page. */
+/** The maximum number of messages in a page. */
 const MAX_ROWS = 1000;
 
 /** Before every possible position: no date is later. */

@@ -12,19 +12,19 @@ import { fitting, SLICE_ROWS } from "../page.ts";
 import { ownerOf, type ThreadKey, threadText } from "../row-keys.ts";
 import type { AfterCommit, Database } from "./database.ts";
 
-/** Maximum bytes of text to delete in one transaction. A single row may be larger. */
+/** The maximum size in bytes of text to delete in one transaction. A single row may be larger. */
 const SLICE_BYTES = 512 * 1024;
 
 const THREAD = "owner = ? AND thread_id = ?";
 
-/** Value of `threads.staged` for a thread that is being deleted. No copy has this token. */
+/** The value of `threads.staged` for a thread that is being deleted. No copy has this token. */
 export const DELETED = "";
 
 export interface Removals {
-  /** Deletes a free thread without remains of an earlier deletion. Call it within a transaction. */
+  /** Deletes a free thread without remains of an earlier deletion. Call this within a transaction. */
   removeThread(thread: ThreadKey, room: Room, afterCommit: AfterCommit): void;
   /**
-   * Removes the messages from a position on. The thread must have no remains of an earlier deletion. Call it within a
+   * Removes the messages from a position on. The thread must have no remains of an earlier deletion. Call this within a
    * transaction.
    */
   removeMessages(thread: ThreadKey, from: number, afterCommit: AfterCommit): void;
@@ -48,7 +48,7 @@ export const slice = (): Room => ({ rows: SLICE_ROWS, bytes: SLICE_BYTES });
 
 interface Removal {
   readonly thread: ThreadKey;
-  /** Position of the first message to remove. Undefined for the whole thread. */
+  /** The position of the first message to remove. Undefined for the whole thread. */
   readonly from: number | undefined;
   readonly done: PromiseWithResolvers<void>;
 }

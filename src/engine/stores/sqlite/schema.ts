@@ -58,14 +58,17 @@ export const checkSchema = (file: DatabaseSync, path: string) => checkTables(fil
 /** Like `prepareTables`, for the file of threads. */
 export const prepareSchema = (file: DatabaseSync, path: string) => prepareTables(file, path, TABLES);
 
-/** Creates `tables` if the file is empty. No other process may do so meanwhile. Throws the same errors as `checkTables`. */
+/**
+ * Creates `tables` if the file is empty. No other process may do so in the meantime. Throws the same errors as
+ * `checkTables`.
+ */
 export function prepareTables(file: DatabaseSync, path: string, tables: string): void {
   if (checkTables(file, path, tables)) return;
   file.exec(`SAVEPOINT made; ${tables} PRAGMA user_version = ${VERSION}; RELEASE made`);
 }
 
 const MAGIC = "SQLite format 3\0";
-/** Offset of a file's `user_version`, in bytes. */
+/** The offset of a file's `user_version`, in bytes. */
 const VERSION_AT = 60;
 
 /**

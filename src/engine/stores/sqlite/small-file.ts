@@ -9,13 +9,13 @@ import { type Database, type Query, queryOf } from "./database.ts";
 import { loadSqlite } from "./node-sqlite.ts";
 import { checkTables, prepareTables } from "./schema.ts";
 
-/** Milliseconds that a process waits for another one that is writing. */
+/** The number of milliseconds that a process waits for another one that is writing. */
 const BUSY_MS = 2_000;
 
 interface SmallFileOptions {
   /** `:memory:` for no file. */
   readonly path: string;
-  /** Name of its content for error messages, for example `The API keys`. */
+  /** The name of its content for error messages, for example `The API keys`. */
   readonly content: string;
   /** SQL to run whenever the file is opened. */
   readonly pragmas: string;

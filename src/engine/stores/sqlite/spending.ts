@@ -14,9 +14,9 @@ import type { SmallFile } from "./small-file.ts";
 
 interface Bounds {
   readonly maxNames: number;
-  /** Maximum number of sums that wait to be counted. They do not survive the process. */
+  /** The maximum number of sums that wait to be counted. They do not survive the process. */
   readonly maxUncounted: number;
-  /** Milliseconds that sums may wait. Undefined if nothing survives the process. */
+  /** The number of milliseconds that sums may wait. Undefined if nothing survives the process. */
   readonly countMs: number | undefined;
 }
 
@@ -106,7 +106,7 @@ export function sqliteSpending(
     }
   }
 
-  /** Call it within a change. */
+  /** Call this within a change. */
   function countAll(): void {
     if (uncounted.size === 0 || isCounted) return;
     countSums(uncounted.values());

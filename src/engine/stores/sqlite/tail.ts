@@ -10,10 +10,10 @@ import type { AfterCommit, Database } from "./database.ts";
 import type { LiveRun } from "./live-runs.ts";
 import { mayPass } from "./node-sqlite.ts";
 
-/** Maximum number of events to keep per run. The run's log in memory keeps more. */
+/** The maximum number of events to keep per run. The run's log in memory keeps more. */
 const MOST_EVENTS = 48;
 const MOST_CHARS = 64 * 1024;
-/** Number of added rows after which a run's oldest events here move to its log. */
+/** The number of added rows after which a run's oldest events here move to its log. */
 const MOST_ROWS = 128;
 
 /** The events of a run in one batch. */
@@ -42,19 +42,19 @@ export type EventColumns = readonly [
 ];
 
 export interface Tail {
-  /** True if there is room for these events of the run, and they belong to the same attempt. */
+  /** Returns true if there is room for these events of the run, and they belong to the same attempt. */
   hasRoomFor(said: RunEvents): boolean;
-  /** Adds a row with these events, before readers get them. Call it within a transaction. */
+  /** Adds a row with these events, before readers get them. Call this within a transaction. */
   keep(all: readonly RunEvents[], afterCommit: AfterCommit): void;
   /** Returns the kept events of a run, which its log in the file lacks. */
   of(run: LiveRun): RunEvents | undefined;
-  /** Drops the kept events of a run after they were added to its log. Call it within a transaction. */
+  /** Drops the kept events of a run after they were added to its log. Call this within a transaction. */
   forget(run: LiveRun, afterCommit: AfterCommit): void;
   /** Returns the runs to move to their logs. */
   old(): readonly RunEvents[];
 }
 
-/** Moves leftovers of an earlier process. Call it before anything reads events. */
+/** Moves leftovers of an earlier process. Call this before anything reads events. */
 export function openTail(database: Database): Tail {
   const insert = database.query("INSERT INTO tail (id, body) VALUES (?, ?)");
   const drop = database.query("DELETE FROM tail WHERE id < ?");

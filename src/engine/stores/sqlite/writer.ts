@@ -26,13 +26,13 @@ const MAX_WAIT_MS = 5;
 const WAIT_PER_WORK = 4;
 const MAX_WAITING = 64;
 const SHORTEST_TIMER_MS = 1;
-/** Milliseconds between two checks if the log has restarted. */
+/** The number of milliseconds between two checks if the log has restarted. */
 const QUIET_MS = 1;
-/** Characters to write per tick of the event loop. The run that exceeds the limit ends the tick. */
+/** The number of characters to write per tick of the event loop. The run that exceeds the limit ends the tick. */
 const TURN_CHARS = 256 * 1024;
-/** Number of runs whose kept events move to their logs in one tick. */
+/** The number of runs whose kept events move to their logs in one tick. */
 const MOVES = 16;
-/** Milliseconds between two log lines about a move that failed. */
+/** The number of milliseconds between two log lines about a move that failed. */
 const TELL_MS = 10_000;
 
 /** The waiting events of one run. */
@@ -44,7 +44,7 @@ interface QueuedEvents {
   chars: number;
   ends: boolean;
   isDurable: boolean;
-  /** Time at which it fails after the file has refused it, and the reason of the refusal. */
+  /** The time at which it fails after the file has refused it, and the reason of the refusal. */
   until: number | undefined;
   refusal: unknown;
 }
@@ -72,11 +72,11 @@ export class Writer {
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
-  /** Time at which progress may be written again. */
+  /** The time at which progress may be written again. */
   #restsUntil = 0;
   readonly #patienceMs: number;
   readonly #tellOfMove: (line: object) => void;
-  /** Time until which nothing is tried after a refusal by the file. */
+  /** The time until which nothing is tried after a refusal by the file. */
   #pausesUntil = 0;
   #isClosed = false;
 
@@ -116,7 +116,7 @@ export class Writer {
     this.#writeUpTo(Number.POSITIVE_INFINITY);
   }
 
-  /** Like `flush`, for one thread. Call it before any change of who may write there. Throws the file's refusal. */
+  /** Like `flush`, for one thread. Call this before any change of who may write there. Throws the file's refusal. */
   flushThread([owner, id]: ThreadKey): void {
     const isOfThread = ({ run: { key } }: QueuedEvents) =>
       key.thread_id === id && ownerText(key.owner) === owner;
@@ -165,7 +165,7 @@ export class Writer {
     try {
       this.#write(all);
     } catch {
-      // Writes each run separately, so that a failure of one affects no other.
+      // Writes each run separately, so a failure of one affects no other.
       for (const waiting of all) this.#writeAlone(waiting);
     }
     this.#moveOld();
@@ -181,7 +181,10 @@ export class Writer {
     else this.#timer ??= setTimeout(this.#writeSoon, wait);
   }
 
-  /** Milliseconds for which nothing should be written: the file has just refused a write, or its log is about to restart. */
+  /**
+   * The number of milliseconds for which nothing should be written: the file has just refused a write, or its log is
+   * about to restart.
+   */
   get #pauseMs(): number {
     if (performance.now() < this.#pausesUntil) return PAUSE_MS;
     return this.#database.wantsQuiet ? QUIET_MS : 0;

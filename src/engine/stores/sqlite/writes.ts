@@ -242,7 +242,7 @@ function addRun({ statements }: SqliteWriting, thread: ThreadKey, { run, title }
 
 type CreateThread = Extract<Write, { write: "create_thread" }>;
 
-/** True if the thread begins with staged messages. */
+/** Returns true if the thread begins with staged messages. */
 function isStaged(write: CreateThread): write is CreateThread & { readonly staged: Staged } {
   return write.staged !== undefined && write.staged.count > 0;
 }

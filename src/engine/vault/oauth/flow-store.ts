@@ -15,13 +15,13 @@ import { randomId } from "../../../lib/random-id.ts";
 import type { Keeper } from "../credential.ts";
 import type { OAuthClient } from "./client-id.ts";
 
-/** A request to connect an account. All times are in ms since 1970, by the store's clock. */
+/** A request to connect an account. All times are in milliseconds since 1970, by the store's clock. */
 export interface ConnectRequest {
   readonly id: string;
   readonly server: string;
   /** The user who made the request, and who may open its address. */
   readonly by: string;
-  /** Digest of the key in the request's address. */
+  /** The digest of the key in the request's address. */
   readonly key: string;
   /** Scopes to request in addition to those from the server and the settings. */
   readonly scopes: readonly string[];
@@ -36,9 +36,9 @@ export interface ConnectRequest {
 
 /** A person's last visit to the authorization server. */
 export interface Flow {
-  /** Digest of `state`. */
+  /** The digest of `state`. */
   readonly state: string;
-  /** Digest of the browser's cookie. */
+  /** The digest of the browser's cookie. */
   readonly browser: string;
   readonly until: number;
   /** Set once the browser has returned. */
@@ -75,7 +75,7 @@ const PLACES: ListedCollection = { kind: "connect_places" };
 
 /** The maximum number of requests per user, and per tenant. Creating another one deletes the oldest. */
 const MAX_REQUESTS = 50;
-/** Maximum lifetime of a request, in milliseconds. */
+/** The maximum lifetime of a request, in milliseconds. */
 export const MAX_LIFETIME_MS = 7 * 86_400_000;
 
 export const digestOf = (secret: string) => hash("sha256", secret, "base64url");

@@ -69,7 +69,7 @@ export interface OAuth extends Pick<DueWorker, "open" | "close"> {
   };
 }
 
-/** Lifetime of an address that an API request creates, in milliseconds. */
+/** The lifetime of an address that an API request creates, in milliseconds. */
 const ADDRESS_MS = 10 * 60_000;
 const EVERY_MS = 5_000;
 const AT_ONCE = 4;
