@@ -32,7 +32,7 @@ export function adminMethods({ call, open }: Pick<Requests, "call" | "open">) {
     /** Reads usage and quotas: by tenant, or of one user. */
     usage: (query: Query<"GET /admin/usage"> = {}, signal?: Signal) =>
       call("GET /admin/usage", { query }, signal),
-    /** Lists API keys, newest first. The list never contains a key's secret part. */
+    /** Lists API keys, newest first. The list never contains the keys' secret parts. */
     keys: (query: Query<"GET /admin/keys"> = {}, signal?: Signal) =>
       call("GET /admin/keys", { query }, signal),
     /** Reads the audit trail of a tenant, newest first. A page can be empty and still have a `next_cursor`. */
@@ -60,7 +60,7 @@ export function adminMethods({ call, open }: Pick<Requests, "call" | "open">) {
     /** Discards the records of files on a Docker engine that is lost for good. Requires the scope `operator`. */
     forgetEngine: (engine: string, signal?: Signal) =>
       call("DELETE /admin/engines/{engine}", { path: { engine } }, signal),
-    /** Deletes everything that belongs to a user. One request may not reach everything: repeat it until `complete` is true. */
+    /** Deletes everything that belongs to a user. One request may not be enough; repeat it until `complete` is true. */
     deleteUser: (owner: UserPlace, signal?: Signal) =>
       call("DELETE /admin/tenants/{tenant}/users/{user}", { path: placeOf(owner) }, signal),
     /** Exports everything that belongs to a user as one JSON object per line. The last object has the type `end`. */

@@ -1,4 +1,4 @@
-// The cells of a lane as a list. Every change of the list marks the lane as changed.
+// The cells of a lane as a list. Every change to the list marks the lane as changed.
 
 import type { Cell, Lane } from "./cells.ts";
 

@@ -1,10 +1,10 @@
-// The parts of a thread that a page shows: plain objects that the fold changes in place and the views observe.
+// The parts of a thread that a page shows: plain objects that the fold updates in place and the views observe.
 
 import type { Ending, Outcome } from "./outcome.ts";
 import type { Phase } from "./phase.ts";
 import type { Interrupt, Part, Usage, WebSource } from "./wire.ts";
 
-/** `waits`: the call waits for an answer from outside. `stopped`: the run ended first. */
+/** `waits` means that the call waits for an answer from outside. `stopped` means that the run ended first. */
 export type CellState = "open" | "done" | "failed" | "waits" | "stopped";
 
 export interface UserCell {
@@ -22,11 +22,11 @@ export interface TextCell {
   readonly id: string;
   text: string;
   state: CellState;
-  /** Time when the message was written, by the server's clock. Absent while the model writes it. */
+  /** The time at which the message was written, by the server's clock. Absent while the model writes it. */
   at?: string;
-  /** The message was cut off, and the thread contains the part that was written. A run can continue it. */
+  /** True if the message was cut off and the thread contains the part that was written. A run can continue it. */
   isKept?: boolean;
-  /** Pages of the web that tools have read since the answer before. Absent if there are none. */
+  /** The web pages that tools have read since the previous answer. Absent if there are none. */
   sources?: readonly WebSource[];
 }
 export interface ThoughtCell {
@@ -34,7 +34,7 @@ export interface ThoughtCell {
   readonly key: string;
   text: string;
   state: CellState;
-  /** Duration in milliseconds. Known only if the page was open in the meantime. */
+  /** The duration in milliseconds. Known only if the page was open during the call. */
   ms?: number;
 }
 export interface ToolCell {
@@ -42,23 +42,23 @@ export interface ToolCell {
   readonly key: string;
   readonly call: string;
   name: string;
-  /** The time of the most recent message about the call (the call, then its result), by the server's clock. */
+  /** The time of the most recent message about the call, by the server's clock: the call itself, then its result. */
   at?: string;
   args?: Readonly<Record<string, unknown>>;
-  /** The arguments, while the model writes them. */
+  /** The arguments that the model has written so far. */
   writing: Output;
   output: Output;
   state: CellState;
-  /** A person or a rule denied the call. The output gives the reason. */
+  /** True if a person or a rule denied the call. The output contains the reason. */
   isDenied?: boolean;
-  /** A new message withdrew the call before it was allowed. The output is a sentence in English. */
+  /** True if a new message withdrew the call before it was allowed. The output is an English sentence. */
   isWithdrawn?: boolean;
-  /** Start time, by the server's clock. */
+  /** The start time, by the server's clock. */
   began?: string;
   ms?: number;
   readonly agents: AgentCell[];
 }
-/** A subagent, on the card of the call that it works for. */
+/** A subagent, shown on the card of the call that it works for. */
 export interface AgentCell {
   readonly kind: "agent";
   readonly key: string;
@@ -78,9 +78,12 @@ export interface NoteCell {
   readonly key: string;
   readonly text: string;
   readonly tone: "quiet" | "warning" | "error";
-  /** How the run ended. Absent when the note is not about the end of a run. */
+  /** How the run ended. Absent if the note is not about the end of a run. */
   readonly outcome?: Outcome;
-  /** A code, so a page can use its own words: the warning's code, the run's `stop_reason`, or the code of its error. */
+  /**
+   * A code that a page can replace with its own words: the warning's code, the run's `stop_reason`, or the code of its
+   * error.
+   */
   readonly reason?: string | undefined;
 }
 export type Cell = UserCell | TextCell | ThoughtCell | ToolCell | AgentCell | NoteCell;
@@ -116,11 +119,11 @@ export interface ThreadView {
   asks: readonly Interrupt[];
 }
 
-/** A text that keeps only its beginning and its end. */
+/** A text of which only the beginning and the end are kept. */
 export interface Output {
   head: string;
   tail: string;
-  /** The number of characters that were dropped between the two. */
+  /** The number of characters dropped between the beginning and the end. */
   dropped: number;
 }
 
@@ -137,7 +140,7 @@ export function append(output: Output, piece: string): void {
   const room = KEPT - output.head.length;
   if (room > 0) output.head += piece.slice(0, room);
   output.tail += room > 0 ? piece.slice(room) : piece;
-  // Cut rarely, because each cut copies the whole tail.
+  // Cuts rarely, because each cut copies the whole tail.
   if (output.tail.length > 2 * KEPT) cut(output);
 }
 
@@ -146,7 +149,7 @@ function cut(output: Output): void {
   output.tail = output.tail.slice(-KEPT);
 }
 
-/** Returns the text. `gap` gets the number of dropped characters and returns the text that replaces them. */
+/** Returns the text. `gap` is called with the number of dropped characters and returns the text to show instead. */
 export function shown(
   { head, tail, dropped }: Output,
   gap = (missing: number) => `… ${missing} characters …`,

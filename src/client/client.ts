@@ -1,6 +1,6 @@
-// The client for front ends. It has a typed method for every route of the native API, and follows runs, threads and the
-// user's changes across lost connections. It needs only `fetch`, so it runs in any browser, even on plain http, and on Node
-// 18 or later.
+// The client for front ends. It has a typed method for every route of the native API. It follows runs, threads and the
+// user's changes, and reconnects when a connection is lost. It needs only `fetch`, so it runs in any browser, even on
+// plain http, and on Node 18 or later.
 
 import { createMethods } from "./methods.ts";
 import {
@@ -34,23 +34,23 @@ export type { Run as RunRecord } from "./wire.ts";
 export interface ClientOptions {
   readonly baseUrl: string;
   /**
-   * Headers for each request. A function is called before each request, so it can replace an expired token. After a 401
-   * it is called with the refusal; if it returns other headers, the client retries once. An error that it throws ends
-   * the call, except `ConnectionLost`, after which a followed stream is retried.
+   * Headers for each request. If this is a function, it is called before each request, so it can replace an expired
+   * token. After a 401, it is called with the refusal; if it returns different headers, the client retries once. An
+   * error that it throws ends the call. The exception is `ConnectionLost`, after which a followed stream is retried.
    */
   readonly headers?: ClientHeaders | HeadersFunction;
   readonly fetch?: typeof fetch;
   /**
-   * Silence in milliseconds after which a connection counts as lost; default 25,000. Must be longer than the server's
-   * heartbeat interval, which is 10 seconds by default.
+   * How long a connection can be silent before it counts as lost, in milliseconds; default 25,000. Must be longer than
+   * the server's heartbeat interval, which is 10 seconds by default.
    */
   readonly silenceMs?: number;
   /**
-   * Longest pause between two attempts, in milliseconds; default 10,000. A longer pause that the server asks for still
-   * applies.
+   * The longest pause between two attempts, in milliseconds; default 10,000. If the server asks for a longer pause,
+   * that one applies.
    */
   readonly longestPauseMs?: number;
-  /** Called before each pause. `attempt` starts at 1, and again after each event. */
+  /** Called before each pause. `attempt` starts at 1, and starts over after each event. */
   readonly onRetry?: (reason: Error, attempt: number, delayMs: number) => void;
   /**
    * Called when the followed streams are connected, and when a connection is lost and being retried. Reports each change
@@ -92,10 +92,10 @@ export function createClient(options: ClientOptions) {
     ...methods,
 
     /**
-     * Starts a run and yields all of its events. After a lost connection it resumes with the next event: it skips and
-     * repeats none, and starts no second run. It retries until `signal` aborts; this stops following, but the run
-     * continues. Throws `ProblemError` when the server refuses the request, or when the credentials expire while it follows
-     * the run. If `headers` is a function, it gets new credentials from it instead.
+     * Starts a run and yields all of its events. After a lost connection, it resumes with the next event, without
+     * skipping or repeating events and without starting a second run. It retries until `signal` aborts. Aborting stops
+     * following, but the run continues. Throws `ProblemError` when the server refuses the request, or when the
+     * credentials expire while it follows the run. If `headers` is a function, it gets new credentials from it instead.
      */
     run(
       threadId: string,
@@ -141,9 +141,9 @@ export function createClient(options: ClientOptions) {
     },
 
     /**
-     * Yields the events of a thread, run after run, for runs of all clients. Starts after the cursor `after`; without one,
-     * with the run in progress or the next run. Ends only when `signal` aborts, and throws its reason. Retries and throws
-     * like `run`; throws `not_found` when the thread does not exist.
+     * Yields the events of a thread, run after run, for runs of all clients. Starts after the cursor `after`. Without a
+     * cursor, starts with the run in progress or the next run. Ends only when `signal` aborts, and then throws its
+     * reason. Retries and throws like `run`; throws `not_found` when the thread does not exist.
      */
     follow(
       threadId: string,
@@ -154,8 +154,8 @@ export function createClient(options: ClientOptions) {
     },
 
     /**
-     * Yields live changes of the user's threads, runs, interrupts and backends. Ends only when `signal` aborts, and throws
-     * its reason. Retries and throws like `run`.
+     * Yields live changes of the user's threads, runs, interrupts and backends. Ends only when `signal` aborts, and
+     * then throws its reason. Retries and throws like `run`.
      */
     changes(signal?: AbortSignal, options?: ChangesOptions): AsyncGenerator<UserEvent, void, void> {
       return streams.ofUser(signal, options);
@@ -175,12 +175,12 @@ export function createClient(options: ClientOptions) {
         options?: FollowOptions,
       ): AsyncGenerator<StreamEvent, void, void> =>
         streams.startAndFollow("POST /runs", { body: run }, signal, options),
-      /** Starts a run on a new thread, which the run names, without following it, like `start`. */
+      /** Starts a run on a new thread without following it, like `start`. The returned run contains the thread's id. */
       start: (run: NewThreadRunOptions, options?: StartOptions, signal?: AbortSignal): Promise<Run> =>
         streams.start("POST /runs", { body: { ...run, background: true } }, options, signal),
       /**
-       * Starts up to 100 runs, each on a new thread. Returns in their order the run, or the error of one that the server refuses.
-       * Retries like `start`.
+       * Starts up to 100 runs, each on a new thread. For each run, in order, returns the run, or the error if the
+       * server refuses it. Retries like `start`.
        */
       startAll: async (
         runs: Body<"POST /runs/batch">["runs"],

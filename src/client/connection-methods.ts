@@ -1,4 +1,4 @@
-// The methods for connections: those of a user, and those of a tenant for its admins.
+// Methods for connections: a user's own, and a tenant's for its admins.
 
 import type { Body, Query, Requests } from "./requests.ts";
 import type { ChangeOptions } from "./webhook-methods.ts";
@@ -23,13 +23,13 @@ export function connectionMethods({ call }: Pick<Requests, "call">) {
     /** Deletes a connection and revokes its tokens. */
     delete: (id: string, options: ChangeOptions = {}, signal?: Signal) =>
       call("DELETE /me/connections/{connection_id}", at(id), signal, ifMatch(options)),
-    /** Begins the OAuth flow of an MCP server: a person opens the `url` of the response in a browser. */
+    /** Begins the OAuth flow for an MCP server. A person must open the `url` of the response in a browser. */
     authorize: (id: string, signal?: Signal) =>
       call("POST /me/connections/{connection_id}/authorize", at(id), signal),
   };
 }
 
-/** The same for the connections of a tenant. An operator may name the tenant. */
+/** The same methods for a tenant's connections. An operator can name the tenant. */
 export function adminConnectionMethods({ call }: Pick<Requests, "call">) {
   return {
     list: (query: Query<"GET /admin/connections"> = {}, signal?: Signal) =>

@@ -2,19 +2,22 @@
 
 export interface ConnectionOptions {
   readonly fetch: typeof fetch;
-  /** Longest silence between two pieces of the response, in milliseconds. */
+  /** The longest silence between two pieces of the response, in milliseconds. */
   readonly silenceMs: number;
-  /** Longest silence before the response begins, in milliseconds, plus the time for the upload; default `silenceMs`. */
+  /**
+   * The longest silence before the response begins, in milliseconds, plus the time for the upload. Defaults to
+   * `silenceMs`.
+   */
   readonly beginMs?: number;
 }
 
-/** An error response of the server. */
+/** An error response from the server. */
 export class ProblemError extends Error {
   readonly status: number;
   readonly code: string;
-  /** The time from the header `Retry-After`. */
+  /** The time from the `Retry-After` header. */
   readonly retryAfterMs?: number;
-  /** Further data of the error, such as the issues of an invalid field. */
+  /** Further data about the error, for example the issues of an invalid field. */
   readonly details?: Readonly<Record<string, unknown>>;
   constructor(status: number, problem: Problem, retryAfterMs?: number) {
     super(problem.detail ?? `HTTP ${status}`);
@@ -32,7 +35,7 @@ interface Problem {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** The response is missing or incomplete. The server may have processed the request. */
+/** Thrown if the response is missing or incomplete. The server may still have processed the request. */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
@@ -50,7 +53,7 @@ export interface Connection {
   close(): void;
 }
 
-/** Slowest upload that the server accepts, in bytes per millisecond. */
+/** The slowest upload that the server accepts, in bytes per millisecond. */
 const SLOWEST_UPLOAD = 4;
 
 /** Throws `ProblemError`, `ConnectionLost`, or the reason of `signal` after it has aborted. */
@@ -62,7 +65,7 @@ export async function connect(
 ): Promise<Connection> {
   const closing = new AbortController();
   const onAbort = () => closing.abort(signal?.reason);
-  // Does not use `AbortSignal.any`: some supported browsers and Node versions do not have it.
+  // Does not use `AbortSignal.any`, because some supported browsers and Node versions do not have it.
   if (signal?.aborted) onAbort();
   else signal?.addEventListener("abort", onAbort, { once: true });
   const close = () => {
@@ -135,7 +138,7 @@ export async function connect(
   };
 }
 
-/** Throws and closes the connection when the response has a type that no Skein server sends. */
+/** Throws and closes the connection if the response has a type that no Skein server sends. */
 export function assertType(
   { headers, close }: Pick<Connection, "headers" | "close">,
   type: string,
@@ -160,7 +163,7 @@ function reasonOf(error: unknown): string {
   return error.cause instanceof Error ? error.cause.message || error.message : error.message;
 }
 
-/** Reads `Retry-After`: seconds or a date. */
+/** Reads the `Retry-After` header, which contains seconds or a date. */
 function retryAfter(headers: Headers): number | undefined {
   const value = headers.get("retry-after");
   if (value === null) return undefined;

@@ -1,5 +1,5 @@
 // Folds events into the thread that a page shows. History is read as events too, so both are drawn in the same way.
-// Independent of views and of the network.
+// This module is independent of views and of the network.
 
 import type { EventData } from "../protocol/event.ts";
 import type { ThreadView, Todo } from "./cells.ts";
@@ -10,9 +10,9 @@ import { type Phase, trackPhase } from "./phase.ts";
 import type { Interrupt, Run, StreamEvent, ThreadState, Usage } from "./wire.ts";
 
 export interface FoldOptions {
-  /** Called with each object that has changed. */
+  /** Called with every object that has changed. */
   readonly touch: (what: object) => void;
-  /** Returns the time in milliseconds; the default is `Date.now`. */
+  /** Returns the time in milliseconds. Defaults to `Date.now`. */
   readonly now?: () => number;
 }
 
@@ -25,7 +25,10 @@ export interface History {
 export interface Fold {
   readonly page: ThreadView;
   apply(event: StreamEvent): void;
-  /** Starts over with the thread that the server returned. Replayed events that it already covers change nothing. */
+  /**
+   * Starts over with the thread that the server returned. Replayed events that the thread already covers change
+   * nothing.
+   */
   begin(history: History): void;
 }
 
@@ -42,7 +45,9 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
   const below = new Map<string, LaneFold>();
   const interrupts = new Map<string, Interrupt & { answer?: unknown }>();
   let track = trackPhase();
-  /** True after a model call has ended whose message has not arrived. If the run then ends, the model said nothing. */
+  /**
+   * True after a model call has ended without its message having arrived. If the run ends now, the model said nothing.
+   */
   let isSilent = false;
 
   const laneAt = (path: readonly string[]) => (path.length === 0 ? root : below.get(keyOf(path)));
@@ -140,8 +145,8 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
   ): void {
     const key = keyOf([...path, data.id]);
     const cell = lane.agent(data.thread_id, { ...data, status: "running" });
-    // The server replays the subagent's events from the first one: discard the earlier copy. A later run of the subagent
-    // continues its lane.
+    // The server replays the subagent's events from the first one, so the earlier copy is discarded. A later run of the
+    // subagent continues its lane.
     const isRepeat = cell.run === data.run_id;
     cell.run = data.run_id;
     if (ts !== undefined) cell.began = ts;

@@ -1,4 +1,4 @@
-// Parses Server-Sent Events from a response body. Skein has its own parser, because the client has no dependencies.
+// Parses Server-Sent Events from a response body. The client has its own parser because it has no dependencies.
 
 export interface Frame {
   readonly id?: string | undefined;
@@ -9,7 +9,7 @@ export interface Frame {
 /** The maximum length of one event, in characters. */
 const MAX_LENGTH = 64 * 1024 * 1024;
 
-/** Yields each frame when its blank line arrives, and skips comments. Throws for an event longer than `maxLength`. */
+/** Yields each frame when its blank line arrives and skips comments. Throws for an event longer than `maxLength`. */
 export async function* frames(
   body: AsyncIterable<Uint8Array>,
   maxLength = MAX_LENGTH,
@@ -32,7 +32,7 @@ export async function* frames(
   }
 }
 
-/** Yields lines that end with LF, CR or CRLF; a chunk boundary may split a CRLF. Drops an unfinished last line. */
+/** Yields lines that end with LF, CR or CRLF. A CRLF can be split between two chunks. Drops an unfinished last line. */
 async function* lines(
   body: AsyncIterable<Uint8Array>,
   maxLength: number,

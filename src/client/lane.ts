@@ -9,7 +9,7 @@ import { collectSources } from "./sources.ts";
 import { createToolCells } from "./tool-cells.ts";
 import type { Message, Part, StreamEvent } from "./wire.ts";
 
-/** Facts about a subagent that come from the thread's state. */
+/** Facts about a subagent from the thread's state. */
 export interface KnownAgent {
   readonly call_id: string;
   readonly id?: string;
@@ -35,7 +35,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
   const sources = collectSources();
   const agentIds = new Map<string, AgentCell>();
 
-  /** The time of the event that is being applied. */
+  /** The time of the event being applied. */
   let at: string | undefined;
 
   /** Returns false if the page already shows the message. */
@@ -79,7 +79,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
     reader.see(event);
   }
 
-  /** Returns the card of a subagent. Adds a new card to the tool call that started the subagent. */
+  /** Returns the card of a subagent. If there is none, adds a card to the tool call that started the subagent. */
   function agent(thread: string, known: KnownAgent): AgentCell {
     const { name, agent: of, status, summary } = known;
     let cell = agents.get(thread);
@@ -118,7 +118,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
     apply,
     message: (message: Message) => apply({ event: "on_message", data: { message } }),
     agent,
-    /** Finds a subagent by the id that its events have in their path. */
+    /** Finds a subagent by the id used in the path of its events. */
     agentOf: (id: string) => agentIds.get(id),
     note: (note: Note) => void list.add({ kind: "note", key: newKey(), ...note }),
     /** Removes a user message and everything after it. */
@@ -136,7 +136,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
     /** Removes all notes, or only those with this reason. */
     removeNotes: (reason?: string) =>
       list.remove((cell) => cell.kind === "note" && (reason === undefined || cell.reason === reason)),
-    /** Call this when no run continues: open cells wait, or were stopped. */
+    /** Call this when no run continues. Open cells then wait or were stopped. */
     settle(state: "waits" | "stopped"): void {
       said.stop();
       calls.settle(state);

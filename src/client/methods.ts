@@ -1,5 +1,5 @@
-// Methods that send one request and return its response. Each throws `ProblemError` when the server refuses, `ConnectionLost`
-// when no response arrives, and the reason of `signal`.
+// Methods that send one request and return its response. Each method throws `ProblemError` if the server refuses the
+// request, `ConnectionLost` if no response arrives, and the reason of `signal` if it aborts.
 
 import { adminMethods } from "./admin-methods.ts";
 import { ProblemError } from "./connection.ts";
@@ -11,19 +11,19 @@ import type { FileEntry, Interrupt, Part, RememberedRule } from "./wire.ts";
 type Signal = AbortSignal | undefined;
 type Rule = Body<"POST /agents/{name}/permissions">;
 
-/** The agent whose backend to use; default: the first agent. */
+/** The agent whose backend to use. Defaults to the first agent. */
 export interface OfAgent {
   readonly agent?: string | undefined;
 }
 export interface ReadOptions extends OfAgent {
-  /** First and last byte to read, both included. Without `last`, reads to the end. */
+  /** The first and last byte to read, both included. Without `last`, reads to the end. */
   readonly range?: { readonly first: number; readonly last?: number };
 }
 
 export interface WriteOptions extends OfAgent {
   /**
-   * The version from an earlier read: writes only if the file still has that version. `null` writes only if the file
-   * does not exist. By default the file is always written.
+   * The version from an earlier read. The file is written only if it still has this version. With `null`, it is written
+   * only if it does not exist. By default, it is always written.
    */
   readonly version?: string | null | undefined;
 }
@@ -70,7 +70,10 @@ export function createMethods({ call, open }: Requests) {
         { path: { thread_id: threadId, run_id: runId }, body: { mode } },
         signal,
       ),
-    /** Adds a user message to a running run; its next model call reads it. Throws `run_not_active`. */
+    /**
+     * Adds a user message to a run in progress. The run's next model call includes the message. Throws
+     * `run_not_active`.
+     */
     steer: (threadId: string, runId: string, content: string | readonly Part[], signal?: Signal) =>
       call(
         "POST /threads/{thread_id}/runs/{run_id}/messages",
@@ -108,7 +111,7 @@ function shareMethods({ call }: Pick<Requests, "call">) {
     path: { user, thread_id: thread, share_id: share },
   });
   return {
-    /** Lets users of the tenant read the thread. */
+    /** Lets other users of the tenant read the thread. */
     create: (threadId: string, share: Body<"POST /threads/{thread_id}/shares"> = {}, signal?: Signal) =>
       call("POST /threads/{thread_id}/shares", { ...of(threadId), body: share }, signal),
     /** Lists the active shares, newest first. */
@@ -120,7 +123,7 @@ function shareMethods({ call }: Pick<Requests, "call">) {
         { path: { thread_id: threadId, share_id: shareId } },
         signal,
       ),
-    /** Reads a shared thread. Throws `ProblemError` 404 after the share has ended. */
+    /** Reads a shared thread. After the share has ended, throws `ProblemError` with status 404. */
     get: (place: SharedPlace, signal?: Signal) =>
       call("GET /shared/{user}/{thread_id}/{share_id}", at(place), signal),
     /** Lists the messages, oldest first. */
@@ -135,7 +138,7 @@ function shareMethods({ call }: Pick<Requests, "call">) {
 function scheduleMethods({ call }: Pick<Requests, "call">) {
   const of = (scheduleId: string) => ({ path: { schedule_id: scheduleId } });
   return {
-    /** Lists your schedules, by id. */
+    /** Lists your schedules, sorted by id. */
     list: (query: Query<"GET /schedules"> = {}, signal?: Signal) => call("GET /schedules", { query }, signal),
     get: (scheduleId: string, signal?: Signal) =>
       call("GET /schedules/{schedule_id}", of(scheduleId), signal),
@@ -144,10 +147,10 @@ function scheduleMethods({ call }: Pick<Requests, "call">) {
       call("PUT /schedules/{schedule_id}", { ...of(scheduleId), body: schedule }, signal),
     delete: (scheduleId: string, signal?: Signal) =>
       call("DELETE /schedules/{schedule_id}", of(scheduleId), signal),
-    /** Returns the next times of a schedule without storing it. */
+    /** Returns the next times of a schedule without storing the schedule. */
     preview: (times: Body<"POST /schedules/preview">, signal?: Signal) =>
       call("POST /schedules/preview", { body: times }, signal),
-    /** Starts a run of the schedule now, in addition to the scheduled ones. */
+    /** Starts a run of the schedule now, in addition to its scheduled runs. */
     run: (scheduleId: string, signal?: Signal) =>
       call("POST /schedules/{schedule_id}/run", of(scheduleId), signal),
   };
@@ -161,7 +164,7 @@ function feedbackMethods({ call }: Pick<Requests, "call">) {
     /** Lists the ratings of a thread's answers, most recent change first. */
     of: async (threadId: string, signal?: Signal) =>
       (await call("GET /threads/{thread_id}/feedback", { path: { thread_id: threadId } }, signal)).items,
-    /** Rates an answer. Replaces its earlier rating. */
+    /** Rates an answer and replaces any earlier rating. */
     put: (
       threadId: string,
       messageId: string,
@@ -197,7 +200,7 @@ function threadMethods({ call }: Pick<Requests, "call">) {
     /** Changes the title, the metadata, or both. */
     update: (threadId: string, changes: Body<"PATCH /threads/{thread_id}">, signal?: Signal) =>
       call("PATCH /threads/{thread_id}", { ...of(threadId), body: changes }, signal),
-    /** Asks a model for a title, and sets it. */
+    /** Asks a model for a title and sets it. */
     suggestTitle: (threadId: string, signal?: Signal) =>
       call("POST /threads/{thread_id}/title", { ...of(threadId), body: {} }, signal),
     /** Deletes the thread, its runs and the threads of its subagents. */
@@ -291,10 +294,13 @@ function triggerMethods({ call }: Pick<Requests, "call">) {
     list: (query: Query<"GET /triggers"> = {}, signal?: Signal) => call("GET /triggers", { query }, signal),
     /** Returns a trigger with its last deliveries. */
     get: (id: string, signal?: Signal) => call("GET /triggers/{trigger_id}", of(id), signal),
-    /** Creates a trigger under an id of the server. Only this response contains a secret that the server has made. */
+    /**
+     * Creates a trigger with an id chosen by the server. If the server creates the secret, only this response contains
+     * it.
+     */
     create: (trigger: Body<"POST /triggers">, signal?: Signal) =>
       call("POST /triggers", { body: trigger }, signal),
-    /** Creates or replaces a trigger, which keeps its URL and, unless you send one, its secret. */
+    /** Creates or replaces a trigger. A replaced trigger keeps its URL and, unless you send a new one, its secret. */
     put: (id: string, trigger: Body<"PUT /triggers/{trigger_id}">, signal?: Signal) =>
       call("PUT /triggers/{trigger_id}", { ...of(id), body: trigger }, signal),
     delete: (id: string, signal?: Signal) => call("DELETE /triggers/{trigger_id}", of(id), signal),
@@ -349,7 +355,7 @@ function backendMethods({ call }: Pick<Requests, "call">) {
 function fileMethods({ call, open }: Pick<Requests, "call" | "open">) {
   const at = (path: string, agent: string | undefined) => ({ path: { path }, query: { agent } });
   return {
-    /** Lists the entries of a folder; default: the whole workspace. */
+    /** Lists the entries of a folder. Defaults to the whole workspace. */
     async list(path = "", { agent }: OfAgent = {}, signal?: Signal): Promise<FileEntry[]> {
       return (await call("GET /backend/files/{path}", at(path, agent), signal)).items;
     },
@@ -357,7 +363,7 @@ function fileMethods({ call, open }: Pick<Requests, "call" | "open">) {
     async read(path: string, options: ReadOptions = {}, signal?: Signal): Promise<Blob> {
       return (await this.readVersion(path, options, signal)).bytes;
     },
-    /** Reads a file, with the version to pass to a later `write`. */
+    /** Reads a file along with its version, which you can pass to a later `write`. */
     async readVersion(path: string, { agent, range }: ReadOptions = {}, signal?: Signal): Promise<ReadFile> {
       const bytes = range && `bytes=${range.first}-${range.last ?? ""}`;
       const extra = bytes === undefined ? {} : { headers: { range: bytes } };
@@ -370,7 +376,7 @@ function fileMethods({ call, open }: Pick<Requests, "call" | "open">) {
         detail: `\`${path}\` is a folder, not a file.`,
       });
     },
-    /** Replaces the whole file. Throws `precondition_failed` when the file no longer has `version`. */
+    /** Replaces the whole file. Throws `precondition_failed` if the file no longer has the given `version`. */
     write: (
       path: string,
       content: Blob | Uint8Array<ArrayBuffer> | ArrayBuffer | string,

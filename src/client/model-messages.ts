@@ -1,4 +1,4 @@
-// The model's messages in a lane: first built from deltas, then replaced by the thread's message.
+// The model's messages in a lane. They are built from deltas first and then replaced by the thread's messages.
 
 import type { CallDelta, PartKind } from "../protocol/agent-reader.ts";
 import type { CellList, LaneTools } from "./cell-list.ts";
@@ -18,9 +18,9 @@ interface ModelMessage {
   readonly id: string;
   thought?: ThoughtCell;
   text?: TextCell;
-  /** Calls, by their index in the message. */
+  /** The calls, by their index in the message. */
   readonly calls: Map<number, ToolCell>;
-  /** The thread contains the message, so replayed deltas change nothing. */
+  /** True if the thread contains the message, in which case replayed deltas change nothing. */
   isKept: boolean;
   thoughtSince?: number;
 }
@@ -82,14 +82,14 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
   }
 
   /**
-   * Returns the message to extend. Deltas of a message whose start was missed are dropped: the thread has it, or will have
-   * it.
+   * Returns the message to extend. If the start of a message was missed, its deltas are dropped, because the thread has
+   * the message or will have it.
    */
   const written = (): ModelMessage | undefined => (open?.isKept ? undefined : open);
 
   return {
     begin(id: string): void {
-      // The model call is retried: discard the messages of failed attempts.
+      // The model call is retried, so the messages of failed attempts are discarded.
       for (const tried of [...known.values()]) if (!tried.isKept) discard(tried);
       open = messageOf(id);
     },
@@ -127,7 +127,7 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
       if (message && !message.isKept) discard(message);
     },
 
-    /** Replaces the cells that were built from deltas by the thread's message. */
+    /** Replaces the cells that were built from deltas with the thread's message. */
     keep(message: AssistantMessage, sources: readonly WebSource[]): void {
       const { id } = message;
       if (known.get(id)?.isKept) return;

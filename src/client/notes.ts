@@ -1,4 +1,4 @@
-// Builds the notes that a conversation shows about its runs, between its messages.
+// Builds the notes about runs that a conversation shows between its messages.
 
 import { endText } from "../protocol/end-texts.ts";
 import type { NoteCell } from "./cells.ts";
@@ -6,7 +6,7 @@ import { type Ending, outcomeOf } from "./outcome.ts";
 
 export type Note = Pick<NoteCell, "text" | "tone" | "outcome" | "reason">;
 
-/** Returns the note for the end of a run, or undefined when a plain success needs no note. */
+/** Returns the note for the end of a run, or undefined if the run simply succeeded. */
 export function endOf(
   ending: Ending,
   error?: { readonly message: string; readonly code?: string },

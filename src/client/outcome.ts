@@ -4,9 +4,9 @@ import { type End, kindOfEnd } from "../protocol/end.ts";
 import type { Run } from "./wire.ts";
 
 /**
- * `waits`: a question of the run is open. `answered`: the run asked a question, and another run continued. `stopped`: a
- * person stopped it, at once or after a step. `empty`: the model wrote nothing. `cut`: the answer ends at the model's token
- * limit.
+ * `waits`: the run has an open question. `answered`: the run asked a question, and another run continued. `stopped`: a
+ * person stopped it, either at once or after a step. `empty`: the model wrote nothing. `cut`: the answer was cut off at
+ * the model's token limit.
  */
 export type Outcome =
   | "queued"
@@ -20,15 +20,15 @@ export type Outcome =
   | "done";
 
 export interface Ending extends Pick<Run, "status" | "stop_reason"> {
-  /** The message of the run's last event about its end. */
+  /** The message in the run's last event about its end. */
   readonly message?: string | undefined;
   readonly details?: Run["details"] | undefined;
   readonly usage?: Run["usage"] | undefined;
-  /** True when the run ended without an answer. When absent, `usage` decides. */
+  /** True if the run ended without an answer. If absent, `usage` decides. */
   readonly isEmpty?: boolean | undefined;
 }
 
-/** `isAsking`: the run has an open interrupt. */
+/** `isAsking` is true if the run has an open interrupt. */
 export function outcomeOf(run: Ending, isAsking: boolean): Outcome {
   switch (run.status) {
     case "pending":
@@ -43,7 +43,7 @@ export function outcomeOf(run: Ending, isAsking: boolean): Outcome {
   }
 }
 
-/** The outcome of a run that has ended. A run that waited counts as answered, because its result has since arrived. */
+/** The outcomes of runs that have ended. A run that waited counts as answered, because its result has arrived since. */
 const ENDED = {
   asks: "waits",
   waits: "answered",

@@ -1,21 +1,21 @@
-// Converts files to parts of a message, and back.
+// Converts files to message parts and back.
 
 import type { Part } from "./wire.ts";
 
 type Attachment = Exclude<Part, { type: "text" }>;
 type ImageType = Extract<Part, { type: "image" }>["media_type"];
 
-/** Image types that models accept. Every other file becomes a part of type `file`. */
+/** The image types that models accept. All other files become parts of type `file`. */
 const IMAGES: ReadonlySet<string> = new Set<ImageType>([
   "image/png",
   "image/jpeg",
   "image/gif",
   "image/webp",
 ]);
-/** Bytes per call of `String.fromCharCode`, because a call accepts a limited number of arguments. */
+/** The number of bytes per call of `String.fromCharCode`, because a call accepts a limited number of arguments. */
 const CHUNK = 0x8000;
 
-/** Converts a file to a part for `messages`. Throws `TypeError` for an empty file, which no model accepts. */
+/** Converts a file to a part for `messages`. Throws `TypeError` for an empty file, because no model accepts one. */
 export async function partOf(file: Blob, name?: string): Promise<Attachment> {
   if (file.size === 0) throw new TypeError("The file is empty. Models accept only files with content.");
   const media_type = file.type || "application/octet-stream";

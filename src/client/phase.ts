@@ -1,4 +1,4 @@
-// The phase of a run for front ends, as a separate module without dependencies.
+// Computes the phase of a run for front ends. This is a separate module without dependencies.
 
 import { phaseOf as phase, trackPhase as track } from "../protocol/phase.ts";
 import type { Phase, StreamEvent } from "./wire.ts";
@@ -6,7 +6,7 @@ import type { Phase, StreamEvent } from "./wire.ts";
 export type { Phase } from "./wire.ts";
 export type PhaseName = Phase["name"];
 
-/** Returns the phase after these events of one run: all of its events, or the last ones. */
+/** Returns the phase after these events of one run, which can be all of its events or only the last ones. */
 export const phaseOf: (events: Iterable<StreamEvent>) => Phase = phase;
 
 /** Returns a function to call with each event of a run in order. It returns the phase after that event. */

@@ -5,7 +5,7 @@ import type { Operations } from "./wire.ts";
 
 export type ClientHeaders = Readonly<Record<string, string>>;
 
-/** Returns the headers of the next request. After a 401 it gets the refusal and can return new ones. */
+/** Returns the headers for the next request. After a 401, it is called with the refusal and can return new headers. */
 export type HeadersFunction = (refusal?: ProblemError) => ClientHeaders | Promise<ClientHeaders>;
 
 export interface RequestOptions {
@@ -16,7 +16,7 @@ export interface RequestOptions {
 }
 
 export type Operation = keyof Operations;
-/** Makes a request type read-only: the client never changes what you pass. */
+/** Makes a request type read-only, because the client never changes its arguments. */
 export type Sent<T> = unknown extends T ? T : T extends object ? { readonly [K in keyof T]: Sent<T[K]> } : T;
 export type Body<K extends Operation> = Operations[K] extends { body: infer B } ? Sent<B> : never;
 export type Query<K extends Operation> = Operations[K] extends { query: infer Q } ? Readonly<Q> : never;
@@ -26,25 +26,25 @@ export type Input<K extends Operation> = Sent<Omit<Operations[K], "answer" | "bo
   readonly body?: Body<K>;
 };
 
-/** Additions to one request, beyond those of its operation. */
+/** Additions to one request beyond those defined by its operation. */
 export interface Extra {
   readonly headers?: ClientHeaders;
-  /** The body, instead of JSON. */
+  /** The body, used instead of JSON. */
   readonly bytes?: NonNullable<RequestInit["body"]>;
 }
 
 export type Requests = ReturnType<typeof createRequests>;
 
 /**
- * The maximum silence of slow operations. They wait until a sandbox starts, a model answers, or a large deletion ends.
+ * The maximum silence for slow operations, which wait until a sandbox starts, a model answers or a large deletion ends.
  */
 const SLOW_MS = 180_000;
 const SLOW = /^\w+ (?:\/backend\/|\/threads\/\{thread_id\}\/title)|^(?:DELETE|POST) \/admin\//;
 
 export function createRequests({ base, headers, fetch: send, silenceMs }: RequestOptions) {
   /**
-   * Throws `ProblemError`, `ConnectionLost`, or the reason of `signal`. After a 401 it retries once if the headers function
-   * returns different headers. The caller reads or closes the connection.
+   * Throws `ProblemError`, `ConnectionLost`, or the reason of `signal`. After a 401, retries once if the headers
+   * function returns different headers. The caller must read or close the connection.
    */
   async function open<K extends Operation>(
     operation: K,
@@ -74,10 +74,10 @@ export function createRequests({ base, headers, fetch: send, silenceMs }: Reques
 
   return {
     open,
-    /** True when a function provides the credentials, because it may provide newer ones. */
+    /** True if a function provides the credentials, because it may provide newer ones. */
     isRenewed: typeof headers === "function",
 
-    /** Sends a request and returns its JSON. Throws like `open`. */
+    /** Sends a request and returns its JSON. Throws the same errors as `open`. */
     async call<K extends Operation>(
       operation: K,
       input: Input<K>,

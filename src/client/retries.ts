@@ -1,11 +1,11 @@
-// Decides what follows a failed attempt: a pause and a retry, or an error. Reports the state of the connection.
+// Decides what to do after a failed attempt: pause and retry, or throw an error. Reports the state of the connection.
 
 import { ConnectionLost, ProblemError } from "./connection.ts";
 
 const FIRST_PAUSE_MS = 100;
-/** Longest rate limit to wait for. A longer one, such as a daily budget, is thrown. */
+/** The longest rate limit to wait for. A longer one, for example a daily budget, is thrown as an error. */
 const LONGEST_LIMIT_MS = 60_000;
-/** Longest delay of `setTimeout`: about 24 days. */
+/** The longest delay that `setTimeout` supports, about 24 days. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export type ConnectionState = "live" | "reconnecting";
@@ -14,7 +14,7 @@ export interface RetryOptions {
   readonly longestPauseMs: number;
   readonly onRetry: ((reason: Error, attempt: number, delayMs: number) => void) | undefined;
   readonly onConnection: ((state: ConnectionState) => void) | undefined;
-  /** True when expired credentials are worth a retry, because a function provides new ones. */
+  /** True if expired credentials are worth a retry, because a function provides new ones. */
   readonly isRenewed: boolean;
 }
 
@@ -22,9 +22,11 @@ export interface RetryOptions {
 export interface Retries {
   /** Call this when the server responds. */
   reached(): void;
-  /** Call this when an attempt makes progress. The next failure counts as the first one. */
+  /** Call this when an attempt makes progress. The next failure then counts as the first one. */
   moved(): void;
-  /** Pauses before the next attempt. Throws `error` when a retry cannot help, and the reason of the signal when it aborts. */
+  /**
+   * Pauses before the next attempt. Throws `error` if a retry cannot help, or the reason of the signal if it aborts.
+   */
   failed(error: unknown): Promise<void>;
   /** Call this after the last attempt. */
   ended(): void;
@@ -43,7 +45,7 @@ export function createRetries({ longestPauseMs, onRetry, onConnection, isRenewed
     onConnection?.(state);
   };
 
-  /** `onState` is called with each change of state of these attempts. */
+  /** `onState` is called with each change in the state of these attempts. */
   return (signal?: AbortSignal, onState?: (state: ConnectionState) => void): Retries => {
     const id = Symbol("attempts");
     let attempt = 1;
@@ -79,7 +81,7 @@ const hasExpired = (error: unknown): error is ProblemError =>
 
 const UNAVAILABLE: readonly number[] = [502, 503, 504];
 
-/** Returns whether a retry may succeed: after a network error, a server restart, or a rate limit that ends soon. */
+/** Returns true if a retry may succeed: after a network error, a server restart, or a rate limit that ends soon. */
 function isTransient(error: unknown): error is Error {
   if (error instanceof ConnectionLost) return true;
   if (!(error instanceof ProblemError)) return false;
@@ -88,7 +90,7 @@ function isTransient(error: unknown): error is Error {
     : UNAVAILABLE.includes(error.status);
 }
 
-/** Exponential backoff with full jitter, so the clients of one server do not reconnect at the same moment. */
+/** Exponential backoff with full jitter, so the clients of one server do not all reconnect at the same moment. */
 function delayAfter(reason: Error, attempt: number, longest: number): number {
   const asked = reason instanceof ProblemError ? (reason.retryAfterMs ?? 0) : 0;
   const jitter = Math.random() * Math.min(longest, FIRST_PAUSE_MS * 2 ** (attempt - 1));

@@ -1,4 +1,4 @@
-// The pages of the web that tools have read for the next answer of a lane.
+// The web pages that tools have read for the next answer in a lane.
 
 import type { WebSource } from "./wire.ts";
 
@@ -15,7 +15,7 @@ export function collectSources() {
         if (!known?.title) byUrl.set(source.url, source);
       }
     },
-    /** Returns each page once, and forgets them. */
+    /** Returns each page once and then forgets it. */
     take(): readonly WebSource[] {
       const taken = [...byUrl.values()];
       byUrl.clear();

@@ -1,4 +1,5 @@
-// Follows event streams across lost connections: a run that it starts, an existing run, a thread, or the user's changes.
+// Follows event streams across lost connections. A stream can be that of a run that it starts, an existing run, a
+// thread, or the user's changes.
 
 import { trackEnd } from "../protocol/end.ts";
 import { assertType, type Connection, ConnectionLost, ProblemError } from "./connection.ts";
@@ -10,47 +11,51 @@ import type { Run, StreamEvent, UserEvent } from "./wire.ts";
 /** The options for following a run that the call starts. */
 export interface FollowOptions {
   /**
-   * Called once with the ids of the started run and of its thread, before the run's first event, even while the run waits for a slot.
+   * Called once with the ids of the started run and of its thread, before the run's first event. This happens even
+   * while the run waits for a slot.
    */
   readonly onStarted?: (runId: string, threadId: string) => void;
   /**
-   * The unit to follow; the default is `run`. `turn` also follows the run that continues after a deferred tool call gets its
-   * result. A new message ends the turn.
+   * The unit to follow, `run` by default. `turn` also follows the run that continues after a deferred tool call gets
+   * its result. A new message ends the turn.
    */
   readonly unit?: "run" | "turn";
 }
 
 /** The options for reading events that the server keeps in a log. */
 export interface CursorOptions {
-  /** Cursor of the last event that you have. The stream starts with the next event. */
+  /** The cursor of the last event that you have. The stream starts with the next event. */
   readonly after?: string | undefined;
   /**
-   * Called with the cursor of each event, before the event. Pass that cursor as `after` later, even after a page reload, to
-   * continue without missing an event.
+   * Called with the cursor of each event, before the event. To continue without missing events, even after a page
+   * reload, pass the latest cursor as `after`.
    */
   readonly onCursor?: (cursor: string) => void;
   /**
-   * Called when you may have missed events: the server no longer keeps them, or the connection was lost before the first
-   * event. Read the displayed data from the server again; newer events follow.
+   * Called when you may have missed events, because the server no longer keeps them or the connection was lost before
+   * the first event. Read the displayed data from the server again. Newer events will follow.
    */
   readonly onReset?: () => void;
   /**
-   * Like the client's `onConnection`, for this stream only. Data that you read after `live` misses none of the events that
-   * follow.
+   * Like the client's `onConnection`, but only for this stream. If you read data after `live`, you miss none of the
+   * changes that follow.
    */
   readonly onConnection?: (state: ConnectionState) => void;
 }
 
 export interface ChangesOptions {
   /**
-   * Called after each connect, and after the server dropped events. The server does not resend earlier changes, so read the
-   * current data.
+   * Called each time the stream connects, and after the server has dropped events. The server does not resend earlier
+   * changes, so read the current data.
    */
   readonly onConnected?: () => void;
 }
 
 export interface StartOptions {
-  /** A second request with the same key starts no second run. By default each call uses a new key for all of its attempts. */
+  /**
+   * A second request with the same key does not start a second run. By default, each call uses a new key for all of its
+   * attempts.
+   */
   readonly idempotencyKey?: string;
 }
 
@@ -83,7 +88,7 @@ export function createStreams(requests: Requests, retriesFor: RetriesFor) {
         () => call(operation as Operation, input as Input<Operation>, signal, extra),
         signal,
       );
-      // Without a stream, each start is answered with its run.
+      // Without a stream, the server answers each start with its run.
       return (await answer) as K extends Start ? Run : Reply<K>;
     },
 
@@ -177,8 +182,8 @@ async function* startAndFollow<K extends Start>(
 }
 
 /**
- * Reconnects until the caller stops. Ends by itself only when the server responds with 204, which means that no event will
- * follow.
+ * Reconnects until the caller stops. Ends on its own only if the server responds with 204, which means that there will
+ * be no more events.
  */
 async function* stream(
   retriesFor: RetriesFor,
@@ -281,7 +286,7 @@ function problemIn(data: string): { code: string; detail: string } {
 
 const keyed = (key = randomKey()): Extra => ({ headers: { "idempotency-key": key } });
 
-/** Does not use `crypto.randomUUID`: pages on plain http do not have it, and Node 18 has no global `crypto`. */
+/** Does not use `crypto.randomUUID`, because pages on plain http do not have it and Node 18 has no global `crypto`. */
 function randomKey(): string {
   const bytes = new Uint8Array(16);
   if (globalThis.crypto) crypto.getRandomValues(bytes);

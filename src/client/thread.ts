@@ -1,4 +1,4 @@
-// A thread as a store for any view library. `subscribe` and `getSnapshot` fit React's `useSyncExternalStore`.
+// A thread as a store for any view library. `subscribe` and `getSnapshot` work with React's `useSyncExternalStore`.
 
 import type { AgentCell, Cell, Lane, RunNow, ThreadView, ToolCell } from "./cells.ts";
 import { type Client, ConnectionLost, ProblemError, type RunOptions, type Sent } from "./client.ts";
@@ -9,11 +9,11 @@ import type { Answer, Part, Run, UserEvent } from "./wire.ts";
 export * from "./cells.ts";
 export { createFold, type Fold, type FoldOptions, type History } from "./fold.ts";
 
-/** A thread at one moment. An unchanged part is the same object as in the previous snapshot. */
+/** A thread at one moment. Unchanged parts are the same objects as in the previous snapshot. */
 export interface ThreadSnapshot extends Readonly<Pick<ThreadView, "todos" | "asks">> {
   /**
-   * `missing`: the thread does not exist until `send` or another client creates it. `failed`: the store stopped following
-   * the thread because of `problem`.
+   * `missing`: the thread does not exist until `send` or another client creates it. `failed`: the store stopped
+   * following the thread because of `problem`.
    */
   readonly state: "loading" | "ready" | "missing" | "failed";
   readonly problem?: Error;
@@ -32,22 +32,25 @@ export interface ThreadStore {
   getSnapshot(): ThreadSnapshot;
   /** Starts a run with a message, like `client.start`. */
   send(message: string | RunOptions): Promise<Run>;
-  /** Adds a message to the run in progress; its next model call reads it. Throws `run_not_active`. */
+  /** Adds a message to the run in progress. The run's next model call includes it. Throws `run_not_active`. */
   steer(content: string | readonly Part[]): Promise<void>;
   /** Stops the most recent run, like `client.stop`. Throws `run_not_active`. */
   stop(mode?: "cancel" | "interrupt"): Promise<Run>;
-  /** Answers open questions of the thread. Throws `interrupt_closed` when the first answer belongs to no open question. */
+  /**
+   * Answers open questions of the thread. Throws `interrupt_closed` if the first answer does not belong to an open
+   * question.
+   */
   answer(...answers: readonly Sent<Answer>[]): Promise<Run>;
 }
 
-/** The minimum time between two calls of the listeners; one call for each event would be too many. */
+/** The minimum time between two calls of the listeners. Calling them for every event would be too often. */
 const FRAME_MS = 16;
-/** The number of recent runs to read. Queued runs are among them. */
+/** The number of recent runs to read. They include queued runs. */
 const NEWEST_RUNS = 20;
-/** Pause between two attempts to read the thread. */
+/** The pause between two attempts to read the thread, in milliseconds. */
 const REREAD_MS = 1_000;
 
-/** Opens no connection before the first `subscribe`. */
+/** Creates a store. Opens no connection before the first `subscribe`. */
 export function openThread(client: Client, threadId: string): ThreadStore {
   const listeners = new Set<() => void>();
   const view = createView(() => {
@@ -97,7 +100,7 @@ export function openThread(client: Client, threadId: string): ThreadStore {
 
 type About = Pick<ThreadSnapshot, "state" | "connection"> & { problem?: Error };
 
-/** Owns the data that a page shows of a thread. Calls `tell` after changes, at most once a frame. */
+/** Owns the data of a thread that a page shows. Calls `tell` after changes, at most once per frame. */
 function createView(tell: () => void) {
   const dirty = new Set<object>();
   const copied = createCopies((what) => dirty.has(what));
@@ -139,7 +142,7 @@ interface Followed {
   readonly client: Client;
   readonly threadId: string;
   readonly view: ReturnType<typeof createView>;
-  /** Cursor of the last event that the page shows. */
+  /** The cursor of the last event that the page shows. */
   cursor: string | undefined;
   /** Called by `send` after the thread was created. Does nothing unless `untilCreated` is waiting. */
   onCreated: () => void;
@@ -164,7 +167,7 @@ async function read({ client, threadId, view }: Followed, signal: AbortSignal): 
 
 /**
  * Follows the thread until the stream fails. Reads the thread only after the stream is connected, so no event is lost
- * between the two.
+ * in between.
  */
 async function followOnce(thread: Followed, signal: AbortSignal): Promise<void> {
   const { client, threadId, view } = thread;
@@ -220,8 +223,8 @@ async function follow(thread: Followed, signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Resolves when `send` or another client has created the thread. Checks once after each connect, because changes before it
- * are not sent again.
+ * Resolves when `send` or another client has created the thread. Checks once after each connect, because earlier
+ * changes are not sent again.
  */
 async function untilCreated(thread: Followed, signal: AbortSignal): Promise<void> {
   const { client, threadId } = thread;
@@ -247,7 +250,7 @@ async function untilCreated(thread: Followed, signal: AbortSignal): Promise<void
   }
 }
 
-/** The first run of a thread creates it without a `thread_changed` event. */
+/** The first run of a thread creates the thread without a `thread_changed` event. */
 const isAbout = ({ event, data }: UserEvent, threadId: string) =>
   (event === "thread_changed" || event === "run_started") && data.thread_id === threadId;
 

@@ -35,7 +35,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
     make,
     get: (call: string) => calls.get(call),
 
-    /** Replaces the call that was built from the model's deltas by the call in the thread's message. */
+    /** Replaces the call that was built from the model's deltas with the call in the thread's message. */
     keep(written: ToolCell | undefined, { id, name, args }: ToolCall, at: string): ToolCell {
       const cell = written?.call === id ? written : make(id, name);
       Object.assign(cell, { name, args, at, writing: outputOf("") });
@@ -50,7 +50,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
 
     start(name: string, { call_id, args }: EventData<"on_tool_start">, ts: string | undefined): void {
       const known = calls.get(call_id);
-      // The server replays a call whose result is already in the thread.
+      // The server replays a call even if its result is already in the thread.
       if (known?.state === "done" || known?.state === "failed") return;
       const cell = known ?? list.add(make(call_id, name));
       Object.assign(cell, { name, args, state: "open", writing: outputOf(""), output: outputOf("") });
@@ -87,7 +87,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
       setState(cell, hasFailed ? "failed" : "done");
     },
 
-    /** Marks a call that was not run, because a new message withdrew its question. */
+    /** Marks a call that was not run because a new message withdrew its question. */
     withdraw(call: string, name: string): void {
       const cell = calls.get(call) ?? list.add(make(call, name));
       cell.isWithdrawn = true;
@@ -100,7 +100,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
       if (cell?.state === "open") setState(cell, "waits");
     },
 
-    /** Call this when no run continues: open calls wait, or were stopped. */
+    /** Call this when no run continues. Open calls then wait or were stopped. */
     settle(state: "waits" | "stopped"): void {
       for (const cell of calls.values())
         if (cell.state === "open" || (cell.state === "waits" && state === "stopped")) setState(cell, state);

@@ -1,4 +1,4 @@
-// The methods for webhooks: those of a user, and those of a tenant for its admins.
+// Methods for webhooks: a user's own, and a tenant's for its admins.
 
 import type { Body, Query, Requests } from "./requests.ts";
 
@@ -6,7 +6,10 @@ type Signal = AbortSignal | undefined;
 type Spec = Body<"PUT /webhooks/{webhook_id}">;
 type Tenant = Query<"GET /admin/webhooks/{webhook_id}">;
 
-/** `version`: the `ETag` of a read. The server then refuses the call with `precondition_failed` if the webhook has changed since. */
+/**
+ * `version` is the `ETag` from a read. If the webhook has changed since, the server refuses the call with
+ * `precondition_failed`.
+ */
 export interface ChangeOptions {
   readonly version?: string | undefined;
 }
@@ -30,7 +33,7 @@ export function webhookMethods({ call }: Pick<Requests, "call">) {
       call("DELETE /webhooks/{webhook_id}", at(id), signal, ifMatch(options)),
     /** Creates a new secret. For a day, the previous secret also signs deliveries. */
     rotate: (id: string, signal?: Signal) => call("POST /webhooks/{webhook_id}/rotate", at(id), signal),
-    /** Sends a sample once. */
+    /** Sends a sample to the webhook once. */
     test: (id: string, signal?: Signal) => call("POST /webhooks/{webhook_id}/test", at(id), signal),
     /** Lists deliveries, newest first. A page can be empty and still have a `next_cursor`. */
     deliveries: (id: string, query: Query<"GET /webhooks/{webhook_id}/deliveries"> = {}, signal?: Signal) =>
@@ -45,7 +48,7 @@ export function webhookMethods({ call }: Pick<Requests, "call">) {
   };
 }
 
-/** The same for the webhooks of a tenant. An operator may name the tenant. */
+/** The same methods for a tenant's webhooks. An operator can name the tenant. */
 export function adminWebhookMethods({ call }: Pick<Requests, "call">) {
   return {
     list: (query: Query<"GET /admin/webhooks"> = {}, signal?: Signal) =>

@@ -1,8 +1,8 @@
-// Waiting with an abort signal, running work one at a time, and sharing one call between callers.
+// Helpers to wait with an abort signal, run work one at a time, and share one call between callers.
 
 /**
- * Yields what `source` yields and returns its result. After an abort, `source` has `graceMs` milliseconds to end by
- * itself. Then this throws the signal's reason without waiting any longer.
+ * Yields what `source` yields and returns its result. After an abort, `source` has `graceMs` milliseconds to end on its
+ * own. Then this throws the signal's reason without waiting any longer.
  */
 export async function* untilAborted<E, T>(
   source: AsyncIterable<E, T>,

@@ -1,4 +1,4 @@
-// Reports frequent occurrences without a log line for each.
+// Limits how often a frequent occurrence is reported.
 
 /**
  * Returns a function that calls `tell` with its argument and the number of calls since the previous `tell`. `tell` runs

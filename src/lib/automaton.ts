@@ -1,8 +1,8 @@
-// Finds many texts in one pass (Aho and Corasick, 1975). A state is the longest prefix of any of the texts that the
-// input so far ends with.
+// Finds many texts in one pass (Aho and Corasick, 1975). A state represents the longest prefix of any of the texts that
+// the input read so far ends with.
 
 export interface Automaton {
-  /** The initial state. Also the state after input that begins none of the texts. */
+  /** The initial state, which is also the state after input that cannot begin any of the texts. */
   readonly start: number;
   /** Returns the state after one more UTF-16 code unit. */
   step(state: number, code: number): number;
@@ -11,8 +11,8 @@ export interface Automaton {
   /** Returns the longest of the texts that ends at this state. */
   foundAt(state: number): string | undefined;
   /**
-   * Returns the first index, at `from` or later, where one of the texts may begin. Returns the length of `text` if
-   * there is none.
+   * Returns the first index, at `from` or later, where one of the texts may begin, or the length of `text` if there is
+   * none.
    */
   nextBeginning(text: string, from: number): number;
 }
@@ -20,9 +20,9 @@ export interface Automaton {
 const START = 0;
 const CODES = 0x1_0000;
 
-/** No text may be empty. */
+/** The texts must not be empty. */
 export function automatonOf(texts: readonly string[]): Automaton {
-  /** Transitions: the next state for a state and a code unit. */
+  /** The transitions: the next state for a state and a code unit. */
   const steps = new Map<number, number>();
   const lengths = [0];
   const found: (string | undefined)[] = [undefined];

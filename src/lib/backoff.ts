@@ -5,7 +5,7 @@ export interface BackoffOptions {
   readonly base: number;
   /** The maximum wait in milliseconds. */
   readonly cap?: number;
-  /** Random fraction of the wait (0–1), so clients that failed together do not retry together. */
+  /** A random fraction of the wait (0–1), so clients that failed together do not retry together. */
   readonly jitter?: number;
 }
 

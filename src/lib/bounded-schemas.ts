@@ -1,10 +1,10 @@
 // Schemas whose validation ends early. Each fault of a list or map takes time, and a request body may contain thousands
-// of faults. The validation of a list can also pause, because thousands of valid entries take time as well.
+// of faults. The validation of a list can also pause, because thousands of valid entries take time too.
 
 import { z } from "zod";
 import { isTickSpent, sharedTick } from "./ticks.ts";
 
-/** Like `z.record(key, value)`, but refuses more than `most` keys before it checks any of them. */
+/** Like `z.record(key, value)`, but refuses maps with more than `most` keys before checking any of the keys. */
 export function boundedMap<K extends z.core.$ZodRecordKey, V extends z.ZodType>(
   key: K,
   value: V,
@@ -41,19 +41,19 @@ interface ListDefinition extends z.core.$ZodArrayDef {
   readonly most: number;
 }
 
-/** The maximum number of faulty entries in a list. Validation then ends. */
+/** The maximum number of faulty entries in a list before validation ends. */
 const MAX_FAULTY = 20;
 
-/** Context of a validation that may pause: its lists yield ticks of the event loop to other work. */
+/** The context of a validation that can pause, so its lists yield ticks of the event loop to other work. */
 export interface PausingContext extends z.core.ParseContext<z.core.$ZodIssue> {
-  /** The tenant that the validation runs for. */
+  /** The tenant for which the validation runs. */
   readonly tenant: string;
 }
 
 type Context = z.core.ParseContextInternal & Partial<PausingContext>;
 type Payload = z.core.ParsePayload;
 
-/** Entries may pause individually in lists of at most this length. Pausing makes each entry slower. */
+/** In lists of at most this length, entries can pause individually. Pausing makes each entry slower. */
 const FEW = 32;
 
 const BoundedList = z.core.$constructor<z.ZodArray, ListDefinition>("BoundedList", (list, def) => {

@@ -1,6 +1,6 @@
 // Iterates over an error and its causes.
 
-/** Limits the iteration, because errors may cause each other in a cycle. */
+/** The maximum number of causes, because errors may cause each other in a cycle. */
 const MAX_DEPTH = 8;
 
 /** Yields the error and its causes, outermost first. Ends at the first cause that is not an `Error`. */

@@ -1,5 +1,5 @@
-// Checks a value against a zod schema and describes every fault for an operator, with its remedy. Messages never repeat
-// a value of the checked data.
+// Checks a value against a zod schema and describes every fault and its remedy for an operator. Messages never repeat a
+// value from the checked data.
 
 import { z } from "zod";
 import type { PausingContext } from "./bounded-schemas.ts";
@@ -10,9 +10,9 @@ type Path = readonly PropertyKey[];
 
 export interface Fault {
   readonly path: Path;
-  /** A clause about the value at `path`: "must be a string", "is missing: …", "unknown key …". */
+  /** A clause about the value at `path`, for example "must be a string", "is missing: …" or "unknown key …". */
   readonly message: string;
-  /** Present if the key itself is wrong, not its value. */
+  /** Present if the key itself is wrong rather than its value. */
   readonly isKey?: true;
   /** Present if the value has the wrong type. */
   readonly isMistyped?: true;
@@ -30,12 +30,12 @@ export function checkSeldom<S extends z.ZodType>(schema: S, value: unknown): Che
 }
 
 /**
- * For schemas that are rarely used: zod would compile code on the first use of each map, which takes longer than dozens
- * of uses.
+ * For rarely used schemas. On the first use of each map, zod would compile code, which takes longer than dozens of
+ * uses.
  */
 export const SELDOM = { jitless: true } as const;
 
-/** Like `check`, for long values: their bounded lists yield ticks of the event loop to other work. */
+/** Like `check`, but for long values, whose bounded lists yield ticks of the event loop to other work. */
 export async function checkInTicks<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -93,7 +93,7 @@ const KINDS: Readonly<Record<string, string>> = {
 };
 const kindOf = (expected: string) => KINDS[expected] ?? expected;
 
-/** Suggests a correction for a value whose wrong type reveals the intention. */
+/** Suggests a correction for a value of the wrong type that reveals the intention. */
 function example({ input, inst }: RawIssue): string {
   if (Array.isArray(input)) return ", not a list";
   if (typeof input !== "string") return "";
@@ -104,7 +104,10 @@ function example({ input, inst }: RawIssue): string {
   return isNamed ? `: write { ${discriminator}: ${input} }` : "";
 }
 
-/** Returns the map that a text was probably short for: with the only key that accepts it, or the only required key. */
+/**
+ * Returns the map that a text was probably short for. The map contains either the only key that accepts the text or the
+ * only required key.
+ */
 function shorthandFor(shape: Shape, text: string): string {
   const takes = (schema: unknown, value: unknown) =>
     schema instanceof z.ZodType && schema.safeParse(value, SELDOM).success;
@@ -139,13 +142,13 @@ function unknownKey(key: string, schema: unknown): string {
 
 type Shape = Readonly<Record<string, unknown>>;
 
-/** Finds a key that belongs one level deeper than it was written. */
+/** Finds a key that belongs one level deeper than where it was written. */
 function belonging(key: string, shape: Shape): string {
   const place = Object.keys(shape).find((name) => mapsIn(shape[name]).some((map) => key in map.shape));
   return place === undefined ? "" : `; it belongs in \`${place}: { …, ${key}: … }\``;
 }
 
-/** Returns the maps among the types that a value may have. */
+/** Returns the maps among the types that a value can have. */
 function mapsIn(schema: unknown): z.ZodObject[] {
   if (schema instanceof z.ZodObject) return [schema];
   if (schema instanceof z.ZodUnion) return schema.options.flatMap(mapsIn);
@@ -154,7 +157,7 @@ function mapsIn(schema: unknown): z.ZodObject[] {
   return schema instanceof z.ZodPipe ? mapsIn(schema.def.in) : [];
 }
 
-/** For discriminated unions only. Other unions report the faults of one member. */
+/** Only for discriminated unions. Other unions report the faults of one member. */
 function unionWording({ discriminator, options, input }: RawIssue): string | undefined {
   if (typeof discriminator !== "string") return undefined;
   if (typeof input !== "object" || input === null) return undefined;
@@ -191,7 +194,10 @@ const ANY_UNION = "Invalid input";
 
 const MISTYPED: ReadonlySet<string> = new Set(["invalid_type", "invalid_value"]);
 
-/** Returns the faults of the most likely member: of the members with the value's type, the one with the fewest faults. */
+/**
+ * Returns the faults of the most likely member, which is the one with the fewest faults among the members with the
+ * value's type.
+ */
 function memberFaults(members: readonly (readonly Issue[])[], path: Path, input: unknown): Fault[] {
   const fitting = members.filter((issues) => !issues.some(isOfOtherType)).sort((a, b) => a.length - b.length);
   const meant = fitting[0];

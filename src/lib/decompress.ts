@@ -2,8 +2,8 @@
 
 import type { IncomingMessage } from "node:http";
 import { pipeline, type Readable, type Transform } from "node:stream";
-// Imports the whole module. An older Node lacks the zstd decoder and must still start far enough to report that it is
-// too old.
+// Imports the whole module, because an older Node lacks the zstd decoder but must still start far enough to report that
+// it is too old.
 import zlib from "node:zlib";
 
 const { constants } = zlib;
@@ -17,18 +17,18 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
   zstd: () => zlib.createZstdDecompress({ finishFlush: constants.ZSTD_e_flush }),
 };
 
-/** The body's encoding is unknown or differs from its header. The message completes "The answer". */
+/** Thrown if the body's encoding is unknown or differs from its header. The message completes "The answer". */
 export class EncodingError extends Error {}
 
 /**
- * Returns the decoded body. Ending it also ends `answer`, and the reverse. Throws an `EncodingError` for an unknown
- * encoding, and emits one for bytes in another encoding.
+ * Returns the decoded body. Ending it also ends `answer`, and vice versa. Throws an `EncodingError` for an unknown
+ * encoding. Emits one if the bytes have a different encoding.
  */
 export function decompress(answer: IncomingMessage): Readable {
   return decompressed(answer, answer.headers["content-encoding"]);
 }
 
-/** The same for a body whose header is known. */
+/** Like `decompress`, but for a body whose header is known. */
 export function decompressed(body: Readable, header = ""): Readable {
   const encoding = header.trim().toLowerCase();
   if (encoding === "" || encoding === "identity") return body;
@@ -36,7 +36,7 @@ export function decompressed(body: Readable, header = ""): Readable {
   if (!decoder) throw new EncodingError(`is compressed as \`${encoding}\`, which was not requested`);
   const wrong = () => new EncodingError(`does not match its content-encoding (\`${encoding}\`)`);
   const destroy = decoder.destroy.bind(decoder);
-  // A decoder's error does not reveal if the bytes or the decoder failed.
+  // A decoder's error does not show whether the bytes or the decoder failed.
   decoder.destroy = (error) => destroy(error && isOfDecoder(error) ? wrong() : error);
   pipeline(body, decoder, () => {});
   return decoder;

@@ -1,4 +1,4 @@
-// "Did you mean …?"
+// Suggests a similar word: "Did you mean …?"
 
 const MAX_LENGTH = 64;
 
@@ -18,19 +18,21 @@ export function closestMatch(word: string, candidates: Iterable<string>): string
   return best;
 }
 
-/** Returns the end of a message. The result is empty if no candidate is close. */
+/** Returns the end of a message, or an empty text if no candidate is close. */
 export function didYouMean(word: unknown, candidates: Iterable<string>): string {
   const found = typeof word === "string" ? closestMatch(word, candidates) : undefined;
   return found === undefined ? "" : `; did you mean \`${found}\`?`;
 }
 
-/** Counts a word contained in the other, such as `prompt` in `system_prompt`, as one edit. */
+/** Counts as one edit if one word contains the other, such as `prompt` in `system_prompt`. */
 function farness(a: string, b: string): number {
   const isPart = Math.min(a.length, b.length) >= 4 && (a.includes(b) || b.includes(a));
   return isPart ? Math.min(1, distance(a, b)) : distance(a, b);
 }
 
-/** Returns the Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of neighbours. */
+/**
+ * Returns the Damerau-Levenshtein distance, which counts insertions, deletions, replacements and swaps of neighbors.
+ */
 function distance(a: string, b: string): number {
   let before: number[] = [];
   let above = Array.from({ length: b.length + 1 }, (_, column) => column);

@@ -1,4 +1,4 @@
-// Warns when a tick of the event loop takes long. Every request and run of the process waits for its end.
+// Warns when a tick of the event loop takes long, because every request and run of the process has to wait for it.
 
 import type { Logger } from "./logger.ts";
 
@@ -8,18 +8,24 @@ const CHECK_MS = 20;
 const PAUSE_MS = 5000;
 
 export interface EventLoopWatch {
-  /** Records what begins now. If a stall follows, its log line contains the result of `what`. Costs nothing otherwise. */
+  /**
+   * Records what begins now. If a stall follows, its log line contains the result of `what`. Otherwise, this costs
+   * nothing.
+   */
   begins(what: () => string | undefined): void;
   close(): void;
 }
 
-/** Milliseconds during which a starting process loads modules, and the tick length allowed during that time. */
+/**
+ * The time that a starting process takes to load modules, and the tick length allowed during that time, in
+ * milliseconds.
+ */
 const STARTING_MS = 5000;
 const WHILE_STARTING_MS = 1000;
 
 /**
- * `warnAfterMs`: maximum milliseconds of a tick. With `isStarting`, the limit is higher while the process starts. The
- * caller closes it.
+ * `warnAfterMs` is the maximum length of a tick in milliseconds. With `isStarting`, the limit is higher while the
+ * process starts. The caller must close it.
  */
 export function watchEventLoop(warnAfterMs: number, logger: Logger, isStarting = false): EventLoopWatch {
   const started = isStarting ? performance.now() + STARTING_MS : 0;
@@ -51,7 +57,10 @@ export function watchEventLoop(warnAfterMs: number, logger: Logger, isStarting =
   };
 }
 
-/** Returns the main thread's CPU time. It is far shorter than a stall if the process was suspended or waited for a disk. */
+/**
+ * Returns the main thread's CPU time. It is much shorter than a stall if the process was suspended or waited for a
+ * disk.
+ */
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;

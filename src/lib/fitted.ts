@@ -1,4 +1,4 @@
-// Makes stored data fit a zod schema. An invalid part is replaced by the nearest valid value, or removed. Do not use it
+// Makes stored data fit a zod schema. Invalid parts are replaced by the nearest valid value or removed. Do not use this
 // for input, which must be checked and refused.
 
 import { z } from "zod";
@@ -9,11 +9,11 @@ type Nest = Record<PropertyKey, unknown>;
 
 export interface Fitted<T> {
   readonly value: T;
-  /** The paths that were replaced or removed. */
+  /** The paths of the values that were replaced or removed. */
   readonly changed: readonly string[];
 }
 
-/** More rounds than any schema has levels. */
+/** The maximum number of rounds, more than any schema has levels. */
 const MAX_ROUNDS = 64;
 
 /**
@@ -41,7 +41,7 @@ function correct(root: unknown, issues: readonly Issue[]): void {
     if (better !== undefined) put(root, path, better);
     else remove(root, cannotBeEmpty(issue, value) ? path.slice(0, -1) : path, shortened);
   }
-  // Closes the holes last, so the paths of the other issues stay valid until here.
+  // Closes the holes last, so the paths of the other issues stay valid until then.
   for (const list of shortened) closeHoles(list);
 }
 
@@ -51,11 +51,11 @@ function closeHoles(list: unknown[]): void {
   list.splice(0, list.length, ...kept);
 }
 
-/** Returns true if removing the value, or emptying a text, was already tried. The parent must then be removed. */
+/** Returns true if removing the value, or emptying a text, was already tried. If so, the parent must be removed. */
 const cannotBeEmpty = ({ code }: Issue, value: unknown) =>
   value === undefined || (value === "" && code !== "invalid_type");
 
-/** Returns the faults inside the union member that comes closest. */
+/** Returns the faults inside the union member that is the closest match. */
 function innermost(issue: Issue, parent: Path): { path: Path; issue: Issue }[] {
   const path = [...parent, ...issue.path];
   if (issue.code !== "invalid_union" || issue.errors.length === 0) return [{ path, issue }];

@@ -5,11 +5,11 @@ import { RE2JS } from "re2js";
 import { MAX_LENGTH, type SafeRegex, safeRegex, tooLong } from "./regex.ts";
 
 /**
- * Returns a matcher for relative paths. A pattern without `/` matches the last name of the path; with a leading `./`,
- * the whole path. Throws a `SyntaxError` whose message completes "The pattern …".
+ * Returns a matcher for relative paths. A pattern without `/` matches the last name of the path, or the whole path if
+ * it begins with `./`. Throws a `SyntaxError` whose message completes "The pattern …".
  */
 export function globMatcher(pattern: string): (path: string) => boolean {
-  // Same limit as for expressions: even translating a pattern that is then refused takes time.
+  // Has the same limit as expressions, because even translating a pattern that is then refused takes time.
   if (pattern.length > MAX_LENGTH) throw tooLong(pattern);
   const trimmed = pattern.replace(/^(\.?\/)+/, "");
   if (trimmed === "") throw new SyntaxError("is empty");

@@ -1,4 +1,4 @@
-// Patterns of hosts: a name, an address, or `*.` and a name for all names below it. Compares names only.
+// Patterns for hosts: a name, an address, or `*.` and a name for all names below it. Only compares names.
 
 import { isIP } from "node:net";
 import { z } from "zod";
@@ -12,7 +12,7 @@ export const HostPattern = z
     "must be a host without a port, such as example.com or *.example.com",
   );
 
-/** Returns a function that is true for a URL whose host matches one of `patterns`. */
+/** Returns a function that checks whether a URL's host matches one of `patterns`. */
 export function hostMatcher(patterns: readonly string[]): (url: URL) => boolean {
   const names = new Set<string>();
   const suffixes: string[] = [];
@@ -27,11 +27,11 @@ export function hostMatcher(patterns: readonly string[]): (url: URL) => boolean 
   };
 }
 
-/** The host as URLs have it: in lower case, in ASCII, IPv6 in brackets. */
+/** Returns the host in the form used in URLs: lowercase ASCII, with brackets around IPv6 addresses. */
 function canonical(host: string): string {
   const url = URL.parse(`http://${isIP(host) === 6 ? `[${host}]` : host}`);
   return withoutDot(url?.hostname ?? host);
 }
 
-/** A name may end with the dot of the root. */
+/** A name can end with the dot of the root. */
 const withoutDot = (host: string) => host.replace(/\.$/, "");

@@ -1,11 +1,11 @@
-// Parses and compares IP addresses, networks, hosts and origins in the notations that operators use. Never resolves
+// Parses and compares IP addresses, networks, hosts and origins in the notations that operators use. Does not resolve
 // names.
 
 import { BlockList, isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
-/** Decides by the text alone. The only accepted name is `localhost`. */
+/** Looks only at the text. The only accepted name is `localhost`. */
 export function isLoopback(host: string): boolean {
   return isIP(host) === 0 ? host.toLowerCase() === "localhost" : LOOPBACK(host);
 }
@@ -17,7 +17,7 @@ export const Network = z.string().refine((text) => parse(text) !== undefined, {
 });
 
 /**
- * Returns a function that checks if an address is in one of `networks`. An IPv4 address may be written as an IPv6
+ * Returns a function that checks whether an address is in one of `networks`. An IPv4 address can be written as an IPv6
  * address (`::ffff:…`).
  */
 export function within(networks: readonly string[]): (address: string) => boolean {
@@ -30,14 +30,14 @@ export function within(networks: readonly string[]): (address: string) => boolea
 }
 
 const isIn = (list: BlockList) => (address: string) => {
-  // A link-local address ends with the name of its interface.
+  // A link-local address ends with the name of its network interface.
   const [bare = ""] = address.split("%");
   const version = isIP(bare);
   return version !== 0 && list.check(bare, FAMILIES[version === 4 ? 4 : 6]);
 };
 
 /**
- * Returns the part of an address that identifies one subscriber: an IPv4 address, also if written as IPv6, or the first
+ * Returns the part of an address that identifies one subscriber: an IPv4 address, even if written as IPv6, or the first
  * 64 bits of an IPv6 address.
  */
 export function subscriberNetwork(address: string): string {
@@ -63,12 +63,12 @@ function parse(text: string) {
 }
 
 const LOOPBACK_LIST = new BlockList();
-// Node's pattern for IPv6 addresses takes 4 ms to compile. A known address avoids that cost at startup.
+// Node's pattern for IPv6 addresses takes 4 ms to compile. Adding a known address avoids that cost at startup.
 LOOPBACK_LIST.addSubnet("127.0.0.0", 8, "ipv4");
 LOOPBACK_LIST.addAddress("::1", "ipv6");
 const LOOPBACK = isIn(LOOPBACK_LIST);
 
-/** Returns true if the host of `url` is on an operator's comma-separated list of `host` or `host:port`. */
+/** Returns true if the host of `url` is in an operator's comma-separated list of `host` or `host:port`. */
 export type HostList = (url: URL) => boolean;
 
 const ENTRY = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+)(?::(\d{1,5}))?$/i;
@@ -97,7 +97,7 @@ function parsed(entry: string): { host: string; port: number | undefined } {
 
 const portOf = ({ port, protocol }: URL) => Number(port) || (protocol === "https:" ? 443 : 80);
 
-/** Name or address of a host, without a port. */
+/** The name or address of a host, without a port. */
 export const HostName = z
   .string()
   .refine(
@@ -105,7 +105,7 @@ export const HostName = z
     "must be a host name or an IP address without a port, such as skein.example.com",
   );
 
-/** Origin of a web page in the form that browsers send: no path, no default port, no wildcard. */
+/** The origin of a web page in the form that browsers send, without a path, a default port or a wildcard. */
 export const Origin = z
   .string()
   .refine(

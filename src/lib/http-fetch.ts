@@ -4,7 +4,7 @@
 // Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the headers.
 // Redirects, HTTP/2 and compression are not supported. With NODE_USE_ENV_PROXY=1, proxies apply as in Node's own fetch.
 //
-// `send` is the layer below, for callers that do not need `Request`, `Headers` and `Response`.
+// `send` is the lower layer, for callers that do not need `Request`, `Headers` and `Response`.
 
 import type { IncomingMessage, RequestOptions } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
@@ -12,7 +12,8 @@ import { finished, type Readable } from "node:stream";
 import { urlToHttpOptions } from "node:url";
 import { decompress } from "./decompress.ts";
 
-// An import would evaluate all exports, and some of them load Node's own fetch: a tenth of a server's start.
+// An import would evaluate all exports, and some of them load Node's own fetch, which takes a tenth of a server's
+// startup time.
 const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule("node:http");
 
 const MAX_ERROR_BYTES = 64 * 1024;
@@ -23,7 +24,7 @@ const usesProxy = process.env.NODE_USE_ENV_PROXY === "1";
 const options = { keepAlive: true, ...(usesProxy ? { proxyEnv: process.env } : {}) };
 const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) };
 
-/** Returns advice if the environment names a proxy that requests do not use. Otherwise undefined. */
+/** Returns advice if the environment names a proxy that requests do not use. Otherwise, returns undefined. */
 export function unusedProxy(env: NodeJS.ProcessEnv): string | undefined {
   const name = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"].find((each) => env[each]);
   if (name === undefined || env.NODE_USE_ENV_PROXY === "1") return undefined;
@@ -32,7 +33,7 @@ export function unusedProxy(env: NodeJS.ProcessEnv): string | undefined {
 
 const streams = new WeakMap<Response, IncomingMessage>();
 
-/** Returns the unread body of a 2xx response of `httpFetch`. The caller must end it with `release` or `destroy`. */
+/** Returns the unread body of a 2xx response from `httpFetch`. The caller must end it with `release` or `destroy`. */
 export const streamOf = (response: Response): IncomingMessage | undefined => streams.get(response);
 
 export async function httpFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
@@ -59,7 +60,7 @@ export function release(stream: IncomingMessage): void {
   stream.resume();
 }
 
-/** Reads the text of a failed response. Empty if it cannot be read. Ends the stream. */
+/** Reads the text of a failed response and ends the stream. Returns an empty text if it cannot be read. */
 export async function errorText(answer: IncomingMessage): Promise<string> {
   try {
     return await readCapped(decompress(answer), MAX_ERROR_BYTES);
@@ -87,7 +88,7 @@ export async function readCapped(stream: Readable, cap: number): Promise<string>
  */
 export function readWhile(body: Readable, take: (piece: Buffer) => boolean): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    // Stops at once: the caller must not receive anything more.
+    // Stops at once, because the caller must not receive anything more.
     const leave = () => {
       forget();
       body.off("readable", read);
@@ -124,7 +125,7 @@ export const targetOf = (url: URL): Target => ({
 
 export interface Sent {
   readonly method: string;
-  /** Header names in lower case. */
+  /** The headers by lowercase name. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | null;
   readonly signal: AbortSignal | undefined;
@@ -132,7 +133,7 @@ export interface Sent {
   readonly timeoutMs?: number;
 }
 
-/** Returns the response, even an error response, with an unread body. */
+/** Returns the response with an unread body, even if it is an error response. */
 export async function send(
   target: Target,
   { method, headers, body, signal, timeoutMs }: Sent,
@@ -148,7 +149,7 @@ export async function send(
     timeoutMs && setTimeout(() => request.destroy(new Error("The request timed out.")), timeoutMs).unref();
   request.on("response", (response) => {
     clearTimeout(timer);
-    response.on("error", () => {}); // readers get it; without one it must not crash the process
+    response.on("error", () => {}); // passed on to readers; without a reader, it must not crash the process
     resolve(response);
   });
   request.on("error", (error) => {

@@ -1,8 +1,8 @@
-// The form of an address that others name and the server calls.
+// Defines which URLs others can ask the server to call.
 
 import { z } from "zod";
 
-/** An http or https URL of at most 2,048 characters, without a user and a password. */
+/** An http or https URL of at most 2,048 characters, without a user name or password. */
 export const HttpUrl = z
   .string()
   .max(2048)

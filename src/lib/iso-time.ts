@@ -1,10 +1,10 @@
-// Provides the timestamp of events and messages.
+// Provides the timestamps of events and messages.
 
 let last = { at: 0, text: "" };
 
 /**
- * Returns the current time as ISO 8601 in UTC. Reuses the text within a millisecond, because formatting takes longer
- * than storing an event.
+ * Returns the current time as ISO 8601 in UTC. Reuses the text within the same millisecond, because formatting takes
+ * longer than storing an event.
  */
 export function isoTime(): string {
   const at = Date.now();

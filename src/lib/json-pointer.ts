@@ -12,7 +12,7 @@ export const stepsOf = (pointer: string): string[] =>
     .slice(1)
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
 
-/** Returns the schema at a local reference such as `#/$defs/Item`. Undefined for any other reference. */
+/** Returns the schema at a local reference such as `#/$defs/Item`, or undefined for any other reference. */
 export function referredSchema(reference: string, root: unknown): unknown {
   if (!reference.startsWith("#")) return undefined;
   return stepsOf(reference.slice(1)).reduce<unknown>(

@@ -1,6 +1,6 @@
 // Copies, freezes, merges and measures JSON values.
 
-/** Returns a deep copy. Keeps every key as plain data, including `__proto__`. Drops keys without a value. */
+/** Returns a deep copy. Keeps all keys as plain data, including `__proto__`. Drops keys without a value. */
 export function jsonCopy<T>(value: T): T {
   // Each branch returns the same kind of value as its argument.
   return copied(value) as T;
@@ -33,7 +33,10 @@ export function deepFreeze<T>(value: T): T {
 
 const PLAIN = { enumerable: true, writable: true, configurable: true };
 
-/** JSON Merge Patch (RFC 7396): merges objects key by key. Null removes a key; any other value replaces the old one. */
+/**
+ * Applies a JSON Merge Patch (RFC 7396) by merging objects key by key. Null removes a key, and any other value replaces
+ * the old one.
+ */
 export function mergePatch(value: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   const merged = new Map(isObject(value) ? Object.entries(value) : []);
@@ -44,7 +47,7 @@ export function mergePatch(value: unknown, patch: unknown): unknown {
   return Object.fromEntries(merged);
 }
 
-/** True for an object with named members: not a list, not null. */
+/** Returns true for an object with named members, but not for lists or null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -74,7 +77,7 @@ export interface JsonSize {
 /** Counts what parsing a JSON text would create, without parsing it. The figures are meaningless for a text that is not JSON. */
 export function jsonSize(text: Uint8Array): JsonSize {
   let [entries, depth, deepest, widest] = [0, 0, 0, 0];
-  /** Keys of each open map, by depth. */
+  /** The number of keys in each open map, by depth. */
   const keys: number[] = [0];
   for (let at = 0; at < text.length; at++) {
     const byte = text[at];

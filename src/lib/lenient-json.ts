@@ -1,7 +1,7 @@
-// Reads JSON in which a model made small mistakes. Repairs only unambiguous ones: raw control characters and unknown
-// escapes in strings, trailing commas, consecutive values, and surrounding markup.
+// Reads JSON in which a model made small mistakes. Repairs only unambiguous mistakes: raw control characters and
+// unknown escapes in strings, trailing commas, consecutive values, and surrounding markup.
 
-/** Longer texts are parsed strictly, because a repair occupies one tick of the event loop. */
+/** Longer texts are only parsed strictly, because a repair occupies one tick of the event loop. */
 const MAX_REPAIRED = 256 * 1024;
 
 /**
@@ -21,7 +21,7 @@ export function readJsonValues(text: string): unknown[] {
   }
 }
 
-/** The length of the longest mark, plus room for white space. */
+/** The length of the longest mark, plus room for whitespace. */
 const MARK_LENGTH = 40;
 const MARK = /(?:```|<\/\w{1,30}>|<\|\w{1,30}\|>)$/;
 

@@ -1,8 +1,8 @@
-// The logger interface of all rooms, implemented by pino, by Fastify's logger, or by a program's own.
+// The logger interface used by all rooms. Pino, Fastify's logger and a program's own logger can implement it.
 
 type Log = (details: object, message: string) => void;
 
-/** Each method takes the details first, then the message. */
+/** Each method takes the details first, followed by the message. */
 export interface Logger {
   debug?: Log;
   info: Log;

@@ -1,15 +1,15 @@
-// Masks secrets that were sent to others (headers, variables, URL parameters) in texts that repeat them.
+// Masks secrets that were sent to others (in headers, variables or URL parameters) in texts that repeat them.
 
 import { type Replacing, replacer, replacingAll } from "./replacer.ts";
 
 export interface Mask {
   (text: string): string;
-  /** Masks one text that arrives in pieces. A secret may be split between pieces. */
+  /** Masks one text that arrives in pieces. A secret can be split between pieces. */
   inPieces(): Replacing;
 }
 
 const SECRET_NAME = /key|secret|token|password|credential|auth|cookie/i;
-/** Shorter values are not secrets and would match everywhere. */
+/** Shorter values are unlikely to be secrets and would match everywhere. */
 const MIN_LENGTH = 6;
 
 /** Masks values whose names suggest a secret, as a whole and word by word, both raw and JSON-encoded. */
@@ -23,7 +23,7 @@ export function maskOf(named: Iterable<readonly [name: string, value: string]>):
   return Object.assign(replacingAll(words), { inPieces: replacer(words) });
 }
 
-/** Returns a copy in which every text is masked, including the names of members. */
+/** Returns a copy with all texts masked, including the names of members. */
 export function maskedValue<T>(value: T, mask: Mask): T;
 export function maskedValue(value: unknown, mask: Mask): unknown {
   if (typeof value === "string") return mask(value);

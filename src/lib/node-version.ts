@@ -1,5 +1,5 @@
-// Refuses a Node that is too old. src/index.ts imports this first, so the error names the reason instead of a missing
-// method.
+// Refuses a version of Node that is too old. src/index.ts imports this first, so the error names the reason instead of
+// a missing method.
 
 /** Must match `engines` in package.json. */
 const OLDEST = 24;

@@ -1,13 +1,13 @@
-// Random identifiers: 22 letters and digits, 131 bits, safe in URLs, file names and SSE ids.
+// Random identifiers of 22 letters and digits (131 bits), which are safe in URLs, file names and SSE ids.
 
 import { randomFillSync } from "node:crypto";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const LENGTH = 22;
-/** Largest multiple of 62 in a byte. Larger bytes would make the first letters more likely. */
+/** The largest multiple of 62 in a byte. Larger bytes would make the first letters more likely. */
 const FAIR = 248;
 
-/** Random bytes in bulk, because one request costs as much as two hundred bytes. Each byte is used once. */
+/** Random bytes requested in bulk, because one request costs as much as two hundred bytes. Each byte is used once. */
 const pool = new Uint8Array(4096);
 let used = pool.length;
 

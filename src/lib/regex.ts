@@ -1,12 +1,13 @@
-// Untrusted regular expressions in RE2: every search takes time linear in the text. JavaScript's own engine backtracks.
+// Runs untrusted regular expressions with RE2, so every search takes time linear in the text. JavaScript's own engine
+// backtracks.
 
 import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
 
 export const MAX_LENGTH = 1000;
-/** In instructions. Ordinary expressions have less than a hundred. */
+/** In instructions. Ordinary expressions have fewer than a hundred. */
 const MAX_SIZE = 2500;
-/** Characters times instructions. Takes tens of milliseconds in the worst case. */
+/** The product of characters and instructions. Takes tens of milliseconds in the worst case. */
 const MAX_WORK = 2_000_000;
 
 export interface SafeRegex {
@@ -16,7 +17,7 @@ export interface SafeRegex {
   readonly size: number;
   test(text: string): boolean;
   find(text: string): { start: number; end: number } | undefined;
-  /** Returns true if it matches the whole text. */
+  /** Returns true if the expression matches the whole text. */
   matches(text: string): boolean;
 }
 

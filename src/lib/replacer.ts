@@ -1,12 +1,13 @@
-// Replaces many texts in one pass with an automaton. The time is linear in the input and independent of the number of
-// texts. Overlapping texts are replaced as one. Input may arrive in pieces; the result is the same as for the whole.
+// Replaces many texts in one pass with an automaton. The time is linear in the input and does not depend on the number
+// of texts. Overlapping texts are replaced together. Input can arrive in pieces, with the same result as for the whole
+// text.
 
 import { type Automaton, automatonOf } from "./automaton.ts";
 
 export interface Replacing {
-  /** Returns the text so far, except an end that may begin one of the texts to replace. */
+  /** Returns the text so far, except for an ending that may begin one of the texts to replace. */
   push(text: string): string;
-  /** Returns the rest that `push` has kept. */
+  /** Returns the rest of the text that `push` has kept back. */
   end(): string;
 }
 
@@ -16,7 +17,7 @@ export function replacer(words: ReadonlyMap<string, string>): () => Replacing {
   return () => replacing(automaton, words);
 }
 
-/** A range of the kept text to replace. It begins before the kept text if it overlaps the last replacement. */
+/** A range of the kept text to replace. If it overlaps the last replacement, it begins before the kept text. */
 interface Part {
   readonly start: number;
   readonly end: number;
@@ -34,7 +35,7 @@ export function replacingAll(words: ReadonlyMap<string, string>): (text: string)
 
 function replacing(automaton: Automaton, words: ReadonlyMap<string, string>): Replacing {
   let state = automaton.start;
-  /** The text that was read but not yet returned. */
+  /** The text that was read but not returned yet. */
   let held = "";
   let parts: Part[] = [];
 
@@ -60,7 +61,9 @@ function replacing(automaton: Automaton, words: ReadonlyMap<string, string>): Re
     parts.push({ start, end, word });
   }
 
-  /** Returns everything before `until`, and a whole range that begins there. Later ranges may still be joined. */
+  /**
+   * Returns everything before `until`, and the whole range that begins there, if any. Later ranges can still be joined.
+   */
   function take(until: number): string {
     const first = parts.findIndex(({ start }) => start > until);
     const done = parts.splice(0, first === -1 ? parts.length : first);

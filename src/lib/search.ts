@@ -1,5 +1,5 @@
 // Finds a text within a text in time linear in both. JavaScript's own `indexOf`, `includes`, `split` and `replaceAll`
-// compare a long needle again at each index. In repetitive texts, their time is the product of both lengths.
+// compare a long needle again at each index, so in repetitive texts their time is the product of both lengths.
 
 /** The maximum needle length for `indexOf`, which compares at most this many characters at each index. */
 const SHORT = 16;
@@ -11,7 +11,9 @@ export function indexIn(text: string, needle: string, from = 0): number {
 
 export const isIn = (text: string, needle: string): boolean => indexIn(text, needle) !== -1;
 
-/** Uses the Knuth-Morris-Pratt algorithm: reads each character of `text` once, except where the needle may begin. */
+/**
+ * Uses the Knuth-Morris-Pratt algorithm, which reads each character of `text` once, except where the needle may begin.
+ */
 function searchFrom(text: string, needle: string, from: number): number {
   const head = needle.slice(0, SHORT);
   const shorter = shorterMatches(needle);
@@ -32,7 +34,10 @@ function searchFrom(text: string, needle: string, from: number): number {
   }
 }
 
-/** For each number of matched characters, the longest proper prefix of the needle that they end with. */
+/**
+ * For each number of matched characters, returns the longest proper prefix of the needle that those characters end
+ * with.
+ */
 function shorterMatches(needle: string): Uint32Array {
   const shorter = new Uint32Array(needle.length);
   let matched = 0;

@@ -16,7 +16,7 @@ export interface SseParser {
 
 export interface SseOptions {
   readonly maxLength?: number;
-  /** Called with each line that is neither a standard field nor a comment. By default these lines are ignored. */
+  /** Called with each line that is neither a standard field nor a comment. By default, such lines are ignored. */
   readonly onOther?: (line: string) => void;
 }
 
@@ -75,7 +75,7 @@ const valueIn = (text: string, start: number, end: number) =>
 
 /** Calls `onLine` for each complete line. A line ends with `\r\n`, `\n` or `\r`. */
 function lineSplitter(onLine: (text: string, start: number, end: number) => void) {
-  /** Pieces of the incomplete line. They are joined once, no matter how many there are. */
+  /** The pieces of the incomplete line. They are joined only once, no matter how many there are. */
   const pieces: string[] = [];
   let waiting = 0;
   let isFirst = true;

@@ -2,12 +2,12 @@
 
 import { timingSafeEqual } from "node:crypto";
 
-/** Returns the first `length` characters, or one less to avoid splitting a surrogate pair. */
+/** Returns the first `length` characters, or one fewer to avoid splitting a surrogate pair. */
 export function firstChars(text: string, length: number): string {
   return text.slice(0, splitsPair(text, length) ? length - 1 : length);
 }
 
-/** Returns the last `length` characters, or one less to avoid splitting a surrogate pair. */
+/** Returns the last `length` characters, or one fewer to avoid splitting a surrogate pair. */
 export function lastChars(text: string, length: number): string {
   const start = Math.max(0, text.length - length);
   return text.slice(splitsPair(text, start) ? start + 1 : start);
@@ -22,13 +22,13 @@ function splitsPair(text: string, at: number): boolean {
 export interface HeadTail {
   push(text: string): void;
   /**
-   * Returns the whole text if it fits. Otherwise returns head and tail, separated by a line with the number of omitted
-   * characters.
+   * Returns the whole text if it fits. Otherwise, returns the beginning and the end, separated by a line with the
+   * number of omitted characters.
    */
   read(): { text: string; omitted: number };
 }
 
-/** Keeps the first and last `each` characters of a text of any length. Stores at most four times that number. */
+/** Keeps the first and last `each` characters of a text of any length. Stores at most four times as many. */
 export function headTail(each: number): HeadTail {
   let head = "";
   let headIsFull = false;
@@ -62,13 +62,13 @@ export function headTail(each: number): HeadTail {
   };
 }
 
-/** Wraps untrusted `text` in `<tag>`, escaped so that it cannot close the tag. */
+/** Wraps untrusted `text` in `<tag>` and escapes it so that it cannot close the tag. */
 export function xmlTag(tag: string, text: string): string {
   const inside = text.replaceAll(new RegExp(`<(\\s*/\\s*${tag}\\b)`, "gi"), "<\\$1");
   return `<${tag}>\n${inside}\n</${tag}>`;
 }
 
-/** Compares secrets. The duration does not reveal where texts of equal length differ. */
+/** Compares secrets. The duration does not reveal at which position texts of equal length differ. */
 export function timingSafeEqualText(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);

@@ -1,16 +1,16 @@
-// Splits long work between ticks of the event loop. Request bodies, store readers, writers and long answers use it:
-// test/long-work.test.ts lists their files. `mapInTicks` works on any list.
+// Splits long work between ticks of the event loop. Request bodies, store readers and writers, and long answers use
+// this; test/long-work.test.ts lists their files. `mapInTicks` works on any list.
 
 import { setImmediate as nextTick } from "node:timers/promises";
 
-/** Callers that wait for their own tick, by tenant. The tenant whose turn is next comes first. */
+/** The callers that wait for their own tick, by tenant. The tenant whose turn is next comes first. */
 const waiting = new Map<string, (() => void)[]>();
 /** True if a caller owns the current tick of the event loop. */
 let isTaken = false;
 
 /**
- * Resolves in a tick of the event loop that no other caller gets. Tenants take turns; calls of one tenant keep their
- * order. Use it for work of several milliseconds that many callers may request at once.
+ * Resolves in a tick of the event loop that no other caller gets. Tenants take turns, and calls of one tenant keep
+ * their order. Use this for work of several milliseconds that many callers may request at once.
  */
 export function ownTick(tenant = ""): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -47,12 +47,12 @@ function giveTick(): void {
 /** The maximum number of milliseconds that work may occupy the event loop. */
 const SLICE_MS = 10;
 
-/** Start of the work that shares the current tick of the event loop. */
+/** The start of the work that shares the current tick of the event loop. */
 let sharedSince: number | undefined;
 
 /**
- * Returns true if the work sharing the current tick has taken too long; further work must then await `ownTick`. Cheap
- * enough to call at every step of synchronous work.
+ * Returns true if the work in the current tick has taken too long, in which case further work must await `ownTick`.
+ * Cheap enough to call at every step of synchronous work.
  */
 export function isTickSpent(): boolean {
   if (sharedSince !== undefined) return performance.now() - sharedSince > SLICE_MS;
@@ -62,8 +62,8 @@ export function isTickSpent(): boolean {
 }
 
 /**
- * Resolves at once until the work that shares the current tick has taken too long, then in its own tick. Use it in
- * loops over short synchronous steps, such as reads from a file or memory.
+ * Resolves at once until the work in the current tick has taken too long, then in its own tick. Use this in loops over
+ * short synchronous steps, such as reads from a file or memory.
  */
 export async function sharedTick(tenant: string): Promise<void> {
   if (!isTickSpent()) return;
@@ -72,7 +72,7 @@ export async function sharedTick(tenant: string): Promise<void> {
   isTickSpent();
 }
 
-/** `list.map(work)`, spread over as many ticks of the event loop as needed. */
+/** Like `list.map(work)`, but spread over as many ticks of the event loop as needed. */
 export async function mapInTicks<T, R>(
   tenant: string,
   list: readonly T[],
@@ -86,7 +86,7 @@ export async function mapInTicks<T, R>(
   return results;
 }
 
-/** The size in bytes from which work on a text gets its own tick: about a millisecond of work. */
+/** The size in bytes from which work on a text gets its own tick. Such work takes about a millisecond. */
 export const LARGE_BYTES = 32 * 1024;
 
 /** Returns true if work on the texts gets its own tick. */

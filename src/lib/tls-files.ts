@@ -1,11 +1,11 @@
-// The certificates of one end of a TLS connection, in files that an operator names.
+// Reads the certificates for one end of a TLS connection from files that an operator names.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readText } from "./read-text.ts";
 
-/** Paths of PEM files. */
+/** The paths of PEM files. */
 export interface TlsFiles {
-  /** Certificate authority that must have signed the other end's certificate. */
+  /** The certificate authority that must have signed the other end's certificate. */
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
@@ -13,7 +13,10 @@ export interface TlsFiles {
 
 const MAX_BYTES = 1024 * 1024;
 
-/** Returns the files' contents, or the problems, each beginning with the key's name. Messages never contain a file's content. */
+/**
+ * Returns the files' contents, or the problems, each beginning with the key's name. The messages never contain a file's
+ * content.
+ */
 export async function readTls(files: TlsFiles): Promise<{ value: TlsFiles } | { problems: string[] }> {
   const read = async (key: keyof TlsFiles) => {
     const found = await readText(files[key], MAX_BYTES);

@@ -4,10 +4,10 @@ import { z } from "zod";
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const WRITTEN = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/;
-/** The maximum of Node's timers, nearly 25 days. A longer timer would fire at once. */
+/** The maximum for Node's timers, nearly 25 days. A longer timer would fire at once. */
 const MAX_MS = 2 ** 31 - 1;
 
-/** The maximum duration for which data can be kept: a hundred years. Use `forever` for longer. */
+/** The maximum duration for which data can be kept, a hundred years. Use `forever` for longer. */
 const MAX_KEPT_MS = 36_500 * 86_400_000;
 
 /** Returns milliseconds, or undefined for any other text. */
@@ -31,7 +31,9 @@ export const Duration = z
     return z.NEVER;
   });
 
-/** Duration for which data is kept. Parses to milliseconds; `forever` is infinite. Never wait for it with a timer. */
+/**
+ * A duration for which data is kept. Parses to milliseconds, with `forever` as infinity. Must not be used for a timer.
+ */
 export const Lifetime = z
   .union([z.string(), z.number()])
   .meta({ title: "duration or `forever`" })
@@ -47,7 +49,7 @@ export const Lifetime = z
 
 /**
  * A configured duration of at most `most` seconds: a number of seconds, or a text such as 10m. Parses to seconds. The
- * result can be parsed again, as happens with options of hooks.
+ * result can be parsed again, which happens with the options of hooks.
  */
 export const Seconds = (most: number, accepts: (seconds: number) => boolean = (seconds) => seconds > 0) =>
   z
@@ -72,7 +74,7 @@ const SIZE_UNITS: Readonly<Record<string, number>> = {
 };
 const WRITTEN_SIZE = /^(\d+(?:\.\d+)?)\s*(b|k|m|g|t)?(?:i?b)?$/i;
 
-/** Returns whole bytes for "512m", "1g" or a number. Undefined for any other text. */
+/** Returns whole bytes for a number or a text such as "512m" or "1g", or undefined for any other text. */
 export function parseSize(written: string | number): number | undefined {
   const [, amount, unit = "b"] = WRITTEN_SIZE.exec(String(written)) ?? [];
   const bytes = Math.round(Number(amount) * (SIZE_UNITS[unit.toLowerCase()] ?? Number.NaN));

@@ -2,7 +2,7 @@
 
 export type Utf16 = "utf-16le" | "utf-16be";
 
-/** Returns the byte order of a file that begins with these bytes. Undefined for any other encoding. */
+/** Returns the byte order of a file that begins with these bytes, or undefined for any other encoding. */
 export function utf16Of(start: Uint8Array): Utf16 | undefined {
   if (start[0] === 0xff && start[1] === 0xfe) return "utf-16le";
   return start[0] === 0xfe && start[1] === 0xff ? "utf-16be" : undefined;

@@ -3,7 +3,9 @@
 
 import { stat } from "node:fs/promises";
 
-/** In milliseconds: the polling interval, and how long files must stay unchanged before `onChange` is called. */
+/**
+ * The polling interval, and how long files must stay unchanged before `onChange` is called. Both are in milliseconds.
+ */
 export interface Pace {
   readonly everyMs: number;
   readonly settledMs: number;
@@ -46,7 +48,7 @@ export function watchFiles(
       now = await statesOf(files());
     }
     if (isClosed) return;
-    // Compares with `now`, so that changes during `onChange` count. New files start with their current state.
+    // Compares with `now`, so changes during `onChange` count. New files start with their current state.
     await onChange();
     again(new Map([...(await statesOf(files())), ...now]), pace.everyMs);
   }
@@ -60,7 +62,7 @@ export function watchFiles(
   };
 }
 
-/** Returns true if a known file has changed. A file that is watched for the first time has not changed. */
+/** Returns true if a known file has changed. A file that is watched for the first time does not count as changed. */
 function isOther(before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): boolean {
   return [...now].some(([file, state]) => before.has(file) && before.get(file) !== state);
 }

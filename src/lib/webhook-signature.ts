@@ -9,7 +9,7 @@ export interface WebhookMessage {
   readonly body: string;
 }
 
-/** Signs with every secret, so a receiver that knows one of them accepts the message. */
+/** Signs the message with every secret, so a receiver that knows any one of them accepts it. */
 export async function webhookHeaders(
   secrets: readonly string[],
   { id, body }: WebhookMessage,

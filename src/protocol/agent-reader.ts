@@ -1,4 +1,5 @@
-// Derives from an agent's events its model calls with their attempts, the parts of its answers, and its tool calls.
+// Reads an agent's events and derives its model calls with their attempts, the parts of its answers, and its tool
+// calls.
 
 import type { EventData, StreamEvent } from "./event.ts";
 import type { AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage } from "./message.ts";
@@ -28,18 +29,21 @@ export type CallDelta = Extract<EventData<"on_chat_model_stream">, { tool_call: 
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler may be a function without a result.
 export type Sent<F> = readonly F[] | void;
 
-/** Handlers are called in the order of the events, and their return values are sent. A missing handler sends nothing. */
+/**
+ * Handlers are called in the order of the events, and their return values are sent. If a handler is missing, nothing is
+ * sent.
+ */
 export interface AgentHandlers<F> {
   step(step: Step): Sent<F>;
-  /** A part of text or reasoning begins. The previous part and a call's arguments have ended. */
+  /** A part with text or reasoning begins. The previous part and a call's arguments have ended. */
   open(kind: PartKind): Sent<F>;
   delta(kind: PartKind, text: string): Sent<F>;
   close(kind: PartKind): Sent<F>;
   callDelta(delta: CallDelta): Sent<F>;
   stepEnd(end: StepEnd): Sent<F>;
-  /** `isStreamed`: true if the step streamed part of the message and did not fail. */
+  /** `isStreamed` is true if the step streamed part of the message and did not fail. */
   assistant(message: AssistantMessage, isStreamed: boolean): Sent<F>;
-  /** `isSteering`: true if the message arrived while the agent was working. */
+  /** `isSteering` is true if the message arrived while the agent was working. */
   user(message: UserMessage, isSteering: boolean): Sent<F>;
   system(message: SystemMessage, isSteering: boolean): Sent<F>;
   /** The result of a call. */
@@ -62,7 +66,7 @@ const NOTHING: readonly never[] = [];
 export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
   let hasSpoken = false;
   let isFailed = false;
-  /** Message of the last step, unless that step failed. */
+  /** The message of the last step, unless that step failed. */
   let written: { readonly id: string; hasParts: boolean } | undefined;
   let open: PartKind | undefined;
 
@@ -148,7 +152,7 @@ export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
 
 /**
  * Like `readAgent`, for the agent at a path. A process that takes over a run follows its subagents again from their
- * first event. Known messages are then skipped.
+ * first event. In that case, known messages are skipped.
  */
 export function readSubagent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
   const reader = readAgent(on);

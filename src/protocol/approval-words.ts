@@ -1,4 +1,4 @@
-// The words that answer an approval. They are the same wherever a person or a front end writes one.
+// The words that answer an approval. They are the same for people and for front ends.
 
 const APPROVING: ReadonlySet<string> = new Set([
   "approve",
@@ -14,7 +14,7 @@ const APPROVING: ReadonlySet<string> = new Set([
 const DENYING: ReadonlySet<string> = new Set(["deny", "denied", "reject", "rejected", "no", "n", "false"]);
 
 /**
- * Returns the decision that a word or a boolean expresses. Undefined for everything else. Ignores case, surrounding
+ * Returns the decision that a word or a boolean expresses, or undefined for anything else. Ignores case, surrounding
  * space, and one final full stop or exclamation mark.
  */
 export function decisionIn(said: unknown): "approve" | "deny" | undefined {

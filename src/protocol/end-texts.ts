@@ -1,5 +1,5 @@
-// One sentence for people about how a run ended. The last event, every wire, the page, the terminal and the log all use
-// it.
+// Builds a sentence for people about how a run ended. The last event, every wire, the page, the terminal and the log
+// all use it.
 
 import type { LimitDetails } from "./limit-details.ts";
 
@@ -13,7 +13,7 @@ export interface EndFacts {
 
 const TO_CONTINUE = "Send a message to continue.";
 
-/** Returns undefined for a normal end, which needs no explanation, and for a run that has not ended. */
+/** Returns undefined for a run that has not ended, and for a normal end, which needs no explanation. */
 export function endText({ status, stop_reason = "", details, isEmpty }: EndFacts): string | undefined {
   switch (status) {
     case "error":
@@ -27,7 +27,7 @@ export function endText({ status, stop_reason = "", details, isEmpty }: EndFacts
   }
 }
 
-/** For views of a waiting turn: the run has ended, the turn has not. */
+/** For views of a waiting turn, in which the run has ended but the turn has not. */
 export const WAITING_TEXT = "The run is waiting for a result that will be delivered later.";
 
 const STOPPED: ReadonlyMap<string, string> = new Map([
@@ -41,8 +41,8 @@ const ANSWERED: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Explains why a run ended at a limit. `reason` is its stop reason. A message of the limit itself takes precedence if
- * there is no number to show.
+ * Explains why a run ended at a limit. `reason` is its stop reason. If there is no number to show, a message from the
+ * limit itself takes precedence.
  */
 export function limitText(reason: string, details: Partial<LimitDetails> = {}): string {
   const { limit = reason, most, message } = details;
@@ -52,7 +52,7 @@ export function limitText(reason: string, details: Partial<LimitDetails> = {}): 
   return `The run stopped ${where} (\`${limit}\`). ${TO_CONTINUE}`;
 }
 
-/** Returns the message for a limit that has no number. `cause`: a clause without a full stop. */
+/** Returns the message for a limit that has no number. `cause` is a clause without a full stop. */
 export const causeText = (cause: string) => `The run stopped because ${cause}. ${TO_CONTINUE}`;
 
 const AMOUNTS: ReadonlyMap<string, (most: number) => string> = new Map([

@@ -13,14 +13,14 @@ export interface End {
    */
   readonly as: "finished" | "asks" | "waits" | "cancelled" | "limit" | "failed";
   readonly status: EventData<"done">["status"];
-  /** Stop reason, or error code. */
+  /** The stop reason or the error code. */
   readonly reason: string;
-  /** A sentence for people about the end. Empty for a normal end. */
+  /** A sentence for people about the end. Empty if the run ended normally. */
   readonly message: string;
   readonly usage: Usage | undefined;
   /** The agent's answer in the form of its `output_schema`. */
   readonly output: EventData<"done">["output"];
-  /** Open questions, in the order in which they were asked. */
+  /** The open questions, in the order in which they were asked. */
   readonly questions: readonly Interrupt[];
 }
 
@@ -35,7 +35,7 @@ export function doneEvent(
   return { event: "done", data: message === undefined ? data : { ...data, message } };
 }
 
-/** `questions`: the questions that are open at the time of the event. */
+/** `questions` contains the questions that are open at the time of the event. */
 export function endOf(event: LastEvent, questions: readonly Interrupt[]): End {
   if (event.event === "error") {
     const { code, message, usage } = event.data;
@@ -53,7 +53,7 @@ export function endOf(event: LastEvent, questions: readonly Interrupt[]): End {
   };
 }
 
-/** `isAsking`: true if a question of the run is open. */
+/** `isAsking` is true if the run has an open question. */
 export function kindOfEnd(
   { status, stop_reason }: { readonly status: End["status"]; readonly stop_reason?: string | undefined },
   isAsking: boolean,
@@ -69,14 +69,17 @@ interface Settled extends EndFacts {
   readonly error?: { readonly code: string; readonly message: string } | undefined;
 }
 
-/** Returns why a run failed or reached a limit, from its record. Undefined for other ends. */
+/** Returns why a run failed or reached a limit, from its record. Returns undefined for other ends. */
 export function failureOf(run: Settled): { readonly code: string; readonly message: string } | undefined {
   if (run.error) return { code: run.error.code, message: run.error.message };
   if (run.status !== "error") return undefined;
   return { code: run.stop_reason ?? "error", message: endText(run) ?? "" };
 }
 
-/** Returns a function to call with each event of a turn, in order. At the last event of a run it returns how the run ended. */
+/**
+ * Returns a function to call with each event of a turn, in order. For the last event of a run, the function returns how
+ * the run ended.
+ */
 export function trackEnd(): (event: StreamEvent) => End | undefined {
   const open = openQuestions();
   return (event) => {

@@ -1,6 +1,6 @@
-// Stream events: the same inside the server and on the wire.
+// Stream events, which are the same inside the server and on the wire.
 //
-// Readers must skip unknown events, delta kinds and fields: a newer release may write to the same store.
+// Readers must skip unknown events, delta kinds and fields, because a newer release may write to the same store.
 //
 // A delta contains only `path` and `data`; the event that opens its span contains the rest. Every other event gets its
 // ids and its time when it is stored.
@@ -33,7 +33,10 @@ export const ErrorShape = z
   })
   .meta({ id: "Error" });
 
-/** How a run ended. `error` means a limit, named in `stop_reason`. Every other failure is an `error` event. */
+/**
+ * How a run ended. `error` means that it reached a limit, which is named in `stop_reason`. Every other failure is an
+ * `error` event.
+ */
 export const DoneStatus = z.enum(["success", "interrupted", "cancelled", "error"]);
 
 const RunStart = event(
@@ -196,7 +199,7 @@ export type StreamEvent = z.infer<typeof StreamEvent>;
 export type EventName = StreamEvent["event"];
 export type EventData<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
 
-/** True for events that end a run. The last event of a run is always one of these. */
+/** Returns true for events that end a run. The last event of a run is always one of these. */
 export function isTerminal(event: EventName): boolean {
   return event === "done" || event === "error";
 }
@@ -211,7 +214,7 @@ const PROGRESS: ReadonlySet<EventName> = new Set([
   "warning",
 ]);
 
-/** True for events that only show progress. The run does not wait until they are stored. */
+/** Returns true for events that only show progress. The run does not wait until they are stored. */
 export function isProgress(event: EventName): boolean {
   return PROGRESS.has(event);
 }

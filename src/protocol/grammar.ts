@@ -1,5 +1,5 @@
 // Checks the grammar of a run's events. The loop guarantees exactly one end for every start before the run ends, and
-// exactly one `done` or `error`, which comes last. The checker parses events by itself, because it also judges what the
+// exactly one `done` or `error`, which comes last. The checker parses events itself, because it also checks what the
 // span reader relies on.
 
 import { isTerminal, type StreamEvent } from "./event.ts";
@@ -27,7 +27,7 @@ export function checkGrammar(events: readonly StreamEvent[]): string[] {
   return faults;
 }
 
-/** Open brackets by path, and by id where several may be open. */
+/** The open brackets by path, and by id if several of a kind can be open. */
 interface Open {
   readonly models: Map<string, string>;
   readonly tools: Map<string, string>;

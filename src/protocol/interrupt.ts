@@ -1,11 +1,11 @@
-// An interrupt: a call that waits for an answer from a person or a front end. Also defines the answer.
+// An interrupt is a call that waits for an answer from a person or a front end. Also defines the answer.
 
 import { z } from "zod";
 
 export const InterruptKind = z.enum(["approval", "question", "tool", "connect"]);
 export type InterruptKind = z.infer<typeof InterruptKind>;
 
-/** Returns true if `approve` and `deny` answer it. */
+/** Returns true if interrupts of this kind are answered with `approve` or `deny`. */
 export const asksToApprove = (kind: InterruptKind) => kind === "approval" || kind === "connect";
 
 export const RememberAs = z.enum(["call", "command", "tool"]);
@@ -84,16 +84,18 @@ export const Interrupt = z
   .meta({ id: "Interrupt" });
 export type Interrupt = z.infer<typeof Interrupt>;
 
-/** The question with the address to open, for a front end that shows text only. */
+/** Returns the question along with the address to open, for a front end that shows only text. */
 export const promptText = ({ prompt, url }: Pick<Interrupt, "prompt" | "url">): string =>
   url === undefined ? prompt : `${prompt}\n${url}`;
 
-/** How unanswered interrupts are decided. */
+/** How to decide unanswered interrupts. */
 export interface InterruptPolicy {
-  /** The number of milliseconds that an interrupt stays open. If absent, it stays open until it is answered. */
+  /** The number of milliseconds for which an interrupt stays open. If absent, it stays open until it is answered. */
   readonly expiresAfterMs?: number | undefined;
-  /** Decision on an expired approval. Other expired interrupts are denied. */
+  /** The decision on an expired approval. Other expired interrupts are denied. */
   readonly onExpiry: "approve" | "deny";
-  /** True if no person is available: questions and approvals are denied at once. Calls of client tools still wait. */
+  /**
+   * True if no person is available, so questions and approvals are denied at once. Calls of client tools still wait.
+   */
   readonly unattended: boolean;
 }

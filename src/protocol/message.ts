@@ -1,4 +1,4 @@
-// Messages, stored and sent in exactly this form. Imports nothing of Node, because front ends use these types.
+// Messages, stored and sent in exactly this form. Imports nothing from Node, because front ends use these types.
 
 import { z } from "zod";
 
@@ -34,7 +34,7 @@ export const ToolCall = z
 export type ToolCall = z.infer<typeof ToolCall>;
 
 /**
- * One block of a model's reasoning. `metadata` belongs to the provider (for example a signature) and is returned to it
+ * A block of a model's reasoning. `metadata` belongs to the provider (for example, a signature) and is returned to it
  * unchanged.
  */
 export const Reasoning = z
@@ -92,7 +92,7 @@ export const AssistantMessage = z.object({
       "Present only if the answer was cut off: `stopped` by someone, or `failed` by an error or a limit. `content` contains the answer up to that point.",
     ),
 });
-/** A page of the web. */
+/** A web page. */
 export const WebSource = z
   .object({ url: z.string(), title: z.string().optional() })
   .meta({ id: "WebSource" });

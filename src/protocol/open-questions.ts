@@ -1,4 +1,4 @@
-// Tracks the questions of a run that wait for an answer, from its events.
+// Tracks a run's questions that wait for an answer, based on its events.
 
 import type { Interrupt } from "./interrupt.ts";
 import type { Message } from "./message.ts";
@@ -8,7 +8,7 @@ export interface OpenQuestions {
   answer(id: string): void;
   /** Removes the question of a call that has a result. */
   settle(message: Message): void;
-  /** Call this when another run of the turn begins. That run asks its open questions again. */
+  /** Call this when another run of the turn begins. That run repeats its open questions. */
   clear(): void;
   /** Returns the open questions in the order in which they were asked. */
   list(): Interrupt[];

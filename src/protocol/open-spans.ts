@@ -1,5 +1,5 @@
-// Finds a run's open spans and the events that close them. Used by the run's own process and by a process that takes it
-// over.
+// Finds a run's open spans and the events that close them. Used by the run's own process and by a process that takes
+// over the run.
 
 import type { z } from "zod";
 import type { ErrorShape, StreamEvent } from "./event.ts";
@@ -36,7 +36,10 @@ export function failedEnd({ kind, start }: InnerSpan, error: z.infer<typeof Erro
   }
 }
 
-/** Returns the end event of a span that resumes later: a message starts over, a call runs again, a subagent is followed again. */
+/**
+ * Returns the end event of a span that will resume later: a message starts over, a call runs again, or a subagent is
+ * followed again.
+ */
 export function interruptedEnd({ kind, start }: InnerSpan): StreamEvent {
   switch (kind) {
     case "model": {

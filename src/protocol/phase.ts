@@ -1,4 +1,4 @@
-// Derives a run's phase from its events alone, so that front ends can do the same with the stream.
+// Derives a run's phase from its events alone, so front ends can do the same with the stream.
 
 import type { StreamEvent } from "./event.ts";
 import type { Interrupt } from "./interrupt.ts";
@@ -7,12 +7,12 @@ import { readSpans, type SpanHandlers } from "./span-reader.ts";
 export type PhaseName =
   /** The run has not begun, or has ended. */
   | "idle"
-  /** Between two steps: the run prepares a step, or waits before a retry. */
+  /** The run prepares a step or waits before a retry. */
   | "processing"
   | "calling_model"
   | "executing_tool"
   | "waiting_for_subagent"
-  /** Waiting for an approval · for a user's answer · for a client tool's result. */
+  /** The run waits for an approval, a user's answer, or a client tool's result. */
   | "waiting_for_permission"
   | "waiting_for_answer"
   | "waiting_for_tool";
@@ -23,7 +23,7 @@ export interface Phase {
   readonly of?: string[];
 }
 
-/** Returns the phase after these events of one run: all of its events, or the most recent ones. */
+/** Returns the phase after these events of one run, which can be all of its events or only the most recent ones. */
 export function phaseOf(events: Iterable<StreamEvent>): Phase {
   const track = trackPhase();
   let phase: Phase = { name: "idle" };
@@ -32,7 +32,7 @@ export function phaseOf(events: Iterable<StreamEvent>): Phase {
 }
 
 /**
- * Returns a function to call with each event of a run. It returns the phase after the event. An event with a `path`
+ * Returns a function to call with each event of a run, which returns the phase after that event. An event with a `path`
  * shows only that its subagent is working.
  */
 export function trackPhase(): (event: StreamEvent) => Phase {
@@ -66,7 +66,7 @@ interface Open {
   readonly asked: Map<string, Pick<Interrupt, "kind" | "call_id" | "name">>;
 }
 
-/** A progress event reopens its span, because the start may be older than the first event read. */
+/** A progress event reopens its span, because the span may have started before the first event read. */
 function handlersOf(open: Open): SpanHandlers<unknown> {
   const { tools, subagents } = open;
   const speak = () => {

@@ -1,5 +1,5 @@
 // Derives the spans of a run from its events: the run itself, its model calls, its tool calls and its subagents. A
-// reader may begin in the middle of a run. It stores only the open spans and each agent's last model call.
+// reader can begin in the middle of a run. It stores only the open spans and each agent's last model call.
 
 import type { EventName, StreamEvent } from "./event.ts";
 
@@ -12,7 +12,7 @@ interface Marks {
     readonly progress: never;
     readonly end: EventOf<"done" | "error">;
   };
-  /** One attempt of a model call. */
+  /** One attempt at a model call. */
   readonly model: {
     readonly start: EventOf<"on_chat_model_start">;
     readonly progress: EventOf<"on_chat_model_stream">;
@@ -52,19 +52,19 @@ export const SPAN_EVENTS = [
   "on_subagent_end",
 ] as const satisfies readonly EventName[];
 
-/** `T`: the type of the value that handlers attach to a span. */
+/** `T` is the type of the value that handlers attach to a span. */
 export interface Span<K extends SpanKind = SpanKind, T = unknown> {
   readonly kind: K;
   /** The id of the message, the tool call or the subagent. Empty for the run. */
   readonly id: string;
-  /** Starts at 1, in the order in which spans opened. */
+  /** The number of the span, starting at 1, in the order in which spans opened. */
   readonly number: number;
   /** The path of the agent that the span belongs to. */
   readonly path: readonly string[];
   readonly start: SpanStart<K>;
-  /** The tool call for a subagent; the subagent or the run for other spans. Undefined if the reader began later. */
+  /** For a subagent, the tool call; for other spans, the subagent or the run. Undefined if the reader began later. */
   readonly parent: AnySpan<T> | undefined;
-  /** The previous attempt of the same model call, which failed or was discarded. */
+  /** The previous attempt at the same model call, which failed or was discarded. */
   readonly repeats: Span<"model", T> | undefined;
   /** The return value of `opened`. Undefined until then. */
   readonly own: T | undefined;
@@ -72,7 +72,7 @@ export interface Span<K extends SpanKind = SpanKind, T = unknown> {
 
 export type AnySpan<T = unknown> = { readonly [K in SpanKind]: Span<K, T> }[SpanKind];
 
-/** `span`: undefined if the reader began after its start. */
+/** `span` is undefined if the reader began after the span's start. */
 interface KindHandlers<K extends SpanKind, T> {
   opened?(span: Span<K, T>): T;
   progress?(event: Marks[K]["progress"]): void;
@@ -82,9 +82,9 @@ interface KindHandlers<K extends SpanKind, T> {
 interface ModelHandlers<T> extends KindHandlers<"model", T> {
   /** Called instead of `closed` if the process that was writing the message died. */
   discarded?(discard: EventOf<"message_discard">, span: Span<"model", T> | undefined): void;
-  /** Another attempt of the call follows. `end`: undefined if the attempt's end comes later. */
+  /** Another attempt at the call follows. `end` is undefined if the attempt's end comes later. */
   retried?(attempt: Span<"model", T>, end: SpanEnd<"model"> | undefined): void;
-  /** No other attempt of the call follows. The agent's next event or its end shows this. */
+  /** No other attempt at the call follows, as shown by the agent's next event or its end. */
   settled?(attempt: Span<"model", T>, end: SpanEnd<"model">): void;
 }
 
@@ -97,7 +97,7 @@ export interface SpanHandlers<T> {
 }
 
 export interface SpanReader<T> {
-  /** Call this with each event, in order. You can omit events that the handlers do not need. */
+  /** Call this with each event, in order. Events that the handlers do not need can be omitted. */
   see(event: StreamEvent): void;
   /** Returns the open spans in the order in which they opened, so a parent comes before its children. */
   open(): readonly AnySpan<T>[];
@@ -125,7 +125,7 @@ const AT_ROOT: readonly string[] = [];
 
 export function readSpans<T = unknown>(on: SpanHandlers<T>): SpanReader<T> {
   const root = newAgent<T>();
-  /** Working subagents by path. */
+  /** The working subagents by path. */
   const subagents = new Map<string, Agent<T>>();
   let count = 0;
 

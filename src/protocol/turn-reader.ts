@@ -1,5 +1,5 @@
-// Derives what happened in a turn from its events: the agent's work, its questions and their answers, changes of the
-// shared state, and how each run ended. A wire is a table of handlers over these parts.
+// Derives what happened in a turn from its events: the agent's work, its questions and their answers, changes to the
+// shared state, and how each run ended. A wire is a table of handlers for these parts.
 
 import { type AgentHandlers, joined, readAgent, type Sent } from "./agent-reader.ts";
 import { type End, endOf } from "./end.ts";
@@ -8,32 +8,32 @@ import type { Interrupt } from "./interrupt.ts";
 import { openQuestions } from "./open-questions.ts";
 import { merge } from "./patch.ts";
 
-/** How `files` changed: a patch of some paths, or all of it. */
+/** How `files` changed: a patch of some paths, or all files. */
 export interface FilesChange {
   readonly before: unknown;
   readonly patch: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** `R`: the record of a run, which accompanies its events. */
+/** `R` is the type of a run's record, which accompanies its events. */
 export interface TurnHandlers<F, R> extends AgentHandlers<F> {
   /** The first run of the turn begins. */
   start(run: R): Sent<F>;
-  /** A run of the turn begins. Also called for the first one. */
+  /** A run of the turn begins. Also called for the first run. */
   run(run: R, data: EventData<"run_start">): Sent<F>;
-  /** `isKnown`: true if the reader has already seen the question. */
+  /** `isKnown` is true if the reader has already seen the question. */
   ask(question: Interrupt, isKnown: boolean): Sent<F>;
-  /** `question`: undefined if the reader has not seen it. */
+  /** `question` is undefined if the reader has not seen it. */
   answered(data: EventData<"on_resume">, question: Interrupt | undefined): Sent<F>;
   todos(value: unknown): Sent<F>;
   files(value: unknown, change: FilesChange): Sent<F>;
-  /** An event of a subagent, or its start or end. `path`: the agent that emitted the event. */
+  /** An event of a subagent, or its start or end. `path` identifies the agent that emitted the event. */
   subagent(event: StreamEvent, path: readonly string[], run: R): Sent<F>;
   /** A run of the turn has ended. The turn continues if the end is `asks` or `waits`. */
   end(end: End, run: R): Sent<F>;
 }
 
 export interface TurnOptions {
-  /** Questions of earlier runs that the reader has seen. */
+  /** The questions of earlier runs that the reader has seen. */
   readonly asked?: readonly Interrupt[] | undefined;
   /** The thread's files before the first event. */
   readonly files?: unknown;
@@ -43,15 +43,15 @@ const NOTHING: readonly never[] = [];
 const AT_ROOT: readonly string[] = [];
 
 /**
- * Returns a function to call with each event of the turn, in order, together with its run. It returns the frames of the
- * handlers.
+ * Returns a function to call with each event of the turn, in order, together with its run. The function returns the
+ * frames of the handlers.
  */
 export function readTurn<F, R = unknown>(
   on: Partial<TurnHandlers<F, R>>,
   options: TurnOptions = {},
 ): (event: StreamEvent, run: R) => readonly F[] {
   const agent = readAgent(on);
-  /** All questions asked so far, and the open ones among them. */
+  /** All questions asked so far, and the open questions among them. */
   const asked = new Map(options.asked?.map((each) => [each.id, each]));
   const open = openQuestions();
   let { files } = options;

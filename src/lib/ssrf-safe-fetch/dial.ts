@@ -1,4 +1,4 @@
-// The connection of one request: uses a checked address instead of resolving the name again, and closes when the
+// The connection of one request. It uses a checked address instead of resolving the name again, and closes when the
 // response exceeds a limit.
 
 import { isIP, type LookupFunction, type Socket } from "node:net";
@@ -6,7 +6,7 @@ import type { buildConnector } from "undici";
 import { plainAddress } from "./public-address.ts";
 
 const CONNECT_MS = 5000;
-/** The maximum size in bytes of one response including its framing, which has no other limit. */
+/** The maximum size in bytes of one response including its framing, which is not limited otherwise. */
 const MAX_RAW_BYTES = 16 * 1024 * 1024;
 const COUNT_EACH_MS = 100;
 
@@ -41,7 +41,7 @@ export async function pinnedDial(addresses: readonly string[]): Promise<Dial> {
   };
   return {
     connect(options, callback) {
-      // Undici returns the socket immediately, although its type omits it.
+      // Undici returns the socket immediately, although its types omit it.
       socket = connector(options, (error, made) => {
         if (error) return callback(error, null);
         isConnected = checked.has(plainAddress(made.remoteAddress ?? ""));
@@ -69,9 +69,9 @@ function only(addresses: readonly string[]): LookupFunction {
 }
 
 /**
- * `forbidden`: the request may not be sent to that address. `unreachable`: no connection, so nothing was sent.
- * `broken`: the connection ended too early; the request may have taken effect. `unreadable`: the response cannot be
- * used.
+ * `forbidden`: the request must not be sent to that address. `unreachable`: there was no connection, so nothing was
+ * sent. `broken`: the connection ended too early, so the request may have taken effect. `unreadable`: the response
+ * cannot be used.
  */
 export type FetchFailure = "forbidden" | "unreachable" | "broken" | "unreadable";
 

@@ -1,8 +1,8 @@
 // HTTP requests to untrusted URLs, restricted to public addresses. Every address of the host is checked, and the
-// connection uses a checked address, even if the name resolves to another one by then.
+// connection uses a checked address even if the name resolves to a different one by then.
 //
-// Each request has one connection, which is closed with its response. Redirects and proxies are not supported. `signal` is
-// the only time limit.
+// Each request has one connection, which is closed with its response. Redirects and proxies are not supported. `signal`
+// is the only time limit.
 
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
@@ -16,7 +16,7 @@ import { isPublicAddress, publicNames } from "./public-address.ts";
 /** The maximum number of interim responses (1xx) before the final one. */
 const MAX_INTERIM = 20;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** The maximum number of addresses. A host with more is not called. */
+/** The maximum number of addresses. A host with more addresses is not called. */
 const MAX_ADDRESSES = 64;
 /** The maximum number of addresses of one host to try. */
 const MAX_TRIED = 8;
@@ -26,14 +26,14 @@ export interface PublicRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal: AbortSignal;
-  /** Lets the server compress the response. By default a compressed response cannot be read. */
+  /** Allows the server to compress the response. By default, a compressed response cannot be read. */
   readonly isCompressible?: boolean;
 }
 
-/** The caller must dispose of it. */
+/** A response that the caller must dispose of. */
 export interface PublicResponse {
   readonly status: number;
-  /** The names in lower case. The first value wins if a header is repeated. */
+  /** The headers by lowercase name. If a header is repeated, the first value is used. */
   readonly headers: Readonly<Record<string, string>>;
   /**
    * Yields the body as it arrives. Call this once. Throws a `FetchError`, for example past `maxBytes` after
@@ -47,7 +47,7 @@ export interface PublicResponse {
 export type PublicFetch = (url: string, request: PublicRequest) => Promise<PublicResponse>;
 
 export interface PublicFetchOptions {
-  /** Hosts that may have any address. Defaults to none. */
+  /** Hosts that can have any address. By default, there are none. */
   readonly allow?: HostList;
   /**
    * Returns all addresses of a name, or none for an unknown name. Defaults to the system's resolver for allowed hosts
@@ -60,7 +60,7 @@ export function createPublicFetch(options: PublicFetchOptions = {}): PublicFetch
   return async (address, request) => {
     const url = httpUrl(address);
     const { addresses, isAllowed } = await lookUp(url, options, request.signal);
-    // One message for all cases, so no caller learns which private names exist.
+    // One message for all cases, so callers cannot find out which private names exist.
     if (addresses.length === 0 || !isAllowed)
       throw new FetchError("forbidden", "its host has no public address");
     request.signal.throwIfAborted();
@@ -86,7 +86,7 @@ export async function isRefused(
   }
 }
 
-/** `isAllowed`: true if all addresses may be called. Throws the reason of `signal`. */
+/** `isAllowed` is true if all addresses can be called. Throws the reason of `signal`. */
 export async function lookUp(
   url: URL,
   { allow = () => false, resolve }: PublicFetchOptions,
@@ -169,7 +169,7 @@ function readable(
   isCompressible: boolean,
   failure: (error: unknown) => unknown,
 ): Pick<PublicResponse, "status" | "headers" | "read"> {
-  body.on("error", () => {}); // readers get it; without one it must not crash the process
+  body.on("error", () => {}); // passed on to readers; without a reader, it must not crash the process
   const headers = Object.fromEntries(
     Object.entries(lists).map(([name, value]) => [name, (Array.isArray(value) ? value[0] : value) ?? ""]),
   );

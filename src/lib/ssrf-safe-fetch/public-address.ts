@@ -1,5 +1,5 @@
-// Decides if an address is public: it belongs neither to this machine nor to a private network or a cloud's internal
-// services, in any notation.
+// Decides whether an address is public, in any notation. A public address belongs neither to this machine nor to a
+// private network or a cloud's internal services.
 
 import { Resolver } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
@@ -8,7 +8,10 @@ import ipaddr from "ipaddr.js";
 /** Global IPv6 unicast. Other ranges are reserved or lead into an IPv4 network. */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
 
-/** In a public range, but internal to a cloud: Azure's services for its virtual machines. */
+/**
+ * Addresses in a public range that are internal to a cloud. This one belongs to Azure's services for its virtual
+ * machines.
+ */
 const CLOUD_INTERNAL: ReadonlySet<string> = new Set(["168.63.129.16"]);
 
 /** Returns false for a text that is not an address. */
@@ -26,13 +29,13 @@ export function plainAddress(text: string): string {
   return ipaddr.isValid(text) ? ipaddr.process(text).toString() : text;
 }
 
-/** This machine's own public addresses bypass its firewall. */
+/** This machine's own public addresses, for which its firewall does not apply. */
 function ownAddresses(): Set<string> {
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   return new Set(all.map(({ address }) => plainAddress(address)));
 }
 
-/** The number of milliseconds for one attempt at one DNS server. Each server gets two attempts. */
+/** The number of milliseconds for one attempt with one DNS server. Each server gets two attempts. */
 const TIMEOUT_MS = 2000;
 
 /**

@@ -1,7 +1,8 @@
 // Validates values against an untrusted JSON Schema (2020-12). Neither the schema nor a value can make validation slow:
 // expressions run in linear time, and each check has a budget of steps.
 //
-// Ignores `format` and other annotations, as the standard allows. Never changes a value: no defaults, no conversions.
+// Ignores `format` and other annotations, as the standard allows. Never changes a value by adding defaults or
+// converting it.
 
 import { createHash } from "node:crypto";
 import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
@@ -17,20 +18,23 @@ import { COST, type Cost, type Shape, shapeOf, sizeOf } from "./shape.ts";
 /** A schema as written by its author. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Returns one sentence per fault of the value, up to a few. The result is empty if the value fits. */
+/** Returns one sentence per fault of the value, up to a small number. The result is empty if the value is valid. */
 export type SchemaCheck = (value: unknown) => string[];
 
 /** Checks values against one schema. */
 export interface SchemaChecker {
   /** Compiles the schema, in separate ticks of the event loop. */
   prepare(): Promise<void>;
-  /** Checks a value. Compiles the schema if `prepare` was not called. An unusable schema counts as a fault of every value. */
+  /**
+   * Checks a value. Compiles the schema first if `prepare` was not called. For an unusable schema, every value has a
+   * fault.
+   */
   readonly check: SchemaCheck;
 }
 
-/** The maximum number of steps per check: some ten milliseconds in the worst case. */
+/** The maximum number of steps per check, about ten milliseconds in the worst case. */
 const MAX_STEPS = 100_000;
-/** The maximum number of steps while all faults are collected, which is slower per step. */
+/** The maximum number of steps when collecting all faults, which is slower per step. */
 const MAX_GATHERING_STEPS = 20_000;
 const MAX_FAULTS = 10;
 
@@ -38,13 +42,13 @@ const TOO_MUCH = "It is too large or too deeply nested to be checked against its
 
 export interface SchemaEngine {
   /**
-   * Checks everything about a schema that can be checked without compiling it, in a separate tick of the event loop.
-   * Returns the number of its parts. Throws a `SyntaxError` whose message completes "The schema …".
+   * Checks everything about a schema that does not require compiling it, in a separate tick of the event loop. Returns
+   * the number of its parts. Throws a `SyntaxError` whose message completes "The schema …".
    */
   validate(schema: unknown, tenant?: string): Promise<number>;
   /** Compiles a schema, in separate ticks of the event loop. Throws the same errors as `validate`. */
   compile(schema: JsonSchema): Promise<void>;
-  /** Compiles nothing yet. Equal schemas share their compiled form. */
+  /** Returns a checker without compiling anything. Equal schemas share their compiled form. */
   checker(schema: JsonSchema): SchemaChecker;
 }
 
@@ -59,7 +63,7 @@ export function loadSchemaEngine(): Promise<SchemaEngine> {
   return loading;
 }
 
-/** Runs all work that is slow the first time, a tenth of a second in total, piece by piece. */
+/** Runs all work that is slow the first time, piece by piece. It takes a tenth of a second in total. */
 export async function warmUpSchemaEngine(): Promise<void> {
   const { validate, checker } = await loadSchemaEngine();
   const schema = { type: "object", properties: { text: { type: "string", pattern: "^x" } } };
@@ -70,7 +74,7 @@ export async function warmUpSchemaEngine(): Promise<void> {
   check({ text: "" });
 }
 
-/** The maximum number of compiled schemas and parts in the cache. A part takes up to 10 KiB. */
+/** The maximum number of cached compiled schemas and of their parts. A part takes up to 10 KiB. */
 const MAX_KEPT = { schemas: 1000, parts: 5000 };
 
 async function load(): Promise<SchemaEngine> {
@@ -168,7 +172,7 @@ function canonical(value: unknown): string {
 
 const COMPARISONS_PER_STEP = 16;
 
-/** A schema needs an id to refer to itself as `#`. */
+/** A schema needs an id in order to refer to itself as `#`. */
 const ROOT = "schema:root";
 
 /** Thrown when a check has used up its steps. */
@@ -185,7 +189,7 @@ function compiled(
     steps -= cost;
     if (steps < 0) throw EXHAUSTED;
   };
-  // An engine never releases the schemas that it compiled, so each schema gets its own engine.
+  // An engine never releases the schemas that it has compiled, so each schema gets its own engine.
   const engine = new Engine({
     allErrors,
     strict: false,
@@ -196,7 +200,7 @@ function compiled(
     addUsedSchema: false,
     ownProperties: true,
     logger: false,
-    // Without `optimize`, compiling is three times as fast.
+    // Compiling is three times as fast without `optimize`.
     code: { regExp: expressions(spend), optimize: false },
   });
   engine.addKeyword({
@@ -218,7 +222,7 @@ function compiled(
     try {
       return validate(value) ? [] : (validate.errors ?? []).map(schemaFault);
     } catch (error) {
-      // The steps are used up, or a schema that refers to itself endlessly overflowed the stack.
+      // The check has used up its steps, or a schema that refers to itself endlessly has overflowed the stack.
       if (error === EXHAUSTED || error instanceof RangeError) return [TOO_MUCH];
       throw error;
     } finally {
@@ -237,7 +241,7 @@ function breadthOf(data: unknown): number {
 /** The number of steps for an expression on a text as long as its reach. */
 const FULL_REACH_STEPS = 20_000;
 
-/** The engine's regular expressions. Each use costs steps. */
+/** The engine's regular expressions. Every use costs steps. */
 function expressions(spend: (cost: number) => void) {
   const make = (pattern: string) => {
     const regex = expression(pattern);
@@ -246,14 +250,14 @@ function expressions(spend: (cost: number) => void) {
         spend(text.length > regex.reach ? Infinity : 1 + (text.length / regex.reach) * FULL_REACH_STEPS);
         return regex.test(text);
       },
-      // The engine identifies expressions by this text.
+      // The engine uses this text to identify expressions.
       toString: () => pattern,
     };
   };
   return Object.assign(make, { code: "new RegExp" });
 }
 
-/** The maximum number of instructions of all cached expressions. */
+/** The maximum number of instructions in all cached expressions. */
 const MAX_INSTRUCTIONS = 100_000;
 const kept = new LRUCache<string, SafeRegex>({
   maxSize: MAX_INSTRUCTIONS,

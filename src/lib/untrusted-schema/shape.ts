@@ -1,11 +1,11 @@
-// Prepares an untrusted JSON Schema for compilation: limits its size, allows only references within it, and marks every
-// part with the cost of checking a value against it.
+// Prepares an untrusted JSON Schema for compilation. Limits its size, allows only references within the schema, and
+// marks every part with the cost of checking a value against it.
 
 import { isObject } from "../json.ts";
 import { pointerStep } from "../json-pointer.ts";
 import { firstChars } from "../text.ts";
 
-/** Keyword of the mark. */
+/** The keyword for the mark. */
 export const COST = "$cost";
 
 export interface Cost {
@@ -20,12 +20,14 @@ const MAX_DEPTH = 32;
 /** The maximum number of values of all kinds in the whole schema. */
 const MAX_NODES = 5000;
 /**
- * The maximum number of subschemas, including the parts that expressions count for. Compiling one takes a tenth of a
+ * The maximum number of subschemas, including the parts that expressions count as. Compiling one takes a tenth of a
  * millisecond.
  */
 const MAX_PARTS = 200;
 
-/** Kind of content of each keyword: a schema, a list or map of schemas, or plain data. Other keywords are ignored. */
+/**
+ * The kind of content of each keyword: a schema, a list or map of schemas, or plain data. Other keywords are ignored.
+ */
 const KEYWORDS: Readonly<Record<string, "schema" | "list" | "map" | "data">> = {
   ...kinds("schema", "additionalProperties propertyNames items contains not if then else"),
   ...kinds("schema", "unevaluatedItems unevaluatedProperties"),
@@ -76,7 +78,7 @@ export function shapeOf(schema: unknown): Shape {
   return { schema: copy, parts: count, expressions };
 }
 
-/** Returns the cost of compiling an expression, in parts. Unicode classes and repetitions make it expensive. */
+/** Returns the cost of compiling an expression, in parts. Unicode classes and repetitions are expensive. */
 function partsOf(expression: string): number {
   const classes = expression.match(/\\p/gi)?.length ?? 0;
   const repeated =
@@ -85,13 +87,13 @@ function partsOf(expression: string): number {
 }
 
 interface Parts {
-  /** Locations of subschemas, in the notation of references. */
+  /** The locations of subschemas, in the notation of references. */
   readonly places: Set<string>;
   readonly references: string[];
   readonly expressions: Set<string>;
 }
 
-/** Throws if there are too many values or too many levels. Runs before any other traversal. */
+/** Throws if there are too many values or levels. Must run before any other traversal. */
 function countNodes(root: unknown): void {
   let nodes = 0;
   const visit = (value: unknown, depth: number): void => {
@@ -123,7 +125,7 @@ function copied(schema: Readonly<Record<string, unknown>>, place: string, parts:
   return { ...copy, [COST]: { steps, isQuadratic: schema.uniqueItems === true } satisfies Cost };
 }
 
-/** Copies a value of the wrong form unchanged; the engine refuses it. */
+/** Copies a value of the wrong form unchanged, because the engine will refuse it. */
 function copiedParts(kind: "schema" | "list" | "map", value: unknown, place: string, parts: Parts): unknown {
   const part = (each: unknown, at: string): unknown => {
     if (isObject(each)) return copied(each, at, parts);

@@ -1,8 +1,8 @@
-// Decodes the text of a document from the web, whose charset its server, its first bytes or nothing names.
+// Decodes a document from the web. Its charset may come from its server, from its first bytes, or from neither.
 
 import { isUtf8 } from "node:buffer";
 
-/** Where HTML and XML name their charset. */
+/** The number of bytes in which HTML and XML must declare their charset. */
 const BEGINNING = 1024;
 
 export function decoded(bytes: Uint8Array, charset: string | undefined): string {
@@ -15,7 +15,7 @@ function decoderOf(label: string) {
   try {
     return new TextDecoder(label);
   } catch (error) {
-    // Servers name charsets that do not exist.
+    // Some servers name charsets that do not exist.
     if (error instanceof RangeError) return new TextDecoder();
     throw error;
   }
@@ -34,6 +34,6 @@ function declared(bytes: Uint8Array): string | undefined {
     /<meta\s[^>]*charset\s*=\s*["']?([\w:.-]+)|^<\?xml\s[^>]*encoding\s*=\s*["']([\w:.-]+)/i
       .exec(start)
       ?.filter((group) => group !== undefined) ?? [];
-  // The declaration could be read, so the text is not UTF-16.
+  // The declaration could be read, so the text cannot be UTF-16.
   return label !== undefined && /^utf-?16/i.test(label) ? "utf-8" : label;
 }

@@ -1,5 +1,5 @@
-// HTML as Markdown: the article of a page that has one, otherwise the whole page. A page that is too large or too deep for
-// that becomes plain text, in one pass over its characters.
+// Converts HTML to Markdown: only the article if a page has one, otherwise the whole page. A page that is too large or
+// too deep for this becomes plain text, in one pass over its characters.
 
 import { isProbablyReaderable, Readability } from "@mozilla/readability";
 import { Parser, Tokenizer } from "htmlparser2";
@@ -9,11 +9,11 @@ import { type Element, markdownOf } from "./markdown.ts";
 
 const MAX_ELEMENTS = 50_000;
 const MAX_DEPTH = 400;
-/** The article of a page is shown alone if it has at least this part of the text. */
+/** The minimum fraction of the page's text that its article must contain to be shown alone. */
 const ARTICLE_PART = 0.25;
 const SILENT = "script,style,noscript,template,svg,iframe,object,head,title,[hidden]";
 
-/** `url`: address of the page, for its relative links. */
+/** `url` is the address of the page, for its relative links. */
 export function htmlText(html: string, url: string): DocumentText {
   if (!isModest(html)) return plainText(html);
   const document = pageOf(html);
@@ -23,7 +23,7 @@ export function htmlText(html: string, url: string): DocumentText {
 }
 
 function pageOf(html: string): Document {
-  // The parser adds no body to a page without one.
+  // The parser does not add a body to a page without one.
   const whole = /<body[\s>]/i.test(html) ? html : `<html><body>${html}</body></html>`;
   return parseHTML(whole).document;
 }
@@ -35,10 +35,10 @@ function bodyOf(document: Document): Element {
   return document.body;
 }
 
-/** Undefined if the page is a list, a form or the like. */
+/** Returns undefined if the page is a list, a form or something similar. */
 function articleOf(html: string, document: Document): Element | undefined {
   if (!isProbablyReaderable(document)) return undefined;
-  // It changes the document that it reads.
+  // The reader changes the document, so it gets a copy.
   const copy = pageOf(html);
   const article = new Readability(copy, {
     serializer: (node) => node as unknown as Element,
@@ -49,7 +49,7 @@ function articleOf(html: string, document: Document): Element | undefined {
   return (article.length ?? 0) >= all * ARTICLE_PART ? article.content : undefined;
 }
 
-/** Returns true if the work on its tree is bounded. */
+/** Returns true if the work on the page's tree is bounded. */
 function isModest(html: string): boolean {
   let elements = 0;
   let depth = 0;

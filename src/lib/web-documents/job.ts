@@ -1,16 +1,19 @@
-// The questions of the main thread about a stranger's document, and a worker's answers.
+// The main thread's requests about an untrusted document, and the worker's answers.
 
-/** Asks for a `DocumentText`. */
+/** Requests a `DocumentText`. */
 export interface ReadJob {
   readonly kind: "html" | "pdf" | "text";
   readonly bytes: Uint8Array;
-  /** The charset that the server named. Default: the one in the document, otherwise UTF-8 or Windows-1252. */
+  /**
+   * The charset that the server named. Defaults to the charset declared in the document, or else to UTF-8 or
+   * Windows-1252.
+   */
   readonly charset?: string | undefined;
   /** The address of the document, for its relative links. */
   readonly url: string;
 }
 
-/** Asks if a robots.txt allows `agent` to read `url`. */
+/** Asks whether a robots.txt allows `agent` to read `url`. */
 export interface RobotsJob {
   readonly kind: "robots";
   readonly text: string;
@@ -29,7 +32,7 @@ export interface DocumentText {
 
 export type Reply = { readonly answer: DocumentText | boolean } | { readonly fault: string };
 
-/** The maximum number of characters of a document's text. */
+/** The maximum number of characters in a document's text. */
 export const MAX_TEXT = 2_000_000;
 const MAX_TITLE = 300;
 
@@ -42,5 +45,5 @@ export function documentText(title: string, text: string, isCut = false): Docume
   };
 }
 
-/** The document cannot be read. The message completes "The document …". */
+/** Thrown if the document cannot be read. The message completes "The document …". */
 export class DocumentError extends Error {}

@@ -1,4 +1,4 @@
-// A tree of HTML as Markdown, with absolute links and tables of cells with one line.
+// Converts a tree of HTML to Markdown, with absolute links and single-line table cells.
 
 import type { parseHTML } from "linkedom";
 import Turndown from "turndown";
@@ -8,7 +8,7 @@ export type Element = ReturnType<typeof parseHTML>["document"]["body"];
 /** Longer addresses of links and images are left out. */
 const MAX_ADDRESS = 2000;
 
-/** `base`: address for relative links. */
+/** `base` is the address for relative links. */
 export function markdownOf(root: Element, base: string): string {
   const service = new Turndown({
     headingStyle: "atx",
@@ -16,7 +16,7 @@ export function markdownOf(root: Element, base: string): string {
     bulletListMarker: "-",
     emDelimiter: "*",
   });
-  // Models read text without backslashes better, and nothing renders it.
+  // Models read text better without backslashes, and no program renders it.
   service.escape = (text) => text;
   service.addRule("link", {
     filter: "a",
@@ -77,7 +77,7 @@ const grids = new WeakMap<object, boolean>();
 
 const tableOf = (node: Element) => node.closest("table");
 
-/** False for a table that only places other things. */
+/** Returns false for a table that is used only for layout. */
 function isGrid(node: unknown): boolean {
   const table = tableOf(node as Element);
   if (!table) return false;

@@ -1,10 +1,10 @@
-// The text of a PDF, page by page.
+// Extracts the text of a PDF, page by page.
 
 import { getDocumentProxy } from "unpdf";
 import { DocumentError, type DocumentText, documentText, MAX_TEXT } from "./job.ts";
 
 const MAX_PAGES = 500;
-/** The time after which no further page is read. */
+/** The time after which no more pages are read, in milliseconds. */
 const PAGES_MS = 5000;
 
 export async function pdfText(bytes: Uint8Array): Promise<DocumentText> {

@@ -1,4 +1,4 @@
-// Reads strangers' documents in threads of their own, so a hostile one blocks no other work. Threads start when they
+// Reads untrusted documents in separate threads, so a hostile document cannot block other work. Threads start when they
 // are needed.
 
 import {
@@ -17,8 +17,8 @@ const MAX_WAITING = 256;
 
 export interface DocumentPool {
   /**
-   * `turn`: who waits; those without a thread get one first. Takes the job's bytes away. Throws a `DocumentError`, or the
-   * reason of `signal`.
+   * `turn` identifies the waiting caller; callers without a thread get one first. Transfers the job's bytes to the
+   * thread. Throws a `DocumentError` or the reason of `signal`.
    */
   read(job: ReadJob, turn: string, signal: AbortSignal): Promise<DocumentText>;
   isAllowed(job: RobotsJob, turn: string, signal: AbortSignal): Promise<boolean>;
@@ -32,10 +32,10 @@ interface Task {
   settle(reply: Reply): void;
 }
 
-/** `limitMs`: maximum time for one document. */
+/** `limitMs` is the maximum time for one document, in milliseconds. */
 export function createDocumentPool(limitMs: number): DocumentPool {
   const waitingTasks: Task[] = [];
-  /** With their current tasks. */
+  /** The threads and their current tasks. */
   const threads = new Map<DocumentThread, Task | undefined>();
 
   function free(): DocumentThread | undefined {
@@ -52,7 +52,7 @@ export function createDocumentPool(limitMs: number): DocumentPool {
     return waitingTasks.splice(Math.max(0, index), 1)[0];
   }
 
-  /** Gives the waiting tasks to threads that have none. */
+  /** Gives the waiting tasks to idle threads. */
   async function proceed(): Promise<void> {
     while (waitingTasks.length > 0) {
       const thread = free();

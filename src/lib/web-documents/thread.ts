@@ -1,5 +1,5 @@
-// A thread that reads one document after the other. It ends when a document takes too much time or memory, and after it was
-// idle.
+// A thread that reads documents one at a time. It ends if a document takes too much time or memory, or after it has
+// been idle.
 
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../paths.ts";
@@ -7,19 +7,25 @@ import type { Job, Reply } from "./job.ts";
 
 const IDLE_MS = 30_000;
 const HEAP_MB = 256;
-/** The maximum size in bytes of buffers, which the limit of the heap does not include. */
+/** The maximum size in bytes of buffers, to which the heap's limit does not apply. */
 const MAX_EXTERNAL_BYTES = 256 * 1024 * 1024;
 const LOOK_EACH_MS = 100;
 
 export interface DocumentThread {
   isFree(): boolean;
-  /** Takes the job's bytes away. Never rejects: the end of the thread is a fault of its document. */
+  /**
+   * Transfers the job's bytes to the thread. Never rejects, because the end of the thread counts as a fault of its
+   * document.
+   */
   ask(job: Job): Promise<Reply>;
-  /** `fault` is the answer to the current job. */
+  /** Ends the thread. `fault` is the answer to the current job. */
   end(fault: string): Promise<void>;
 }
 
-/** `limitMs`: maximum time for one document. `onEnd` is called once, before the fault of a current job. */
+/**
+ * `limitMs` is the maximum time for one document, in milliseconds. `onEnd` is called once, before the current job gets
+ * its fault.
+ */
 export function startThread(limitMs: number, onEnd: (thread: DocumentThread) => void): DocumentThread {
   const worker = new Worker(new URL(moduleUrl("lib/web-documents/worker")), {
     name: "web-documents",
@@ -51,7 +57,7 @@ export function startThread(limitMs: number, onEnd: (thread: DocumentThread) => 
   const watch = () => {
     let until = performance.now() + limitMs;
     timer = setInterval(async () => {
-      // Its start takes no time of the document.
+      // The thread's startup does not count towards the document's time.
       if (!isOnline) until = performance.now() + limitMs;
       if (performance.now() > until) return end(`takes longer than ${limitMs / 1000} s to read`);
       const asked = settle;

@@ -1,4 +1,5 @@
-// The thread that reads strangers' documents. `pool.ts` starts it, and ends it when a document takes too much.
+// The thread that reads untrusted documents. `pool.ts` starts it, and ends it if a document takes too long or needs too
+// much memory.
 
 import { parentPort } from "node:worker_threads";
 import { decoded } from "./charset.ts";
@@ -27,7 +28,7 @@ async function answerOf(job: Job): Promise<DocumentText | boolean> {
       return pdfText(job.bytes);
     }
     case "robots": {
-      // Its declarations describe a module of another kind.
+      // The package's type declarations describe a different kind of module.
       const { default: robotsParser } = (await import("robots-parser")) as unknown as RobotsParser;
       return (
         robotsParser(new URL("/robots.txt", job.url).href, job.text).isAllowed(job.url, job.agent) ?? true

@@ -9,22 +9,22 @@ import { dataOf, type Located, placeOf, type Tree, treeFaults } from "./tree.ts"
 import { type Filled, fillIn } from "./variables.ts";
 
 export interface YamlDocument {
-  /** Plain data with variables filled in. Undefined if the text is not YAML. */
+  /** The data with variables filled in. Undefined if the text is not valid YAML. */
   readonly data: unknown;
   /** Returns the parsed value, or every problem. */
   check<S extends z.ZodType>(schema: S): { readonly value: z.output<S> } | { readonly problems: Problem[] };
-  /** Values that are probably not intended. They do not prevent the document from being used. */
+  /** Values that are probably not intended. They do not prevent the use of the document. */
   readonly doubts: readonly Problem[];
   /** Adds the position to a fault. */
   problem(fault: Fault): Problem;
-  /** Formats problems as one line each, in the order of the text, without duplicates; at most 100. */
+  /** Formats problems as one line each, in the order of the text, without duplicates. Returns at most 100 lines. */
   linesOf(problems: readonly Problem[]): string[];
 }
 
 export type Problem = Located;
 
 export const MAX_YAML_BYTES = 1024 * 1024;
-/** The parser's own search for duplicate keys takes quadratic time. `treeFaults` replaces it. */
+/** The parser's own search for duplicate keys takes quadratic time, so `treeFaults` replaces it. */
 const OPTIONS = {
   version: "1.2",
   merge: true,
@@ -35,7 +35,7 @@ const OPTIONS = {
 
 const MAX_PROBLEMS = 100;
 
-/** Never throws; `check` returns the problems. */
+/** Never throws. `check` returns the problems. */
 export function readYaml(file: string, text: string, variables: Variables): YamlDocument {
   const lines = new LineCounter();
   const tree = parseDocument(text, { ...OPTIONS, lineCounter: lines });
@@ -77,7 +77,7 @@ function locate(fault: Fault, tree: Tree, filled: Filled): Located {
   return { offset: fault.isKey || !isScalar(node) ? keyOffset : offset, message };
 }
 
-/** Values of variables start as strings. They are converted where the schema expects a number or boolean. */
+/** The values of variables are strings at first. They are converted if the schema expects a number or boolean. */
 function checkWithTypes<S extends z.ZodType>(schema: S, tree: Tree, filled: Filled): Checked<z.output<S>> {
   const first = checkSeldom(schema, dataOf(tree));
   if ("value" in first || filled.isEmpty) return first;
@@ -88,7 +88,7 @@ function checkWithTypes<S extends z.ZodType>(schema: S, tree: Tree, filled: Fill
 
 const SECRET = /key|secret|token|password|authorization/i;
 
-/** Returns a scalar as written in the file, with variable names instead of values. */
+/** Returns a scalar as written in the file, with variable names instead of their values. */
 function shown({ path }: Fault, node: Node | undefined, filled: Filled): string | undefined {
   if (!isScalar(node) || SECRET.test(String(path.at(-1)))) return undefined;
   return filled.stateOf(node) === "none" ? String(node.value) : node.source;

@@ -1,4 +1,4 @@
-// Fills in variables in a text: `${NAME}`, `${NAME:-default}` if it may be unset or empty, and `$${` for a literal
+// Fills in variables in a text: `${NAME}`, `${NAME:-default}` if it can be unset or empty, and `$${` for a literal
 // `${`.
 
 const VARIABLE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}|\$\{/g;
@@ -11,7 +11,7 @@ export interface Interpolated {
   readonly text: string;
   /** One sentence for each variable that could not be filled in. */
   readonly faults: readonly string[];
-  /** The variables whose values are now in the text. */
+  /** The variables whose values the text now contains. */
   readonly used: ReadonlyMap<string, string>;
 }
 

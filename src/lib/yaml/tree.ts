@@ -31,8 +31,8 @@ const UNQUOTED = `a variable inside \`{ }\` or \`[ ]\` must be in quotes: "\${NA
 const TOO_DEEP = "nested too deeply; no configuration needs that";
 
 /**
- * Returns plain data, without top-level keys that begin with `x-`: they contain values for references (`*name`, `<<`).
- * Throws if there are `treeFaults`.
+ * Returns plain data, without the top-level keys that begin with `x-`, which contain values for references (`*name`,
+ * `<<`). Throws if there are `treeFaults`.
  */
 export function dataOf(tree: Tree): unknown {
   const data: unknown = tree.toJS({ maxAliasCount: MAX_ALIASES });
@@ -46,7 +46,7 @@ export function treeFaults(tree: Tree, text: string): Located[] {
     tree.errors.filter(({ code }) => code === DEEPER).map(({ pos: [offset] }) => offset),
   );
   const syntax = [...tree.errors, ...tree.warnings].map((error) => syntaxFault(error, text, deeper));
-  // These faults cause the parser to report further errors that do not exist.
+  // If there is such a fault, reports only this one, because it makes the parser report errors that do not exist.
   const confusing = syntax.find(({ message }) => message === TOO_DEEP || message === UNQUOTED);
   if (syntax.length > 0) return confusing ? [confusing] : syntax;
   const nodes = nodeFaults(tree);
@@ -61,7 +61,7 @@ const DEEPER = "MULTILINE_IMPLICIT_KEY";
 const LESS_DEEP = /^All (?:mapping|sequence) items must start at the same column/;
 const MISINDENTED = "the indentation is wrong: keys of one map begin in the same column";
 
-/** `deeper`: positions of lines indented deeper than their sibling keys. */
+/** `deeper` contains the positions of lines indented deeper than their sibling keys. */
 function syntaxFault(
   { code, message, pos: [offset] }: YAMLError,
   text: string,

@@ -1,5 +1,5 @@
-// Fills variables into a YAML tree after parsing, value by value, so that their values cannot add structure. Records
-// the filled values, so that messages can hide them.
+// Fills variables into a YAML tree after parsing, value by value, so their values cannot add structure. Records the
+// filled values, so messages can hide them.
 
 import { isScalar, type Node, visit } from "yaml";
 import { sentence } from "../check.ts";
@@ -9,19 +9,19 @@ import { type Located, pathThrough, startOf, type Tree } from "./tree.ts";
 
 export interface Filled {
   readonly faults: readonly Located[];
-  /** Values that name a variable in another program's notation. */
+  /** Values that name a variable in the notation of another program. */
   readonly doubts: readonly Located[];
   /** True if no value has variables. */
   readonly isEmpty: boolean;
-  /** Returns `filled` if a value contains variables, `missing` if one of them is not set, otherwise `none`. */
+  /** Returns `filled` if a value contains variables, `missing` if one of them is not set, and `none` otherwise. */
   stateOf(node: Node | undefined): "none" | "filled" | "missing";
   /** Converts a filled value that looks like a number, `true` or `false`. Returns false for any other value. */
   retype(node: Node | undefined): boolean;
-  /** Replaces the values of variables in `text` by their names. */
+  /** Replaces the values of variables in `text` with their names. */
   mask(text: string): string;
 }
 
-/** Shorter values are not secrets, and occur in any text. */
+/** Shorter values are not secrets and may occur in any text. */
 const MIN_MASKED = 6;
 
 /** Changes the scalars of `tree` in place. */
@@ -59,7 +59,10 @@ export function fillIn(tree: Tree, variables: Variables): Filled {
   };
 }
 
-/** `$NAME` of shells, `%NAME%` of Windows, `os.environ/NAME` of LiteLLM. Also after a word, as in `Bearer $NAME`. */
+/**
+ * `$NAME` as in shells, `%NAME%` as in Windows, and `os.environ/NAME` as in LiteLLM. Also matches after a word, as in
+ * `Bearer $NAME`.
+ */
 const FOREIGN =
   /^(?:\w+ )?(?:\$([A-Z][A-Z0-9_]*)|\$\(([A-Z][A-Z0-9_]*)\)|%([A-Z][A-Z0-9_]*)%|os\.environ\/([A-Z][A-Z0-9_]*))$/;
 

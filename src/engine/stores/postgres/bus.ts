@@ -1,5 +1,5 @@
-// The user's bus, the control channel between processes, and news of runs. Listeners in this process are called at
-// once. Listeners in other processes are reached through PostgreSQL, at most once.
+// The users' bus, the control channel between processes, and news of runs. Listeners in this process are called at
+// once. PostgreSQL delivers to listeners in other processes, at most once.
 
 import { z } from "zod";
 import type { EventBus } from "../../../agent/core/bus.ts";
@@ -57,7 +57,7 @@ export function createCalls(notifications: Notifications): PostgresCalls {
       const call = parsed(Call, text);
       if (call) local.publish(call);
     },
-    // The missed message may have been this one. A run that was asked to stop notices when its lease is renewed.
+    // This may have been the missed message. A run that was asked to stop notices it when its lease is renewed.
     onGap: () => local.publish(WAITING),
   });
 
@@ -71,7 +71,7 @@ export function createCalls(notifications: Notifications): PostgresCalls {
   };
 }
 
-/** News about a run's log: its last entry, its epoch, and if it has ended. */
+/** News about a run's log: its last entry, its epoch, and whether it has ended. */
 export interface RunNews {
   readonly run: RunKey;
   readonly last: number;

@@ -1,4 +1,4 @@
-// Connects to PostgreSQL, and interprets its refusals and silences.
+// Connects to PostgreSQL and interprets its refusals and silences.
 
 import { hash } from "node:crypto";
 import pg, { type Client, type ClientBase, type ClientConfig, type Pool } from "pg";
@@ -18,7 +18,7 @@ export interface Access {
 
 const INT8 = 20;
 
-/** Parses whole numbers as numbers: every value in the tables is small enough. */
+/** Parses whole numbers as numbers, because all values in the tables are small enough. */
 const types = {
   getTypeParser: ((oid: number, format?: "text" | "binary") =>
     oid === INT8 && format !== "binary"
@@ -67,7 +67,7 @@ export function newClient(access: Access): Client {
 }
 
 async function prepare(client: ClientBase, { silenceMs }: Access): Promise<void> {
-  // A database or role may default to stricter transactions, which abort each other.
+  // A database or role may use stricter transactions by default, which abort each other.
   await client.query(
     `SET search_path = skein; SET default_transaction_isolation = 'read committed'; SET idle_in_transaction_session_timeout = ${silenceMs}`,
   );
@@ -103,7 +103,7 @@ async function checked(pool: Pool, access: Access): Promise<void> {
 
 /** Closes the socket at once, because the server may never answer. */
 export function destroy(client: ClientBase): void {
-  // Missing in its types. Its own pool does the same.
+  // Its types lack this field. Its own pool does the same.
   const { connection } = client as unknown as { connection?: { stream: { destroy(): void } } };
   connection?.stream.destroy();
 }
@@ -111,7 +111,7 @@ export function destroy(client: ClientBase): void {
 const names = new Map<string, string>();
 
 /**
- * The name under which a connection keeps a prepared statement. The number of names is the number of statements in the
+ * Returns the name under which a connection keeps a prepared statement. There are as many names as statements in the
  * program.
  */
 export function statementName(sql: string): string {
@@ -131,7 +131,7 @@ function ignore(): void {}
 
 // PostgreSQL's errors, by their codes.
 /**
- * The same statement may succeed a moment later. PostgreSQL is starting or stopping, another transaction interfered, a
+ * The same statement may succeed a moment later: PostgreSQL is starting or stopping, another transaction interfered, a
  * thread was just deleted, or another connection is needed.
  */
 const PASSES = /^(08|40|57P|53300|55P03|23503|25P03|25006|57014|0A000|26000|42P05)/;
@@ -146,8 +146,8 @@ const LASTS = /^(53|55|57|58|28|42501|3D000|XX000)/;
  */
 const SPOILT = /^(25006|0A000|26000|42P05)/;
 /**
- * Codes of failures that usually pass, with their meaning if they persist. Prepared statements get lost if connections
- * share sessions.
+ * The codes of failures that usually pass, and what they mean if they persist. Prepared statements are lost if
+ * connections share sessions.
  */
 const PERSISTENT: readonly [start: RegExp, meaning: string][] = [
   [/^25006/, "PostgreSQL is not accepting writes. Try again later."],
@@ -155,7 +155,7 @@ const PERSISTENT: readonly [start: RegExp, meaning: string][] = [
 ];
 const ENDED: ReadonlySet<unknown> = new Set(["FATAL", "PANIC"]);
 
-/** Failures that only an operator can fix: prefix of the code, and meaning. */
+/** Failures that only an operator can fix: the prefix of the code and its meaning. */
 const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^53/, "PostgreSQL is full. Try again later."],
   [/^(28|42501|3D000)/, "PostgreSQL refuses access to this server."],
@@ -171,7 +171,7 @@ const codeOf = (error: unknown) => (isAnswer(error) ? String(error.code) : undef
 export const leavesConnection = (error: unknown) =>
   isAnswer(error) && !ENDED.has(error.severity) && !SPOILT.test(String(error.code));
 
-/** Returns when the same statement may succeed. Any other error is a problem on the way to PostgreSQL. */
+/** Returns when the same statement may succeed. Any other error is a connection problem. */
 export function chanceOf(error: unknown): Chance {
   const code = codeOf(error);
   if (code === undefined || PASSES.test(code)) return "soon";

@@ -1,9 +1,9 @@
-// Writes the events of runs together with their effects; no other file does. Waits for an unreachable PostgreSQL for as
+// The only file that writes the events of runs, together with their effects. Waits for an unreachable PostgreSQL for as
 // long as a lease lasts.
 //
 // Events that only extend logs are written with one statement for all runs of this process. One statement runs at a
-// time, and in the meantime further events gather for the next. Events are on disk before they are shown, so a crash of
-// PostgreSQL takes back nothing that a viewer has seen.
+// time, while further events collect for the next one. Events are on disk before they are shown, so a crash of
+// PostgreSQL loses nothing that a viewer has seen.
 
 import type { UserMessage } from "../../../agent/core/message.ts";
 import type { Lease } from "../../../agent/core/stores.ts";
@@ -128,7 +128,7 @@ export function createEventCommitter(services: Services): EventCommitter<undefin
     return result;
   }
 
-  /** Removes messages from the inbox if they were there. */
+  /** Removes messages from the inbox, if it contains them. */
   function takeIn(tx: Transaction, lease: Lease, messages: readonly MessageText[]): void {
     if (messages.length === 0) return;
     const ids = messages.map(({ id }) => JSON.stringify(id));
@@ -145,7 +145,7 @@ export function createEventCommitter(services: Services): EventCommitter<undefin
     ]);
   }
 
-  /** Does not wait. Leftover rows are deleted the next time. */
+  /** Does not wait. Any remaining rows are deleted the next time. */
   function dropOld(lease: Lease, before: number, last: number): void {
     const surplus = last - limits.eventsPerRun;
     const isDue = Math.floor(last / DROP_EVERY) > Math.floor(before / DROP_EVERY);
@@ -184,7 +184,7 @@ function createLogAppender({ database, runFeed }: Services) {
 
   async function send(): Promise<void> {
     isSending = true;
-    // Gathers everything that this tick of the event loop produces.
+    // Collects everything that this tick of the event loop produces.
     await new Promise((resolve) => setImmediate(resolve));
     while (gathered.length > 0) {
       const some = gathered.slice(0, MAX_BATCHES);
@@ -227,7 +227,7 @@ function createLogAppender({ database, runFeed }: Services) {
 }
 
 /**
- * Adds rows to the logs of runs if the lease is still the caller's and PostgreSQL has not lost confirmed entries.
+ * Adds rows to the logs of runs if the caller still has the lease and PostgreSQL has not lost confirmed entries.
  * Returns the runs' numbers and last entries. Includes entries that an earlier call with a lost response has written.
  */
 const APPEND = `

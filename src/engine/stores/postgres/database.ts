@@ -1,9 +1,9 @@
-// Statements and transactions on PostgreSQL. A failure on the way is retried until a deadline. The deadline is short,
-// except inside a run, where it is as long as a lease and transient refusals are retried as well. It starts when the
-// statement is sent: callers that wait for their turn are not affected.
+// Statements and transactions on PostgreSQL. Connection failures are retried until a deadline. The deadline is short,
+// except inside a run, where it is as long as a lease and transient refusals are retried too. The deadline starts when
+// the statement is sent, so waiting for a turn does not count.
 //
 // A transaction sends its statements without waiting for earlier results. It takes two round trips: one for the reads
-// that a decision needs, and one for the writes.
+// that a decision needs and one for the writes.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient, QueryResultRow } from "pg";
@@ -15,12 +15,12 @@ import { chanceOf, destroy, isAnswer, leavesConnection, noAnswer, refusal, state
 import { type Leave, Line, Locks } from "./lines.ts";
 import { lockNumber } from "./locks.ts";
 
-/** The number of milliseconds between two attempts: initial value and maximum. */
+/** The initial and the maximum number of milliseconds between two attempts. */
 const PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 500;
 const PING_MS = 1_000;
 
-/** SQL for the time: parameter `n` of a statement, or PostgreSQL's clock if that is null. */
+/** SQL for the time: parameter `n` of a statement, or PostgreSQL's clock if the parameter is null. */
 export const timeOf = (n: number) =>
   `coalesce($${n}::float8::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
@@ -43,7 +43,7 @@ export interface DatabaseOptions {
   readonly deadlineMs: number;
   /** The maximum number of milliseconds to wait inside a run. */
   readonly patienceMs: number;
-  /** Common clock of all processes, instead of PostgreSQL's own. */
+  /** A clock shared by all processes, instead of PostgreSQL's own. */
   readonly now: (() => number) | undefined;
 }
 
@@ -84,7 +84,7 @@ export class Database {
 
   /**
    * Runs `work` while no other caller in this process with the same lock is working. Waiting for a lock uses no
-   * connection. Throws `unavailable` if PostgreSQL answers none of these callers.
+   * connection. Throws `unavailable` if PostgreSQL does not answer any of these callers.
    */
   async oneByOne<T>(lock: string, work: () => Promise<T>): Promise<T> {
     this.assertOpen();
@@ -151,11 +151,11 @@ export class Database {
     });
   }
 
-  /** Proves that writes work. Throws `unavailable` after a second without an answer. */
+  /** Checks that writes work. Throws `unavailable` after a second without an answer. */
   async ping(): Promise<void> {
     this.assertOpen();
     const ms = Math.min(PING_MS, this.#options.deadlineMs);
-    // Stored like every other change, because a full disk may only show at the end of a transaction.
+    // Written like any other change, because a full disk may show only at the end of a transaction.
     const values = [randomId(), this.clock()];
     await this.#repeatedly(ms, (client) =>
       ask(client, `INSERT INTO commits VALUES ($1, ${timeOf(2)})`, values),
@@ -177,7 +177,7 @@ export class Database {
       await ended;
       throw failure;
     }
-    // A server that fails to commit reports what it did instead.
+    // If a commit fails, the server reports what it did instead.
     const { command } = await ended;
     if (hasWritten && command !== "COMMIT") throw new Error("PostgreSQL rolled back a transaction.");
   }
@@ -199,11 +199,12 @@ export class Database {
         const chance = chanceOf(error);
         if (!this.deadlines.isWorthwhile(chance)) throw refusal(error);
         this.outages.begin();
-        // PostgreSQL's last answer is the most specific. A failure without an answer may only mean that time is up.
+        // PostgreSQL's last answer is the most specific error. A failure without an answer may only mean that the time
+        // is up.
         if (told === undefined || isAnswer(error)) told = error;
         const left = until === undefined ? 0 : until - performance.now();
         if (left < PAUSE_MS) throw chance === "later" ? refusal(error) : noAnswer(told);
-        // The caller that began first gives up first.
+        // The caller that began first also gives up first.
         await sleep(Math.min(pause * (0.5 + Math.random()), left - PAUSE_MS / 2));
       }
     }
@@ -243,7 +244,7 @@ export class Database {
   }
 }
 
-/** An error that a transaction's own work has thrown. */
+/** An error thrown by the transaction's own work. */
 class Thrown extends Error {
   constructor(cause: unknown) {
     super("The transaction was abandoned.", { cause });

@@ -7,7 +7,7 @@ import type { Database } from "./database.ts";
 import { executorOn } from "./executor.ts";
 import type { Lifetime } from "./lifetime.ts";
 
-/** Without `lifetime`, no collection belongs to a thread. */
+/** If there is no `lifetime`, no collection belongs to a thread. */
 export function postgresDocuments(database: Database, lifetime?: Pick<Lifetime, "visit">): Documents {
   return sqlDocuments(POSTGRES, ({ name, thread }) => {
     const executor = executorOn(database, ["documents", name]);

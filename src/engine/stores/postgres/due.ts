@@ -1,4 +1,4 @@
-// Finds due threads: those with runs that no process holds, and those with deferred calls that can continue.
+// Finds due threads: threads with runs that no process holds, and threads with deferred calls that can continue.
 
 import { hasResult, isAwaited } from "../../../agent/core/deferred-calls.ts";
 import { latestLeaseEnd } from "../clock-set-back.ts";
@@ -21,7 +21,10 @@ interface DueRow {
 export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachDue" | "dueCalls"> {
   const { database, limits, lifetime } = context;
   const { leaseMs } = limits;
-  /** Selects free threads with due calls, tenants in turn. A result is due within a lease; otherwise the clock was set back. */
+  /**
+   * Selects free threads with due calls, with tenants taking turns. A result is due within a lease; if it is due later,
+   * the clock was set back.
+   */
   const dueThreads = `
     SELECT owner, thread_id, turn, due FROM (
       SELECT owner, thread_id, min(since) AS due,
@@ -38,13 +41,13 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
   return {
     async eachDue<T>({ limit, except }: Due, look: (thread: ThreadKey) => Promise<Looked<T>>) {
       const found: T[] = [];
-      // Holders renew their leases first.
+      // First lets the holders renew their leases.
       if (database.outages.graceMs(leaseMs) > 0) return found;
       const until = performance.now() + leaseMs / 3;
       while (found.length < limit && performance.now() < until) {
         const rows = await claimed(Math.min(BATCH_SIZE, limit - found.length), except, found.length > 0);
         if (rows.length === 0) break;
-        // A thread that cannot be checked now is claimed again later. Runs found so far must be returned.
+        // If a thread cannot be checked now, it is claimed again later. The runs found so far must be returned.
         const looks = await Promise.allSettled(rows.map((row) => lookAt(row, look)));
         for (const each of looks)
           if (each.status === "fulfilled" && each.value !== undefined) found.push(each.value);
@@ -112,8 +115,8 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
 const NOW = momentOf(1);
 
 /**
- * Selects each tenant's longest-waiting thread, starting with the tenant that was served least recently. A thread due
- * later than `$5` ms from now comes first, and so does a tenant served later than now: the clock was set back.
+ * Selects each tenant's longest-waiting thread, starting with the tenant that was served least recently. Threads due
+ * later than `$5` ms from now come first, and so do tenants served later than now, because then the clock was set back.
  */
 const CLAIM = `
 WITH first AS (
@@ -134,6 +137,6 @@ taken AS (
   RETURNING turns.owner, turns.thread_id, turns.due, chosen.place)
 SELECT owner, thread_id, due FROM taken ORDER BY place`;
 
-/** Requires the time as a parameter. */
+/** Needs the time as a parameter. */
 const IS_DUE = `(calls.state IN (${statesThat(hasResult)})
   OR calls.state IN (${statesThat(isAwaited)}) AND calls.expires_at <= ${timeOf(1)})`;

@@ -21,7 +21,9 @@ interface LogRow {
   readonly rows: readonly EventRow[];
 }
 
-/** Selects rows whose predecessors take less than `PAGE_BYTES`. Sizes are known without reading the texts. */
+/**
+ * Selects rows whose predecessors take less than `PAGE_BYTES`. PostgreSQL knows the sizes without reading the texts.
+ */
 const SELECT_LOG = `SELECT ${timeOf(6)} AS now, runs.status, runs.ended_at, runs.has_events, turns.epoch,
   coalesce(turns.last_seq, runs.last_seq) AS last, runs.epochs,
   (SELECT coalesce(json_agg(found ORDER BY last_seq), '[]') FROM (

@@ -1,4 +1,4 @@
-// Writes the events of a run and their effects to the tables: messages, state, and the end of the run. Everything is
+// Writes the events of a run and their effects to the tables: messages, state, and the end of the run. All writes are
 // part of a transaction.
 
 import type { ThreadStatus } from "../../../agent/core/records.ts";
@@ -11,7 +11,10 @@ import { ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
 import { problemOf } from "../rows.ts";
 import type { Transaction } from "./database.ts";
 
-/** Returns rows of the log in the form that statements take: numbers of their last entries, event names, texts. */
+/**
+ * Returns rows of the log in the form that statements take: the numbers of their last entries, the event names and the
+ * texts.
+ */
 export function columnsOf(pending: readonly PendingEvent[], before: number) {
   let seq = before;
   const rows = rowsOf(pending).map(({ event, body, count }) => {
@@ -53,7 +56,7 @@ export function addMessages(tx: Transaction, thread: ThreadKey, messages: readon
   );
 }
 
-/** `undefined` deletes a value. */
+/** Sets values in the state. `undefined` deletes a value. */
 export function setState(tx: Transaction, thread: ThreadKey, slots: ReadonlyMap<string, unknown>): void {
   const kept = [...slots].filter(([, value]) => value !== undefined);
   const gone = [...slots.keys()].filter((key) => slots.get(key) === undefined);
@@ -135,7 +138,10 @@ export function touch(tx: Transaction, thread: ThreadKey, at: number): void {
   tx.write("UPDATE threads SET updated_at = $3, used_at = $3 WHERE owner = $1 AND id = $2", [...thread, at]);
 }
 
-/** Records that no run is active on the thread. Its next run may be taken; without one, the thread need not be checked. */
+/**
+ * Records that no run is active on the thread. Its next run can then be taken. If there is none, the thread is not
+ * checked anymore.
+ */
 export function freeThread(tx: Transaction, thread: ThreadKey, at: number): void {
   tx.write(
     `DELETE FROM turns WHERE owner = $1 AND thread_id = $2

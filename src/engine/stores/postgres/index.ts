@@ -1,5 +1,5 @@
 // Keeps all data in one PostgreSQL database, for any number of processes. When a method resolves, its changes are on
-// disk and all processes see them. Only the counters of quotas may lose the last moments if PostgreSQL crashes.
+// disk and visible to all processes. If PostgreSQL crashes, only the quota counters may lose the last moments.
 
 import type { Documents } from "../../../agent/core/documents.ts";
 import { randomId } from "../../../lib/random-id.ts";
@@ -29,7 +29,7 @@ import { createLifetime } from "./lifetime.ts";
 import { Notifications } from "./notifications.ts";
 import { postgresQuotas } from "./quotas.ts";
 
-/** Times are PostgreSQL's own, unless `now` provides a common clock for all processes. */
+/** Times come from PostgreSQL's clock, unless `now` provides a clock for all processes. */
 export interface PostgresStoreOptions extends StoreOptions {
   /** `postgres://user:password@host:port/database`. */
   readonly url: string;
@@ -42,11 +42,11 @@ export interface PostgresStoreOptions extends StoreOptions {
   readonly deadlineMs?: number;
 }
 
-/** Threads stay until they are deleted, unless `threadTtlMs` is set. Events stay for a day. */
+/** Threads are kept until they are deleted, unless `threadTtlMs` is set. Events are kept for a day. */
 const KEPT = { threadTtlMs: Number.POSITIVE_INFINITY, eventRetentionMs: 86_400_000 };
 const DEADLINE_MS = 3_000;
 const POOL = 10;
-/** The maximum number of milliseconds for which a process that stops within a transaction delays others. */
+/** The maximum number of milliseconds for which a process that stops within a transaction can delay others. */
 const SILENCE_MS = 1_000;
 
 /** Throws `unavailable` if PostgreSQL cannot be reached, or if its schema belongs to a newer version. */
@@ -73,7 +73,7 @@ export async function createPostgresStores({
   }
 }
 
-/** Returns values that all processes of a database share. The first process sets them. */
+/** Returns values shared by all processes of a database. The first process sets them. */
 async function namesOf(database: Database): Promise<NonNullable<AllStores["shared"]>> {
   const rows = await database.query<{ name: string; value: string }>(
     `INSERT INTO shared VALUES ('deployment', $1), ('secret', $2)
@@ -123,7 +123,7 @@ function assemble(
 
   async function end(): Promise<void> {
     lifetime.stop();
-    // An unreachable PostgreSQL delays the end no longer than any other call.
+    // An unreachable PostgreSQL delays closing no longer than any other call.
     await withTimeout(DEADLINE_MS, writer.flush()).catch(() => {});
     feeds.close();
     bus.close();

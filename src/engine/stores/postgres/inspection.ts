@@ -1,4 +1,4 @@
-// Reads the tables in one read-only transaction, which sees the database as it was at its start.
+// Reads the tables in one read-only transaction, so all data is from the moment at which it starts.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import type { Inspection } from "../check/facts.ts";
@@ -24,7 +24,7 @@ const DIALECT: Dialect = {
   callId: (stored) => JSON.parse(stored) as string,
 };
 
-/** Throws `unavailable` for a PostgreSQL that cannot be read, or that has no tables of this version. */
+/** Throws `unavailable` if PostgreSQL cannot be read or has no tables of this version. */
 export async function inspectPostgres(url: string, { eventsMs }: { eventsMs: number }): Promise<Inspection> {
   const client = newClient({ url, pool: 1, deadlineMs: DEADLINE_MS, silenceMs: 0 });
   const ask: Ask = async <Row>(sql: string, values: readonly (string | number)[] = []) => {

@@ -1,5 +1,5 @@
-// Threads, runs and deferred calls in PostgreSQL. A change of a thread is a transaction with the thread's lock. A write
-// that only the epoch of a lease fences is one statement.
+// Threads, runs and deferred calls in PostgreSQL. Each change of a thread is a transaction that takes the thread's
+// lock. A write that is fenced only by a lease's epoch is a single statement.
 
 import type { Lease } from "../../../agent/core/stores.ts";
 import { threadExists } from "../errors.ts";
@@ -27,7 +27,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
 
     async change(thread, lookups, decide) {
       const { after, busyThreads } = lookups;
-      // Writes waiting events first.
+      // Writes the waiting events first.
       if (after) await writer.finish(after);
       await lifetime.visit(thread);
       const tenant = tenantText(ownerOf(thread[0]).tenant);
@@ -58,8 +58,8 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
 
     async stage(thread, token, messages) {
       await database.transaction(["thread", ...thread], async (tx) => {
-        // Another process may be staging the same thread, or may have died. The creation of the thread decides which
-        // one succeeds.
+        // Another process may be staging the same thread, or may have died. Creating the thread decides which one
+        // succeeds.
         const [other] = await tx.rows("SELECT 1 FROM threads WHERE owner = $1 AND id = $2", thread);
         if (other) throw threadExists(thread[1]);
         tx.write(
@@ -103,7 +103,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
     ...postgresReads(context),
   };
 
-  /** Returns the acquired lease, and the position of its log. */
+  /** Returns the acquired lease and the position of its log. */
   async function write<R>(
     tx: Transaction,
     thread: ThreadKey,
@@ -125,7 +125,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
     return { lease, seq: turn?.last_seq ?? 0 };
   }
 
-  /** Waits until the holder of `after` has nothing more to write. */
+  /** Waits until the holder of `after` has nothing left to write. */
   async function inTransaction<T>(
     thread: ThreadKey,
     after: Lease | undefined,
@@ -138,7 +138,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
     }
   }
 
-  /** Announces the log of a run that is cancelled while it waits, because it may have followers. */
+  /** Announces the log of a run that is cancelled while it waits, because the log may have followers. */
   function tellOfEnd(tx: Transaction, thread: ThreadKey, writes: readonly Write[]): void {
     const cancelled = writes.find((each) => each.write === "cancel_run");
     if (!cancelled) return;
@@ -151,7 +151,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
   }
 }
 
-/** Lease under which a run that never began has ended. */
+/** The lease under which a run ends that never began. */
 const firstLease = ([owner, thread_id]: ThreadKey, run_id: string): Lease => ({
   owner: ownerOf(owner),
   thread_id,

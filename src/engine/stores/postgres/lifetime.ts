@@ -1,19 +1,19 @@
-// Deletes expired data: threads, if they have a time to live, and the events of ended runs. Only one process does so at
-// a time.
+// Deletes expired data: threads that have a time to live, and the events of ended runs. Only one process does this at a
+// time.
 
 import { LRUCache } from "lru-cache";
 import type { Limits } from "../options.ts";
 import { type ThreadKey, threadText } from "../row-keys.ts";
 import { type Database, timeOf } from "./database.ts";
 
-/** The fraction of the time to live for which threads are kept longer, so not every use must be written. */
+/** The fraction by which threads are kept longer than their time to live, so not every use must be written. */
 const RESERVE = 0.1;
 /** The maximum number of recently used threads to remember. They need no check. */
 const LATELY_USED = 10_000;
 const LONGEST_MS = 365 * 86_400_000;
 /** The number of rows to delete in one transaction. */
 const CHUNK = 100;
-/** The number of milliseconds for a copy to add its next slice or to end. */
+/** The number of milliseconds within which a copy must add its next slice or end. */
 const STAGED_MS = 600_000;
 /** The number of milliseconds for which a change with a lost response can be repeated. */
 const COMMITS_MS = 600_000;
@@ -22,12 +22,12 @@ export interface Lifetime {
   /** Call this before a thread is read or written. Restarts its time to live, or deletes it if it has expired. */
   visit(thread: ThreadKey): Promise<void>;
   /**
-   * SQL condition: the thread's time to live is over. `clock`, `idle` and `interrupted` are the parameters that `times`
-   * returns.
+   * A SQL condition: the thread's time to live is over. `clock`, `idle` and `interrupted` are the parameters that
+   * `times` returns.
    */
   hasEnded(clock: number, idle: number, interrupted: number): string;
   times(): [clock: number | null, idle: number | null, interrupted: number | null];
-  /** Deletes expired data now and every `sweepMs`, until `stop`. */
+  /** Deletes expired data now and every `sweepMs` until `stop` is called. */
   start(): void;
   stop(): void;
 }

@@ -1,18 +1,19 @@
 // Queues in which callers of this process wait before they use PostgreSQL: for a connection, and for a lock that
-// another caller holds. A caller that waits for a lock uses no connection, so others always find a free one.
+// another caller holds. A caller that waits for a lock uses no connection, so waiting callers cannot use up all
+// connections.
 //
-// A caller waits as long as the queue moves, that is, as long as PostgreSQL answers earlier callers. The length of a
-// queue is limited by the number of requests and runs, which are limited where they enter.
+// A caller waits as long as the queue moves, which means that PostgreSQL answers earlier callers. The length of a queue
+// is limited by the number of requests and runs, which are limited where they enter.
 
 import { withTimeout } from "../shared/outages.ts";
 
-/** Ends a turn. `isAnswered`: true if PostgreSQL answered during it. */
+/** Ends a turn. `isAnswered` is true if PostgreSQL answered during the turn. */
 export type Leave = (isAnswered: boolean) => void;
 
 export class Line {
   readonly #atOnce: number;
   #inside = 0;
-  /** In order of arrival. */
+  /** The waiting callers, in order of arrival. */
   readonly #waiting = new Set<PromiseWithResolvers<void>>();
   #movedAt = Number.NEGATIVE_INFINITY;
 
@@ -24,7 +25,7 @@ export class Line {
     return this.#inside === 0;
   }
 
-  /** Waits for one of the `atOnce` turns. Throws if PostgreSQL has answered no turn for `ms` milliseconds. */
+  /** Waits for one of the `atOnce` turns. Throws if PostgreSQL has not answered in any turn for `ms` milliseconds. */
   async enter(ms: number): Promise<Leave> {
     if (this.#inside < this.#atOnce) this.#inside++;
     else await this.#turn(ms);
@@ -63,7 +64,7 @@ export class Line {
 export class Locks {
   readonly #lines = new Map<string, Line>();
 
-  /** Like `Line.enter`, one caller at a time. */
+  /** Like `Line.enter`, but with one caller at a time. */
   async enter(lock: string, ms: number): Promise<Leave> {
     const line = this.#lines.get(lock) ?? new Line(1);
     this.#lines.set(lock, line);

@@ -1,5 +1,5 @@
 // Messages between processes on one channel of PostgreSQL, delivered at most once. Messages sent while the connection
-// is broken are missed. `onGap` is called when it is back.
+// is broken are missed. `onGap` is called when the connection is restored.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
@@ -11,7 +11,7 @@ import type { Database } from "./database.ts";
 const CHANNEL = "skein";
 /** PostgreSQL accepts less than 8000 bytes. A longer text is sent in parts. */
 const PART_BYTES = 7_000;
-/** The number of milliseconds between two probes of the connection, on which nothing is sent otherwise. */
+/** The number of milliseconds between two probes of the connection, which is otherwise only used to receive. */
 const PROBE_MS = 5_000;
 const PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
@@ -48,7 +48,7 @@ export class Notifications {
     this.#listeners.set(kind, listener);
   }
 
-  /** Resolves when it listens, and keeps listening until closed. Throws if it cannot listen. */
+  /** Resolves when it is listening, which continues until it is closed. Throws if it cannot listen. */
   async start(): Promise<void> {
     await this.#connect();
     this.#probe = setInterval(() => void this.#check(), PROBE_MS).unref();
@@ -63,7 +63,7 @@ export class Notifications {
 
   readonly channel = CHANNEL;
 
-  /** Does not wait, and fails silently. */
+  /** Sends a message without waiting. Fails silently. */
   tell(kind: string, text: string): void {
     if (this.#waiting.length >= MAX_WAITING || this.#isClosed) return;
     if (this.#waiting.length === 0) setImmediate(() => this.#send());
@@ -111,7 +111,7 @@ export class Notifications {
         for (const listener of this.#listeners.values()) listener.onGap();
         return;
       } catch {
-        // Requests report that PostgreSQL is unreachable.
+        // Not reported here, because requests report that PostgreSQL is unreachable.
         await sleep(pause * (0.75 + Math.random() / 2), undefined, { ref: false });
       }
     }

@@ -1,5 +1,5 @@
-// Quotas in tables, for all processes that share them. Changes of one tenant run one after the other. Usage survives
-// the death of any process. A crash of PostgreSQL's machine may lose the last moments.
+// Quotas in tables, for all processes that share them. Changes of one tenant run one after the other. Usage survives if
+// a process dies. If PostgreSQL's machine crashes, the last moments may be lost.
 
 import { takeRequest } from "../../quotas/rules.ts";
 import { type QuotaStore, SCOPES } from "../../quotas/store.ts";
@@ -12,7 +12,7 @@ import { executorOn } from "./executor.ts";
 import { postgresSpending } from "./spending.ts";
 
 export function postgresQuotas(database: Database): QuotaStore {
-  // A change completes before it is on disk.
+  // Changes complete before they are on disk.
   const of = (tenant: string) =>
     executorOn(database, ["quotas", tenant], "SET LOCAL synchronous_commit = off");
 

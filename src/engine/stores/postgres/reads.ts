@@ -17,7 +17,7 @@ const THREAD = "owner = $1 AND thread_id = $2";
 
 /** The maximum number of messages in a page. */
 const MAX_ROWS = 1000;
-/** Before every possible position: no date is later. */
+/** A position before all others, because no date is later. */
 const NEWEST = { updatedAt: 8.64e15, id: "" };
 
 export function postgresReads({
@@ -103,7 +103,7 @@ export function postgresReads({
       async messagePage(owner, id, { after, limit = MAX_ROWS, bytes }) {
         const thread = await visited(ownerText(owner), id);
         const most = Math.min(limit, MAX_ROWS);
-        // Sizes are known without reading long texts.
+        // PostgreSQL knows the sizes without reading long texts.
         const sizes = await database.query<{ position: number | null; bytes: number }>(
           `SELECT position, octet_length(body) AS bytes
           FROM (SELECT coalesce((SELECT position FROM messages WHERE ${THREAD} AND id = $3),

@@ -24,8 +24,8 @@ const TYPES: Types = {
 
 // `turns` has one row per thread with an active or waiting run. It contains the active run, its holder, its last entry
 // with the batch that wrote it, and the next check. `due` and `turn` order the waiting threads. `served` is the time at
-// which a thread of each tenant was last taken. `staged` contains messages of threads that are being copied, `commits`
-// the changes of the last minute.
+// which a thread of each tenant was last taken. `staged` contains the messages of threads that are being copied.
+// `commits` contains the changes of the last minute.
 const TABLES = `
 CREATE TABLE format (version integer NOT NULL, readable_from integer NOT NULL);
 CREATE TABLE shared (name text COLLATE "C" PRIMARY KEY, value text NOT NULL);
@@ -76,7 +76,7 @@ CREATE TABLE rates (name text COLLATE "C" PRIMARY KEY, ends double precision NOT
 
 /**
  * `readableFrom` stays until this version stops writing data that the old version reads, or relies on data that the old
- * version does not write: see CONTRIBUTING.md.
+ * version does not write. See CONTRIBUTING.md.
  */
 const FORMAT: Format = { version: 1, readableFrom: 1 };
 
@@ -91,7 +91,8 @@ export const OLDEST_VERSION = 12;
  * database whose format this process cannot use, and leaves it unchanged.
  */
 export async function prepareSchema(client: ClientBase, deadlineMs: number): Promise<void> {
-  // A starting process is busy and no thread waits for this transaction, so it may stay silent for longer than others.
+  // A starting process is busy, and no thread waits for this transaction, so the transaction can be idle for longer
+  // than others.
   await client.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${deadlineMs}`);
   try {
     await client.query("SELECT pg_advisory_xact_lock($1)", [lockNumber("schema")]);
@@ -151,7 +152,7 @@ export async function assertFormat(client: ClientBase): Promise<void> {
 }
 
 /**
- * Creates the schema unless it exists. Another user may have created it; the server's user then needs no rights on the
+ * Creates the schema unless it exists. If another user has created it, the server's user needs no rights on the
  * database.
  */
 async function createSchema(client: ClientBase): Promise<void> {

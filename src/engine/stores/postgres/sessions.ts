@@ -1,5 +1,5 @@
-// Checks that PostgreSQL keeps one session per connection. Some poolers give every transaction another session.
-// Settings, prepared statements and notifications are then lost silently.
+// Checks that PostgreSQL keeps one session per connection. Some poolers use a different session for every transaction,
+// in which case settings, prepared statements and notifications are silently lost.
 
 import { once } from "node:events";
 import type { ClientBase } from "pg";

@@ -1,4 +1,4 @@
-// Budgets and usage in tables. Counts each call at once, whereas SQLite counts several calls together.
+// Budgets and usage in tables. Each call is counted at once, whereas SQLite counts several calls together.
 
 import { dayOf, firstKeptDay, hasOwnRow, monthOf } from "../../quotas/rules.ts";
 import {
@@ -74,7 +74,7 @@ function settling(database: Database, of: (tenant: string) => Executor): Spendin
         );
       }),
     );
-    // Set after the commit, because a transaction may start again.
+    // Set after the commit, because a transaction may be restarted.
     cleared = today;
   };
 }

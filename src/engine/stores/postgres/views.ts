@@ -1,4 +1,4 @@
-// A thread with the values that a decision needs, all read at the same moment.
+// Loads a thread with the values that a decision needs, all read at the same moment.
 
 import type { RunRequest } from "../../../agent/core/records.ts";
 import type { StopMode } from "../../../agent/core/stores.ts";
@@ -48,7 +48,7 @@ const one = (columns: string, table: string, which: string) =>
   `(SELECT row_to_json(found) FROM (SELECT ${columns} FROM ${table} WHERE ${THREAD} AND ${which} LIMIT 1) AS found)`;
 const all = (columns: string, table: string, order: string) =>
   `(SELECT coalesce(json_agg(${columns} ORDER BY ${order}), '[]') FROM ${table} AS found WHERE ${THREAD}`;
-/** The next run: the active one, or else the first waiting one. */
+/** The next run: the active run, or else the first waiting one. */
 const NEXT = `id = coalesce((SELECT run_id FROM turns WHERE ${THREAD}),
   (SELECT id FROM runs WHERE ${THREAD} AND status = 'pending' ORDER BY place LIMIT 1))`;
 
@@ -73,7 +73,7 @@ export interface Loading {
   readonly tenant: string;
 }
 
-/** With `lookups.next`, the lease cannot be renewed until the transaction ends. */
+/** If `lookups.next` is set, the lease cannot be renewed until the transaction ends. */
 export async function loadView(
   tx: Transaction,
   thread: ThreadKey,

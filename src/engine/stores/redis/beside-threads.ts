@@ -9,12 +9,12 @@ import { collectionKeys, documentTurns, tenantTag } from "./keys.ts";
 
 /** The number of members of a set or a hash to read at a time. */
 const MEMBERS = 500;
-/** Key pattern of all sets of documents with due times. */
+/** The key pattern for all sets of documents with due times. */
 export const DUE_SETS = "sk:{*}:due:*";
-/** Key pattern of the stored bytes of all tenants. */
+/** The key pattern for the stored bytes of all tenants. */
 export const SUM_SETS = "sk:{*}:stored";
 const DUE_DOCUMENTS = /^(sk:\{.+\}):due:(.+)$/;
-/** The due set of a tenant's or a user's collection. The key contains the tag of its owner and the kind. */
+/** The due set of a tenant's or a user's collection. The key contains the owner's tag and the kind. */
 const OWNED = /^sk:\{[\w-]{22}\}:due:(?:documents:)?(?!records$)(\w+)$/;
 /** The maximum number of milliseconds between two writes of a document. */
 const WRITING_MS = 1_000;
@@ -22,7 +22,10 @@ const WRITING_MS = 1_000;
 /** The collections that have turns, by the keys of their due sets. */
 type Collections = ReadonlyMap<string, OwnedCollection>;
 
-/** Yields the documents of all due sets that were due at `time` but do not exist or are found by no process, in pages. */
+/**
+ * Yields the documents of all due sets that were due at `time` but do not exist or cannot be found by any process, page
+ * by page.
+ */
 export async function* dueIn(
   redis: Redis | Cluster,
   sets: AsyncIterable<readonly string[]>,
@@ -40,7 +43,7 @@ export async function* dueIn(
         const wrong = page.filter(isWrong);
         yield page.filter((each) => !isWrong(each) && each.due <= time);
         if (wrong.length > 0) {
-          // A process may be writing them.
+          // A process may still be writing them.
           await sleep(WRITING_MS);
           const keysOf = wrong.map(({ key }) => key);
           const now = kind === undefined ? undefined : await collectionsOf(redis, kind);
@@ -78,7 +81,7 @@ async function read(
   return found.flatMap((each) => each ?? []);
 }
 
-/** Returns undefined if the document is no longer due. Without `collections`, it needs no turn. */
+/** Returns undefined if the document is no longer due. If `collections` is undefined, the document needs no turn. */
 async function dueDocument(
   redis: Redis | Cluster,
   set: string,
@@ -89,7 +92,7 @@ async function dueDocument(
   const exists = (await redis.hexists(`${place}:${name}`, key)) === 1;
   const collection = collections?.get(set);
   const turn = collection ? await turnOf(redis, collection, key) : null;
-  // Read last, because it is removed before its turn is.
+  // Read last, because it is removed before the document's turn.
   const score = await redis.zscore(set, key);
   if (score === null) return undefined;
   const due = Number(score);
@@ -97,7 +100,7 @@ async function dueDocument(
   return { collection: `${place}:${name}`, key, due, exists, isFound };
 }
 
-/** Returns the time at which a process looks for the document; null means never. */
+/** Returns the time at which a process looks for the document, or null if none ever does. */
 async function turnOf(
   redis: Redis | Cluster,
   collection: OwnedCollection,

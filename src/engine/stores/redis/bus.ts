@@ -1,5 +1,5 @@
-// The user's bus, the control channel between processes, and the channels of runs. Listeners in this process are called
-// at once. Listeners in other processes are reached through Redis, at most once.
+// The users' bus, the control channel between processes, and the channels of runs. Listeners in this process are called
+// at once. Redis delivers to listeners in other processes, at most once.
 
 import type { EventBus } from "../../../agent/core/bus.ts";
 import type { ControlMessage, RunKey } from "../../../agent/core/stores.ts";
@@ -47,7 +47,7 @@ export function createBus(redis: Connection, hub: Subscriber, { channelOfUser }:
 export interface RedisCalls {
   /** Publishes to all processes. Does not wait. */
   publish(call: ControlMessage): void;
-  /** Announces that runs wait to be executed. */
+  /** Announces that runs are waiting to be executed. */
   waiting(): void;
   subscribe(listener: (call: ControlMessage) => void): void;
   close(): void;
@@ -66,7 +66,7 @@ export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls
     waiting: () => calls.publish(WAITING),
     subscribe(listener) {
       local.subscribe(listener);
-      // The missed message may have been this one. A run that was asked to stop notices when its lease is renewed.
+      // This may have been the missed message. A run that was asked to stop notices it when its lease is renewed.
       void hub.join(channelOfCalls, { onMessage: hear, onGap: () => local.publish(WAITING) });
     },
     close: () => local.close(),

@@ -1,6 +1,6 @@
 // Applies decisions about a thread to Redis: one script loads the thread, and another carries out the writes if the
-// thread has not changed since. Data outside the thread's slot is written before the thread refers to it, and removed
-// after the last reference. It includes the thread's schedule, its position in the owner's list, and call tokens.
+// thread has not changed since. Data outside the thread's slot includes the thread's schedule, its position in the
+// owner's list, and call tokens. It is written before the thread refers to it and removed after the last reference.
 
 import { LRUCache } from "lru-cache";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -27,8 +27,8 @@ import { loadThread, type ThreadReply } from "./thread-scripts.ts";
 import { argsOfWrite } from "./writes.ts";
 
 /**
- * The number of free threads to remember that were recently read or changed. A run on one of them is decided without
- * loading it.
+ * The number of free threads to remember that were recently read or changed. A run on one of them can be decided
+ * without loading the thread.
  */
 const LATELY_SEEN = 256;
 /** The number of milliseconds for which a change waits for another change of the same thread. */
@@ -38,18 +38,18 @@ export interface ThreadRef {
   readonly tag: string;
   /** Known unless the thread comes from a schedule or a token. */
   readonly owner?: Owner | undefined;
-  /** Schedule entry of a thread that was claimed. */
+  /** The schedule entry of a claimed thread. */
   readonly entry?: ScheduleEntry | undefined;
 }
 
 export interface Changes {
   readonly change: Kernel<ThreadRef>["change"];
   load(thread: ThreadRef, lookups: Lookups): Promise<RedisView>;
-  /** Records a thread that was read. A run started soon is decided on this view. */
+  /** Records a thread that was read. A run that starts soon afterwards is decided on this view. */
   keep(tag: string, view: RedisView): void;
   /**
-   * Returns the milliseconds by which leases last longer, because none could be renewed while Redis was unreachable.
-   * Expired leases stay expired.
+   * Returns by how many milliseconds to extend leases that could not be renewed while Redis was unreachable. Expired
+   * leases stay expired.
    */
   graceMs(): number;
 }
@@ -117,13 +117,13 @@ export function createChanges(context: StoreContext): Changes {
       return result;
     } finally {
       endTurn?.();
-      // A thread without a new run does not count as busy.
+      // If no run was added, the thread does not count as busy.
       if (added && !mayWrite) await runSchedule.reschedule(added, undefined).catch(() => {});
       if (after) writer.forget(after);
     }
   }
 
-  /** Queues changes of one thread that collided in this process. No commit is lost if they do not take turns. */
+  /** Queues changes of one thread that collided in this process. Even without this, no commit is lost. */
   async function takeTurn(tag: string): Promise<() => void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const before = turns.get(tag);
@@ -150,7 +150,7 @@ export function createChanges(context: StoreContext): Changes {
     const change: Change = { owner, tag, id: threadIdOf(tag), writes, view };
     const hold = find(writes, "hold_run");
     const rest = writes.flatMap((write) => argsOfWrite(write, owner, tag));
-    // A single connection to a single Redis keeps the order of commands.
+    // One connection to a single Redis keeps commands in order.
     const keepsOrder = !delivery.isCluster && !isLarge(rest);
     const { noted } = await prepare(change, lookups, keepsOrder);
     const args = {
@@ -178,7 +178,7 @@ export function createChanges(context: StoreContext): Changes {
     return { at };
   }
 
-  /** Allows any process to take the thread's next run now. If that fails, the run is found later. */
+  /** Lets any process take the thread's next run now. If this fails, the run is found later. */
   async function wakeNow(tenant: string, tag: string): Promise<void> {
     await runSchedule.add(tenant, tag, 0).then(calls.waiting, () => {});
   }
@@ -188,7 +188,7 @@ export function createChanges(context: StoreContext): Changes {
   }
 }
 
-/** Only commands on a thread that the caller names must know its tenant before the thread is loaded. */
+/** Only commands on a thread that the caller names need its tenant before the thread is loaded. */
 function tenantOf({ owner }: ThreadRef): string {
   if (!owner) throw new Error("The thread's owner must be known.");
   return tenantTag(owner);

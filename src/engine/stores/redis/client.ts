@@ -8,7 +8,7 @@ const OLDEST_VERSION = 7;
 
 export interface Clients {
   readonly commands: Redis | Cluster;
-  /** For commands with large requests or replies. Other commands would wait behind them. */
+  /** For commands with large requests or replies, which would hold up other commands. */
   readonly bulk: Redis | Cluster;
   /** Closed with `commands` if it is the same connection. */
   readonly messages: Redis | Cluster;
@@ -21,7 +21,7 @@ export interface Clients {
 
 /**
  * A command fails when its connection breaks. The caller knows the deadline and retries, so nothing waits in a hidden
- * queue. A socket on which Redis stays silent is closed.
+ * queue. If Redis stops answering on a socket, the socket is closed.
  */
 const connection = (deadlineMs: number) =>
   ({
@@ -32,7 +32,10 @@ const connection = (deadlineMs: number) =>
     socketTimeout: deadlineMs,
   }) satisfies RedisOptions;
 
-/** Throws `unavailable` if Redis is unreachable within the deadline, and `config_invalid` for a Redis that would lose data. */
+/**
+ * Throws `unavailable` if Redis is unreachable within the deadline, and `config_invalid` if Redis is configured in a
+ * way that loses data.
+ */
 export async function openClients(url: string, deadlineMs: number): Promise<Clients> {
   const commands = new Redis(url, {
     ...connection(deadlineMs),
@@ -67,12 +70,15 @@ function backoff(times: number): number {
 async function openBeside(commands: Redis): Promise<Redis> {
   const another = commands.duplicate({ enableAutoPipelining: false, lazyConnect: true });
   another.on("error", ignore);
-  // If it fails, the client keeps trying by itself.
+  // If this fails, the client keeps trying on its own.
   await another.connect().catch(ignore);
   return another;
 }
 
-/** Opens one more connection to the same Redis, for requests that must not delay others. It keeps trying by itself. */
+/**
+ * Opens one more connection to the same Redis, for requests that must not delay others. It keeps trying to connect on
+ * its own.
+ */
 export function openAnother(first: Redis): Redis {
   const another = first.duplicate({ enableAutoPipelining: false });
   another.on("error", ignore);
@@ -88,7 +94,7 @@ async function openCluster(first: Redis, deadlineMs: number): Promise<Cluster> {
   };
   const cluster = new Cluster([{ host, port }], {
     enableAutoPipelining: true,
-    // A pipeline would send these on the connection for commands, which has no listener.
+    // A pipeline would send these commands on the connection for commands, which has no listener.
     autoPipeliningIgnoredCommands: ["ssubscribe", "sunsubscribe"],
     shardedSubscribers: true,
     clusterRetryStrategy: backoff,
@@ -106,7 +112,7 @@ async function openCluster(first: Redis, deadlineMs: number): Promise<Cluster> {
   }
 }
 
-/** Returns Redis's description of itself once it answers. */
+/** Returns Redis's description of itself as soon as it answers. */
 async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise<Record<string, string>> {
   let last: unknown;
   commands.on("error", (error) => {
@@ -114,7 +120,7 @@ async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise
   });
   try {
     await withTimeout(deadlineMs, new Promise<void>((resolve) => commands.once("ready", resolve)));
-    // It refused something, such as the database number, but would be used anyway.
+    // Redis refused something, for example the database number, but would be used anyway.
     if (isReply(last)) throw last;
     return await withTimeout(deadlineMs, described(commands));
   } catch (error) {
@@ -154,7 +160,10 @@ function check({
     );
 }
 
-/** Returns warnings for operators about this Redis. A managed Redis may hide its settings; that causes no warning. */
+/**
+ * Returns warnings for operators about this Redis. If a managed Redis hides its settings, there is no warning about
+ * them.
+ */
 export async function warningsOf({ commands, deadlineMs }: Clients): Promise<string[]> {
   const read = async (name: string) => {
     // A name and a value. The client's types leave this open.
@@ -177,10 +186,10 @@ function placeOf(url: string): string {
   return url.replace(/^\w+:\/\/(.*@)?/, "").replace(/\?.*/, "");
 }
 
-/** Callers get the error of their command. The client reconnects by itself. */
+/** Callers get the error of their command. The client reconnects on its own. */
 function ignore(): void {}
 
-// Errors for refusals of Redis, and for missing replies.
+// Errors for Redis's refusals and for missing replies.
 /** Redis will accept the same command a moment later: it is loading its data, or another server has just become the primary. */
 const PASSES =
   /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNBLOCKED) |^ERR max number of clients/;
@@ -188,7 +197,7 @@ const PASSES =
 /** The command itself is wrong. Every other code describes a state of Redis, which may change. */
 const MISTAKES = /^(ERR(?! The user executing the script)|WRONGTYPE|NOSCRIPT|CROSSSLOT|EXECABORT|NOPROTO) /;
 
-/** States that last until Redis or an operator ends them: prefix of Redis's reply, and meaning. */
+/** States that last until Redis or an operator ends them: the prefix of Redis's reply and its meaning. */
 const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^OOM /, "Redis is full. Try again later."],
   [/^MISCONF /, "Redis cannot write to its disk. Try again later."],
@@ -210,7 +219,7 @@ export const isUnknownScript = (error: unknown) => isReply(error) && error.messa
 /** Returns true if the server has become a replica. */
 export const isReplica = (error: unknown) => isReply(error) && error.message.startsWith("READONLY");
 
-/** Returns when the same command may succeed. Any other error is a problem on the way to Redis. */
+/** Returns when the same command may succeed. Any other error is a connection problem. */
 export function chanceOf(error: unknown): Chance {
   if (!isReply(error) || PASSES.test(error.message)) return "soon";
   return MISTAKES.test(error.message) ? "never" : "later";

@@ -1,5 +1,5 @@
-// The only place where a run's events are written to Redis, together with their effects. Waits for an unreachable Redis
-// for as long as a lease lasts.
+// The only file that writes a run's events to Redis, together with their effects. Waits for an unreachable Redis for as
+// long as a lease lasts.
 
 import type { Lease } from "../../../agent/core/stores.ts";
 import { leaseLost } from "../errors.ts";
@@ -21,7 +21,7 @@ import type { Channels } from "./subscriber.ts";
 import { inspectLease } from "./thread-scripts.ts";
 import { changesOf } from "./writes.ts";
 
-/** The entry is the thread's entry at the time when the run was claimed. */
+/** The entry is the thread's entry when the run was claimed. */
 type Batch = LeaseBatch<ScheduleEntry>;
 
 interface Services {
@@ -94,7 +94,7 @@ export function createEventCommitter(services: Services): EventCommitter<Schedul
     }
   }
 
-  /** Allows any process to take the thread's next run now. Without a next run, the thread need not be checked. */
+  /** Allows any process to take the thread's next run now. If there is no next run, the thread need not be checked. */
   async function follow({ lease: { owner, thread_id }, note: entry }: Batch, waiting: number): Promise<void> {
     if (waiting > 0)
       await runSchedule.add(tenantTag(owner), threadTag(owner, thread_id), 0).then(calls.waiting, () => {});
@@ -123,7 +123,9 @@ export function createEventCommitter(services: Services): EventCommitter<Schedul
     return last;
   }
 
-  /** Updates the thread's position in its owner's list. The position may be late, but every change corrects it. */
+  /**
+   * Updates the thread's position in its owner's list. The position may be out of date, but every change corrects it.
+   */
   function touch({ owner, thread_id }: Lease): void {
     ignoreErrors(lifetime.changed(owner, thread_id));
   }

@@ -1,4 +1,4 @@
-// The Lua script that carries out the writes of a decision if the thread is still as it was loaded.
+// The Lua script that carries out the writes of a decision if the thread has not changed since it was loaded.
 
 import { script } from "./connection.ts";
 import { THREAD } from "./keys.ts";
@@ -10,9 +10,9 @@ import { LOAD, LOOKUPS, type ThreadReply } from "./thread-scripts.ts";
  *
  * Input: `id` identifies this commit. `expected` is the `seen` of the thread that the decision was based on, or empty
  * if there was none. `held_until` is the end of its lease, if the writes take over or renew the lease. `new_run` is the
- * run to add: neither it nor `key` may exist yet. The unnamed arguments are the writes, each as its name, the number of
+ * run to add. Neither it nor `key` may exist yet. The unnamed arguments are the writes, each as its name, the number of
  * its arguments, and the arguments. Output: 1, the time, the active run's last seq and `seen`; or 0 and the current
- * thread. Atomicity: all writes or none. The ids of the last commits are stored, so a repeated commit returns the same
+ * thread. Makes all writes or none. The ids of the last commits are stored, so a repeated commit returns the same
  * reply.
  */
 const commit = (kind: "adds" | "always") =>

@@ -1,7 +1,7 @@
 // Sends commands to Redis as scripts with named keys and arguments. Every call returns, or throws `unavailable`, within
-// its deadline. Until then, failures on the way are retried, which every script allows. Inside a run the deadline is as
-// long as a lease, and transient refusals are retried as well; elsewhere it is short. Commands with large data have a
-// separate connection, on which tenants take turns, so other commands never wait behind them.
+// its deadline. Until then, connection failures are retried, which is safe for every script. Inside a run, the deadline
+// is as long as a lease, and transient refusals are retried too. Elsewhere, the deadline is short. Commands with large
+// data use a separate connection, on which tenants take turns, so other commands never wait behind them.
 
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,7 +17,7 @@ const PING_MS = 2_000;
 const BULK_AT_ONCE = 2;
 /** The maximum number of bytes to read between other commands. Larger reads use the connection for large data. */
 export const LITTLE_BYTES = 32 * 1024;
-/** The number of characters of arguments from which a script uses the connection for large data. */
+/** The number of characters in a script's arguments from which it uses the connection for large data. */
 const BULK_CHARS = 64 * 1024;
 const PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
@@ -34,7 +34,7 @@ export type Ask = <Key extends string, Arg extends string, Reply>(
 
 export class Connection {
   readonly run: Ask;
-  /** Like `run`, for a request that may be large. If it is, it waits for the tenant's turn. */
+  /** Like `run`, for a request that may be large. A large request waits for the tenant's turn. */
   readonly runFor: (tenant: string) => Ask;
   /** Like `run`, for a script whose reply may be large. It waits for the tenant's turn. */
   readonly runBulk: (tenant: string) => Ask;
@@ -47,13 +47,13 @@ export class Connection {
   readonly #inTurn = limitReads(BULK_AT_ONCE);
   readonly #now: (() => number) | undefined;
   readonly #deadlineMs: number;
-  /** Resolved while there is a connection. */
+  /** Resolved while connected. */
   #up = Promise.withResolvers<void>();
-  /** Reason why there is no connection, if there is none. */
+  /** The reason why there is no connection, if there is none. */
   #trouble: Error | undefined;
   #isClosed = false;
 
-  /** Inside a run, waits and retries for `patienceMs`. `now` replaces Redis's own clock. */
+  /** Calls inside a run wait and retry for `patienceMs`. `now` replaces Redis's own clock. */
   constructor({ commands, bulk, deadlineMs }: Clients, patienceMs: number, now: (() => number) | undefined) {
     this.#client = commands;
     this.#bulk = bulk;
@@ -95,7 +95,7 @@ export class Connection {
     told.catch(() => {});
   }
 
-  /** Throws `unavailable`, at once if there is no connection. */
+  /** Throws `unavailable`. If there is no connection, throws at once. */
   async ping(): Promise<void> {
     this.assertOpen();
     if (this.#client.status !== "ready") throw noAnswer(this.#trouble);
@@ -147,7 +147,7 @@ export class Connection {
   }
 
   async #evaluate<Reply>(script: Script<string, string, Reply>, values: string[]): Promise<Reply> {
-    // The script's own file determines its return value.
+    // The script's own file defines its return value.
     return (await this.#repeatedly(this.#until(), evaluation(script, values))) as Reply;
   }
 
@@ -159,7 +159,7 @@ export class Connection {
     const { ms, isInRun } = this.deadlines;
     const until = this.#until();
     const ask = () => this.#repeatedly(until, evaluation(script, values), this.#bulk);
-    // A run waits longer than other callers, so it does not wait for their turns. The script's own file determines its
+    // A run waits longer than other callers, so it does not wait for their turns. The script's own file defines its
     // return value.
     return (await (isInRun ? ask() : this.#inTurn(tenant, ms, ask))) as Reply;
   }
@@ -184,10 +184,10 @@ export class Connection {
         this.assertOpen();
         const chance = chanceOf(error);
         if (!this.deadlines.isWorthwhile(chance)) throw refusal(error);
-        // The last error may only mean that time is up.
+        // The last error may only mean that the time is up.
         first ??= error;
         if (performance.now() + pause >= until) {
-          // The next command must not wait for the rest of a reply that no caller reads.
+          // The next command must not wait for the rest of an unread reply.
           if (client === this.#bulk && !isReply(error)) this.#bulk.disconnect(true);
           throw chance === "later" ? refusal(error) : noAnswer(this.#trouble ?? first);
         }

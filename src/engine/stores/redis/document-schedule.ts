@@ -1,5 +1,5 @@
 // Decides which due documents are picked next, tenant by tenant. A schedule is in another cluster slot than its
-// documents. An entry is therefore added before its document is written, and checked when its time comes. It may be
+// documents. An entry is therefore added before its document is written and checked when it is due. Entries may be
 // stale, but no due document is missing.
 
 import {
@@ -18,15 +18,15 @@ import { documentOf, readDocuments } from "./document-scripts.ts";
 import { collectionKeys, DEDUPE_TTL_MS, documentTurns, tenantTag } from "./keys.ts";
 import { createSchedule, type Schedule, type ScheduleEntry } from "./schedule.ts";
 
-/** The number of milliseconds within which an announced write is carried out, or never. */
+/** The number of milliseconds after which an announced write can no longer happen. */
 const WRITTEN_MS = DEDUPE_TTL_MS;
 
 export interface RedisSchedule {
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
   /**
-   * Adds an entry for each document that will be due, before the documents are written. If this process ends in
-   * between, the entries are stale. Call the returned function after the write. It adds the entries again, because a
-   * process that checked them too early has removed them.
+   * Adds an entry for each document that will be due, before the documents are written. If this process dies in
+   * between, the entries are stale. Call the returned function after the write to add the entries again, in case a
+   * process checked and removed them too early.
    */
   noted(collection: Collection, writes: readonly DocumentWrite[]): Promise<() => Promise<void>>;
 }

@@ -1,5 +1,5 @@
-// The scripts of documents. They compare versions and count within limits. document-rules.ts decides the order of
-// refusals, and the maximum amounts before the writes.
+// The scripts of documents. They compare versions and enforce limits. document-rules.ts defines the order of refusals
+// and the maximum amounts before the writes.
 
 import type { Document } from "../../../agent/core/documents.ts";
 import type { Refusal } from "../document-rules.ts";
@@ -36,7 +36,10 @@ for at = REST, #ARGV do found[#found + 1] = redis.call('HGET', items, ARGV[at]) 
 return { found, life(), string.format('%.0f', time()) }`,
 });
 
-/** Key, text, key, text …. Returns nothing if there are more than `most`, or if they exceed `bytes`, unless `bytes` is empty. */
+/**
+ * Returns key, text, key, text …. Returns nothing if there are more than `most` documents, or if they exceed `bytes`,
+ * unless `bytes` is empty.
+ */
 export const listDocuments = script<[found: string[], life: string] | null>()({
   kind: "reads",
   keys: ["items", "meta"],
@@ -130,7 +133,7 @@ return { redis.call('HLEN', items), sum }`,
 
 /**
  * Deletes up to `most` of the earliest created documents: those before the last `ms`, or beyond the newest `count`.
- * Output: their number. A repeated call returns the same reply.
+ * Output: the number of deleted documents. A repeated call returns the same reply.
  */
 export const trimDocuments = script<number>()({
   kind: "always",
@@ -163,7 +166,7 @@ return #gone`,
 });
 
 /**
- * Writes nothing if one of the refusals in `order` applies, and returns the first one that does. `documents` and
+ * If one of the refusals in `order` applies, writes nothing and returns the first one that applies. `documents` and
  * `bytes` limit the existing amounts: the number of documents, and the bytes of the documents that are not written. The
  * unnamed arguments are, for each document, its key, the version seen, its new text and its due time. An empty text
  * deletes the document. A repeated call returns the same reply.
@@ -210,6 +213,6 @@ return { 'written', life() }`,
 } as const;
 
 type WriteReply = [outcome: "written" | Refusal, life: string];
-/** A full Redis refuses new documents, but accepts changes of existing ones. */
+/** A full Redis refuses new documents but accepts changes to existing ones. */
 export const addDocuments = script<WriteReply>()({ kind: "adds", ...definition });
 export const changeDocuments = script<WriteReply>()({ kind: "always", ...definition });

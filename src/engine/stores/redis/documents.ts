@@ -1,5 +1,5 @@
-// Documents in Redis: one hash per collection with version and body of each document, and one sorted set of due times.
-// Documents of a thread are in its slot and expire with it.
+// Documents in Redis. Each collection has a hash with the version and body of each document, and a sorted set of due
+// times. A thread's documents are in its slot and expire with it.
 
 import {
   type Collection,
@@ -27,7 +27,7 @@ import {
 } from "./document-scripts.ts";
 import { collectionKeys, DEDUPE_TTL_MS } from "./keys.ts";
 
-/** After all characters that list keys consist of. */
+/** Sorts after all characters that occur in list keys. */
 const LAST_CHAR = "\x7f";
 
 /** The maximum number of documents in a list that is read between other commands. */
@@ -139,11 +139,11 @@ export function redisDocuments({
   }
 }
 
-/** Empty for collections of the deployment. */
+/** Returns an empty string for collections of the deployment. */
 const tenantOf = (collection: Collection) =>
   ("of" in collection ? collection.owner.tenant : collection.tenant) ?? "";
 
-/** JSON distinguishes keys that are not valid Unicode. Other collections choose their own keys. */
+/** JSON keeps keys apart that are not valid Unicode. Other collections choose their own keys. */
 const nameOf = (collection: Collection, key: string) => ("of" in collection ? JSON.stringify(key) : key);
 
 function documentsOf(collection: Collection, found: readonly string[]): Document[] {

@@ -1,4 +1,4 @@
-// Finds due threads: those with runs that no process holds, and those with deferred calls that can continue.
+// Finds due threads: threads with runs that no process holds, and threads with deferred calls that can continue.
 
 import type { DueCalls } from "../../../agent/core/deferred-calls.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
@@ -21,7 +21,7 @@ export function redisDue(
   return {
     async eachDue<T>({ limit, except }: Due, look: (thread: ThreadRef) => Promise<Looked<T>>) {
       const found: T[] = [];
-      // Holders renew their leases first.
+      // First lets the holders renew their leases.
       if (graceMs() > 0) return found;
       const left = except.map((tenant) => tenantTag({ tenant }));
       await eachEntry(runSchedule, { limit, except: left }, async (entry) => {
@@ -37,7 +37,7 @@ export function redisDue(
       const due: DueCalls[] = [];
       await eachEntry(callSchedule, { limit, except: [] }, async (entry) => {
         const { head, calls = [], now } = await load({ tag: entry.thread }, { calls: true });
-        // A thread that is busy, or can continue, is claimed again after a lease.
+        // If a thread is busy or can continue, it is claimed again after a lease.
         if (head && runAhead(head) !== undefined) return false;
         const call_ids = calls.filter((call) => canContinue(call, now)).map(({ call_id }) => call_id);
         if (head && call_ids.length > 0) {
@@ -52,7 +52,10 @@ export function redisDue(
     },
   };
 
-  /** Checks due entries in batches, until `limit` checks have returned true. `except`: tags of tenants to skip. */
+  /**
+   * Checks due entries in batches, until `limit` checks have returned true. `except` contains the tags of tenants to
+   * skip.
+   */
   async function eachEntry(
     schedule: Schedule,
     { limit, except }: Due,
@@ -66,7 +69,7 @@ export function redisDue(
         found > 0,
       );
       if (entries.length === 0) return;
-      // A thread that cannot be checked now is claimed again later. Runs found so far must be returned.
+      // If a thread cannot be checked now, it is claimed again later. The runs found so far must be returned.
       const results = await Promise.allSettled(entries.map(check));
       found += results.filter((each) => each.status === "fulfilled" && each.value).length;
     }

@@ -1,5 +1,5 @@
-// The Lua scripts of a run's events, on the streaming path. Only the lease's holder writes, fenced by its epoch. Every
-// batch of a holder is written once, in any order of repeated calls.
+// The Lua scripts for a run's events, on the streaming path. Only the lease's holder can write; its epoch fences the
+// writes. Each batch is written once, even if calls are repeated in any order.
 
 import { script } from "./connection.ts";
 import { THREAD } from "./keys.ts";
@@ -108,8 +108,8 @@ return seq`,
 export type EndReply = ["ended", seq: number, waiting: number] | ["left", string[]] | ["lost"];
 
 /**
- * Appends the last events of a run, changes the thread with them and frees it. Output: EndReply. Changes nothing if the
- * inbox has messages that these events do not contain. The script returns them, so that none is lost.
+ * Appends the last events of a run, changes the thread with them and frees it. Output: EndReply. If the inbox has
+ * messages that these events do not contain, changes nothing and returns these messages, so none is lost.
  */
 export const appendEnd = script<EndReply>()({
   kind: "always",
@@ -150,7 +150,7 @@ return { 'ended', seq, waiting }`,
 /**
  * `last` is the run's last seq. `state` is the end of the run, or `gone` if its events have expired. Returns nothing if
  * the run does not exist. Rows are id, text, id, text …. `epochs` lists the epochs that wrote entries, oldest first,
- * each with the seq of its first entry. `epoch` is the epoch that may write.
+ * each with the seq of its first entry. `epoch` is the epoch that can write.
  */
 export type EventsReply = [
   last: number,
@@ -205,7 +205,8 @@ if state ~= 'gone' and tonumber(count) > 0 and wanted <= last and wanted > last 
       entries, size = entries + row[2][2], size + #row[2][4]
       rows[#rows + 1], rows[#rows + 2] = row[1], row[2][4]
     end
-    -- As many more as are needed, if they are like those before; few, as they may be larger.
+    -- Estimates how many more are needed from the size of those before. Reads only a few at once, because they may be
+    -- larger.
     local share = math.min((count - entries) / math.max(entries, 1), (bytes - size) / math.max(size, 1))
     step = math.max(1, math.min(16, math.ceil(share * #rows / 2)))
   end

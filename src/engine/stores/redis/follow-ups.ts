@@ -10,10 +10,10 @@ import { ignoreErrors } from "./lifetime.ts";
 import type { RedisView } from "./records.ts";
 import type { ScheduleEntry } from "./schedule.ts";
 
-/** Clocks differ, and a delivery may be repeated. */
+/** Allows for differing clocks and for repeated deliveries. */
 const TOKEN_RESERVE_MS = 60_000;
 
-/** The value of a token: its call. */
+/** The value stored for a token: its call. */
 export type CallPlace = [tenantTag: string, threadTag: string, callId: string];
 
 export interface Change {
@@ -31,7 +31,7 @@ interface FollowUps {
     lookups: Lookups,
     keepsOrder: boolean,
   ): Promise<{ noted: Promise<ScheduleEntry | undefined> }>;
-  /** Writes that follow elsewhere, after the change at the time `at`. */
+  /** Makes the follow-up writes elsewhere, after the change at the time `at`. */
   followUp(change: Change, at: number): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export function followUps(context: StoreContext): FollowUps {
     if (find(writes, "add_run")) {
       ignoreErrors(lifetime.list(owner, id));
       if (!busyThreads) noted = runSchedule.add(tenant, tag, leaseMs);
-      // The next `ensure` compensates for a failure.
+      // If this fails, the next `ensure` makes up for it.
       if (keepsOrder) ignoreErrors(noted);
       else await noted;
     } else if (find(writes, "create_thread")) await lifetime.list(owner, id);
@@ -66,7 +66,7 @@ export function followUps(context: StoreContext): FollowUps {
       await replicas.confirm();
     }
     if (find(writes, "describe_thread")) await lifetime.changed(owner, id);
-    // The change is done, even if the owner's list cannot be updated.
+    // The change is complete, even if the owner's list cannot be updated.
     if (find(writes, "clear_thread") ?? find(writes, "cancel_run"))
       await lifetime.changed(owner, id).catch(() => {});
     if (find(writes, "clear_thread") ?? put?.call.reply) lifetime.renew(owner, id);
@@ -74,7 +74,7 @@ export function followUps(context: StoreContext): FollowUps {
       if (write.write === "drop_call" && write.token_hash !== put?.call.token_hash)
         ignoreErrors(redis.ask((client) => client.unlink(tokenKey(write.token_hash))));
     if (put?.call.state === "sent") await keepToken(tag, put.call, at);
-    // Otherwise it is found one lease later.
+    // Otherwise, the thread is found one lease later.
     if (put?.due_at !== undefined && put.due_at <= at)
       await callSchedule.add(tenantTag(owner), tag, 0).catch(() => {});
   }

@@ -7,7 +7,7 @@ import { DEPLOYMENT, FORMAT_KEY } from "./keys.ts";
 
 /**
  * `readableFrom` stays until this version stops writing data that the old version reads, or relies on data that the old
- * version does not write: see CONTRIBUTING.md.
+ * version does not write. See CONTRIBUTING.md.
  */
 const FORMAT: Format = { version: 1, readableFrom: 1 };
 
@@ -32,7 +32,7 @@ export function assertFormat(found: string | null): Format {
   return join("Redis", found === null ? undefined : formatIn(found), FORMAT);
 }
 
-/** The form that this process writes. `join` throws for numbers of another format. */
+/** The form of the record that this process writes. `join` throws for the numbers of other formats. */
 const RECORD = /^\{"version":(\d+),"readableFrom":(\d+)\}$/;
 
 function formatIn(text: string): Format {
@@ -45,7 +45,7 @@ function formatIn(text: string): Format {
   );
 }
 
-// Changes the record only if it is still as it was seen. Empty means absent.
+// Changes the record only if it is still the one seen before. An empty text means that there was none.
 const recordOnce = script<string>()({
   kind: "always",
   keys: ["key"],

@@ -1,5 +1,5 @@
-// Keeps all data in one Redis or Redis cluster, for any number of processes. When a method resolves, all processes see
-// its changes. Redis's own settings decide how durable they are.
+// Keeps all data in one Redis or Redis cluster, for any number of processes. When a method resolves, its changes are
+// visible to all processes. Redis's own settings determine how durable they are.
 
 import { Redis } from "ioredis";
 import type { Documents } from "../../../agent/core/documents.ts";
@@ -35,7 +35,7 @@ import { checkRights } from "./rights.ts";
 import { createSchedule } from "./schedule.ts";
 import { type Channels, createChannels, Subscriber } from "./subscriber.ts";
 
-/** Times are Redis's own, unless `now` provides a common clock for all processes. */
+/** Times come from Redis's clock, unless `now` provides a clock for all processes. */
 export interface RedisStoreOptions extends StoreOptions {
   /** `redis://user:password@host:port/database`, or `rediss://` for TLS. For a cluster, the address of any of its servers. */
   readonly url: string;
@@ -46,13 +46,13 @@ export interface RedisStoreOptions extends StoreOptions {
   readonly deadlineMs?: number;
   /**
    * The number of replicas that must confirm a write before it counts. Applies to the start and the end of a run, to
-   * messages and to changes of state. Not supported for a cluster. Defaults to 0. If replicas are missing for a lease,
-   * throws `unavailable`.
+   * messages and to state changes. Not supported for a cluster. Defaults to 0. If too few replicas confirm within a
+   * lease, throws `unavailable`.
    */
   readonly waitReplicas?: number;
 }
 
-/** Defaults for the time that unused threads stay. Events stay for a day. */
+/** How long unused threads are kept by default. Events are kept for a day. */
 const KEPT = { threadTtlMs: 30 * 86_400_000, eventRetentionMs: 86_400_000 };
 const DEADLINE_MS = 3_000;
 const PROBE_MS = 1_000;
@@ -60,8 +60,8 @@ const PROBE_MS = 1_000;
 const READY_MS = 2_000;
 
 /**
- * Throws `unavailable` if Redis cannot be reached or has a format that this version cannot use, and `config_invalid`
- * for a Redis that would lose data.
+ * Throws `unavailable` if Redis cannot be reached or has a format that this version cannot use, and `config_invalid` if
+ * Redis is configured in a way that loses data.
  */
 export async function createRedisStores({
   url,
@@ -88,7 +88,7 @@ export async function createRedisStores({
   }
 }
 
-/** Returns the value of `key`. Sets it to `own` if there is none. */
+/** Returns the value of `key`, after setting it to `own` if it has none. */
 function nameOf(redis: Connection, key: string, own: string): Promise<string> {
   return redis.run(nameOnce, { key }, { name: own });
 }
@@ -118,7 +118,7 @@ function assemble(
   const calls = createCalls(redis, hub, delivery);
   const { leaseMs } = limits;
   const runSchedule = createSchedule(redis, DUE, { holdMs: leaseMs, aheadMs: latestLeaseEnd(0, leaseMs) });
-  // A deferred call may be due at any time.
+  // A deferred call can be due at any time.
   const callSchedule = createSchedule(redis, DEFERRED, { holdMs: leaseMs });
   const pages = redisPages(redis, limits, lifetime);
   const replays = createReplays(pages, redis.deadlines);
@@ -135,7 +135,7 @@ function assemble(
   });
   const writer = new Writer(committer);
   const bus = createBus(redis, hub, delivery);
-  // After Redis lost its data, writes the format, the deployment name and the shared secret again.
+  // If Redis has lost its data, writes the format, the deployment name and the shared secret again.
   clients.commands.on("ready", () => ignoreErrors(restore()));
   let closed: Promise<void> | undefined;
   const context: StoreContext = {
@@ -170,7 +170,7 @@ function assemble(
     inRun: (work) => redis.deadlines.inRun(work),
     async ping() {
       await redis.ping();
-      // A Redis that is full or cannot write to its disk refuses this like any new data.
+      // Redis refuses this write like any new data if it is full or cannot write to its disk.
       const { publish, channelOfProbe: channel } = delivery;
       await redis.run(writeProbe, { probe: PROBE }, { ms: PROBE_MS, publish, channel });
       await replicas.confirm(READY_MS);
@@ -189,7 +189,7 @@ function assemble(
   }
 
   async function end(): Promise<void> {
-    // An unreachable Redis delays the end no longer than any other call.
+    // An unreachable Redis delays closing no longer than any other call.
     await withTimeout(clients.deadlineMs, writer.flush()).catch(() => {});
     feeds.close();
     bus.close();
@@ -200,7 +200,7 @@ function assemble(
   }
 }
 
-// A write and a message, like those of a run.
+// Makes a write and sends a message, as a run does.
 const writeProbe = script<number>()({
   kind: "adds",
   keys: ["probe"],
@@ -210,7 +210,8 @@ redis.call('SET', probe, '', 'PX', ms)
 return redis.call(publish, channel, '')`,
 });
 
-// Returns the value of a key that all processes of a database share. The first process sets it; it never changes.
+// Returns the value of a key that all processes of a database share. The first process sets the value, which never
+// changes.
 const nameOnce = script<string>()({
   kind: "always",
   keys: ["key"],

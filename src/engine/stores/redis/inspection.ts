@@ -34,13 +34,13 @@ const PAGE = 32;
 /** The number of members of a sorted set to read at a time. */
 const MEMBERS = 500;
 
-/** A key of a thread other than its `meta`. Excludes staged messages and deletion marks, which expire by themselves. */
+/** A key of a thread other than its `meta`. Excludes staged messages and deletion marks, which expire on their own. */
 const PART = new RegExp(
   `^sk:\\{([\\w-]{22}:[\\w-]+)\\}:(?:(?:${THREAD.filter((each) => each !== "meta").join("|")})$|events:)`,
 );
 const META = /^sk:\{(.+)\}:meta$/;
 
-/** Throws `unavailable` for a Redis that cannot be read. */
+/** Throws `unavailable` if Redis cannot be read. */
 export async function inspectRedis(url: string, { eventsMs }: { eventsMs: number }): Promise<Inspection> {
   const clients = await openClients(url, DEADLINE_MS);
   const close = async () => {
@@ -100,10 +100,10 @@ function inspection(
   };
 }
 
-/** The maximum number of reads of a thread in use, until nothing has changed it in the meantime. */
+/** The maximum number of times to read a thread in use until it does not change during the read. */
 const ATTEMPTS = 5;
 
-/** Returns the result of `read` about the thread. It is from one moment, unless the thread keeps changing. */
+/** Returns the result of `read` about the thread. The result is from one moment unless the thread keeps changing. */
 async function steadily<T>(redis: Redis | Cluster, tag: string, read: () => Promise<T>): Promise<T> {
   const { meta, lease, ids } = threadKeys(tag);
   const look = async () =>
@@ -171,7 +171,7 @@ async function threadOf(
       id: each,
       status,
       hasRequest: requests.includes(each),
-      // Attempt, time and last entry of the end.
+      // The attempt, the time and the last entry of the run's end.
       last: isSettled(status) ? Number(end?.split(" ", 3)[2]) : undefined,
       keepsLog: ended_at === undefined || Date.parse(ended_at) > Date.now() - eventsMs,
       log: await logOf(redis, eventsKey(tag, each)),
@@ -286,7 +286,7 @@ async function questionsOf(
   });
 }
 
-/** Sends all commands at once. Redis nearly always answers them without others in between. */
+/** Sends all commands at once. Redis usually executes them without others in between. */
 async function together<Replies extends unknown[]>(
   redis: Redis | Cluster,
   add: (all: ChainableCommander) => ChainableCommander,

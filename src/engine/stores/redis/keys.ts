@@ -1,13 +1,13 @@
 // The names of all keys and channels in Redis. They are built only here.
 //
-// Keys of an owner contain the owner's tag: a hash, so two owners' names never collide and no key contains a person's
+// An owner's keys contain the owner's tag, which is a hash, so two owners never collide and no key contains a person's
 // name. The part between braces decides the cluster slot of a key. All keys of a thread are in one slot.
 
 import { hash } from "node:crypto";
 import type { Collection } from "../../../agent/core/documents.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 
-/** The number of milliseconds for which a call can ask again if it was carried out, after its reply was lost. */
+/** The number of milliseconds for which a call with a lost reply can ask again whether it was carried out. */
 export const DEDUPE_TTL_MS = 60_000;
 
 /** Slightly more than 128 bits. */
@@ -103,7 +103,7 @@ export function collectionKeys(collection: Collection, call = "") {
   };
 }
 
-/** The names of other keys of a tenant. A collection of such a kind gets another name. */
+/** The names of a tenant's other keys. A collection with such a kind gets a different name. */
 const TAKEN = new Set(["rate", "spent", "reserved", "usage", "stored", "held", "settled", "threads"]);
 
 function placeOf(collection: Collection): { place: string; name: string; meta?: string } {

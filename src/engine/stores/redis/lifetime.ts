@@ -1,7 +1,8 @@
 // When threads expire, and the lists in which their owners find them.
 //
 // All keys of a thread expire together, by Redis's own clock. The owner's list is in another cluster slot. It may name
-// expired threads, but misses none: a thread is added before it is created, and removed after it has expired.
+// expired threads but is never missing one, because a thread is added before it is created and removed after it has
+// expired.
 
 import type { ThreadStatus } from "../../../agent/core/records.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -17,7 +18,7 @@ import type { RedisOwners } from "./owners.ts";
 const RESERVE = 1.1;
 /** The factor by which a list outlives its entries. */
 const LIST_RESERVE = 2;
-/** Milliseconds. Creating a listed thread takes less time. */
+/** In milliseconds. Creating a listed thread takes less time than this. */
 const YOUNG_MS = 60_000;
 /** Redis's reply for the time to live of a missing key. */
 const NO_THREAD = "-2";
@@ -25,11 +26,9 @@ const NO_THREAD = "-2";
 const SAMPLE = 2;
 
 export interface Lifetime {
-  /** Returns how long a thread with this outcome stays, in the form that scripts take. */
+  /** Returns how long a thread with this outcome is kept, in the form that scripts take. */
   ttlOf(outcome: ThreadStatus): string;
-  /**
-   * The number of milliseconds for which the events of an ended run stay. Events of an expired thread expire as well.
-   */
+  /** The number of milliseconds for which the events of an ended run are kept. They also expire with their thread. */
   readonly eventsMs: number;
   /** Restarts the time to live of a thread whose `life` a script returned. Does not wait. */
   used(owner: Owner, id: string, life: string): void;
@@ -116,7 +115,7 @@ export function ignoreErrors(work: Promise<unknown>): void {
   void work.catch(() => {});
 }
 
-// Restarts the time to live of an idle thread. A busy thread does not expire.
+// Restarts the time to live of an idle thread. Busy threads do not expire.
 const keepThread = script<number>()({
   kind: "always",
   keys: THREAD,
@@ -140,7 +139,7 @@ if sample == '0' then return {} end
 return redis.call('ZRANDMEMBER', threads, sample, 'WITHSCORES')`,
 });
 
-// Removes a deleted thread from its owner's list. Keeps a thread that was changed since it was seen there, or so
+// Removes a deleted thread from its owner's list. Keeps the thread if it has changed since it was read, or changed so
 // recently that it may be about to be created.
 const unlistThread = script<number>()({
   kind: "always",
@@ -155,7 +154,7 @@ return redis.call('ZREM', threads, thread)`,
 const CHUNK = 100;
 
 export interface TimedPosition extends Position {
-  /** The thread's time in the list. */
+  /** The thread's time in the list when it was read. */
   readonly seen: string;
 }
 

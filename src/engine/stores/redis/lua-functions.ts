@@ -1,8 +1,9 @@
 // Lua functions that several scripts use.
 
 /**
- * `held` and `about`: the thread's lease, and from its `meta` owner, outcome, version and `more`. `seen()`: a text that
- * every commit on the thread changes, as does the end of its run. Empty without a thread. Uses lease, meta.
+ * `held` and `about`: the thread's lease, and the owner, outcome, version and `more` from its `meta`. `seen()`: a text
+ * that changes with every commit on the thread and with the end of its run. Empty if there is no thread. Uses lease,
+ * meta.
  */
 export const headOf = (...more: readonly string[]) => `
 local held = redis.call('HMGET', lease, 'run', 'attempt', 'epoch', 'released', 'stop', 'until', 'seq')
@@ -61,7 +62,7 @@ end`;
 
 /**
  * `append(epoch, seq, rows, from, to)`: adds rows (a number of entries, their text, …) to the run's stream and
- * publishes them. Returns the new last seq. Redis refuses an id of an older epoch. Uses events; publish, channel.
+ * publishes them. Returns the new last seq. Redis refuses the ids of older epochs. Uses events; publish, channel.
  */
 export const APPEND = `
 local function append(epoch, seq, rows, from, to)
@@ -92,7 +93,10 @@ local function delete_patches(name)
   end
 end`;
 
-/** `shorten(key, latest)`: shortens entries that end later. They were added before the clock was set back. */
+/**
+ * `shorten(key, latest)`: shortens entries that end after `latest`, because they were added before the clock was set
+ * back.
+ */
 export const SHORTEN = `
 local function shorten(key, latest)
   local ends = string.format('%.0f', latest)

@@ -1,5 +1,5 @@
 // Lists the owners of threads in Redis: one sorted set of all owners, by name. An owner is added before a thread is
-// created, and again at a later use. An owner without threads is removed when the list is read.
+// created and again when it is used later. Owners without threads are removed when the list is read.
 
 import { LRUCache } from "lru-cache";
 import type { Shelf } from "../../../agent/core/items.ts";
@@ -74,7 +74,7 @@ export function redisOwners(redis: Connection): RedisOwners {
     }
   }
 
-  /** Returns the owners with threads, and removes all others from the list. */
+  /** Returns the owners that have threads, and removes all others from the list. */
   async function havingThreads(texts: readonly string[]): Promise<string[]> {
     const exist = await Promise.all(
       texts.map((text) => redis.ask((client) => client.exists(threadsKey(ownerOf(text))))),

@@ -1,6 +1,6 @@
-// The scripts of quotas. Counters change under contention, so each call counts in one step. quotas/rules.ts decides
-// what may be counted. A script receives limits and amounts as numbers, adds within these limits (all or nothing), and
-// returns the numbers for a refusal. A call that is repeated after a lost reply counts once, unless its comment
+// The scripts for quotas. Counters change under contention, so each call counts in one step. quotas/rules.ts defines
+// what can be counted. A script receives limits and amounts as numbers, adds within these limits (all or nothing), and
+// returns the numbers for a refusal. If a call is repeated after a lost reply, it counts once unless its comment
 // specifies otherwise.
 
 import { script } from "./connection.ts";
@@ -33,7 +33,7 @@ for _, each in ipairs({ { rate, step }, { own_rate, own_step } }) do
   over[#over + 1] = ''
   if each[2] ~= '' then
     local known = tonumber(redis.call('GET', each[1]) or 0)
-    -- Further ahead than any request was admitted: the clock was set back.
+    -- No request could have been admitted this far ahead, so the clock was set back.
     if known > now + window + slack then known = 0 end
     local ends = math.max(known, now) + each[2]
     local too_far = ends - window - now
@@ -81,8 +81,8 @@ return is_new and 'new' or 'kept'`,
 });
 
 /**
- * Stops counting a resource. If `making` is not empty, only one that would expire within it. A repeated call does
- * nothing more.
+ * Stops counting a resource. If `making` is not empty, this applies only to a resource that would expire within that
+ * time. A repeated call has no further effect.
  */
 export const releaseHeld = script<number>()({
   kind: "always",
@@ -131,8 +131,8 @@ local function lapse()
 end`;
 
 /**
- * Replaces the counted bytes of a thread if neither sum exceeds its limit. A repeated call does nothing more. Returns:
- * the index of the limit that would be exceeded, the tenant's first, or nothing.
+ * Replaces the counted bytes of a thread if neither sum exceeds its limit. A repeated call has no further effect.
+ * Returns the index of the limit that would be exceeded, the tenant's first, or nothing.
  */
 export const setStored = script<number | null>()({
   kind: "adds",

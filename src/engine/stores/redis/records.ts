@@ -1,5 +1,5 @@
-// Parses threads, runs and their content from the scripts' replies. This folder wrote their JSON from values of the
-// same types.
+// Parses threads, runs and their content from the scripts' replies. The JSON is not validated, because this folder
+// wrote it from values of the same types.
 
 import type { DeferredCall, NewDeferredCall } from "../../../agent/core/deferred-calls.ts";
 import { NO_USAGE, type UserMessage } from "../../../agent/core/message.ts";
@@ -20,16 +20,16 @@ import type {
 /** A thread as it was loaded, with the values that `commit` needs to detect a change. */
 export interface RedisView extends View {
   readonly seen: string;
-  /** The lease's own end, as stored in Redis. */
+  /** The end of the lease as stored in Redis. */
   readonly heldUntil: string;
   /** See `Lifetime.used`. */
   readonly life: string;
 }
 
-/** The view to decide on before a load, if the thread is probably new. */
+/** The view on which to decide before a load, if the thread is probably new. */
 export const NO_THREAD: RedisView = { now: 0, head: undefined, until: 0, seen: "", heldUntil: "", life: "" };
 
-/** `graceMs`: milliseconds by which the lease lasts longer. */
+/** `graceMs` is the number of milliseconds by which the lease lasts longer. */
 export function viewOf(id: string, reply: ThreadReply, graceMs: number): RedisView {
   const [now, head, known, run, next, hasMessage, inbox, call, calls, isLast] = reply;
   if (!head) return { ...NO_THREAD, now };
@@ -128,7 +128,7 @@ export function ownerOf(text: string): Owner {
   return { tenant, user };
 }
 
-/** Queued messages of a run, oldest first: each a number and a message. */
+/** Returns the queued messages of a run, oldest first. Each reply consists of a number and a message. */
 export function inboxOf(left: readonly string[]): UserMessage[] {
   return left
     .map((entry) => split(entry, 1))
@@ -136,10 +136,13 @@ export function inboxOf(left: readonly string[]): UserMessage[] {
     .map(([, message = ""]) => JSON.parse(message) as UserMessage);
 }
 
-/** The prefix of the names under which a slot's patches are stored. No slot's prefix begins another slot's. */
+/**
+ * The prefix of the names under which a slot's patches are stored. No slot's prefix is the beginning of another slot's
+ * prefix.
+ */
 export const patchName = (slot: string) => `${slot.length}:${slot}`;
 
-/** Returns all slots: their values when they were set, merged with their patches. */
+/** Returns all slots, with the values that were set merged with their patches. */
 export function stateOf(set: readonly string[], patches: readonly string[]): Record<string, unknown> {
   const slots = new Map<string, unknown>();
   for (const [slot, value] of pairs(set)) slots.set(slot, JSON.parse(value));
@@ -156,7 +159,9 @@ interface Member {
   readonly value: unknown;
 }
 
-/** Groups by slot. A field is a slot's name, `/` and the member's name, or `=`, which is a counter. */
+/**
+ * Groups by slot. A field consists of a slot's name and either `/` with the member's name, or `=`, which is a counter.
+ */
 function membersOf(patches: readonly string[]): Map<string, Member[]> {
   const slots = new Map<string, Member[]>();
   for (const [field, text] of pairs(patches)) {

@@ -1,5 +1,5 @@
-// Waits until replicas have all writes so far, so a failover does not lose them. Uses a separate connection, because
-// Redis holds back everything on a waiting connection. Concurrent waits share the next round.
+// Waits until the replicas have all writes so far, so a failover does not lose them. Uses a separate connection,
+// because Redis blocks a connection while it waits. Concurrent waits share the next round.
 
 import type { Redis } from "ioredis";
 import { withTimeout } from "../shared/outages.ts";
@@ -13,14 +13,14 @@ const PAUSE_MS = 50;
 const MARK_TTL_MS = 60_000;
 
 export interface Replicas {
-  /** Resolves when the replicas have all earlier writes. Throws `unavailable` if they do not in time. */
+  /** Resolves when the replicas have all earlier writes. Throws `unavailable` if they do not have them in time. */
   confirm(withinMs?: number): Promise<void>;
   close(): void;
 }
 
 export const NO_REPLICAS: Replicas = { confirm: async () => {}, close() {} };
 
-/** Waits for `count` replicas, at most `patienceMs` milliseconds. */
+/** Waits for `count` replicas, for at most `patienceMs` milliseconds. */
 export function createReplicas(client: Redis, count: number, patienceMs: number): Replicas {
   let round: Promise<boolean> | undefined;
   let next: Promise<boolean> | undefined;
@@ -60,7 +60,7 @@ export function createReplicas(client: Redis, count: number, patienceMs: number)
   }
 }
 
-// Writes a probe: replicas that have it have everything written before.
+// Writes a probe. A replica that has it also has everything written before it.
 const mark = script<number>()({
   kind: "always",
   keys: ["mark"],

@@ -1,4 +1,4 @@
-// The rights that Redis's user needs. They are checked at startup, so no run fails for a missing right.
+// The rights that Redis's user needs. They are checked at startup, so no run fails because of a missing right.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { docsPage } from "../../../lib/docs.ts";
@@ -67,7 +67,7 @@ export const COMMANDS = [
 /** Names the section that lists the rights. */
 const HELP = `${docsPage("guides/redis.md")} lists the rights that it needs.`;
 
-/** Throws `config_invalid` for a user without the rights, or `unavailable`. */
+/** Throws `config_invalid` if the user lacks rights, or `unavailable`. */
 export async function checkRights(
   redis: Pick<Connection, "run">,
   { isCluster, database, waits }: { isCluster: boolean; database: number; waits: boolean },
@@ -99,15 +99,15 @@ export async function checkRights(
 const listOf = (commands: readonly string[]) =>
   commands.map((name) => `\`${name.toLowerCase()}\``).join(", ");
 
-/** Redis itself names the missing right of a user that may not even ask. */
+/** If a user may not even ask for its rights, Redis names the missing right in its error. */
 function lacking(error: unknown): unknown {
   const cause = error instanceof Error ? error.cause : undefined;
   if (!isReply(cause) || !cause.message.startsWith("NOPERM")) return error;
   return new AppError("config_invalid", `Redis's user lacks a right: ${cause.message}; ${HELP}`, { cause });
 }
 
-// Returns the channel if the user may not use it, and the remaining commands that it may not use. Servers before
-// version 7 lack this check and are assumed to allow everything.
+// Returns the channel if the user cannot use it, and then the commands that the user cannot use. Servers before version
+// 7 lack this check and are assumed to allow everything.
 const missingRights = script<string[]>()({
   kind: "reads",
   keys: ["probe"],

@@ -1,12 +1,12 @@
-// Rows of the log in the form that scripts take and return, and that arrive on a run's channel. A row's id is
-// `<epoch>-<seq of its last entry>`. Its text is the event's name and the entries, one per line.
+// Rows of the log in the form that scripts take and return, which is also the form on a run's channel. A row's id is
+// `<epoch>-<seq of its last entry>`. Its text contains the event's name and the entries, one per line.
 
 import type { LogEntry } from "../../../agent/core/stores.ts";
 import type { EventName } from "../../../protocol/event.ts";
 import { entriesOfRow, rowsOf } from "../log-rows.ts";
 import type { PendingEvent } from "../outcomes.ts";
 
-/** A number of entries, their text, a number, a text …. */
+/** Returns a number of entries, their text, a number, a text …. */
 export const argsOfRows = (pending: readonly PendingEvent[]): string[] =>
   rowsOf(pending).flatMap(({ event, body, count }) => [String(count), `${event}\n${body}`]);
 

@@ -1,7 +1,7 @@
 // Schedules when threads must be checked, tenant by tenant: those with runs (`DUE`, at the end of their lease) and
 // those with deferred calls (`DEFERRED`). A schedule is in another cluster slot than the threads. An entry is therefore
-// added before its thread is changed, and removed only if it is unchanged since its claim. It may be stale, but no
-// thread with work is missing.
+// added before its thread is changed, and removed only if it has not changed since it was claimed. Entries may be
+// stale, but no thread with work is missing.
 
 import { randomId } from "../../../lib/random-id.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -23,19 +23,19 @@ export interface Schedule {
   /** Schedules a check of the thread in at most `wait` milliseconds. */
   add(tenant: string, thread: string, wait: number): Promise<ScheduleEntry>;
   /**
-   * Like `add` with `holdMs`, if the tenant has less than `limit` other threads in the schedule. Returns their number,
-   * and the entry if the thread had none.
+   * Like `add` with `holdMs`, but only if the tenant has fewer than `limit` other threads in the schedule. Returns
+   * their number, and the entry if the thread had none.
    */
   addWithin(
     limit: number,
     tenant: string,
     thread: string,
   ): Promise<{ others: number; added?: ScheduleEntry }>;
-  /** Adds an entry in `holdMs` if there is none. Does not wait. */
+  /** Adds an entry that is due in `holdMs` if there is none. Does not wait for Redis. */
   ensure(owner: Owner, thread: string): void;
   /**
-   * Claims up to `limit` threads to check now, exclusively for this caller. Others may claim them again unless
-   * rescheduled within `holdMs`. Skips the tenants whose tags are in `except`.
+   * Claims up to `limit` threads to check now, exclusively for this caller. Other callers can claim them again unless
+   * they are rescheduled within `holdMs`. Skips the tenants whose tags are in `except`.
    */
   claim(which: Due): Promise<ScheduleEntry[]>;
   /**
@@ -51,7 +51,7 @@ export interface Schedule {
 
 /**
  * Claimed threads are held for `holdMs`. If `aheadMs` is given, an entry due later than `aheadMs` from now counts as
- * due: it was added before Redis's clock was set back.
+ * due, because it was added before Redis's clock was set back.
  */
 export function createSchedule(
   redis: Connection,
@@ -108,7 +108,7 @@ export function createSchedule(
 /**
  * Input: `wait` in milliseconds; `most`, the maximum number of the tenant's threads including this one, or empty.
  * Output: the number of its other threads and, unless there are too many, the time of the entry and whether it is new.
- * An existing entry keeps its time if that is earlier. The time always differs from the previous one, so a concurrent
+ * An existing entry keeps its time if it is earlier. The time always differs from the previous one, so a concurrent
  * `rescheduleEntry` does not remove the entry. A repeated call moves it half a millisecond earlier.
  */
 const addEntry = script<[others: number, time?: string, isNew?: number]>()({
@@ -128,7 +128,7 @@ redis.call('ZADD', tenants, 'LT', noted, tenant)
 return { others, noted, old and 0 or 1 }`,
 });
 
-/** Adds an entry if there is none: the schedule may have been lost while the run is alive. */
+/** Adds an entry if there is none, because the schedule may have been lost while the run is alive. */
 const ensureEntry = script<number>()({
   kind: "always",
   keys: ["tenants", "threads"],
@@ -159,7 +159,7 @@ end`;
  * Output: up to `limit` due entries, as tenant, thread, time …. Takes one entry of each tenant in turn, starting with
  * the least recently served tenant, and skips the tenants in `except`. Postpones the entries by `hold`, so that no
  * other process claims them before. `taken` stores the claimed entries, so the call can be repeated. Builds the key of
- * a tenant's set itself: all sets are in one slot.
+ * a tenant's set itself, because all sets are in one slot.
  */
 const claimEntries = script<string[]>()({
   kind: "always",

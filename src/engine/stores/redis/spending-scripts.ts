@@ -1,5 +1,5 @@
-// The scripts of budgets and of usage, which count by days. As in quota-scripts.ts, rules decide, and a script counts
-// in one step.
+// The scripts for budgets and usage, which count by days. As in quota-scripts.ts, rules.ts decides, and each script
+// counts in one step.
 
 import { script } from "./connection.ts";
 import { SHORTEN } from "./lua-functions.ts";
@@ -7,12 +7,12 @@ import { SHORTEN } from "./lua-functions.ts";
 /** Arguments of scripts that count by days. */
 export const DAY = ["day", "month", "next_day", "next_month", "from", "to"] as const;
 
-/** The output if the time is not within the given day. Nothing is changed then. */
+/** The output if the time is not within the given day. In that case, nothing is changed. */
 export type OtherDay = [now: string];
 
 /**
  * Begins a script that counts by days: returns OtherDay, or continues with `now`. `counts(period, this, next)`: true if
- * an amount belongs to this day or month. Amounts of the next one count as well, because the clock was set back a
+ * an amount belongs to this day or month. Amounts of the next one count too, because the clock may have been set back a
  * little.
  */
 const ON_DAY = `
@@ -21,9 +21,9 @@ local now = time()
 if now < tonumber(from) or now >= tonumber(to) then return { string.format('%.0f', now) } end`;
 
 /**
- * `free(id)`: ends a reservation, and returns true if there was one. `lapse()`: ends expired ones. The hash contains
- * each reservation as `id:<id>` with its user and amounts. It also contains the sums: `tokens` and `cost` for the
- * tenant, and the same names with a tag appended for a user. Uses reserved, due.
+ * `free(id)`: ends a reservation, and returns true if there was one. `lapse()`: ends expired reservations. The hash
+ * contains each reservation as `id:<id>` with its user and amounts. It also contains the sums: `tokens` and `cost` for
+ * the tenant, and the same names with a tag appended for a user. Uses reserved, due.
  */
 const RESERVED = `
 local function add(user, unit, amount)
@@ -70,11 +70,11 @@ end`;
 export type AccountsReply = string[];
 
 /**
- * Reserves a call's amounts if that exceeds no budget. A reservation counts until it is settled or expires. A repeated
- * call returns the same reply and reserves nothing more.
+ * Reserves a call's amounts unless a budget would be exceeded. A reservation counts until it is settled or expires. A
+ * repeated call returns the same reply and reserves nothing more.
  *
- * Returns 1 if it was granted, and the accounts after that. The unnamed arguments are the budgets: for each, the
- * indexes of the used and of the reserved amount in `accounts()`, the amount needed, and the limit.
+ * Returns 1 if the reservation was granted, and the resulting accounts. The unnamed arguments are the budgets: for
+ * each, the indexes of the used and of the reserved amount in `accounts()`, the amount needed, and the limit.
  */
 export const reserve = script<[granted: 0 | 1, accounts: AccountsReply] | OtherDay>()({
   kind: "adds",
@@ -101,7 +101,7 @@ return { 1, accounts() }`,
 
 /**
  * Extends the unexpired reservations with these ids (the unnamed arguments) to `ms` from now. A repeated call extends
- * from its own time.
+ * them from the time of that call.
  */
 export const extendReserved = script<number>()({
   kind: "always",
@@ -129,7 +129,7 @@ lapse()
 return accounts()`,
 });
 
-/** As long as the day that other fields begin with, and sorted before all days. */
+/** Has the length of the day that other fields begin with, and sorts before all days. */
 export const MARK = "!estimated";
 
 /**

@@ -40,7 +40,7 @@ import {
 const KEPT_MS = USAGE_DAYS * 86_400_000;
 
 export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds">): SpendingStore {
-  /** The number of milliseconds by which Redis's clock is ahead of this process's clock, as far as known. */
+  /** The number of milliseconds by which Redis's clock is known to be ahead of this process's clock. */
   let ahead = 0;
 
   return {
@@ -104,7 +104,7 @@ export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds
     },
   };
 
-  /** Runs `ask` with the current day of Redis's clock. Repeats it once if that was the wrong day. */
+  /** Runs `ask` with the current day of Redis's clock. If that was the wrong day, runs it once more. */
   async function onDay<Reply>(ask: (day: DayArgs) => Promise<Reply | OtherDay>): Promise<Reply> {
     let now = Date.now() + ahead;
     for (;;) {
@@ -170,7 +170,7 @@ function budgetArgs(budgets: PerScope<Budget>, needed: Amounts): string[] {
 }
 
 function accountsOf([now, ...amounts]: AccountsReply): Accounts {
-  // In the order of `AMOUNTS`.
+  // The amounts are in the order of `AMOUNTS`.
   const at = (from: number) => ({ tokens: Number(amounts[from]), cost: Number(amounts[from + 1]) });
   const account = (from: number): Account => ({
     day: at(from),

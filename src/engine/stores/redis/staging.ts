@@ -7,10 +7,13 @@ import { script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { stagedKeys } from "./keys.ts";
 
-/** The number of milliseconds for a copy to add its next slice or to end. */
+/** The number of milliseconds within which a copy must add its next slice or end. */
 const STAGED_MS = 600_000;
 
-/** Adds messages to the staged ones. The unnamed arguments are each an id and a text. A repeated call does nothing more. */
+/**
+ * Adds messages to the staged ones. The unnamed arguments are pairs of an id and a text. A repeated call has no further
+ * effect.
+ */
 const stageMessages = script<number>()({
   kind: "adds",
   keys: ["staged", "staged_ids"],

@@ -1,5 +1,5 @@
 // The connection that receives messages for all subscribers and channels of this process. Messages may be missed while
-// it is broken: listeners are called when it is back.
+// the connection is broken. Listeners are called when it is restored.
 
 import type { Cluster, Redis } from "ioredis";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -14,7 +14,7 @@ export interface Listener {
 
 /** The number of channels to join at a time after a reconnect. */
 const CHUNK = 500;
-/** The number of milliseconds between two probes of the connection, on which nothing is sent otherwise. */
+/** The number of milliseconds between two probes of the connection, which is otherwise only used to receive. */
 const PROBE_MS = 5_000;
 /** The number of milliseconds after which a failed join of a channel is retried. */
 const RETRY_MS = 100;
@@ -36,7 +36,10 @@ export class Subscriber {
     this.#probe = setInterval(() => void messages.ping().catch(ignore), PROBE_MS).unref();
   }
 
-  /** Resolves once messages on `channel` reach `listener`, the only one. Resolves at once while Redis is unreachable. */
+  /**
+   * Resolves when messages on `channel` reach `listener`, which must be the only one. Resolves at once while Redis is
+   * unreachable.
+   */
   async join(channel: string, listener: Listener): Promise<void> {
     this.#listeners.set(channel, listener);
     await this.#subscribe([channel]);

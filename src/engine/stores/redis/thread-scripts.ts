@@ -12,7 +12,7 @@ export type StoredReply = [run: RunReply, request: Text];
 /** A call: its state, the arguments that it was opened with, and its result. */
 export type CallReply = [state: string, about: string, reply: Text];
 
-/** `seen` is returned to `commit`. While it is the same, the thread is unchanged. */
+/** `seen` is passed back to `commit`. While it is the same, the thread has not changed. */
 export type HeadReply = [
   seen: string,
   owner: string,
@@ -43,7 +43,7 @@ export type ThreadReply = [
   isLast?: 0 | 1 | null,
 ];
 
-/** Keys and arguments for loading a thread. An empty argument is not looked up. */
+/** The keys and arguments for loading a thread. Empty arguments are not looked up. */
 export const LOOKUPS = [
   ...["key", "run", "wants_next", "message"],
   ...["wants_inbox", "call", "wants_calls", "last"],
@@ -103,7 +103,7 @@ export const loadThread = script<ThreadReply>()({
 return load_thread()`,
 });
 
-/** Nothing if there is no thread. */
+/** Returned for an existing thread. Otherwise, nothing is returned. */
 export type DescribeReply = [
   messages: number,
   head: HeadReply,
@@ -130,7 +130,7 @@ return { redis.call('LLEN', messages), head(), unpack(about, 4, 11) }`,
 /**
  * Output: the next messages after the message `after`, up to `limit` and `bytes` but at least one, and 1 if they are
  * the last. Nothing if there is no message `after`. Reads at most twice the returned bytes. With `whole`, returns all
- * or none, and reads nothing if the thread's average message is too long for all to fit.
+ * messages or none. Reads nothing if the thread's average message is too long for all of them to fit.
  */
 export const readMessages = script<[messages: string[], isLast: 0 | 1, life: string] | null>()({
   kind: "reads",

@@ -109,7 +109,7 @@ export function redisThreads(
 interface Described {
   readonly thread: Thread;
   readonly view: RedisView;
-  /** The number of bytes of its messages. */
+  /** The size of the thread's messages in bytes. */
   readonly bytes: number;
 }
 

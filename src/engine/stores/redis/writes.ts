@@ -8,10 +8,10 @@ import { stagedKeys } from "./keys.ts";
 import { type FixedRunFields, ownerText, patchName } from "./records.ts";
 import { argsOfRows } from "./row-format.ts";
 
-/** Lua passes only a few thousand arguments to a function. Even, so that pairs stay together. */
+/** Lua can pass only a few thousand arguments to a function. The number is even so that pairs stay together. */
 const CHUNK = 1000;
 
-/** A name, the number of its arguments, and the arguments. One write may become several. */
+/** Returns a name, the number of its arguments, and the arguments. One write can become several. */
 export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
   switch (write.write) {
     case "create_thread":
@@ -83,7 +83,7 @@ function argsOfThread(thread: NewThread, owner: Owner): string[] {
   ];
 }
 
-/** Encodes an absent value as empty. */
+/** Encodes an absent value as an empty text. */
 const described = ({ title, metadata }: Described): [title: string, metadata: string] => [
   title === undefined ? "" : JSON.stringify(title),
   metadata ? JSON.stringify(metadata) : "",

@@ -1,4 +1,4 @@
-// The code of the thread that copies the write-ahead log into the database file.
+// The code of the worker thread that copies the write-ahead log into the database file.
 
 /** Input of the thread. */
 export interface CheckpointData {
@@ -6,7 +6,7 @@ export interface CheckpointData {
   readonly href: string;
   /** The file, opened by the event loop, which closes it. Closing any descriptor of a file releases SQLite's locks on it. */
   readonly descriptor: number;
-  /** Two flags: one is 1 while the thread works, the other while nothing should be committed. */
+  /** Two flags. The first is 1 while the thread works, the second is 1 while nothing should be committed. */
   readonly state: Int32Array;
 }
 
@@ -66,8 +66,8 @@ export function copyLog(): void {
   function outcomeOf(error: unknown): CheckpointOutcome {
     const { message, code, errcode } = Object(error);
     const isLost = code !== "ERR_SQLITE_ERROR" || errcode === SQLITE_IOERR_FSYNC;
-    // The last connection to close deletes the log if it can flush it. It must not be this one, because the system
-    // reports a disk failure only once per open file.
+    // The last connection to close deletes the log if it can flush it. This connection must not be the last, because
+    // the system reports a disk failure only once per open file.
     if (isLost) file?.close();
     return { error: String(message), isLost };
   }

@@ -1,10 +1,11 @@
 // Moves the write-ahead log into the database file without blocking the event loop: a thread copies the pages over its
 // own connection and flushes both files.
 //
-// SQLite flushes the log before it copies a page, and the file before it restarts the log; until then it appends. If
-// the power fails at any moment, the log therefore contains every page that the file lacks. SQLite restarts the log if
-// nothing was committed while its last part was copied, so the thread asks for a moment of quiet. If it gets none, the
-// event loop copies the remaining pages (about REST_BYTES). At MOST_BYTES the event loop waits for the thread first.
+// SQLite flushes the log before it copies a page, and flushes the file before it restarts the log. Until then, it
+// appends to the log. If the power fails at any moment, the log therefore contains every page that the file lacks.
+// SQLite restarts the log if nothing was committed while its last part was copied, so the thread asks for a moment of
+// quiet. If it gets none, the event loop copies the remaining pages (about REST_BYTES). At MOST_BYTES the event loop
+// waits for the thread first.
 //
 // One flush of one page stays on the event loop: the header of a restarted log.
 
@@ -23,7 +24,7 @@ const REST_BYTES = 32 * MIB;
 const MOST_BYTES = 64 * MIB;
 /** The number of commits between two checks of the log. */
 const LOOK_EVERY = 16;
-/** The maximum number of milliseconds that commits are delayed for a moment of quiet. */
+/** The maximum number of milliseconds for which commits are delayed to get a moment of quiet. */
 const QUIET_MS = 250;
 /** The maximum number of milliseconds to wait for the thread. */
 const WAIT_MS = 10_000;
@@ -79,7 +80,7 @@ export class Checkpoints {
     return this.#isWorking;
   }
 
-  /** True if a commit that can wait should wait, because the log is about to restart. */
+  /** True if commits that can wait should wait, because the log is about to restart. */
   get wantsQuiet(): boolean {
     if (Atomics.load(this.#state, QUIET) === 0) {
       this.#quietUntil = undefined;
@@ -102,7 +103,7 @@ export class Checkpoints {
       Atomics.wait(this.#state, WORKING, 1, WAIT_MS);
       this.#copyRest();
     } else return;
-    // Retries a failed copy or restart of the log after it has grown by the same amount.
+    // If a copy or restart of the log failed, it is retried after the log has grown by the same amount.
     this.#bound = length + ASIDE_BYTES;
   }
 

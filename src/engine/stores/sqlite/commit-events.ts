@@ -23,7 +23,7 @@ interface Growth {
   bytes: number;
 }
 
-/** `busy` while a run is active or waiting, otherwise the outcome of the last one. */
+/** `busy` while a run is active or waiting; otherwise, the outcome of the last run. */
 const STATUS = `CASE WHEN
     EXISTS (SELECT 1 FROM runs WHERE owner = threads.owner AND thread_id = threads.id AND status = 'running') OR
     EXISTS (SELECT 1 FROM runs WHERE owner = threads.owner AND thread_id = threads.id AND status = 'pending')
@@ -61,7 +61,7 @@ export function createChanges(database: Database, removals: Removals, { now }: L
   const end = database.query(`
     UPDATE threads SET ${GROWN}, updated_at = ?5, used_at = ?5, outcome = coalesce(?6, outcome),
       status = CASE WHEN ?7 THEN 'busy' ELSE coalesce(?6, outcome) END WHERE owner = ?3 AND id = ?4`);
-  // The sum reads no long text: row headers contain the sizes.
+  // Reads no long texts, because the row headers contain the sizes.
   const selectFrom = database.query<{ first: number | null; rows: number; bytes: number }>(`
     SELECT min(position) AS first, count(*) AS rows, sum(octet_length(body)) AS bytes
     FROM messages WHERE owner = ?1 AND thread_id = ?2 AND position >= (
@@ -166,7 +166,7 @@ export function createChanges(database: Database, removals: Removals, { now }: L
     const problem = problemOf(outcome);
     endRun.run(status, stop_reason, problem, JSON.stringify(usage), now(), seq, ...key);
     if (run.mayHaveLeft) clearLeft.run(...key);
-    // A run that has waited keeps the status that the previous run left.
+    // A run that has only waited keeps the status that the previous run left.
     const left = run.hold ? thread : null;
     const isBusy = busyWith(key[0], key[1]) !== undefined;
     end.run(messages, bytes, key[0], key[1], now(), left, Number(isBusy));
@@ -178,9 +178,9 @@ const DROP_EVERY = 1024;
 
 /** Work that follows a transaction, unless the transaction fails. */
 export interface After {
-  /** Runs `effect` once the transaction is committed. This process continues from there. */
+  /** Runs `effect` once the transaction is committed, so this process can continue. */
   readonly afterCommit: AfterCommit;
-  /** Runs `effect` once others may rely on it. If necessary, that is when the data is on disk. */
+  /** Runs `effect` once others can rely on the change. If necessary, this means that the data is on disk. */
   readonly afterFlush: (effect: () => void) => void;
 }
 

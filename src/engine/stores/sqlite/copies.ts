@@ -1,4 +1,4 @@
-// Copies the database files while they are in use, and checks if a process uses them.
+// Copies the database files while they are in use, and checks whether a process uses them.
 
 import { existsSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
@@ -6,13 +6,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, messageOf } from "../../../agent/core/errors.ts";
 import { isBusy, isSqlite, loadSqlite } from "./node-sqlite.ts";
 
-/** The maximum number of attempts to begin a copy, and milliseconds between two. */
+/** The maximum number of attempts to begin a copy, and the milliseconds between two attempts. */
 const COPY_ATTEMPTS = 400;
 const COPY_PAUSE_MS = 5;
 
 /**
- * Copies a file over a connection that has it open. A separate thread does the copy. SQLite begins no copy while the
- * connection is within a transaction: Node then reports the code 0 (`not an error`). Transactions are short, so the
+ * Copies a file over a connection that has it open. A separate thread does the copy. SQLite does not begin a copy while
+ * the connection is in a transaction; Node then reports the code 0 (`not an error`). Transactions are short, so the
  * copy is retried.
  */
 export async function copyOpened(file: DatabaseSync, path: string): Promise<void> {
@@ -29,7 +29,7 @@ export async function copyOpened(file: DatabaseSync, path: string): Promise<void
   }
 }
 
-/** The maximum number of milliseconds that another process may hold a small file. */
+/** The maximum number of milliseconds for which another process can lock a small file. */
 const BUSY_MS = 5_000;
 
 /** Copies `usage.db` or `keys.db`, which other processes may use. Returns false if the file does not exist. */

@@ -70,7 +70,7 @@ export function createCounting(
       forget(oldest);
       return;
     }
-    // Removes several at once, because finding them reads the spending of all names.
+    // Removes several names at once, because finding them requires reading the spending of all names.
     const values = [month, name, Math.ceil(maxNames / FORGOTTEN_PART)];
     const least = executor.ask<{ name: string }>({ sql: SQL.leastSpent, values });
     for (const each of least) forget(each.name);
@@ -94,10 +94,10 @@ export function createCounting(
   }
 }
 
-/** The fraction of the names to remove at once: one in this number. */
+/** One in this many names is removed at once. */
 const FORGOTTEN_PART = 100;
 
-/** Statements of this store only: it checks before it counts rows, and removes names. */
+/** Statements that only this store uses. It checks before it counts rows, and it removes names. */
 const SQL = {
   isCounted: "SELECT 1 FROM usage WHERE name = $1 AND day = $2 AND agent = $3 AND model = $4",
   rows: "SELECT count(*) AS n FROM usage WHERE name = $1 AND day = $2",

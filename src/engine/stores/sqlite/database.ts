@@ -1,4 +1,4 @@
-// The database file: reads, writes, and when they are on disk.
+// The database file. Decides how reads and writes are made and when writes are on disk.
 
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { AppError, messageOf } from "../../../agent/core/errors.ts";
@@ -45,7 +45,7 @@ export class Database {
   readonly #disk: Disk;
   /** Moves the log into the file. Undefined if SQLite does so within a commit. */
   readonly #checkpoints: Checkpoints | undefined;
-  /** Why the file was closed. */
+  /** The reason why the file was closed. */
   #failure: AppError | undefined;
 
   /** Throws `unavailable` if the file is in use, cannot be opened, or belongs to another program. */
@@ -56,7 +56,7 @@ export class Database {
     this.#checkpoints =
       url && new Checkpoints({ file, url, path, log, logger, onLost: (error) => this.#fail(error) });
     this.#disk = new Disk(log, () => this.#checkpoints?.isWorking === true);
-    // A thread that moves the log may hold the lock briefly.
+    // The thread that moves the log may hold the lock briefly.
     this.#begin = this.query("BEGIN IMMEDIATE");
     this.#commit = this.query("COMMIT");
     this.#stamp = this.query(`PRAGMA user_version = ${VERSION}`);
@@ -81,7 +81,7 @@ export class Database {
 
   /**
    * Commits everything that `work` changes, or nothing if it throws. Commits survive a crash of the process at once,
-   * and a crash of the machine after `flushed` has resolved. `work` cannot be nested and must not wait.
+   * and a crash of the machine after `flushed` has resolved. `work` must not wait, and calls cannot be nested.
    */
   write<T>(work: (afterCommit: AfterCommit) => T): T {
     const effects: (() => void)[] = [];
@@ -93,7 +93,7 @@ export class Database {
 
   /**
    * Resolves when everything committed so far is on disk. If the disk refuses, throws `unavailable` and closes the
-   * file: commits may be lost, so nothing may rely on them.
+   * file, because commits may be lost and nothing can rely on them.
    */
   async flushed(): Promise<void> {
     try {
@@ -103,12 +103,12 @@ export class Database {
     }
   }
 
-  /** True if a commit that can wait should wait briefly. */
+  /** True if commits that can wait should wait briefly. */
   get wantsQuiet(): boolean {
     return this.#checkpoints?.wantsQuiet === true;
   }
 
-  /** Copies the file as it is at the end of the copy. Other work continues in the meantime. Throws `unavailable`. */
+  /** Copies the file in its state at the end of the copy, while other work continues. Throws `unavailable`. */
   async copyTo(path: string): Promise<void> {
     try {
       await copyOpened(this.#file, path);
@@ -123,7 +123,7 @@ export class Database {
     this.write(() => this.#stamp.run());
   }
 
-  /** Await it before `close`, so no other thread has the file open. */
+  /** Await this before `close`, so no other thread has the file open. */
   endCheckpoints(): Promise<void> {
     return this.#checkpoints?.end() ?? Promise.resolve();
   }
@@ -136,7 +136,7 @@ export class Database {
     this.#checkpoints?.closed();
   }
 
-  /** Closes the file: commits may be lost, so nothing may rely on them. */
+  /** Closes the file, because commits may be lost and nothing can rely on them. */
   #fail(error: unknown): AppError {
     this.#failure ??= new AppError(
       "unavailable",

@@ -1,33 +1,32 @@
-// Flushes a file to its disk in the thread pool. One flush serves all callers that ask while another is under way. It
-// has the effect of SQLite's `synchronous=FULL` at each commit, but does not block the event loop, and does not write
-// the file's times.
+// Flushes a file to its disk in the thread pool. Callers that ask during a flush share the next one. The effect is that
+// of SQLite's `synchronous=FULL` at each commit, but it does not block the event loop or write the file's times.
 
 import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
 import { storeClosed } from "../errors.ts";
 
 /**
- * Milliseconds. If the last flush was faster and the disk has since been idle as long, a flush on the event loop is
- * cheaper than the thread pool.
+ * In milliseconds. After a flush that was faster than this, and if the disk has been idle for as long, the event loop
+ * flushes more cheaply than the thread pool.
  */
 const SHORT_MS = 0.5;
 
 export class Disk {
   readonly #file: number;
   #isOpen = true;
-  /** True if a flush is under way. It may have begun before the writes of a new request. */
+  /** True during a flush, which may have begun before the writes of a new request. */
   #isBusy = false;
   /** Requests that arrive in the meantime share the next flush. */
   #next: PromiseWithResolvers<void> | undefined;
   #lastMs = Number.POSITIVE_INFINITY;
   #lastEnd = 0;
-  /** After a failure, a disk may report success although it lost data. */
+  /** After a failure, a disk may report success even though it has lost data. */
   #failure: unknown;
 
   readonly #isShared: () => boolean;
 
   /**
-   * `isShared`: true if something else is writing to the disk, so a flush may take longer than the last one. Throws if
-   * the file does not exist.
+   * `isShared` returns true if something else is writing to the disk, so a flush may take longer than the last one.
+   * Throws if the file does not exist.
    */
   constructor(path: string, isShared: () => boolean) {
     this.#file = openSync(path, "r+");

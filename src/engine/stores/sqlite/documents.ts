@@ -10,14 +10,17 @@ import { Flights } from "./flights.ts";
 import type { Lifetime } from "./lifetime.ts";
 import type { SmallFile } from "./small-file.ts";
 
-/** A file without `flushed` has its writes on disk at once. Without `lifetime`, no collection belongs to a thread. */
+/**
+ * If the file has no `flushed`, its writes are on disk at once. If there is no `lifetime`, no collection belongs to a
+ * thread.
+ */
 export function sqliteDocuments(
   file: Pick<SmallFile, "query" | "read" | "write"> & Partial<Pick<Database, "flushed" | "assertOpen">>,
   clock: () => number,
   lifetime?: Pick<Lifetime, "visit">,
 ): Documents {
   const executor = tickExecutor(file);
-  /** Flights by collection name. */
+  /** The flights by collection name. */
   const flights = new Flights();
 
   return sqlDocuments(SQLITE, (key) => ({

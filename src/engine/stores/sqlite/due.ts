@@ -1,4 +1,4 @@
-// Finds due threads: those with runs that no process holds, and those with deferred calls that can continue.
+// Finds due threads: threads with runs that no process holds, and threads with deferred calls that can continue.
 
 import { hasResult, isAwaited } from "../../../agent/core/deferred-calls.ts";
 import { latestLeaseEnd } from "../clock-set-back.ts";
@@ -9,7 +9,7 @@ import type { StoreContext } from "./context.ts";
 import { hasEnded } from "./lifetime.ts";
 
 const THREAD = "owner = ? AND thread_id = ?";
-/** Requires the time as a parameter. */
+/** Needs the time as a parameter. */
 const IS_DUE = `(state IN (${statesThat(hasResult)}) OR state IN (${statesThat(isAwaited)}) AND expires_at <= ?)`;
 
 export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachDue" | "dueCalls"> {
@@ -51,7 +51,7 @@ export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachD
           else if (looked.until !== undefined) later.push(thread);
         } catch (error) {
           queue.putBack(thread);
-          // A claimed run must be executed.
+          // Claimed runs must be executed, so the error is thrown only if there are none.
           if (all.length === 0) throw error;
           break;
         }
@@ -63,7 +63,8 @@ export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachD
     async dueCalls(limit) {
       return database.write(() => {
         const time = now();
-        // A result is due within a lease. Otherwise the clock was set back, perhaps while the file was closed.
+        // A result is due within a lease. If it is due later, the clock was set back, perhaps while the file was
+        // closed.
         if (time < lookedAt) hurryResults.run(time, latestLeaseEnd(time, leaseMs));
         lookedAt = time;
         return selectDue.all(time, limit, ...lifetime.ended()).map(({ owner, thread_id }) => {

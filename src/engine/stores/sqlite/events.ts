@@ -1,5 +1,5 @@
-// The event log in the file: an append is a row, and a read is a cursor. Readers that follow closely are served from
-// memory.
+// The event log in the file. An append adds a row, and a read uses a cursor. Readers that follow closely are served
+// from memory.
 
 import { isSettled, type RunStatus } from "../../../agent/core/records.ts";
 import type { Cursor, EventLog, LogEntry, RunKey } from "../../../agent/core/stores.ts";

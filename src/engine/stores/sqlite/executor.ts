@@ -1,4 +1,4 @@
-// Executes statements of `sql/` on a file, with all of a change in one tick of the event loop.
+// Executes statements of `sql/` on a file. All statements of a change run in one tick of the event loop.
 
 import type { SQLInputValue } from "node:sqlite";
 import type { Decide, Executor, RowsOf, Statement, StatementBatch, Value } from "../sql/executor.ts";
@@ -39,7 +39,7 @@ export function tickExecutor(file: Pick<SmallFile, "query" | "read" | "write">):
   }
 
   function rowsOf<Row>({ sql, values }: Statement<Row>): Row[] {
-    // The statement determines what it returns.
+    // The statement defines what it returns.
     return queryOf(sql).all(...values.map(inputOf)) as Row[];
   }
 

@@ -1,5 +1,5 @@
 // Tracks commits that are not on disk yet, by thread or by collection. A caller that reads such data, or is refused
-// because of it, gets the result after the flush. A power failure therefore never takes back a result.
+// because of it, gets the result only after the flush, so a power failure never invalidates a result.
 
 export class Flights {
   readonly #flights = new Map<string, Promise<void>>();
@@ -14,8 +14,8 @@ export class Flights {
   }
 
   /**
-   * Returns a promise to wait for, or undefined if everything is on disk. Never rejects: the file is closed if the disk
-   * fails.
+   * Returns a promise to wait for, or undefined if everything is on disk. Never rejects, because the file is closed if
+   * the disk fails.
    */
   of(key: string): Promise<void> | undefined {
     return this.#flights.get(key);

@@ -1,6 +1,6 @@
 // Keeps all data in one SQLite file, for one process, with quotas in `usage.db` next to it. Changes survive a crash of
-// the process and of the machine. Only events that nothing relies on (deltas, progress, spans of model calls) reach the
-// disk later, with the next other event.
+// the process and of the machine. Only events that nothing relies on (deltas, progress, spans of model calls) are
+// written to disk later, with the next event of another kind.
 
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -24,10 +24,10 @@ import { patient } from "./patience.ts";
 import { type OpenQuotas, openSqliteQuotas, usageIn } from "./quotas.ts";
 import { checkHeader } from "./schema.ts";
 
-/** The file itself, or the folder in which it is named `skein.db`. A missing file or folder is created. */
+/** The path of the file, or of the folder that contains it as `skein.db`. A missing file or folder is created. */
 export type SqliteLocation = { readonly path: string } | { readonly dataDir: string };
 
-/** Threads stay until they are deleted, unless `threadTtlMs` is set. Events stay for a day. */
+/** Threads are kept until they are deleted, unless `threadTtlMs` is set. Events are kept for a day. */
 const KEPT = { threadTtlMs: Number.POSITIVE_INFINITY, eventRetentionMs: 24 * 3_600_000 };
 
 /** Throws `unavailable` if the file is in use by another process, or cannot be used. */
@@ -36,7 +36,7 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): AllS
   const limits = { ...DEFAULTS, ...KEPT, ...options };
   const opened: { close(): void }[] = [];
   try {
-    // A folder of another format gets no new file.
+    // No new file is created in a folder with another format.
     if (!existsSync(path)) checkHeader(usageIn(dirname(path)));
     const database = new Database(path, limits.logger);
     opened.push(database);

@@ -1,5 +1,5 @@
-// Reads the files of a data folder without opening them, through copies from a single moment. The server may use the
-// files in the meantime, and keeps its exclusive locks.
+// Reads the files of a data folder without opening them, using copies from a single moment. The server can use the
+// files in the meantime and keeps its exclusive locks.
 
 import { existsSync } from "node:fs";
 import { constants, copyFile, mkdtemp, open, rm, stat } from "node:fs/promises";
@@ -15,10 +15,10 @@ import { QUOTA_TABLES } from "./schema.ts";
 import { openSmallFile } from "./small-file.ts";
 import { openTail } from "./tail.ts";
 
-/** The server is writing. Its log moves into the file at most every few seconds. */
+/** The server may be writing. It moves its log into the file at most every few seconds. */
 const ATTEMPTS = 50;
 const PAUSE_MS = 100;
-/** The number of milliseconds within which two changes of a file may have the same time stamp. */
+/** The number of milliseconds within which two changes of a file may have the same timestamp. */
 const TICK_MS = 20;
 
 const DIALECT: Dialect = {
@@ -33,7 +33,7 @@ const DIALECT: Dialect = {
   callId: (stored) => stored,
 };
 
-/** Throws `unavailable` if the folder contains no database, or one that cannot be read. */
+/** Throws `unavailable` if the folder contains no database, or a database that cannot be read. */
 export async function inspectSqlite(
   dataDir: string,
   { eventsMs }: { eventsMs: number },
@@ -104,7 +104,8 @@ function asking(database: Pick<Database, "query" | "read">): Ask {
 
 /**
  * Copies a file and its write-ahead log. Only a checkpoint changes the file, and only a restarted log changes earlier
- * parts of the log. A copy during which neither happened is from a single moment. SQLite ignores partly written data.
+ * parts of the log. If neither happens during a copy, the copy is from a single moment. SQLite ignores partly written
+ * data.
  */
 async function copyOfOneMoment(path: string, copy: string): Promise<void> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

@@ -1,5 +1,5 @@
-// Threads, runs and deferred calls in the file. One process has exclusive use of it, and nothing here waits. Loaded
-// data cannot change before the commit, so only the writes of a decision need a transaction.
+// Threads, runs and deferred calls in the file. A single process uses the file, and nothing here waits. Loaded data
+// cannot change before the commit, so only the writes of a decision need a transaction.
 
 import type { Kernel } from "../kernel.ts";
 import { TELLS_OF_CRASHES } from "../outcomes.ts";
@@ -33,7 +33,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 
     async change(thread, lookups, decide) {
       for (;;) {
-        // Writes waiting events first: they may end a run or change the thread.
+        // Writes the waiting events first, because they may end a run or change the thread.
         writer.flushThread(thread);
         database.assertOpen();
         const rest = lifetime.visit(...thread);
@@ -85,7 +85,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 
   /**
    * Commits at once, and resolves when everything is as durable as required. Without writes, resolves when the data
-   * behind the decision is.
+   * behind the decision is that durable.
    */
   async function carryOut(thread: ThreadKey, { head, now }: View, all: readonly Write[]): Promise<void> {
     if (all.length === 0) return landed(thread);
@@ -115,8 +115,8 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 }
 
 /**
- * Returns true if a machine crash may lose the writes. It may lose a claim, or a call without an answer: everything
- * that relies on them is written later and durably.
+ * Returns true if a machine crash may lose the writes. Claims and calls without an answer may be lost, because
+ * everything that relies on them is written later and durably.
  */
 const mayBeLost = (writes: readonly Write[]): boolean =>
   writes.every(

@@ -1,4 +1,4 @@
-// API keys in a separate file, `keys.db`: the command line creates and revokes keys while the server runs.
+// API keys in a separate file, `keys.db`, so the command line can create and revoke keys while the server runs.
 
 import { join } from "node:path";
 import type { Documents } from "../../../agent/core/documents.ts";
@@ -11,7 +11,7 @@ export interface OpenDocuments {
   close(): void;
 }
 
-/** Creates the file if it is missing. Throws `unavailable` if the file cannot be used, as do all later calls. */
+/** Creates the file if it is missing. Throws `unavailable` if the file cannot be used; later calls do the same. */
 export function openSqliteKeyFile(dataDir: string, now: () => number = Date.now): OpenDocuments {
   const file = openSmallFile({
     path: join(dataDir, "keys.db"),

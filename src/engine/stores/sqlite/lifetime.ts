@@ -1,4 +1,4 @@
-// Deletes expired data: threads, if they have a time to live, and the events of ended runs.
+// Deletes expired data: threads that have a time to live, and the events of ended runs.
 
 import { ownTick } from "../../../lib/ticks.ts";
 import type { Limits } from "../options.ts";
@@ -11,7 +11,7 @@ import { type Removals, slice } from "./removals.ts";
 const CHUNK = 100;
 
 /**
- * SQL condition: the thread's time to live is over. `a` and `b` are the numbers of the parameters that
+ * A SQL condition: the thread's time to live is over. `a` and `b` are the numbers of the parameters that
  * `Lifetime.ended()` returns.
  */
 export const hasEnded = (a: number, b: number) =>
@@ -23,9 +23,12 @@ export interface Lifetime {
    * if parts of the thread remain to be deleted. Wait for it, then visit the thread again.
    */
   visit(owner: string, threadId: string): Promise<void> | undefined;
-  /** Returns two times: threads last used at the first or earlier have expired; interrupted threads at the second or earlier. */
+  /**
+   * Returns two times. Threads last used at or before the first have expired, and so have interrupted threads last used
+   * at or before the second.
+   */
   ended(): [number, number];
-  /** Deletes expired data now and every `sweepMs`, until `stop`. */
+  /** Deletes expired data now and every `sweepMs` until `stop` is called. */
   start(): void;
   stop(): void;
 }
@@ -89,7 +92,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
   async function sweepAll(): Promise<void> {
     for (let isMore = true; isMore && !isStopped; await ownTick()) {
       isMore = [dropSomeThreads(), dropSomeEvents()].some(Boolean);
-      // Hides no more threads before these are deleted, which limits the backlog.
+      // Waits until these are deleted before hiding more threads, which limits the backlog.
       await removals.all();
     }
   }

@@ -1,5 +1,5 @@
 // The state of unfinished runs that only this process knows: their holders, their newest events, and whose turn it is.
-// The file belongs to one process, so no run is held after that process dies.
+// The file belongs to one process, so runs are no longer held after that process dies.
 
 import type { ControlMessage, Lease, QueueStats, RunKey, StopMode } from "../../../agent/core/stores.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
@@ -12,7 +12,8 @@ import { ownerOf, rowKey, type ThreadKey, threadOf, threadText } from "../row-ke
 import type { Database } from "./database.ts";
 
 /**
- * The maximum number and bytes of a run's entries to keep for viewers who follow closely. Other viewers read the table.
+ * The maximum number of a run's entries, and of their bytes, to keep for viewers who follow closely. Other viewers read
+ * the table.
  */
 const TAIL = 64;
 const TAIL_BYTES = 256 * 1024;
@@ -24,9 +25,9 @@ export interface Hold {
 
 export interface LiveRun {
   readonly key: RunKey;
-  /** The entries that readers may get. */
+  /** The entries that readers can get. */
   readonly log: Log;
-  /** The number of the last committed event. Readers get it once it is on disk, if it must be. */
+  /** The number of the last committed event. If it must be on disk first, readers get it after that. */
   written: number;
   /** True if the run's end is committed. */
   hasEnded: boolean;
@@ -116,7 +117,7 @@ function hasHold(run: LiveRun): run is LiveRun & { hold: Hold } {
   return run.hold !== undefined;
 }
 
-/** The threads with active or waiting runs. Change it once the change of the file is committed. */
+/** The threads with active or waiting runs. Change the queue after the change of the file is committed. */
 export interface Queue {
   /** Returns the number of threads of the owner's tenant with active or waiting runs. */
   count(owner: string): number;

@@ -2,10 +2,10 @@
 
 import { AppError } from "../../../agent/core/errors.ts";
 
-/** Node loads SQLite, with a warning, when the first file is opened. Programs may not need it. */
+/** Node loads SQLite, with a warning, when the first file is opened. Not all programs need it. */
 export const loadSqlite = () => process.getBuiltinModule("node:sqlite");
 
-/** Primary codes. Higher bits contain details. */
+/** Primary error codes. Higher bits contain details. */
 const SQLITE_BUSY = 5;
 const SQLITE_NOMEM = 7;
 const SQLITE_READONLY = 8;

@@ -1,5 +1,5 @@
-// Opens the database file for this process alone. The lock lasts until the last connection closes or the process dies,
-// in any way.
+// Opens the database file exclusively for this process. The lock lasts until the last connection closes or the process
+// dies for any reason.
 
 import {
   chmodSync,
@@ -26,7 +26,10 @@ export interface OpenFile {
   readonly url: URL | undefined;
   /** The path of the write-ahead log. */
   readonly log: string;
-  /** Throws `unavailable` if the path contains another file or none: new data would be lost with the process. */
+  /**
+   * Throws `unavailable` if there is no file or a different one at the path, because new data would be lost with the
+   * process.
+   */
   assertInPlace(): void;
   close(): void;
 }
@@ -49,16 +52,16 @@ export function openFile(path: string): OpenFile {
       opened.push(holdInProcess(path));
       checkHeader(path);
     } else file.exec("PRAGMA locking_mode = EXCLUSIVE");
-    // Checked before anything in the file changes.
+    // Checked before the file is changed.
     checkSchema(file, path);
     file.exec("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
-    chmodSync(path, 0o600); // also what the journals beside it are created with
+    chmodSync(path, 0o600); // SQLite creates the journals with the same mode
     prepareSchema(file, path);
     file.exec("PRAGMA synchronous = NORMAL");
     const log = `${realpathSync(path)}-wal`;
-    // Commits of a killed process are visible from now on, but may not be on disk.
+    // From now on, commits of a killed process are visible, but they may not be on disk.
     flush(log, fdatasyncSync);
-    // Flushes the names, such as that of a new log.
+    // Flushes the names of files, for example that of a new log.
     flush(dirname(log), fsyncSync);
     url?.searchParams.set("mode", "rw");
     const begun = identityOf(path);
@@ -94,8 +97,8 @@ export function threadsCanShare(platform: string, sqlite = "0"): boolean {
 }
 
 /**
- * With this VFS, the first connection of a process locks the file against all others until the last one closes. The
- * index of the log is in the process's memory, so no file is mapped and locks need no system calls.
+ * With this VFS, the first connection of a process locks the file against all other processes until its last connection
+ * closes. The index of the log is in the process's memory, so no file is mapped and locks need no system calls.
  */
 function urlForThreads(path: string): URL {
   const url = pathToFileURL(path);
@@ -103,7 +106,10 @@ function urlForThreads(path: string): URL {
   return url;
 }
 
-/** That lock does not prevent this process from opening the file twice. A database in memory, shared by all its threads, does. */
+/**
+ * That lock does not prevent this process from opening the file twice. A database in memory that all its threads share
+ * does.
+ */
 function holdInProcess(path: string): DatabaseSync {
   const lock = new (loadSqlite().DatabaseSync)(`file:/skein-${identityOf(path)}?vfs=memdb`);
   try {

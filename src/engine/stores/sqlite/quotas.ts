@@ -1,6 +1,6 @@
-// Quotas in a separate file, `usage.db`. Spending that counts towards a budget survives a crash of the process. Other
-// spending of the last tenth of a second may not. A crash of the machine may lose the last moments. Each process counts
-// request rates separately.
+// Quotas in a separate file, `usage.db`. Spending that counts towards a budget survives a crash of the process; other
+// spending from the last tenth of a second may be lost. If the machine crashes, the last moments may be lost. Each
+// process counts request rates separately.
 
 import { join } from "node:path";
 import { type Logger, SILENT } from "../../../lib/logger.ts";
@@ -24,8 +24,8 @@ export interface OpenQuotas {
 export const usageIn = (dataDir: string) => join(dataDir, "usage.db");
 
 /**
- * Creates the file if it is missing. Throws `unavailable` if it cannot be used, as do all later calls. Errors without a
- * caller go to `logger`.
+ * Creates the file if it is missing. Throws `unavailable` if it cannot be used; later calls do the same. Errors without
+ * a caller go to `logger`.
  */
 export function openSqliteQuotas(
   dataDir: string,
@@ -37,8 +37,8 @@ export function openSqliteQuotas(
 }
 
 /**
- * Lost when closed. Beyond `maxNames` tenants and users, it removes names last counted before this month, and then
- * names with the lowest cost.
+ * The data is lost on closing. Beyond `maxNames` tenants and users, removes names last counted before this month, then
+ * the names with the lowest cost.
  */
 export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_000): OpenQuotas =>
   openQuotas(":memory:", {
@@ -71,7 +71,7 @@ function quotasIn(file: SmallFile, options: SpendingOptions) {
     ...holdings,
     async setStored(owner, stored, most) {
       const [expired] = executor.read<{ owner: string }>({ sql: EXPIRED, values: [now()] });
-      // Its tenant may never return.
+      // Removes it here, because its tenant may never return.
       if (expired) await holdings.stored(ownerOf(expired.owner));
       return holdings.setStored(owner, stored, most);
     },
@@ -84,11 +84,11 @@ const EXPIRED = "SELECT owner FROM stored WHERE ends <= $1 ORDER BY ends LIMIT 1
 
 /**
  * The maximum number of names. Beyond it, names with a full minute's allowance are removed first, then the least
- * recently seen.
+ * recently seen names.
  */
 const MAX_NAMES = 100_000;
 
-/** Limits requests per minute, in this process only. Stores per name what `takeRequest` needs. */
+/** Limits requests per minute, in this process only. Stores for each name the times that `takeRequest` needs. */
 function requestRate(now: () => number): QuotaStore["take"] {
   const ends = new Map<string, number>();
 

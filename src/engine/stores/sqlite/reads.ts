@@ -141,7 +141,7 @@ export function sqliteReads(context: StoreContext): Reads {
           if (after !== undefined && !start) throw noSuchMessage(after);
           const from = start?.position ?? 0;
           const most = Math.min(limit, MAX_ROWS);
-          // Row headers contain the sizes, so no long text is read for them.
+          // Reads no long texts, because the row headers contain the sizes.
           const sizes = selectSizes.all(...thread, from, most + 1);
           const taken = fitting(sizes.slice(0, most), bytes);
           const last = sizes[taken - 1];
@@ -172,7 +172,7 @@ const SEARCHED_ROWS = 1000;
 /** The maximum number of messages in a page. */
 const MAX_ROWS = 1000;
 
-/** Before every possible position: no date is later. */
+/** A position before all others, because no date is later. */
 const NEWEST = { updatedAt: 8.64e15, id: "" };
 
 const placeOf = ({ updated_at, id }: Pick<ThreadRow, "updated_at" | "id">): Position => ({

@@ -1,7 +1,7 @@
 // Deletes potentially large data: the rows of whole threads, and all messages of a thread from a position on. Each
-// transaction deletes a slice, and others have ticks of the event loop in between.
+// transaction deletes a slice, which leaves ticks of the event loop for other work in between.
 //
-// The deciding transaction marks what it cannot delete itself: it hides a thread from every query, or records the
+// The first transaction marks the data that it cannot delete itself: it hides a thread from every query, or records the
 // position from which messages are removed. A request for such a thread waits until the deletion is complete. The next
 // process completes unfinished deletions.
 
@@ -38,7 +38,7 @@ export interface Removals {
   stop(): void;
 }
 
-/** The amounts that a transaction may still delete. */
+/** The amounts that a transaction can still delete. */
 export interface Room {
   rows: number;
   bytes: number;
@@ -99,7 +99,7 @@ export function createRemovals(database: Database): Removals {
     },
 
     of(thread) {
-      // Nearly always, nothing remains.
+      // Usually, nothing remains.
       const removal = left.size === 0 ? undefined : left.get(threadText(thread));
       if (removal) run();
       return removal?.done.promise;
@@ -120,7 +120,7 @@ export function createRemovals(database: Database): Removals {
     },
   };
 
-  /** Deletes as much as there is room for. Returns true if that was all. */
+  /** Deletes as much as there is room for. Returns true if nothing is left. */
   function finish(thread: ThreadKey, from: number | undefined, room: Room): boolean {
     if (from !== undefined) return messagesFrom([...thread, from], room);
     const isGone = parts.every((part) => part(thread, room));
@@ -151,7 +151,7 @@ export function createRemovals(database: Database): Removals {
     isRunning = false;
   }
 
-  /** Deletes one slice, of as many threads as fit. Returns the threads that are completely deleted. */
+  /** Deletes one slice from as many threads as possible. Returns the threads that are completely deleted. */
   function removeSome(): (readonly [string, Removal])[] {
     const room = slice();
     const done = [];
@@ -183,7 +183,7 @@ export function createRemovals(database: Database): Removals {
 
 function newRemoval(thread: ThreadKey, from: number | undefined): Removal {
   const done = Promise.withResolvers<void>();
-  done.promise.catch(() => {}); // often no one waits
+  done.promise.catch(() => {}); // often there is no caller waiting
   return { thread, from, done };
 }
 
@@ -197,7 +197,7 @@ interface PartOptions {
   readonly text: string;
 }
 
-/** Deletes as many rows as there is room for. Returns true if those were all. */
+/** Deletes as many rows as there is room for. Returns true if no rows are left. */
 type Part = (values: readonly SQLInputValue[], room: Room) => boolean;
 
 function createPart(database: Database, { table, where, key, text }: PartOptions): Part {

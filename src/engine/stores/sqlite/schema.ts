@@ -6,12 +6,12 @@ import { AppError } from "../../../agent/core/errors.ts";
 import { join } from "../format.ts";
 import { documentTable, quotaTables, type Types, threadTables } from "../sql/schema.ts";
 
-/** The format of every file. A process reads and writes only files of its own format. */
+/** The format of every file. A process only reads and writes files of its own format. */
 export const VERSION = 1;
 
 /**
  * A thread whose messages are being copied has a token in `staged` until it is complete. Messages from position `cut`
- * on are removed but not yet deleted. `released` counts the attempts of a run that ended because it was returned.
+ * on are removed but not yet deleted. `released` counts the attempts that ended because the run was returned.
  */
 const TYPES: Types = {
   id: "TEXT",

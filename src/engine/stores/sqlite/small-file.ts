@@ -1,4 +1,4 @@
-// A file next to the file of threads. Any number of processes may have it open at once.
+// A file next to the threads' file. Any number of processes can open it at once.
 
 import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -13,9 +13,9 @@ import { checkTables, prepareTables } from "./schema.ts";
 const BUSY_MS = 2_000;
 
 interface SmallFileOptions {
-  /** `:memory:` for no file. */
+  /** The path of the file, or `:memory:` for no file. */
   readonly path: string;
-  /** The name of its content for error messages, for example `The API keys`. */
+  /** The name of the file's content for error messages, for example `The API keys`. */
   readonly content: string;
   /** SQL to run whenever the file is opened. */
   readonly pragmas: string;
@@ -25,7 +25,7 @@ interface SmallFileOptions {
 
 /** Reports errors with the file itself as `unavailable`. */
 export interface SmallFile extends Pick<Database, "query" | "read"> {
-  /** Commits everything that `work` changes, or nothing. `work` must not wait. */
+  /** Commits all changes made by `work`, or none. `work` must not wait. */
   write<T>(work: () => T): T;
   close(): void;
 }
@@ -49,7 +49,7 @@ function open({ path, pragmas, tables }: SmallFileOptions): DatabaseSync {
   const file = new (loadSqlite().DatabaseSync)(path, { timeout: BUSY_MS });
   try {
     checkTables(file, path, tables);
-    if (path !== ":memory:") chmodSync(path, 0o600); // also what the journals beside it are created with
+    if (path !== ":memory:") chmodSync(path, 0o600); // SQLite creates the journals with the same mode
     file.exec(pragmas);
     atOnce(file, () => prepareTables(file, path, tables));
     return file;

@@ -1,4 +1,4 @@
-// Used and reserved amounts, in `usage.db`: the accounts that budgets are compared with, and the reports about them.
+// Used and reserved amounts, in `usage.db`: the accounts that are compared with budgets, and the reports about them.
 // The usage of several calls is collected briefly and counted in one transaction.
 
 import { addUsage } from "../../../agent/core/message.ts";
@@ -16,7 +16,7 @@ interface Bounds {
   readonly maxNames: number;
   /** The maximum number of sums that wait to be counted. They do not survive the process. */
   readonly maxUncounted: number;
-  /** The number of milliseconds that sums may wait. Undefined if nothing survives the process. */
+  /** The number of milliseconds for which sums can wait. Undefined if nothing survives the process. */
   readonly countMs: number | undefined;
 }
 
@@ -35,11 +35,11 @@ export function sqliteSpending(
   const change = <T>(work: () => T): T => {
     isCounted = false;
     const result = file.write(work);
-    // After the commit, which may also fail.
+    // Runs after the commit, which may also fail.
     if (isCounted) uncounted.clear();
     return result;
   };
-  /** Counts waiting sums before anything is read or changed. */
+  /** Counts the waiting sums before reading or changing anything. */
   const counted = <T>(work: () => T): T =>
     change(() => {
       countAll();
@@ -49,7 +49,7 @@ export function sqliteSpending(
   const countSums = createCounting(executor, { now, maxNames });
   /** Spending that is not in the tables yet, by the key of its rows. */
   const uncounted = new Map<string, Uncounted>();
-  /** True if the change in progress has put all of it into the tables. */
+  /** True if the change in progress has written all of these sums to the tables. */
   let isCounted = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -68,7 +68,8 @@ export function sqliteSpending(
             if (isFull || countMs !== undefined) countAll();
           });
       } catch (error) {
-        // If kept, the amount would be counted twice when the caller retries, and would grow while the file is broken.
+        // If it were kept, the amount would be counted twice when the caller retries, and memory would grow while the
+        // file is broken.
         forget?.();
         throw error;
       }

@@ -1,7 +1,7 @@
-// The last events of runs, on which nothing relies. One row contains a batch of all runs: the tokens of a hundred runs
-// change one page of the file, not a hundred. A run's part moves to its own log with the next other event, or before it
-// is long or old. Until then readers get it from memory. A process that opens the file moves leftovers of the previous
-// one.
+// The last events of runs that nothing relies on. One row contains a batch from all runs, so the tokens of a hundred
+// runs change one page of the file rather than a hundred. A run's part moves to its own log with the next event of
+// another kind, or when it becomes too long or old. Until then, readers get it from memory. A process that opens the
+// file moves what the previous process left behind.
 
 import { rowsOf } from "../log-rows.ts";
 import type { PendingEvent } from "../outcomes.ts";
@@ -42,7 +42,7 @@ export type EventColumns = readonly [
 ];
 
 export interface Tail {
-  /** Returns true if there is room for these events of the run, and they belong to the same attempt. */
+  /** Returns true if there is room for these events of the run and they belong to the same attempt. */
   hasRoomFor(said: RunEvents): boolean;
   /** Adds a row with these events, before readers get them. Call this within a transaction. */
   keep(all: readonly RunEvents[], afterCommit: AfterCommit): void;
@@ -54,11 +54,11 @@ export interface Tail {
   old(): readonly RunEvents[];
 }
 
-/** Moves leftovers of an earlier process. Call this before anything reads events. */
+/** Moves the events that an earlier process left behind. Call this before anything reads events. */
 export function openTail(database: Database): Tail {
   const insert = database.query("INSERT INTO tail (id, body) VALUES (?, ?)");
   const drop = database.query("DELETE FROM tail WHERE id < ?");
-  /** Longest-waiting first. */
+  /** Sorted by waiting time, longest first. */
   const kept = new Map<LiveRun, TailEntry>();
   let rows = 0;
   /** The first remaining row. */
@@ -105,7 +105,9 @@ export function openTail(database: Database): Tail {
     });
   }
 
-  /** Called when several runs have moved at once. A row that cannot be dropped now is dropped with the next one. */
+  /**
+   * Called when several runs have moved at once. If a row cannot be dropped now, it is dropped along with the next one.
+   */
   function dropAllBefore(row: number): void {
     try {
       database.write((afterCommit) => dropBefore(row, afterCommit));

@@ -1,4 +1,4 @@
-// A thread with the values that a decision needs.
+// Loads a thread with the values that a decision needs.
 
 import type { RunRequest } from "../../../agent/core/records.ts";
 import { PAST } from "../fair-queue.ts";

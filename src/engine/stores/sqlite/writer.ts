@@ -1,9 +1,9 @@
 // Batches the appends to the file: events that several runs emit at about the same time are written in one transaction.
 //
-// Progress events are also written in the same tick of the event loop, unless the last write was slow: then they wait
-// for MAX_WAIT_MS or MAX_WAITING events. Every other event is written together with all waiting events of its run. It
-// is on disk when its append resolves and readers get it; readers get the run's later events after it. If much waits,
-// one tick writes the events of some runs, and the next tick those of others.
+// Progress events are also written in the same tick of the event loop, unless the last write was slow. In that case,
+// they wait for MAX_WAIT_MS or MAX_WAITING events. Every other event is written together with all waiting events of its
+// run. It is on disk before its append resolves and readers get it. Readers get the run's later events after it. If
+// many events wait, one tick writes the events of some runs, and the next tick writes those of others.
 
 import type { Lease, RunKey } from "../../../agent/core/stores.ts";
 import { atMostEvery } from "../../../lib/at-most-every.ts";
@@ -22,11 +22,11 @@ import { PAUSE_MS } from "./patience.ts";
 import type { Tail } from "./tail.ts";
 
 const MAX_WAIT_MS = 5;
-/** Limits writing of progress events to a fifth of the time. */
+/** Limits the writing of progress events to a fifth of the time. */
 const WAIT_PER_WORK = 4;
 const MAX_WAITING = 64;
 const SHORTEST_TIMER_MS = 1;
-/** The number of milliseconds between two checks if the log has restarted. */
+/** The number of milliseconds between two checks of whether the log has restarted. */
 const QUIET_MS = 1;
 /** The number of characters to write per tick of the event loop. The run that exceeds the limit ends the tick. */
 const TURN_CHARS = 256 * 1024;
@@ -44,12 +44,12 @@ interface QueuedEvents {
   chars: number;
   ends: boolean;
   isDurable: boolean;
-  /** The time at which it fails after the file has refused it, and the reason of the refusal. */
+  /** After the file has refused the events: the time at which they fail, and the reason for the refusal. */
   until: number | undefined;
   refusal: unknown;
 }
 
-/** Resolves when readers have the committed events, or with the disk's error. */
+/** Resolves when readers have received the committed events, or with the disk's error. */
 type Landing = Promise<{ readonly error: unknown } | undefined>;
 
 interface Parts {
@@ -76,11 +76,11 @@ export class Writer {
   #restsUntil = 0;
   readonly #patienceMs: number;
   readonly #tellOfMove: (line: object) => void;
-  /** The time until which nothing is tried after a refusal by the file. */
+  /** The end of the pause after the file has refused a write. */
   #pausesUntil = 0;
   #isClosed = false;
 
-  /** Events that the file refuses temporarily wait for `patienceMs`. */
+  /** If the file temporarily refuses events, they wait for `patienceMs`. */
   constructor({ database, live, commit, tail, flights }: Parts, patienceMs: number, logger: Logger) {
     this.#patienceMs = patienceMs;
     this.#tellOfMove = atMostEvery(TELL_MS, (line) =>
@@ -116,7 +116,7 @@ export class Writer {
     this.#writeUpTo(Number.POSITIVE_INFINITY);
   }
 
-  /** Like `flush`, for one thread. Call this before any change of who may write there. Throws the file's refusal. */
+  /** Like `flush`, for one thread. Call this before changing who can write to the thread. Throws the file's error. */
   flushThread([owner, id]: ThreadKey): void {
     const isOfThread = ({ run: { key } }: QueuedEvents) =>
       key.thread_id === id && ownerText(key.owner) === owner;
@@ -165,7 +165,7 @@ export class Writer {
     try {
       this.#write(all);
     } catch {
-      // Writes each run separately, so a failure of one affects no other.
+      // Writes each run separately, so a failure affects only one run.
       for (const waiting of all) this.#writeAlone(waiting);
     }
     this.#moveOld();
@@ -181,10 +181,7 @@ export class Writer {
     else this.#timer ??= setTimeout(this.#writeSoon, wait);
   }
 
-  /**
-   * The number of milliseconds for which nothing should be written: the file has just refused a write, or its log is
-   * about to restart.
-   */
+  /** The number of milliseconds to pause because the file has just refused a write or its log is about to restart. */
   get #pauseMs(): number {
     if (performance.now() < this.#pausesUntil) return PAUSE_MS;
     return this.#database.wantsQuiet ? QUIET_MS : 0;
@@ -250,8 +247,8 @@ export class Writer {
   }
 
   /**
-   * Moves events that the tail has kept for long to the logs of their runs. A run that cannot be moved is retried.
-   * Never throws.
+   * Moves events that the tail has kept for too long to the logs of their runs. If a run's events cannot be moved,
+   * retries later. Never throws.
    */
   #moveOld(): void {
     for (const { run } of this.#tail.old().slice(0, MOVES)) {
@@ -264,7 +261,7 @@ export class Writer {
     }
   }
 
-  /** Shows committed events and resolves: at once if they need not be on disk, and in the run's order. */
+  /** Shows committed events and resolves, at once if they need not be on disk. Keeps the run's order. */
   #land(waiting: QueuedEvents, show: () => void): void {
     const { run, written, isDurable } = waiting;
     const before = this.#landings.get(run);

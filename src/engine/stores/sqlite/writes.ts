@@ -16,16 +16,16 @@ import { slice } from "./removals.ts";
 const RUN = "owner = ? AND thread_id = ? AND id = ?";
 
 interface Writes extends Pick<Kernel<ThreadKey>, "stage" | "unstage"> {
-  /** Returns a promise to wait for before the creation of a thread whose id a copy is using. The copy gives way. */
+  /** Returns a promise to wait for before creating a thread whose id a copy is using. The copy is dropped. */
   dropCopy(thread: ThreadKey, writes: readonly Write[]): Promise<void> | undefined;
-  /** `head`: the thread's head before the write. */
+  /** `head` is the thread's head before the write. */
   carryOut(thread: ThreadKey, head: ThreadHead | undefined, write: Write, at: number, after: After): void;
 }
 
 interface SqliteWriting extends StoreContext {
   readonly statements: ReturnType<typeof statementsIn>;
   readonly runShared: (thread: ThreadKey, head: ThreadHead | undefined, write: SharedWrite) => void;
-  /** Threads that this process is copying to. No other process has the file. */
+  /** The threads that this process is copying to. No other process uses the file. */
   readonly copies: Set<string>;
 }
 
@@ -44,7 +44,7 @@ export function sqliteWrites(context: StoreContext): Writes {
     async stage(thread, token, messages) {
       for (let rest = removals.of(thread); rest; rest = removals.of(thread)) await rest;
       database.assertOpen();
-      // Stored durably together with the thread that is created from it.
+      // Stored durably together with the thread that is created from the messages.
       database.write(() => {
         statements.insertStaged.run(...thread, token);
         if (!statements.selectStaged.get(...thread, token)) throw threadExists(thread[1]);
@@ -72,7 +72,7 @@ const statementsIn = (database: StoreContext["database"]) => ({
   insertThread: database.query(`
     INSERT INTO threads (owner, id, agent, title, title_folded, metadata, parent, parent_thread, forked_from, status, outcome, message_count, created_at, updated_at, used_at)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'idle', 'idle', 0, ?10, ?10, ?10)`),
-  // Staged messages belong to a thread that no query shows, and that never expires.
+  // Staged messages belong to a thread that is hidden from queries and never expires.
   insertStaged: database.query(`
     INSERT INTO threads (owner, id, metadata, status, outcome, message_count, created_at, updated_at, used_at, staged)
     VALUES (?1, ?2, '{}', 'busy', 'idle', 0, 0, 0, 0, ?3) ON CONFLICT DO NOTHING`),
@@ -224,7 +224,7 @@ function createThread(
   changes.fill(thread, begin);
 }
 
-/** A copy that gave way to a thread that was deleted again lacks its earlier messages. */
+/** If a copy was dropped for a thread that was then deleted, its earlier messages are missing. */
 function assertWhole(
   { selectStaged }: SqliteWriting["statements"],
   thread: ThreadKey,
