@@ -64,7 +64,7 @@ export function saidIn({ event_id, team_id, event, authorizations }: EventDelive
   if (!message) return "no message";
   const { type, subtype, bot_id, user, user_team = team_id, channel, ts, thread_ts = ts } = message;
   // Without this, the app would answer its own messages, and another bot could keep it busy.
-  if (bot_id !== undefined || user === undefined) return "a message of a bot";
+  if (bot_id !== undefined || user === undefined) return "a message from a bot";
   if (authorizations.some((each) => each.is_bot && each.user_id === user)) return "a message of the app";
   if (subtype !== undefined) return `a message of the subtype ${subtype}`;
   // In channels a message that mentions the app arrives as `app_mention` too.

@@ -49,7 +49,7 @@ export function createDueWorker(documents: Documents, due: DueWork, logger: Logg
   let looking: Promise<void> | undefined;
   let isAskedAgain = false;
   const complain = atMostEvery(COMPLAIN_MS, (err: unknown, count) =>
-    logger.warn({ err, kind, count }, "could not look for due documents"),
+    logger.warn({ err, kind, count }, "could not check for due documents"),
   );
 
   /** Claims as many documents as this process has capacity for. Returns true if the store may have more. */
@@ -107,5 +107,5 @@ export function createDueWorker(documents: Documents, due: DueWork, logger: Logg
 }
 
 function logFailure(logger: Logger, kind: string, { collection, key }: ClaimedDocument, err: unknown): void {
-  logger.warn({ err, kind, tenant: collection.tenant, key }, "the work on a due document failed");
+  logger.warn({ err, kind, tenant: collection.tenant, key }, "could not process a due document");
 }

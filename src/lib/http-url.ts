@@ -9,4 +9,4 @@ export const HttpUrl = z
   .refine((text) => {
     const url = URL.parse(text);
     return (url?.protocol === "http:" || url?.protocol === "https:") && url.username + url.password === "";
-  }, "must be an http or https URL without a user and a password");
+  }, "must be an http or https URL without a user name or password");

@@ -32,12 +32,12 @@ export const WAITING_TEXT = "The run is waiting for a result that will be delive
 
 const STOPPED: ReadonlyMap<string, string> = new Map([
   ["credentials_revoked", "The run was stopped because its credentials were revoked."],
-  ["superseded", "A new message came before the result that the run waited for."],
+  ["superseded", "A new message arrived before the result that the run was waiting for."],
 ]);
 
 const ANSWERED: ReadonlyMap<string, string> = new Map([
   ["refusal", "The model declined to answer."],
-  ["max_tokens", "The answer was cut off at the model's limit of tokens."],
+  ["max_tokens", "The answer was cut off at the model's token limit."],
 ]);
 
 /**

@@ -82,5 +82,7 @@ test("keys are listed newest first, page by page", async () => {
   const second = await admin.admin.keys({ limit: 2, cursor: first.next_cursor });
   expect(second.items.map(({ user }) => user)).toEqual(["ada", "boss"]);
   expect(second.next_cursor).toBeUndefined();
-  expect(await refusal(admin.admin.keys({ cursor: "AAAA" }))).toMatch(/^400 .*is not a cursor of this list/);
+  expect(await refusal(admin.admin.keys({ cursor: "AAAA" }))).toMatch(
+    /^400 .*is not a valid cursor for this list/,
+  );
 });

@@ -204,7 +204,7 @@ const SPOILED: readonly [string, (parts: Deployment) => void, string][] = [
     "PKCE",
   ],
   [
-    "has addresses without TLS",
+    "has URLs without TLS",
     ({ issuer }) =>
       (issuer.state.metadata = (own) => ({ ...own, token_endpoint: "http://example.com/token" })),
     "without TLS",

@@ -83,7 +83,7 @@ test("work that fails is logged with its cause, and done again after its lease",
   await vi.waitUntil(() => attempts === 2);
   expect(warned).toHaveBeenCalledWith(
     expect.objectContaining({ kind: KIND, tenant: "acme", err: new Error("The disk is full.") }),
-    "the work on a due document failed",
+    "could not process a due document",
   );
 });
 
@@ -104,7 +104,7 @@ test("a store that fails is asked again, and is logged once", async () => {
   });
   await vi.waitUntil(() => isDone);
   // Each of the two workers says so once.
-  expect(warned.mock.calls.filter(([, text]) => text === "could not look for due documents").length).toBe(2);
+  expect(warned.mock.calls.filter(([, text]) => text === "could not check for due documents").length).toBe(2);
 });
 
 test("a worker that closes aborts its work and waits for it", async () => {

@@ -55,7 +55,7 @@ describe("a value", () => {
     ],
     [
       { city: "Oslo", days: ["2026-11-21", "2026-11-21"] },
-      ["`days` must not hold the same twice, as at 1 and 0."],
+      ["`days` must not contain duplicates, as at 1 and 0."],
     ],
     [[], ["It must be object."]],
   ])("that does not fit gets each fault: %j", async (value, faults) => {

@@ -94,7 +94,7 @@ describe("what leads inside is never called", () => {
     "https://user@example.com/",
   ])("%s", async (url) => {
     expect(await get(url)).toMatchObject({ failure: "forbidden" });
-    expect(() => httpUrl(url)).toThrow(/does not begin with http|a user or a password/);
+    expect(() => httpUrl(url)).toThrow(/does not begin with http|a user name or a password/);
   });
 
   test("a redirect, wherever it leads", async () => {

@@ -146,7 +146,7 @@ test("refuses what is no good YAML, with its place", () => {
   expect(problem("servers:\n  __proto__: {}")).toMatch(/^a\.yaml:2:3: `__proto__` cannot be a key/);
   expect(problem("a: one: two")).toBe("a.yaml:1:4: a text with `: ` in it must be in quotes");
   expect(problem("servers:\n  a: {}\n b: {}")).toBe(
-    "a.yaml:3:2: the indentation is wrong: keys of one map begin in the same column, and `b` does not",
+    "a.yaml:3:2: the indentation is wrong: keys of one map must begin in the same column, and `b` does not",
   );
   expect(problem("")).toBe("a.yaml:1:1: is empty: must be a map");
 });

@@ -51,10 +51,10 @@ describe("a person reads why a run stopped", () => {
   test.each<[Status, string, string]>([
     ["cancelled", "cancelled", "The run was stopped."],
     ["cancelled", "credentials_revoked", "The run was stopped because its credentials were revoked."],
-    ["cancelled", "superseded", "A new message came before the result that the run waited for."],
+    ["cancelled", "superseded", "A new message arrived before the result that the run was waiting for."],
     ["interrupted", "interrupt", "The run stopped after a step. Send a message to continue."],
     ["success", "refusal", "The model declined to answer."],
-    ["success", "max_tokens", "The answer was cut off at the model's limit of tokens."],
+    ["success", "max_tokens", "The answer was cut off at the model's token limit."],
   ])("after the end %s with the reason %s", (status, reason, expected) => {
     expect(done(status, reason).data.message).toBe(expected);
   });

@@ -112,7 +112,7 @@ export const ClientTool = z
   .strictObject({
     name: z
       .string()
-      .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
+      .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters from A-Z, a-z, 0-9, _ and -")
       .refine((name) => !name.startsWith("mcp__"), "must not begin with mcp__"),
     description: z.string().min(1).max(8192).describe("Description for the model."),
     parameters: z

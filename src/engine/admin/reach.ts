@@ -107,7 +107,7 @@ function textsIn(cursor: string): string[] | undefined {
 }
 
 export function badCursor(cursor: string): AppError {
-  return new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
+  return new AppError("invalid_request", `\`${cursor}\` is not a valid cursor for this list.`);
 }
 
 /** Returns a page of names in which each name is its own cursor. */

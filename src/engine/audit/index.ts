@@ -50,7 +50,10 @@ export function createAudit(options: AuditOptions): Audit {
   const retention = createRetention(documents, kept, logger);
   const writer = createWriter(options, queue, createAppend(documents, retention, kept.count));
   const complain = atMostEvery(COMPLAIN_MS, (tenant: string, dropped) => {
-    logger.error({ tenant, dropped }, "entries of the audit trail were dropped: too many wait for the store");
+    logger.error(
+      { tenant, dropped },
+      "audit trail entries were dropped because too many were waiting for the store",
+    );
   });
   return {
     record(noted) {
@@ -68,7 +71,7 @@ export function createAudit(options: AuditOptions): Audit {
       await retention.close();
       const left = await writer.close();
       if (left + queue.size === 0) return;
-      logger.error({ entries: left + queue.size }, "entries of the audit trail were lost: the store failed");
+      logger.error({ entries: left + queue.size }, "audit trail entries were lost because the store failed");
     },
   };
 }
@@ -85,7 +88,7 @@ function createWriter(
   let writing: Promise<void> | undefined;
   let unwritten = 0;
   const complain = atMostEvery(COMPLAIN_MS, (err: unknown) =>
-    logger.warn({ err }, "could not write to the audit trail; the entries are written later"),
+    logger.warn({ err }, "could not write to the audit trail; will retry"),
   );
 
   const writeUntilTaken = async ({ tenant, entries, dropped }: Batch) => {

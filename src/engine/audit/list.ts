@@ -60,5 +60,5 @@ const cursorOf = (key: string) => Buffer.from(key).toString("base64url");
 function placeAt(cursor: string): string {
   const key = Buffer.from(cursor, "base64url").toString();
   if (isKey(key)) return key;
-  throw new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
+  throw new AppError("invalid_request", `\`${cursor}\` is not a valid cursor for this list.`);
 }

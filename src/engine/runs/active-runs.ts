@@ -85,7 +85,7 @@ export class ActiveRuns {
       await this.#services.stores.runs.excuse(lease);
     } catch (err) {
       const { run_id } = lease;
-      this.#services.logger.warn({ err, run_id }, "a run that was lost counts as a crash of this process");
+      this.#services.logger.warn({ err, run_id }, "a lost run counts as a crash of this process");
     }
   }
 
@@ -124,7 +124,7 @@ export class ActiveRuns {
         await stores.runs.acquit(active.lease);
         this.#suspects.delete(active);
       } catch (err) {
-        logger.warn({ err, run_id }, "a run that has lived for long is still suspected of its crashes");
+        logger.warn({ err, run_id }, "a long-lived run is still suspected of its crashes");
       }
     }
   }

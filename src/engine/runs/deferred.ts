@@ -38,7 +38,7 @@ export async function resumeDeferred({ stores, logger, start }: ResumeServices):
   try {
     for (const due of await deferredCalls.due(BATCH_SIZE)) await resume(due);
   } catch (err) {
-    logger.error({ err }, "could not look for deferred results");
+    logger.error({ err }, "could not check for deferred results");
   }
 
   async function resume({ owner, thread_id, call_ids }: DueCalls): Promise<void> {

@@ -43,7 +43,7 @@ export function createDeliveries(documents: Documents, logger: Pick<Logger, "war
       try {
         await documents.trim(TAKEN, { ms: KEPT_MS });
       } catch (error) {
-        logger.warn({ reason: messageOf(error) }, "taken results could not be forgotten");
+        logger.warn({ reason: messageOf(error) }, "accepted results could not be deleted");
       }
     },
   };

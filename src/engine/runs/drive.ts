@@ -185,7 +185,7 @@ function requestLog({ sentRequests, logger }: RunServices, lease: Lease, modelCa
       number++;
       await sentRequests.record(lease, number, request, call).catch((error: unknown) => {
         const { run_id, thread_id } = lease;
-        logger.warn({ err: error, run_id, thread_id }, "What a model was sent could not be kept.");
+        logger.warn({ err: error, run_id, thread_id }, "could not store a model request");
       });
     },
   };

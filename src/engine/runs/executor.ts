@@ -249,7 +249,7 @@ export class Executor {
       try {
         while (await this.#claimBatch());
       } catch (err) {
-        this.#report({ err }, "could not look for abandoned runs");
+        this.#report({ err }, "could not check for abandoned runs");
       }
     }
     this.#slots.release();

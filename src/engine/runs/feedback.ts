@@ -54,7 +54,7 @@ export async function rate(
   if (others.length >= MAX_RATED)
     throw new AppError(
       "limit_exceeded",
-      `A thread has at most ${MAX_RATED} rated answers. Remove one rating first.`,
+      `A thread can have at most ${MAX_RATED} rated answers. Remove one rating first.`,
     );
   // Without a version, the write is unconditional.
   return feedbackIn((await items.put(shelf, { key: PREFIX + id, value: rating })) as Item);

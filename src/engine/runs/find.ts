@@ -121,7 +121,7 @@ function placeAt(cursor: string): RunOrder {
   const [, created_at, id] =
     /^([\dT:.Z-]{24}) (\S+)$/.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
   if (created_at !== undefined && id !== undefined) return { created_at, id };
-  throw new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
+  throw new AppError("invalid_request", `\`${cursor}\` is not a valid cursor for this list.`);
 }
 
 /**

@@ -26,7 +26,7 @@ const SAYINGS = {
   hook: "hook failed",
   model: "model given up",
   tool: "tool endpoint failed",
-  reply: "odd reply of a provider",
+  reply: "odd reply from a provider",
 } as const satisfies Record<Exclude<Failure["what"], "run" | "resource">, string>;
 
 export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: Claim): RunLog {
@@ -78,7 +78,7 @@ export function tellOfLack(logger: Pick<Logger, "warn">, error: unknown, about: 
     atMostEvery<object>(LACK_MS, (last, calls) =>
       logger.warn(
         { ...last, resource, calls },
-        "calls fail: the machine has run out of something that they need",
+        "calls fail because the machine has run out of a resource that they need",
       ),
     );
   known.set(resource, tell);

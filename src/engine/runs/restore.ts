@@ -36,7 +36,7 @@ export async function restoreBranch(
   if (input.length === 0)
     throw new AppError(
       "invalid_request",
-      `Thread \`${thread_id}\` contains all of branch \`${branch_id}\` already.`,
+      `Thread \`${thread_id}\` already contains all of branch \`${branch_id}\`.`,
     );
   return rewriteThread(runs, owner, thread, {
     ...{ input, restores: branch_id },

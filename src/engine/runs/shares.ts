@@ -30,7 +30,10 @@ export async function addShare(
   const kept = await keptOf(items, shelf);
   for (const { id } of kept.filter((each) => !isOpen(each))) await items.delete(shelf, PREFIX + id);
   if (kept.filter(isOpen).length >= MAX_SHARES)
-    throw new AppError("limit_exceeded", `A thread has at most ${MAX_SHARES} shares. End one of them first.`);
+    throw new AppError(
+      "limit_exceeded",
+      `A thread can have at most ${MAX_SHARES} shares. End one of them first.`,
+    );
   const now = Date.now();
   const times = {
     created_at: new Date(now).toISOString(),

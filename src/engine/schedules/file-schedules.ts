@@ -14,11 +14,13 @@ import { recordAfter } from "./written.ts";
 /** The prefix of the operator's schedule ids. Requests cannot write or delete these schedules. */
 const PREFIX = "operator-";
 
-const Name = z.string().regex(/^[A-Za-z0-9_-]{1,48}$/, "must be 1 to 48 characters out of A-Z a-z 0-9 _ -");
+const Name = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{1,48}$/, "must be 1 to 48 characters from A-Z, a-z, 0-9, _ and -");
 
 const OwnerName = z
   .string()
-  .regex(/^[^\s\p{C}]{1,256}$/u, "must be 1 to 256 characters without spaces and invisible ones");
+  .regex(/^[^\s\p{C}]{1,256}$/u, "must be 1 to 256 characters, without spaces or invisible characters");
 
 const FileSchedule = z
   .strictObject({
@@ -51,7 +53,7 @@ export function refuseFileId(id: string): void {
   if (!id.startsWith(PREFIX)) return;
   throw new AppError(
     "invalid_request",
-    `Schedule \`${id}\`: ids that begin with \`${PREFIX}\` are for the schedules of the operator's agents file.`,
+    `Schedule \`${id}\`: ids that begin with \`${PREFIX}\` are reserved for the schedules in the operator's agents file.`,
   );
 }
 
@@ -90,7 +92,7 @@ export async function writeFileSchedules(
       if (!hasCode(error, "invalid_request")) throw error;
       logger.warn(
         { schedule: each.id, reason: error.message },
-        "a schedule of the agents file starts no run",
+        "a schedule in the agents file starts no runs",
       );
     });
   }

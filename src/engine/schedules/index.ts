@@ -232,7 +232,7 @@ function checkVersion(id: string, document: Document | undefined, seen: string |
   if (seen === undefined || seen === document?.version) return;
   throw new AppError(
     "precondition_failed",
-    `Schedule \`${id}\` is not at the version in \`If-Match\`. Read it again, then decide.`,
+    `Schedule \`${id}\` does not have the version in \`If-Match\`. Read it again, then decide.`,
   );
 }
 

@@ -127,6 +127,6 @@ function roomIn(made: readonly ListedDocument[], most: number): readonly ListedD
 const tooMany = (limit: number) =>
   new AppError(
     "limit_exceeded",
-    `There are already ${limit} schedules, which is the maximum. Delete one with schedule_delete, or ask the user to.`,
+    `There are already ${limit} schedules, which is the maximum. Delete one with schedule_delete, or ask the user to delete one.`,
     { details: { limit } },
   );

@@ -12,7 +12,7 @@ import { slotsAfter, type Timing } from "./timing.ts";
 /** Shorter than other ids, because the thread ids of its runs contain it. */
 export const ScheduleId = z
   .string()
-  .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -");
+  .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 characters from A-Z, a-z, 0-9, _ and -");
 
 const Time = z.iso.datetime({ offset: true });
 

@@ -26,7 +26,10 @@ export function checkTiming({ cron, at, timezone }: Timing): void {
   if (cron === undefined) return;
   checkCron(cron);
   if (timesAfter(cron, timezone, Date.now(), 1).length === 0)
-    throw new AppError("invalid_request", `cron: \`${cron}\` matches no day: no such month has that day.`);
+    throw new AppError(
+      "invalid_request",
+      `cron: \`${cron}\` matches no day, because none of its months has that day.`,
+    );
 }
 
 /** Returns at most `count` slots after a given time, oldest first. All times are in milliseconds since 1970. */

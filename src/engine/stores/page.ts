@@ -35,7 +35,7 @@ export function decodePosition(cursor: string): Position {
 }
 
 export function badCursor(cursor: string): AppError {
-  return new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
+  return new AppError("invalid_request", `\`${cursor}\` is not a valid cursor for this list.`);
 }
 
 /** The number of a thread's rows to copy or delete per tick of the event loop. */

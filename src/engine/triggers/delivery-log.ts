@@ -36,7 +36,10 @@ export function createDeliveryLog(
       try {
         await store.log(owner, id, deliveries);
       } catch (err) {
-        logger.warn({ err, tenant: owner.tenant, trigger: id }, "deliveries of a trigger are not shown");
+        logger.warn(
+          { err, tenant: owner.tenant, trigger: id },
+          "could not record the deliveries of a trigger",
+        );
       }
     }
     writing.delete(key);

@@ -164,7 +164,10 @@ async function assertCurrent(store: TriggerStore, { owner, trigger }: OpenTrigge
   const current = (await store.get(owner, trigger.id))?.trigger;
   if (!current || current.paused || current.address !== trigger.address) throw noTrigger();
   if (current.api_key !== trigger.api_key)
-    throw new AppError("unavailable", "Another API key replaced the trigger while the delivery was at work.");
+    throw new AppError(
+      "unavailable",
+      "Another API key replaced the trigger while the delivery was being processed.",
+    );
 }
 
 /**

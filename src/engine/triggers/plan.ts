@@ -74,7 +74,7 @@ function systemEvent({ verify }: Planned, delivered: Delivered): string | undefi
   if (verify.scheme === "github" && delivered.headers["x-github-event"] === "ping") return "ping of GitHub";
   // Ignores messages from bots; otherwise, an agent that posts to the channel would answer itself.
   if (verify.scheme === "slack" && valueAt(delivered, "body.event.bot_id") !== undefined)
-    return "message of a bot";
+    return "message from a bot";
   return undefined;
 }
 

@@ -33,7 +33,7 @@ export function createCipher(current: KeyWrapper, previous: readonly KeyWrapper[
 
   const dataKeyOf = async ({ keyId, wrapped }: Sealed, context: string) => {
     const wrapper = wrappers.get(keyId);
-    if (!wrapper) throw new UnreadableSecret(`The key \`${keyId}\` of the vault is not configured.`);
+    if (!wrapper) throw new UnreadableSecret(`The vault key \`${keyId}\` is not configured.`);
     return wrapper.unwrap(wrapped, context);
   };
 
@@ -101,7 +101,7 @@ function decrypted(key: Uint8Array, box: Buffer, context: string): Buffer {
   try {
     return Buffer.concat([decipher.update(box.subarray(bodyAt)), decipher.final()]);
   } catch (error) {
-    const why = "A secret cannot be decrypted: it was changed, or copied from another place.";
+    const why = "A secret cannot be decrypted, because it was changed or copied from another place.";
     throw new UnreadableSecret(why, { cause: error });
   }
 }

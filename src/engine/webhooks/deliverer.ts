@@ -147,7 +147,7 @@ export function logDropped(
 ): void {
   const details = { webhook_id: id, tenant: owner.tenant, run_id, thread_id, why };
   if (webhook === OPERATOR) logger.error(details, "a webhook notification was dropped");
-  else logger.warn({ ...details, webhook }, "a delivery of a webhook was dropped");
+  else logger.warn({ ...details, webhook }, "a webhook delivery was dropped");
 }
 
 /** Records how long a webhook has been failing, and disables it after too long. */

@@ -353,4 +353,4 @@ async function deleteAll(
 
 const mostOf = ({ user }: OwnedCollection) => (user === undefined ? MAX_OF_TENANT : MAX_OF_USER);
 
-const tooMany = () => new AppError("limit_exceeded", "Too many deliveries of webhooks wait to be sent.");
+const tooMany = () => new AppError("limit_exceeded", "Too many webhook deliveries are waiting to be sent.");

@@ -114,7 +114,7 @@ export function httpUrl(text: string): URL {
   if (url?.protocol !== "http:" && url?.protocol !== "https:")
     throw new FetchError("forbidden", "its URL does not begin with http:// or https://");
   if (url.username !== "" || url.password !== "")
-    throw new FetchError("forbidden", "its URL contains a user or a password");
+    throw new FetchError("forbidden", "its URL contains a user name or a password");
   return url;
 }
 

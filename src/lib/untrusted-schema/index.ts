@@ -305,12 +305,12 @@ type Params = Readonly<Record<string, unknown>>;
 const WORDINGS: Readonly<Record<string, (params: Params) => string>> = {
   required: ({ missingProperty }) => `has no \`${shown(missingProperty)}\``,
   dependentRequired: ({ property, missingProperty }) =>
-    `has \`${shown(property)}\`, and so needs \`${shown(missingProperty)}\``,
+    `has \`${shown(property)}\`, so it also needs \`${shown(missingProperty)}\``,
   type: ({ type }) => `must be ${[type].flat().map(shown).join(" or ")}`,
   enum: ({ allowedValues }) => `must be one of ${listed(allowedValues)}`,
   const: ({ allowedValue }) => `must be ${written(allowedValue)}`,
   additionalProperties: ({ additionalProperty }) => `has an unknown key \`${shown(additionalProperty)}\``,
-  uniqueItems: ({ i, j }) => `must not hold the same twice, as at ${i} and ${j}`,
+  uniqueItems: ({ i, j }) => `must not contain duplicates, as at ${i} and ${j}`,
   unevaluatedProperties: ({ unevaluatedProperty }) => `has an unknown key \`${shown(unevaluatedProperty)}\``,
 };
 

@@ -59,7 +59,7 @@ const NESTED = "BLOCK_AS_IMPLICIT_KEY";
 const DEEPER = "MULTILINE_IMPLICIT_KEY";
 /** The parser's message for a line that is indented less. */
 const LESS_DEEP = /^All (?:mapping|sequence) items must start at the same column/;
-const MISINDENTED = "the indentation is wrong: keys of one map begin in the same column";
+const MISINDENTED = "the indentation is wrong: keys of one map must begin in the same column";
 
 /** `deeper` contains the positions of lines indented deeper than their sibling keys. */
 function syntaxFault(

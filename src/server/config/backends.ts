@@ -66,7 +66,7 @@ const Docker = z.strictObject({
   engines: DockerEngines.optional().describe("Several engines, instead of `host`."),
   deployment: z
     .string()
-    .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
+    .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 characters from A-Z, a-z, 0-9, _ and -")
     .optional()
     .describe(
       "Name that marks the containers and volumes of this deployment. Default: generated once and kept in the data folder.",

@@ -107,7 +107,7 @@ const tool: Check = (value, path) => {
   if (wrong) return fault([...path, "parameters"], wrong);
   if (isSchema || typeof parse !== "function" || typeof execute !== "function" || !isObject(parameters))
     return fault(path, "must be the result of `defineTool`");
-  return text(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, "1 to 64 characters out of A-Z a-z 0-9 _ -")(name, [
+  return text(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, "1 to 64 characters from A-Z, a-z, 0-9, _ and -")(name, [
     ...path,
     "name",
   ]);
@@ -135,7 +135,10 @@ const auth: Check = (value, path) => {
 const keyWrapper: Check = (value, path) => {
   if (!isObject(value)) return fault(path, "must be an object with `id`, `wrap` and `unwrap`");
   return [
-    ...text(/^[A-Za-z0-9_-]{1,64}$/, "1 to 64 characters out of A-Z a-z 0-9 _ -")(value.id, [...path, "id"]),
+    ...text(/^[A-Za-z0-9_-]{1,64}$/, "1 to 64 characters from A-Z, a-z, 0-9, _ and -")(value.id, [
+      ...path,
+      "id",
+    ]),
     ...methods("wrap", "unwrap")(value, path),
   ];
 };

@@ -162,7 +162,7 @@ test.each([
   ],
   [
     "agents:\n  a:\n    model: x:y\n     tools: [x]",
-    "agents.yaml:3:12: the indentation is wrong: keys of one map begin in the same column",
+    "agents.yaml:3:12: the indentation is wrong: keys of one map must begin in the same column",
   ],
   [
     "agents:\n  a:\n    system_prompt: Rule one: be brief",

@@ -130,8 +130,8 @@ needing(redis, "redis-server").describe("a Redis with keys of Skein that do not 
       redis?.ask("FLUSHALL");
       redis?.ask("SET", "sk:{format}", record);
       const url = redis?.url ?? "";
-      await expect(createRedisStores({ url })).rejects.toThrow(/contains no format of Skein/);
-      await expect(openRedisKeys(url)).rejects.toThrow(/contains no format of Skein/);
+      await expect(createRedisStores({ url })).rejects.toThrow(/does not contain a Skein format/);
+      await expect(openRedisKeys(url)).rejects.toThrow(/does not contain a Skein format/);
       expect(redis?.ask("GET", "sk:{format}")).toBe(record);
       expect(keys()).toEqual(["sk:{format}"]);
     },

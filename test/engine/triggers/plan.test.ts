@@ -101,7 +101,7 @@ test("the ping of GitHub, messages of bots in Slack and empty inputs start nothi
   expect(plan({}, { "x-github-event": "ping" }, { text: "hi" })).toMatchObject({ ignored: "ping of GitHub" });
   const slack = { verify: { scheme: "slack" } };
   const event = { event_id: "Ev1", text: "hi", event: { bot_id: "B1" } };
-  expect(plan(slack, {}, event)).toMatchObject({ ignored: "message of a bot", delivery_id: "Ev1" });
+  expect(plan(slack, {}, event)).toMatchObject({ ignored: "message from a bot", delivery_id: "Ev1" });
   expect(plan({}, {}, { text: " " })).toMatchObject({ ignored: "the input is empty" });
 });
 

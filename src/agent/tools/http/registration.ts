@@ -24,7 +24,7 @@ const MAX_HEADER_CHARS = 16_384;
 /** The same format as for all other tools, because models accept no other. */
 const Name = z
   .string()
-  .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
+  .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters from A-Z, a-z, 0-9, _ and -")
   .refine((name) => !name.startsWith("mcp__"), "must not begin with mcp__");
 
 /** Headers that a call sets itself: for the connection, for the message, and for the receiver's checks. */

@@ -83,7 +83,7 @@ export function createLifetime(database: Database, limits: Limits): Lifetime {
   function sweep(): Promise<void> {
     sweeping ??= sweepAll()
       .catch((err: unknown) => {
-        if (!isStopped) logger.warn({ err }, "a sweep of the database failed; the next one tries again");
+        if (!isStopped) logger.warn({ err }, "a sweep of the database failed; the next sweep will retry");
       })
       .finally(() => {
         sweeping = undefined;

@@ -147,7 +147,7 @@ async function formatOf(client: ClientBase, tables: ReadonlySet<string>): Promis
 export async function assertFormat(client: ClientBase): Promise<void> {
   const tables = await tablesIn(client);
   if (tables.size === 0)
-    throw new AppError("unavailable", "The PostgreSQL database contains no tables of Skein.");
+    throw new AppError("unavailable", "The PostgreSQL database contains no Skein tables.");
   join("The PostgreSQL database", await formatOf(client, tables), FORMAT);
 }
 

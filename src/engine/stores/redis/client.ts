@@ -156,7 +156,7 @@ function check({
   if (maxmemory !== "0" && policy !== "noeviction")
     throw new AppError(
       "config_invalid",
-      `Redis's maxmemory-policy is \`${policy}\`: it would evict runs and messages. Set it to \`noeviction\`.`,
+      `Redis's maxmemory-policy is \`${policy}\`, which would evict runs and messages. Set it to \`noeviction\`.`,
     );
 }
 
@@ -174,7 +174,7 @@ export async function warningsOf({ commands, deadlineMs }: Clients): Promise<str
     const [appendonly, save] = await Promise.all([read("appendonly"), read("save")]);
     if (appendonly !== "no" || save !== "") return [];
     return [
-      'Redis keeps nothing on disk (`appendonly no`, `save ""`): a restart of it loses all threads, runs and API keys. Set `appendonly yes` in redis.conf.',
+      'Redis keeps nothing on disk (`appendonly no`, `save ""`), so a restart loses all threads, runs and API keys. Set `appendonly yes` in redis.conf.',
     ];
   } catch {
     return [];

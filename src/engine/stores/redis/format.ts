@@ -41,7 +41,7 @@ function formatIn(text: string): Format {
     return { version: Number(version), readableFrom: Number(readableFrom) };
   throw new AppError(
     "unavailable",
-    "The key `sk:{format}` in Redis contains no format of Skein. Use another database, or an empty one.",
+    "The key `sk:{format}` in Redis does not contain a Skein format. Use another database or an empty one.",
   );
 }
 

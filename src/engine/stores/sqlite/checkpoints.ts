@@ -67,7 +67,7 @@ export class Checkpoints {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#tell = atMostEvery(TELL_MS, (reason) =>
-      parts.logger.warn({ reason }, "the log of the database could not be copied into it; will retry"),
+      parts.logger.warn({ reason }, "could not copy the database's log into the database; will retry"),
     );
     // SQLite truncates a restarted log to this limit. A longer log therefore really contains more.
     parts.file.exec(

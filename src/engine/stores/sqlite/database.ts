@@ -140,7 +140,7 @@ export class Database {
   #fail(error: unknown): AppError {
     this.#failure ??= new AppError(
       "unavailable",
-      `The database cannot be written to its disk: ${messageOf(error)}. It stays closed until the server starts again.`,
+      `The database could not be written to disk: ${messageOf(error)}. It stays closed until the server restarts.`,
       { cause: error },
     );
     this.close();

@@ -82,7 +82,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
     isSweeping = true;
     sweepAll()
       .catch((err: unknown) => {
-        if (!isStopped) logger.warn({ err }, "a sweep of the database failed; the next one tries again");
+        if (!isStopped) logger.warn({ err }, "a sweep of the database failed; the next sweep will retry");
       })
       .finally(() => {
         isSweeping = false;

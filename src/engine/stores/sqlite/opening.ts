@@ -130,7 +130,7 @@ function identityOf(path: string): string | undefined {
 function notInPlace(path: string): AppError {
   return new AppError(
     "unavailable",
-    `The database \`${path}\` was removed or replaced while this server has it open. New data is lost. Restart the server.`,
+    `The database \`${path}\` was removed or replaced while this server had it open. New data is lost. Restart the server.`,
   );
 }
 

@@ -115,6 +115,6 @@ export function checkTables(file: DatabaseSync, path: string, tables: string): b
   if (version === VERSION && ours.every((name) => names.includes(name))) return true;
   throw new AppError(
     "unavailable",
-    `\`${path}\` is the database of another program, or lacks tables of format ${VERSION}. Use another file.`,
+    `\`${path}\` belongs to another program, or lacks tables of format ${VERSION}. Use another file.`,
   );
 }

@@ -89,7 +89,7 @@ export function createClientIds(services: ClientServices): ClientIds {
       if (issuer.registration_endpoint === undefined)
         throw failed(
           server,
-          "its authorization server registers no clients by itself. The operator sets `auth.oauth.client_id` of the server in agents.yaml",
+          "its authorization server does not register clients. The operator must set `auth.oauth.client_id` of the MCP server in agents.yaml",
         );
       return registered(services, { server, issuer, base, signal });
     },
@@ -205,7 +205,7 @@ async function ask(
   if (answer.status >= 300 || !success)
     throw failed(
       server,
-      `its authorization server refuses to register the server (${answer.status}). The operator sets \`auth.oauth.client_id\` in agents.yaml`,
+      `its authorization server refused to register this server (${answer.status}). The operator must set \`auth.oauth.client_id\` in agents.yaml`,
     );
   const { client_id, client_secret, client_secret_expires_at: end = 0 } = data;
   const auth = client_secret === undefined ? "none" : (methodIn(data.token_endpoint_auth_method) ?? ours);

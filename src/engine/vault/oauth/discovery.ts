@@ -120,9 +120,9 @@ async function resourceOf(
     );
     if (json === undefined) continue;
     const { success, data } = Resource.safeParse(json);
-    if (!success) throw failed(server, "its protected resource metadata are not those of RFC 9728");
+    if (!success) throw failed(server, "its protected resource metadata does not follow RFC 9728");
     if (!covers(data.resource, server.url))
-      throw failed(server, "its protected resource metadata are those of another resource");
+      throw failed(server, "its protected resource metadata belongs to another resource");
     return data;
   }
   if (announced !== undefined) throw failed(server, "its protected resource metadata is missing");
@@ -183,7 +183,7 @@ function assertUsable(server: AccountServer, issuer: IssuerMetadata): void {
   for (const address of addresses) {
     const url = address === undefined ? undefined : new URL(address);
     if (url && url.protocol !== "https:" && !isLoopback(url.hostname.replace(/^\[|\]$/g, "")))
-      throw failed(server, "its authorization server has addresses without TLS");
+      throw failed(server, "its authorization server has URLs without TLS");
   }
 }
 

@@ -94,7 +94,10 @@ async function exchanged(parts: FlowParts, taken: TakenFlow, { code = "" }: Cons
   );
   if (renewal.outcome === "renewed") return renewal.tokens;
   if (renewal.reason.endsWith("(`invalid_client`)")) await parts.clients.forget(issuer, base, client_id);
-  parts.logger.warn({ ...taken.keeper, reason: renewal.reason }, "could not exchange the code of a consent");
+  parts.logger.warn(
+    { ...taken.keeper, reason: renewal.reason },
+    "could not exchange the code from a consent",
+  );
   throw new AppError("unavailable", `The account was not connected, because ${renewal.reason}. Try again.`);
 }
 
@@ -124,7 +127,7 @@ function specOf(
   if (checked.success && checked.data.type === "mcp_oauth") return checked.data;
   throw new AppError(
     "unavailable",
-    "The account was not connected, because its tokens have a form that cannot be kept.",
+    "The account was not connected, because its tokens have a form that cannot be stored.",
   );
 }
 
@@ -150,7 +153,7 @@ const otherBrowser = () =>
 const otherIssuer = () =>
   new AppError(
     "forbidden",
-    "The account was not connected, because the answer is not from the server that was asked.",
+    "The account was not connected, because the answer did not come from the expected server.",
   );
 
 function refused(error: string | undefined): AppError {
@@ -162,6 +165,6 @@ function refused(error: string | undefined): AppError {
   const known = error !== undefined && /^[a-z_]{1,40}$/.test(error) ? ` (\`${error}\`)` : "";
   return new AppError(
     "unavailable",
-    `The account was not connected: the authorization server refuses${known}.`,
+    `The account was not connected: the authorization server refused the request${known}.`,
   );
 }

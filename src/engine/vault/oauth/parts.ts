@@ -54,7 +54,7 @@ export interface ShownRequest {
 }
 
 export const gone = () =>
-  new AppError("not_found", "This address was used already, or is too old. Ask for a new one.");
+  new AppError("not_found", "This address was already used or has expired. Ask for a new one.");
 
 /** Throws `not_found`. */
 export async function openRequest(store: FlowStore, key: string): Promise<FoundRequest> {

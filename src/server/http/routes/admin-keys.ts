@@ -126,7 +126,7 @@ function keysOf(keys: ApiKeyStore | undefined): ApiKeyStore {
 function pageIn(keys: readonly ApiKey[], { limit, cursor }: z.infer<typeof PageQuery>): Page<ApiKey> {
   const after = cursor === undefined ? undefined : Buffer.from(cursor, "base64url").toString();
   if (after !== undefined && !/^\S+ \S+$/.test(after))
-    throw new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
+    throw new AppError("invalid_request", `\`${cursor}\` is not a valid cursor for this list.`);
   const left = after === undefined ? keys : keys.filter((key) => placeOf(key) < after);
   const items = left.slice(0, limit);
   const last = items.at(-1);

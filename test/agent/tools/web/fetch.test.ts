@@ -159,8 +159,8 @@ test("the request names this program, and has nothing of the user", async () => 
 });
 
 test.each([
-  ["http://user:secret@example.com/", "its URL contains a user or a password"],
-  ["http://user@example.com/", "its URL contains a user or a password"],
+  ["http://user:secret@example.com/", "its URL contains a user name or a password"],
+  ["http://user@example.com/", "its URL contains a user name or a password"],
   ["file:///etc/passwd", "its URL does not begin with http:// or https://"],
   ["example.com", "its URL does not begin with http:// or https://"],
   ["http://127.0.0.1:1/", "its host has no public address"],
@@ -188,7 +188,7 @@ test("a redirect leads to no address that could not be named", async () => {
     [`http://localhost:${inner.port}/`, "its host has no public address"],
     ["http://169.254.169.254/latest/", "its host has no public address"],
     ["file:///etc/passwd", "its URL does not begin with http:// or https://"],
-    ["http://a:b@example.com/", "its URL contains a user or a password"],
+    ["http://a:b@example.com/", "its URL contains a user name or a password"],
     ["http://bad:port/", "its URL does not begin with http:// or https://"],
   ];
   for (const [location, reason] of places) {
