@@ -83,8 +83,7 @@ export type ModelSpec = z.infer<typeof ModelSpec>;
 const LOOKS_LIKE_A_PATH = /^(?:file:\/\/)?[\w./-]+\.(?:md|txt|markdown)$/i;
 
 /**
- * Has the same limits as the schemas of tenants' tools. Errors that only compilation finds fail the agent's
- * runs.
+ * Applies the limits of tenants' tool schemas. Errors that only compilation can find fail the agent's runs.
  */
 const OutputSchema = z.record(z.string(), z.unknown()).superRefine((schema, context) => {
   try {
@@ -110,7 +109,7 @@ const Subagent = z.union([
 ]);
 
 /**
- * The YAML fields of an agent, except `backend` and `hooks`: the rooms that implement those add their
+ * The YAML fields of an agent, except `backend` and `hooks`. The rooms that implement those two add their
  * schemas.
  */
 export const AgentFields = z.strictObject({

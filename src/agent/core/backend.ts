@@ -53,7 +53,7 @@ export interface ExecResult {
   readonly ended?: CommandEnd;
   /** How the sandbox was lost, such as "its container was removed". */
   readonly detail?: string;
-  /** Hosts that the command tried to reach and may not, each once. A few at most. */
+  /** The hosts that the command was not allowed to reach, without duplicates. The list is short. */
   readonly refused?: readonly RefusedHost[];
 }
 
@@ -61,9 +61,9 @@ export interface RefusedHost {
   /** `host:port`. */
   readonly target: string;
   /**
-   * `host`: it is not allowed. `address`: it has a private address. `name`: the connection was not TLS for this host, or
-   * the request was for another one. `placeholder`: the request had the placeholder of a secret that is not for it.
-   * `connection`: the secret that the request needs cannot be had now.
+   * `host`: the host is not allowed. `address`: the host has a private address. `name`: the connection was not TLS for
+   * this host, or the request was for another host. `placeholder`: the request contained the placeholder of a secret
+   * that this host may not receive. `connection`: the secret that the request needs is currently unavailable.
    */
   readonly reason: "host" | "address" | "name" | "placeholder" | "connection";
 }
@@ -76,7 +76,7 @@ export type CommandEnd =
   | "disk-limit"
   /** Out of memory: the system killed the command or one of its processes. */
   | "oom"
-  /** The command exited, but its last output is lost. */
+  /** The command exited, but its last output was lost. */
   | "output-lost"
   /** The sandbox stopped during the command. Its outcome is unknown. */
   | "sandbox-lost";
@@ -103,14 +103,14 @@ export interface ByteRange {
 }
 
 export interface Backend {
-  /** The kind of backend, for status: `local` or `docker`. */
+  /** The kind of backend, shown in its status: `local` or `docker`. */
   readonly type: string;
   /** The workspace as the agent sees it. Relative paths start here. */
   readonly workdir: string;
 
   /**
-   * Runs a command line in a shell, in the workspace. Yields output as it arrives. A failing command returns;
-   * it does not throw.
+   * Runs a command line in a shell, in the workspace. Yields output as it arrives. Does not throw when the
+   * command fails.
    */
   exec(command: string, options: ExecOptions): Stream<ExecResult, ExecOutput>;
 
@@ -124,20 +124,21 @@ export interface Backend {
   /** Writes a file atomically and creates its parent folders. Returns the number of bytes written. */
   write(path: string, data: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number>;
   /**
-   * Replaces the first exact occurrence of `oldText`, else the first that differs only in line endings.
-   * Converts the line endings of `newText` to those of the replaced text. Throws `invalid_request` when the
-   * file does not contain `oldText`.
+   * Replaces the first exact occurrence of `oldText`. Without one, replaces the first that differs only in
+   * line endings. Converts the line endings of `newText` to those of the replaced text. Throws
+   * `invalid_request` when the file does not contain `oldText`.
    */
   edit(path: string, oldText: string, newText: string, signal: AbortSignal): Promise<void>;
-  /** The direct entries of a folder, sorted by name. */
+  /** Returns the direct entries of a folder, sorted by name. */
   list(path: string, signal: AbortSignal): Promise<FileStat[]>;
   /**
-   * Absolute paths of the files below `path` that match `pattern` (`**`, `*`, `?`, `[…]`, `{a,b}`). A pattern
-   * without `/` is compared with file names only.
+   * Returns the absolute paths of the files below `path` that match `pattern` (`**`, `*`, `?`, `[…]`,
+   * `{a,b}`). A pattern without `/` is compared with file names only.
    */
   glob(pattern: string, path: string, signal: AbortSignal): Promise<SearchMatches<string>>;
   /**
-   * Lines below `path` that match an RE2 expression, in files that match `include`. The paths are absolute.
+   * Returns the lines below `path` that match an RE2 expression, in files that match `include`. The paths are
+   * absolute.
    */
   grep(
     pattern: string,
@@ -163,8 +164,8 @@ export type BackendStatus = z.infer<typeof BackendStatus>;
 /** Creates one backend per owner and `config.name`, on first use. The process closes the pool. */
 export interface BackendPool {
   /**
-   * Throws `backend_refused` when the owner may not have a backend, `backend_failed` when it cannot be created.
-   * It may return before the backend has started. Operations then wait, and throw if the start fails.
+   * Throws `backend_refused` when the owner may not have a backend, or `backend_failed` when it cannot be
+   * created. It may return before the backend has started. Operations then wait, and throw if the start fails.
    */
   get(owner: Owner, config: BackendConfig): Promise<Backend>;
   /** Does not create a backend. */
@@ -174,8 +175,8 @@ export interface BackendPool {
   /** Ends the backend's processes and keeps its files. */
   stop(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
   /**
-   * Deletes all workspaces of the owner with their files. Returns their number. Backends of plugins are only
-   * stopped.
+   * Deletes all workspaces of the owner with their files and returns how many it deleted. Backends of plugins
+   * are only stopped.
    */
   erase(owner: Owner): Promise<number>;
   /** Throws `unavailable` when a host of a configured backend cannot be reached. */

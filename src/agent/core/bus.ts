@@ -41,7 +41,7 @@ export interface EventBus {
   announce(event: Announcement): void;
   /**
    * Yields the events published after the call, in order, until `signal` aborts or the caller returns. Throws
-   * `events_expired` when the subscriber is more than 1,000 events behind, `unavailable` when the store is
+   * `events_expired` when the subscriber is more than 1,000 events behind, or `unavailable` when the store is
    * closed.
    */
   subscribe(owner: Owner, signal: AbortSignal): AsyncGenerator<UserEvent, void, void>;

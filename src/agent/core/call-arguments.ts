@@ -5,7 +5,7 @@ import { readJsonValues } from "../../lib/lenient-json.ts";
 
 /** Maximum nesting. Every reader of the thread recurses into the arguments. */
 export const MAX_ARGUMENT_DEPTH = 64;
-/** Maximum number of keys and values, because validating them blocks the event loop for one tick. */
+/** The maximum number of keys and values. Validating more would block the event loop for too long. */
 const MAX_ENTRIES = 20_000;
 
 export type CallArguments = Record<string, unknown>;
@@ -28,10 +28,10 @@ export function readArguments(text: string): { args: CallArguments } | { fault: 
   return { fault: "are a text, not a JSON object" };
 }
 
-/** Missing values as servers print them in their own programming language. */
+/** Spellings of a missing value that servers write in their own programming language. */
 const NO_ARGUMENTS: ReadonlySet<string> = new Set(["", "None", "undefined"]);
 
-/** Explains why a call's arguments could not be read. Completes "The arguments …". */
+/** Explains why a call's arguments could not be read. The result completes "The arguments …". */
 export function argumentsFault(malformed: string): string {
   const read = readArguments(malformed);
   return "fault" in read ? read.fault : "are missing: the reply ended before them";
@@ -48,7 +48,7 @@ export function joinedArguments(text: string): CallArguments[] | undefined {
 }
 
 /**
- * Reads one JSON value. Accepts the value twice, or after empty values. The `fault` completes "The arguments
+ * Reads one JSON value. Accepts the value twice, or after empty values. A `fault` completes "The arguments
  * …".
  */
 export function readJson(text: string): { value: unknown } | { fault: string } {
@@ -59,7 +59,7 @@ export function readJson(text: string): { value: unknown } | { fault: string } {
   return { fault: `contain ${read.values.length} different JSON values, not one JSON object for one call` };
 }
 
-/** The different values in a text. Empty values are skipped if the text contains several values. */
+/** Returns the different values in a text. Skips empty values if the text contains several values. */
 function readValues(text: string): { values: unknown[] } | { fault: string } {
   // A shorter text cannot contain too many, because each key or value needs at least one character.
   if (text.length > MAX_ENTRIES) {

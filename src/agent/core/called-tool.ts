@@ -14,10 +14,10 @@ export function namedCall(call: ToolCall, tools: ReadonlyMap<string, unknown>): 
   return name === undefined || alike.length > 1 ? call : { ...call, name };
 }
 
-/** Remains of the model's own format that servers leave after a name, such as `ls<|channel|>commentary`. */
+/** Leftovers of the model's own format that servers leave after a name, such as `ls<|channel|>commentary`. */
 const TOKENS = /<\|.*$/s;
 
-/** Prefixes of the namespace that models were trained to put all tools in. */
+/** Namespace prefixes that models learned to put before every tool name. */
 const NAMESPACE = /^(?:functions?|tools?|default_api)[.:]/;
 
 const plain = (name: string) => name.toLowerCase().replace(/[\s-]/g, "_");

@@ -21,7 +21,7 @@ interface Coercion {
   steps: number;
 }
 
-/** Returns the call with arguments in the tool's types, or `call` itself if nothing changes. */
+/** Returns the call with its arguments coerced to the tool's types, or `call` itself if nothing changes. */
 export function coerceCall(call: ToolCall, tool: Pick<Tool, "parameters"> | undefined): ToolCall {
   if (!tool || call.malformed !== undefined) return call;
   const args = coerceArguments(call.args, tool.parameters);
@@ -33,7 +33,7 @@ export function coerceArguments(args: CallArguments, parameters: JsonSchema): Ca
   return coerceObject(args, [parameters], { root: parameters, steps: 0 });
 }
 
-/** Every one of `schemas` applies to the value. */
+/** Coerces an object to which all `schemas` apply. */
 function coerceObject(value: CallArguments, schemas: readonly unknown[], coercion: Coercion): CallArguments {
   const parts = schemas.flatMap((schema) => partsFor(schema, "object", coercion));
   const required = new Set(parts.flatMap((part) => (Array.isArray(part.required) ? part.required : [])));
@@ -91,14 +91,14 @@ function coerceValue(value: unknown, schemas: readonly unknown[], coercion: Coer
 function asText(value: unknown): unknown {
   if (Array.isArray(value) ? value.length > 0 && value.every(isObject) : isObject(value))
     return JSON.stringify(value, null, 2);
-  // Other numbers may have lost digits that the model wrote.
+  // Converting other numbers could lose digits that the model wrote.
   return Number.isSafeInteger(value) || typeof value === "boolean" ? String(value) : value;
 }
 
 /** Parses a text as JSON. Returns the text itself if it is not JSON. */
 function readText(text: string): unknown {
   const word = text.trim();
-  // Python's spelling of these values.
+  // Python spells these values this way.
   if (/^(?:True|False|None)$/.test(word)) return word === "None" ? null : word === "True";
   const read = readJson(text);
   return "value" in read ? read.value : text;

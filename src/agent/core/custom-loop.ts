@@ -47,7 +47,7 @@ export interface AgentInternals {
   /**
    * Calls the agent's model through all hooks and appends its reply to the thread. First closes all open
    * calls without running them. Ends the run if a call waits for an answer, if a stop after the current step
-   * was requested, or at the agent's maximum number of model calls.
+   * was requested, or if the agent has made its maximum number of model calls.
    */
   speak(change?: (request: ModelRequest) => ModelRequest): Stream<Completion>;
   /** Appends an assistant message without calling a model. Hooks do not see it. */
@@ -226,8 +226,8 @@ const interruptedBy = (stop_reason: "tool_use" | "interrupt", { messages }: Run)
 });
 
 /**
- * The messages to handle. A run that resumes, or that a user started with tool calls only, begins at the most
- * recent message. It begins with none if the thread already contains an answer to that message.
+ * Returns the messages to handle. A run that resumes, or that a user started with tool calls only, begins at
+ * the most recent message. Returns none if the thread already contains an answer to that message.
  */
 function unread({ messages }: MutableRun, input: RunInput): Message[] {
   const said = userMessages(input.input);
@@ -237,7 +237,10 @@ function unread({ messages }: MutableRun, input: RunInput): Message[] {
   return isAnswered ? [] : userMessages(messages).slice(-1);
 }
 
-/** Searches only after the user's last message, because a model may reuse an id in a later turn. */
+/**
+ * Returns the result of a call. Searches only after the user's last message, because a model may reuse an id
+ * in a later turn.
+ */
 function resultOf({ id }: ToolCall, { messages }: Run): ToolResult | undefined {
   const turn = messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1);
   const result = toolMessages(turn).findLast((each) => each.tool_call_id === id);

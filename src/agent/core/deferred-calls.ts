@@ -8,7 +8,7 @@ import type { Owner } from "../../protocol/ids.ts";
 /**
  * `sent`: the server has not responded yet. `accepted`: the result will arrive later. `delivered`: the result
  * arrived. `left`: the thread continued with a placeholder for the result, which may still arrive. `late`: the
- * result arrived after that.
+ * result arrived after the placeholder.
  */
 export const CallState = z.enum(["sent", "accepted", "delivered", "left", "late"]);
 export type CallState = z.infer<typeof CallState>;
@@ -17,7 +17,7 @@ type NextState = CallState | "gone";
 
 type Changes = Readonly<Record<string, Partial<Readonly<Record<CallState, NextState>>>>>;
 
-/** For each change, the next state by current state. Unlisted states do not change. */
+/** The next state for each change and current state. Unlisted states do not change. */
 const CHANGES = {
   accept: { sent: "accepted" },
   deliver: { sent: "delivered", accepted: "delivered", left: "late" },
@@ -29,14 +29,14 @@ const CHANGES = {
 export type CallChange = keyof typeof CHANGES;
 
 /**
- * The state after a change; undefined when nothing changes. The caller has already refused a `deliver` after
- * `expires_at`.
+ * Returns the state after a change, or undefined if nothing changes. The caller has already refused a
+ * `deliver` after `expires_at`.
  */
 export function stateAfter(change: CallChange, state: CallState): NextState | undefined {
   return (CHANGES as Changes)[change]?.[state];
 }
 
-/** A change as pairs of states, for stores that apply it outside this process. */
+/** Returns a change as pairs of states, for stores that apply it outside this process. */
 export const movesOf = (change: CallChange): [from: CallState, to: NextState][] =>
   CallState.options.flatMap((from) => {
     const to = stateAfter(change, from);
@@ -63,14 +63,14 @@ export const DeferredCall = z.object({
   /** Time after which no result is accepted. */
   expires_at: z.iso.datetime(),
   state: CallState,
-  /** Once `delivered` or `late`: `{result}` or `{error}`, as received. */
+  /** Set once the call is `delivered` or `late`: `{result}` or `{error}`, as received. */
   reply: z.record(z.string(), z.unknown()).optional(),
 });
 export type DeferredCall = z.infer<typeof DeferredCall>;
 
 export type NewDeferredCall = Omit<DeferredCall, "state" | "reply">;
 
-/** The form in which a token is stored. */
+/** Returns the form in which a token is stored. */
 export const tokenHash = (token: string) => createHash("sha256").update(token).digest("hex");
 
 /** Identifies a call. */
@@ -90,19 +90,19 @@ export interface DueCalls {
 export interface DeferredCallStore {
   /**
    * Call this before sending the call, because its result may arrive before the response. Replaces an earlier
-   * record. Throws `not_found` when the thread does not exist, `limit_exceeded` when it has
+   * record. Throws `not_found` when the thread does not exist, or `limit_exceeded` when it already has
    * `MAX_DEFERRED_CALLS` calls.
    */
   open(call: NewDeferredCall): Promise<void>;
   get(key: CallKey): Promise<DeferredCall | undefined>;
   /**
-   * Changes `sent` to `accepted`. Returns the updated call, which is `delivered` when the result arrived
-   * first.
+   * Changes `sent` to `accepted`. Returns the updated call, which is `delivered` if the result arrived first.
    */
   accept(key: CallKey): Promise<DeferredCall | undefined>;
   /**
-   * Call this before the thread gets a placeholder for the result. Returns the updated call. `delivered`: the
-   * result arrived first and belongs in the thread. `left`: any later result is `late`.
+   * Call this before the thread gets a placeholder for the result. Returns the updated call. If it is
+   * `delivered`, the result arrived first and belongs in the thread. If it is `left`, a later result becomes
+   * `late`.
    */
   leave(key: CallKey): Promise<DeferredCall | undefined>;
   /**
@@ -113,16 +113,16 @@ export interface DeferredCallStore {
   /** True if a call with this token is stored, even if it has a result or has expired. */
   isKept(tokenHash: string): Promise<boolean>;
   /**
-   * Stores the result, once. Returns the call as `delivered` or `late`. Returns undefined for an unknown,
+   * Stores the result once. Returns the call as `delivered` or `late`. Returns undefined for an unknown,
    * expired or used token, so callers cannot distinguish these cases.
    */
   deliver(tokenHash: string, reply: Record<string, unknown>): Promise<DeferredCall | undefined>;
   /** Call this once the result is in the thread, or will never arrive. */
   forget(key: CallKey): Promise<void>;
   /**
-   * At most `limit` threads that can continue and have no active or waiting run. Tenants take turns; the
-   * longest waiting thread comes first. Each thread goes to one caller, and again after a lease has passed,
-   * until its calls are forgotten.
+   * Returns at most `limit` threads that can continue and have no active or waiting run. Tenants take turns,
+   * and the thread that has waited longest comes first. Each thread is returned to one caller at a time. It
+   * is returned again after a lease has passed, until its calls are forgotten.
    */
   due(limit: number): Promise<DueCalls[]>;
 }

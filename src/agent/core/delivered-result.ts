@@ -8,7 +8,7 @@ import { type Message, textOf, type UserMessage, unanswered, userMessage } from 
 import type { RunStatus } from "./records.ts";
 import { type DoneResult, done, failed } from "./tool.ts";
 
-/** Maximum characters of a text. No hook sees these results, so this file limits them. */
+/** Maximum characters of a text. Hooks do not see these results, so this file limits them. */
 const MAX_CHARS = 80_000;
 
 /** The result of a call that was running when the server stopped. */
@@ -23,7 +23,7 @@ export const deliveredResult = (call: DeferredCall): DoneResult => ({
   message_id: deliveryId(call),
 });
 
-/** Returns the same result with a length limit, for a thread that accepts it outside a tool call. */
+/** Shortens a call's result to the length limit, for a thread that accepts it outside a tool call. */
 export function boundedResult(call: DeferredCall): DoneResult {
   const { output, error, ...result } = deliveredResult(call);
   const text = bounded(textOf(output));
@@ -37,8 +37,8 @@ function bounded(text: string): string {
 }
 
 /**
- * A late result as a message. The same call always produces the same message id, so the thread contains it
- * once.
+ * Returns a late result as a message. A call always produces the same message id, so the thread contains the
+ * message only once.
  */
 export function lateMessage(call: DeferredCall): UserMessage {
   const { output, error } = boundedResult(call);
@@ -52,8 +52,8 @@ export function lateMessage(call: DeferredCall): UserMessage {
 }
 
 /**
- * The message id of a delivered result, both as the tool result and as a separate message, so the thread
- * contains it once.
+ * Returns the message id of a delivered result. The id is the same for the tool result and for a separate
+ * message, so the thread contains the result only once.
  */
 const deliveryId = ({ token_hash }: DeferredCall) => `msg_${token_hash.slice(0, 22)}`;
 
@@ -73,8 +73,8 @@ export function nextStep(
   if (at === -1) return "tell";
   if (messages[at]?.role === "tool") return "forget";
   const isRead = messages.slice(at).some(({ role }) => role === "assistant");
-  // A result that arrives after the run's final answer joins the thread unread, so a model must still be
-  // asked. A failed or cancelled run does not start again.
+  // A result that arrives after the run's final answer joins the thread unread, so the model must still be
+  // called. A failed or cancelled run does not start again.
   return isRead || ended !== "success" ? "forget" : "ask";
 }
 
@@ -93,7 +93,7 @@ export function replyResult(reply: unknown): DoneResult | undefined {
   return isFailure ? failed(replyText(error), output) : done(output);
 }
 
-/** A value as the model reads it. */
+/** Formats a value for the model. */
 export function replyText(value: unknown): string {
   if (typeof value === "string") return value;
   try {

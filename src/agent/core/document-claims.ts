@@ -12,7 +12,10 @@ import {
 /** A due document that only the claiming process may write, with its `version`, until the lease ends. */
 export interface ClaimedDocument extends Document {
   readonly collection: Picked["collection"];
-  /** The store's clock at the claim, in ms since 1970. Compare due times with it: the clocks of processes differ. */
+  /**
+   * The store's clock at the claim, in ms since 1970. Compare due times with it, because the clocks of processes
+   * differ.
+   */
   readonly now: number;
 }
 
@@ -22,7 +25,7 @@ export interface ClaimOptions extends Pick<PickOptions, "limit" | "aheadMs"> {
 }
 
 /**
- * Claims due documents of a kind; tenants take turns as in `Documents.pick`. One process claims each
+ * Claims due documents of a kind. Tenants take turns as in `Documents.pick`. One process claims each
  * document, works on it and then calls `finish`. If that process dies or takes longer than `leaseMs`, the
  * document is due again.
  */
@@ -38,8 +41,8 @@ export async function claimDue(
 
 /**
  * Ends a claim by writing `body`, or by deleting the document if `body` is undefined. The document is due
- * again at `due`, or never without it. Returns false without writing if the claim was lost: another process
- * claimed the document, or a user changed it.
+ * again at `due`. Without `due`, it is never due again. Returns false without writing if the claim was lost:
+ * another process claimed the document, or a user changed it.
  */
 export async function finish(
   documents: Documents,
@@ -51,7 +54,8 @@ export async function finish(
 }
 
 /**
- * Writes `body` and continues the claim, which then ends `leaseMs` after it began. Returns undefined without writing if the claim was lost.
+ * Writes `body` and continues the claim, which still ends `leaseMs` after it began. Returns undefined without writing if the
+ * claim was lost.
  */
 export async function renew(
   documents: Documents,

@@ -13,15 +13,15 @@ import type { Page } from "./stores.ts";
  */
 export const SEARCHED = 1_000;
 const PAGE = 100;
-/** Maximum number of words in a search. Further words are ignored. */
+/** Maximum number of words in a search. Any further words are ignored. */
 const MAX_WORDS = 16;
 /** Maximum characters of a text, and of a search, to compare. */
 export const SEARCHED_CHARS = 4_096;
 
 export interface DocumentSearch {
   /**
-   * Words, or beginnings of words, in any case. A text must contain all of them to match. A search without
-   * words matches every text.
+   * Words or beginnings of words, in upper or lower case. A text must contain all of them to match. A search
+   * without words matches every text.
    */
   readonly q: string;
   /**
@@ -53,7 +53,7 @@ export async function searchDocuments(
     const added = matches.slice(0, limit - found.length);
     const last = found.length + added.length === limit ? added.at(-1) : undefined;
     if (last && last !== page.items.at(-1)) {
-      // The next page of the search begins within this page of documents.
+      // The next page of the search starts within this page of documents.
       const { items, next_cursor } = await documents.page(collection, {
         ...order,
         limit: page.items.indexOf(last) + 1,
@@ -69,7 +69,7 @@ export async function searchDocuments(
   }
   return { items: found, ...omitUndefined({ next_cursor: cursor }) };
 
-  /** Uses as many event loop ticks as needed, because normalization can make a text much longer. */
+  /** Runs over as many event loop ticks as needed, because normalization can make a text much longer. */
   async function matchesOf(listed: readonly ListedDocument[]): Promise<ListedDocument[]> {
     const isMatch = (document: ListedDocument) => hasWords(textOf(document), wanted);
     const matches = await mapInTicks(collection.tenant ?? "", listed, isMatch);
@@ -78,7 +78,8 @@ export async function searchDocuments(
 }
 
 /**
- * Words of letters and digits, case-folded and Unicode-normalized: `É` equals `é`, however it is composed.
+ * Returns the words of a text, which consist of letters and digits. They are case-folded and
+ * Unicode-normalized, so `É` matches `é` however it is composed.
  */
 const wordsOf = (text: string): string[] =>
   compatibleForm(text)

@@ -27,7 +27,8 @@ export interface OwnedCollection {
 }
 
 /**
- * True for collections of tenants and users. Only their documents are picked when due, and counted in quotas.
+ * True for collections of tenants and users. Only the documents in these are picked when due and counted in
+ * quotas.
  */
 export const isOwned = (collection: Collection): collection is OwnedCollection =>
   !("of" in collection) && collection.tenant !== undefined;
@@ -36,14 +37,14 @@ export interface Document {
   readonly key: string;
   readonly body: string;
   /**
-   * Changes with every write and is never reused, even after a deletion. Compare versions only for equality.
+   * Changes with every write, and is never reused, even after a deletion. Compare versions only for equality.
    */
   readonly version: string;
 }
 
 export interface DocumentWrite {
   readonly key: string;
-  /** The version that was read, or undefined if the document did not exist. */
+  /** The version that the caller read, or undefined if the document did not exist. */
   readonly seen: string | undefined;
   /** Undefined deletes the document. */
   readonly body: string | undefined;
@@ -72,8 +73,8 @@ export interface ListedDocument extends Document {
 }
 
 /**
- * `key`: by the bytes of the keys, which may contain only `A-Z a-z 0-9 - _ . : /`. `created` and `updated`:
- * newest first; documents of the same millisecond by descending key.
+ * `key`: sorted by the bytes of the keys, which may contain only `A-Z a-z 0-9 - _ . : /`. `created` and
+ * `updated`: newest first, with documents of the same millisecond sorted by descending key.
  */
 export type ListOrder = "key" | "created" | "updated";
 
@@ -89,12 +90,16 @@ export interface ListQuery {
    */
   readonly cursor?: string | undefined;
   /**
-   * Key after which the page begins. The key need not exist. Only for the order `key`, and without a cursor.
+   * The key after which the page starts. It does not have to exist. Only for the order `key` without a
+   * cursor.
    */
   readonly after?: string | undefined;
 }
 
-/** Documents to keep: those created within the last `ms`, and at most the newest `count`. */
+/**
+ * Specifies which documents to keep: the documents created within the last `ms`, and at most the newest
+ * `count`.
+ */
 export interface Retention {
   readonly ms?: number;
   readonly count?: number;
@@ -110,7 +115,7 @@ export interface PickOptions {
   readonly limit: number;
   /** Time until the documents are due again, in ms. */
   readonly holdMs: number;
-  /** As for `due`. Omit it for documents that may be due at any time. */
+  /** The same as for `due`. Omit it for documents that may be due at any time. */
   readonly aheadMs?: number | undefined;
 }
 
@@ -123,35 +128,35 @@ export interface Picked {
 
 export interface Documents {
   read(collection: Collection, keys: readonly string[]): Promise<DocumentSnapshot>;
-  /** All documents of a collection, in no particular order. */
+  /** Returns all documents of a collection, in no particular order. */
   list(collection: Collection): Promise<Document[]>;
   /**
-   * Due documents, longest due first. With `aheadMs`, the result ends with documents due more than `aheadMs`
-   * from now: they were written before the clock was set back.
+   * Returns due documents, longest due first. With `aheadMs`, the result ends with documents due more than
+   * `aheadMs` from now, which were written before the clock was set back.
    */
   due(collection: Collection, limit: number, aheadMs?: number): Promise<Document[]>;
   /**
    * Returns a page of a collection. In the orders `key` and `created`, the pages contain each document
-   * exactly once if it exists the whole time. In the order `updated`, a document written between two pages
-   * may appear twice or not at all. Throws `invalid_request` for a cursor from another list.
+   * exactly once if it exists during the whole listing. In the order `updated`, a document written between
+   * two pages may appear twice or not at all. Throws `invalid_request` for a cursor from another list.
    */
   page(collection: ListedCollection, query: ListQuery): Promise<Page<ListedDocument>>;
-  /** Number of documents in a collection, and total bytes of their bodies. */
+  /** Returns the number of documents in a collection and the total bytes of their bodies. */
   size(collection: ListedCollection): Promise<{ readonly documents: number; readonly bytes: number }>;
   /** Deletes the oldest documents beyond `retention`, at most `TRIMMED`. Returns how many it deleted. */
   trim(collection: ListedCollection, retention: Retention): Promise<number>;
   /**
-   * Returns due documents of a kind from all tenants and users. Tenants take turns, longest waiting first;
-   * within a tenant, the longest due document comes first. No other call returns these documents for
-   * `holdMs`; then they are due again. Shelves and collections of the deployment are excluded. Prefer
-   * `claimDue`, which also fences writers.
+   * Returns due documents of a kind from all tenants and users. Tenants take turns, starting with the one
+   * that has waited longest. Within a tenant, the longest due document comes first. No other call returns
+   * these documents for `holdMs`. Then they are due again. Shelves and collections of the deployment are
+   * excluded. Prefer `claimDue`, which also fences writers.
    */
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
   /**
    * Writes all documents or none. Returns `changed` when a document is not at the version that was read,
-   * `full` when the collection would exceed `limit` documents, `large` when their bodies would exceed
-   * `bytes`. `version` comes from `newVersion()`; repeating a call with it has no further effect. Throws
-   * `not_found` when the collection's thread does not exist.
+   * `full` when the collection would exceed `limit` documents, and `large` when their bodies would exceed
+   * `bytes`. Create `version` with `newVersion()`. Repeating a call with the same `version` has no further
+   * effect. Throws `not_found` when the collection's thread does not exist.
    */
   write(
     collection: Collection,
@@ -164,15 +169,18 @@ export interface Documents {
   ): Promise<"written" | "changed" | "full" | "large">;
 }
 
-/** Creates a version for `write`, which assigns it to every document that it writes. */
+/** Creates a version for `write`, which assigns it to every document it writes. */
 export const newVersion = () => `v${randomId()}`;
 
 export interface Change {
   readonly collection: Collection;
   readonly keys: readonly string[];
-  /** Maximum number of documents in the collection, and the error for one more. */
+  /** Maximum number of documents in the collection, and the error to throw for one more. */
   readonly limit?: { readonly count: number; readonly error: () => AppError };
-  /** Maximum bytes of all bodies in the collection, and the error for a change that would exceed them. */
+  /**
+   * Maximum bytes of all bodies in the collection, and the error to throw for a change that would exceed
+   * them.
+   */
   readonly size?: { readonly bytes: number; readonly error: () => AppError };
 }
 
@@ -182,7 +190,8 @@ interface Decision<T> {
 }
 
 /**
- * Writes what `decide` returns for the stored documents. Calls `decide` again if another writer was faster.
+ * Writes what `decide` returns for the stored documents. Calls `decide` again if another writer changed the
+ * documents first.
  */
 export async function change<T>(
   documents: Documents,
@@ -210,7 +219,10 @@ export function remove(documents: Documents, collection: Collection, key: string
   );
 }
 
-/** Deletes all documents beyond `retention`; `{ count: 0 }` deletes all. Returns how many it deleted. */
+/**
+ * Deletes all documents beyond `retention` and returns how many it deleted. `{ count: 0 }` deletes all
+ * documents.
+ */
 export async function retain(
   documents: Documents,
   collection: ListedCollection,

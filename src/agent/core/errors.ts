@@ -1,4 +1,4 @@
-// The only error class, with a closed set of codes. `http/errors.ts` maps the codes to HTTP. Mistakes of the model are tool
+// The only error class, with a closed set of codes. `http/errors.ts` maps the codes to HTTP. The model's mistakes are tool
 // results, not errors.
 
 /** The closed set of error codes, used on the wire, in failed runs and in the log. */
@@ -61,8 +61,8 @@ export class AppError extends Error {
   readonly details: Readonly<Record<string, unknown>> | undefined;
 
   /**
-   * `message` names the problem, the value and a valid alternative. Clients see it, so it must not contain
-   * secrets or ids of other tenants. `cause` appears only in the log.
+   * Name the problem, the value and a valid alternative in `message`. Clients see the message, so it must not
+   * contain secrets or ids of other tenants. `cause` appears only in the log.
    */
   constructor(
     code: ErrorCode,
@@ -75,7 +75,7 @@ export class AppError extends Error {
     this.details = options.details;
   }
 
-  /** The part that clients may see. */
+  /** Returns the part that clients may see. */
   toInfo(): ErrorInfo {
     return {
       code: this.code,
@@ -110,13 +110,13 @@ export function hookFailed(name: string, error: unknown): AppError {
 export type LimitReason = "max_iterations" | "token_budget" | "time_budget" | "loop_detected" | "quota";
 
 /**
- * Throw this from any hook or tool to end the run at a limit. The run ends with `done` and this reason, as it
- * does for `max_iterations`.
+ * Throw this from any hook or tool to end the run at a limit. The run then ends with `done` and this reason,
+ * as it does for `max_iterations`.
  */
 export class RunLimit extends AppError {
   readonly reason: LimitReason;
 
-  /** `details` are those of `LimitDetails` without the message. */
+  /** `details` has the fields of `LimitDetails` except the message. */
   constructor(reason: LimitReason, message: string, details?: Record<string, unknown>) {
     super("run_aborted", message, details ? { details } : {});
     this.reason = reason;
@@ -135,22 +135,22 @@ export function hasCode(error: unknown, code: ErrorCode): error is AppError {
   return error instanceof AppError && error.code === code;
 }
 
-/** True if another process takes over the run of this signal, together with the work that the run started. */
+/** True if another process takes over this signal's run and the work that the run started. */
 export function isHandover({ reason }: AbortSignal): boolean {
   return hasCode(reason, "lease_lost") || hasCode(reason, "shutting_down");
 }
 
-/** The result that the model reads for a call during which the server failed. */
+/** The result text for a call during which the server failed. */
 export const SERVER_FAILED =
   "Outcome unknown: the server failed while this call was running. It may have taken effect; check before repeating it.";
 
-/** The result text for a call that this signal stopped. */
+/** Returns the result text for a call that this signal stopped. */
 export function stoppedBecause({ reason }: AbortSignal): string {
   if (hasCode(reason, "unavailable")) return SERVER_FAILED;
   return reason instanceof AppError ? reason.message : "Cancelled before it finished.";
 }
 
-/** True if the run of this signal is cancelled. A server error fails the run instead. */
+/** True if this signal's run was cancelled. A server error fails the run instead. */
 export function isCancellation({ aborted, reason }: AbortSignal): boolean {
   if (!aborted) return false;
   return (
@@ -165,7 +165,7 @@ const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
   "model_timeout",
 ]);
 
-/** True if the same request may succeed a little later. */
+/** True if the same request may succeed if retried shortly. */
 export function isTransient(error: unknown): error is AppError {
   return error instanceof AppError && TRANSIENT.has(error.code);
 }

@@ -1,5 +1,5 @@
-// Classifies failures: one of Skein's own stores failed, the machine lacks a resource, or anything else. A store's failure is
-// unrelated to the call in which it happened, so models never read it as the call's result.
+// Distinguishes failures of Skein's own stores and missing resources of the machine from all other failures. A store's
+// failure is unrelated to the call in which it occurs, so models never see it as the call's result.
 
 import { causesOf } from "../../lib/causes.ts";
 import { AppError, messageOf, SERVER_FAILED } from "./errors.ts";
@@ -21,10 +21,10 @@ export function isStoreFailure(error: unknown): boolean {
   return causesOf(error).some((each) => FAILURES.has(each));
 }
 
-/** The text that a model reads for a call that threw `error`. */
+/** Returns the text that a model receives for a call that threw `error`. */
 export const failureText = (error: unknown) => (isStoreFailure(error) ? SERVER_FAILED : messageOf(error));
 
-/** The exhausted resource, by errno. */
+/** The exhausted resource for each errno. */
 const RESOURCES: Readonly<Record<string, string>> = {
   EMFILE: "file descriptors of the process",
   ENFILE: "file descriptors of the machine",
@@ -33,7 +33,10 @@ const RESOURCES: Readonly<Record<string, string>> = {
   EROFS: "a disk that can be written",
 };
 
-/** The exhausted resource that caused the error or one of its causes; undefined for any other error. */
+/**
+ * Returns the exhausted resource that caused the error or one of its causes, or undefined for any other
+ * error.
+ */
 export function exhausted(error: unknown): string | undefined {
   for (const each of causesOf(error)) {
     const code = "code" in each ? String(each.code) : "";

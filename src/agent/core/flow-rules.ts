@@ -1,5 +1,5 @@
-// The flow rules that bind a run: its agent's own and those of the agents that it works for. A hook sets them before the loop begins,
-// and subagents inherit them.
+// The flow rules that apply to a run: the rules of its agent and of the agents that it works for. A hook sets them before
+// the loop begins, and subagents inherit them.
 
 import type { FlowRule } from "./flow.ts";
 import { valueKey } from "./tool.ts";

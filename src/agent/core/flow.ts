@@ -1,5 +1,6 @@
-// Which tools a thread has read from, and rules about what it may do afterwards. The readings are derived from the thread's
-// messages and state. So they outlast restarts, summaries and forks, and end when their message is cut.
+// Records which tools a thread has read from, and defines rules about what it may do afterwards. The readings are derived
+// from the thread's messages and state, so they survive restarts, summaries and forks, and disappear when their message is
+// cut.
 
 import { z } from "zod";
 import { globMatcher } from "../../lib/glob.ts";
@@ -7,13 +8,13 @@ import { firstChars } from "../../lib/text.ts";
 import { messageOf } from "./errors.ts";
 import type { Message, ToolCall } from "./message.ts";
 
-/** A call that brought the words of others into a thread: its tool and its subject, without contents. */
+/** A call that brought text by others into a thread. Records the tool and the subject, without contents. */
 export const Reading = z.object({
   /** `ANY` stands for every tool. */
   tool: z.string(),
   /** The host or path that was read. */
   about: z.string().optional(),
-  /** The subagent or the file through which the words came. */
+  /** The subagent or the file through which the text arrived. */
   through: z.string().optional(),
 });
 export type Reading = z.infer<typeof Reading>;
@@ -48,7 +49,7 @@ export const FlowRule = z
   .refine(({ ask, deny }) => ask !== undefined || deny !== undefined, "must have `ask` or `deny`");
 export type FlowRule = z.infer<typeof FlowRule>;
 
-/** A rule that a subagent's run keeps. Its patterns were valid when it was written. */
+/** A rule that a subagent's run inherits. Its patterns were validated when it was written. */
 export const InheritedRule = z.object({
   after: z.array(z.string()),
   ask: z.array(z.string()).optional(),
@@ -59,9 +60,9 @@ export const InheritedRule = z.object({
 /** The key in a thread's state for readings that its messages do not show. */
 export const FLOW_STATE = "flow";
 
-/** Maximum number of readings that are stored or passed on. */
+/** The maximum number of readings to store or pass on. */
 const MAX_READINGS = 64;
-/** The tool of a reading when there were too many to keep. Every pattern matches it. */
+/** Stands for every tool when a thread has too many readings to keep. Every pattern matches it. */
 export const ANY = "*";
 
 /** The parts of a thread from which its readings are derived. */
@@ -72,8 +73,9 @@ export interface ReadingThread {
 }
 
 /**
- * The readings of a thread: of the thread that it works for when it began, of its ended subagents, and of its
- * own calls. A denied call read nothing. `except`: a call that is being decided.
+ * Returns the readings of a thread: the parent thread's readings when this thread began, the readings of its
+ * ended subagents, and the readings of its own calls. A denied call adds no reading. `except` is the call
+ * that is being decided.
  */
 export function readingsOf({ messages, state, lineage }: ReadingThread, except?: ToolCall): Reading[] {
   return distinct([
@@ -86,14 +88,14 @@ export function readingsOf({ messages, state, lineage }: ReadingThread, except?:
 
 const Readings = z.array(Reading);
 
-/** The readings in the thread's state that its messages do not show. */
+/** Returns the readings in the thread's state that its messages do not show. */
 export const storedReadings = (state: ReadonlyMap<string, unknown>): Reading[] =>
   Readings.safeParse(state.get(FLOW_STATE)).data ?? [];
 
 const Slot = z.record(z.string(), z.unknown());
 const RecordedChild = z.object({ name: z.string(), call_id: z.string(), read: Readings });
 
-/** The recorded readings of the thread's subagents, except those of a call that is being decided. */
+/** Returns the recorded readings of the thread's subagents, except for the call that is being decided. */
 export function readByChildren(state: ReadonlyMap<string, unknown>, except?: ToolCall): Reading[] {
   const slot = Slot.safeParse(state.get("subagents")).data ?? {};
   return Object.values(slot).flatMap((each) => {
@@ -102,7 +104,7 @@ export function readByChildren(state: ReadonlyMap<string, unknown>, except?: Too
   });
 }
 
-/** The same readings, as they come through a subagent or a file. */
+/** Returns the same readings, marked as having arrived through a subagent or a file. */
 export const through = (readings: readonly Reading[], way: string): Reading[] =>
   readings.map((each) => ({ ...each, through: firstChars(way, MAX_ABOUT_CHARS) }));
 
@@ -119,12 +121,12 @@ function readIn(messages: readonly Message[], except: ToolCall | undefined): Rea
     const answered = message.role === "tool" && message.denied ? open.get(message.tool_call_id) : undefined;
     if (answered) answered.isDenied = true;
   }
-  // Call ids may repeat. The call that is being decided is the newest of its id.
+  // Call ids may repeat. The call that is being decided is the newest one with its id.
   const own = except && open.get(except.id);
   return made.flatMap((each) => (each.isDenied || each === own ? [] : readingIn(each.call)));
 }
 
-/** A name that no tool can have read nothing. */
+/** A call with a name that no tool can have adds no reading. */
 const NAME = /^[\w.:/-]{1,128}$/;
 const MAX_ABOUT_CHARS = 100;
 
@@ -135,8 +137,8 @@ function readingIn({ name, args }: ToolCall): Reading[] {
 }
 
 /**
- * The host or the path that a call names, for the person who decides. A page may have put other words into
- * the call, so only characters of hosts and paths are accepted.
+ * Returns the host or the path that a call names, to show it to the person who decides. A page may have put
+ * other text into the call, so only characters of hosts and paths are accepted.
  */
 export function subjectIn(args: ToolCall["args"]): string | undefined {
   const texts = Object.values(args).filter((value) => typeof value === "string");
@@ -157,13 +159,16 @@ const distinct = (readings: readonly Reading[]) => [
   ...new Map(readings.map((each) => [keyOf(each), each])).values(),
 ];
 
-/** The readings that are not among the known ones. */
+/** Returns the readings that are not among the known ones. */
 export function unknownReadings(readings: readonly Reading[], known: readonly Reading[]): Reading[] {
   const keys = new Set(known.map(keyOf));
   return distinct(readings).filter((each) => !keys.has(keyOf(each)));
 }
 
-/** Keeps every tool with its first readings. More tools than fit count as all tools. */
+/**
+ * Limits the number of readings, but keeps at least one reading of each tool. If even the tools exceed the
+ * limit, the last reading stands for every tool.
+ */
 export function bounded(readings: readonly Reading[], most = MAX_READINGS): Reading[] {
   const all = distinct(readings);
   if (all.length <= most) return all;

@@ -1,5 +1,5 @@
-// Hooks: the extensions around an agent, composed as an onion with the first one outermost. Also the services that the engine
-// provides to them.
+// Hooks extend an agent. They are composed as an onion, with the first one outermost. This file also defines the services
+// that the engine provides to hooks.
 
 import { z } from "zod";
 import type { Fault } from "../../lib/check.ts";
@@ -45,7 +45,7 @@ export type CallTool = (request: ToolRequest) => Stream<ToolResult>;
  */
 export interface Hook {
   readonly name: string;
-  /** Tools for the agent. It is also called outside runs to list them, so it must not perform I/O. */
+  /** Tools for the agent. Also called outside runs to list the tools, so it must not perform I/O. */
   tools?(run: Run): readonly Tool[];
   /** Returns true to hide a tool from the model, no matter which component registered it. */
   hides?(tool: Pick<Tool, "name">, run: Run): boolean;
@@ -67,7 +67,7 @@ export interface Hook {
 /** A model call before it is made. */
 export interface PlannedCall {
   readonly model: string;
-  /** The caller. Without it, this call does not affect decisions about the caller's later runs. */
+  /** The caller. If unset, this call does not affect decisions about the caller's later runs. */
   readonly caller?: { readonly agent: string; readonly threadId: string };
   /**
    * Returns estimated tokens: the whole input, its fixed part (everything but messages) and the maximum
@@ -124,14 +124,14 @@ export interface HookServices {
 export const UserMay = z.enum(["disable", "switch", "configure"]);
 export type UserMay = z.infer<typeof UserMay>;
 
-/** The definition of a hook, by which the configuration finds it. */
+/** The definition of a hook, which the configuration refers to by name. */
 export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   /** The hook's key under `hooks:` in agents.yaml. */
   readonly name: string;
   readonly options: S;
   /**
-   * Names of the tools that the hook registers. No other tool may use these names, and `tools:` selects among
-   * them.
+   * Names of the tools that the hook registers. No other tool may use these names, and `tools:` can select
+   * from them.
    */
   readonly tools?: readonly string[];
   /** Names of tools that the hook needs, so `tools:` does not exclude them. */
@@ -146,15 +146,15 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   /** Warnings about valid options, for `config check`. */
   doubts?(options: z.output<S>): readonly Fault[];
   /**
-   * True for a hook that binds subagents by the rules of their parents. Every run has it. Where `agent.hooks`
-   * turns it off, it must do nothing else.
+   * True for a hook that applies the rules of parents to their subagents. Every run has this hook. If
+   * `agent.hooks` turns it off, it must do nothing else.
    */
   readonly bindsSubagents?: true;
   /** Returns true if agents have this hook when their YAML does not mention it. */
   activeByDefault(agent: AgentDefinition): boolean;
   /**
-   * Loads the hook's code. It runs before each `create` and cannot be cancelled, so it must resolve at once
-   * when the code is loaded.
+   * Loads the hook's code. Called before each `create` and cannot be cancelled, so it must resolve at once if
+   * the code is already loaded.
    */
   load?(): Promise<void>;
   /**
@@ -175,10 +175,12 @@ export function defineHook<S extends z.ZodType>(definition: HookDefinition<S>): 
 }
 
 // A subagent is a separate thread with its own runs. Its events also appear in its parent's stream. Every
-// method of this port may be repeated.
+// method of this port is safe to repeat.
 
 export interface NewChild {
-  /** Chosen and stored by the delegating run beforehand, so that a repeated `begin` finds the same thread. */
+  /**
+   * The delegating run chooses and stores this id beforehand, so a repeated `begin` finds the same thread.
+   */
   readonly thread_id: string;
   readonly agent: string;
   readonly messages: readonly Message[];
@@ -192,7 +194,7 @@ export interface AgentSummary {
 }
 
 export interface Subagents {
-  /** The existing agents among these names. */
+  /** Returns the agents that exist among these names. */
   describe(names: readonly string[]): AgentSummary[];
   /**
    * Creates the child's thread and starts its first run, which waits while too many runs are active. If the
@@ -202,7 +204,7 @@ export interface Subagents {
   begin(owner: Owner, child: NewChild): Promise<RunRecord>;
   /**
    * Resumes a child that waits for answers, with a new run or with the run that was started with the same
-   * `key`. Without answers, it applies decisions made in the meantime. Throws `interrupt_closed`,
+   * `key`. Without answers, it applies decisions made in the meantime. Throws `interrupt_closed` or
    * `thread_busy`.
    */
   resume(
@@ -210,7 +212,7 @@ export interface Subagents {
     child: { readonly run: RunRecord; readonly lineage: Lineage },
     resumption: { readonly answers: readonly z.infer<typeof Answer>[]; readonly key: string },
   ): Promise<RunRecord>;
-  /** The thread's most recent run; undefined when the thread does not exist. */
+  /** Returns the thread's most recent run, or undefined when the thread does not exist. */
   newest(owner: Owner, threadId: string): Promise<RunRecord | undefined>;
   /**
    * Yields all events of a run, from first to last, including live ones. Takes over a run whose process died,
@@ -223,7 +225,7 @@ export interface Subagents {
    * afterwards: it resolves when the run can continue, or when `signal` aborts.
    */
   pause(runId: string, signal: AbortSignal): () => Promise<void>;
-  /** The child's messages, oldest first, and its state. */
+  /** Returns the child's messages, oldest first, and its state. */
   thread(owner: Owner, threadId: string): Promise<{ messages: Message[]; state: Record<string, unknown> }>;
   /** Ends a run. Does nothing if the run has already ended. */
   stop(owner: Owner, run: RunRecord, mode: "cancel" | "interrupt"): Promise<void>;

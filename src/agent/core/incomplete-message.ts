@@ -15,11 +15,11 @@ import {
 import { storedEvent } from "./stored-json.ts";
 import type { LogEntry } from "./stores.ts";
 
-/** The part of the current message that was shown so far. */
+/** The part of the current message that has been shown so far. */
 export interface PartialMessage {
   /** Call this with the run's own events, in order. */
   see(event: StreamEvent): void;
-  /** The message with the text so far, without calls and thinking; undefined without text. */
+  /** Returns the message with the text so far, without calls and thinking, or undefined without text. */
   message(why: NonNullable<AssistantMessage["incomplete"]>): AssistantMessage | undefined;
 }
 
@@ -98,9 +98,9 @@ export const isIncomplete = (message: Message | undefined): message is Assistant
   message?.role === "assistant" && message.incomplete !== undefined;
 
 /**
- * The messages as a model reads them. A note after each incomplete answer tells the model that it was cut
- * off. The note begins the user's next message, or is a separate message that asks to continue. The answer's
- * thinking is omitted because it is not signed.
+ * Returns the messages with a note after each incomplete answer, which tells the model that the answer was
+ * cut off. The note begins the user's next message, or is a separate message that asks the model to continue.
+ * The answer's thinking is omitted because it is not signed.
  */
 export function withIncompleteNotes(messages: readonly Message[]): readonly Message[] {
   if (!messages.some(isIncomplete)) return messages;
@@ -122,7 +122,7 @@ function withNote(cut: AssistantMessage, content: Content): Content {
   return typeof content === "string" ? `${note}\n\n${content}` : [{ type: "text", text: note }, ...content];
 }
 
-/** Deterministic, so that it does not invalidate the provider's cache. */
+/** Always creates the same message, so it does not invalidate the provider's cache. */
 function askedToContinue(cut: AssistantMessage): Message {
   const { id, created_at } = cut;
   return { ...userMessage(noteOf(cut, ` ${CONTINUE}`)), id: `${id}_continue`, created_at };

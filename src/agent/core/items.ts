@@ -24,7 +24,7 @@ export interface Item {
   readonly key: string;
   /** The JSON value. Callers get a copy. */
   readonly value: unknown;
-  /** Increases by one with each `put`, from 1. Starts again after a deletion. */
+  /** Starts at 1 and increases by one with each `put`. Restarts after a deletion. */
   readonly version: number;
   readonly updated_at: string;
 }
@@ -33,8 +33,8 @@ export interface NewItem {
   readonly key: string;
   readonly value: unknown;
   /**
-   * Write only if the item is at this version. 0 means only if the item does not exist. Without it, always
-   * write.
+   * Writes only if the item is at this version. 0 requires that the item does not exist. If unset, always
+   * writes.
    */
   readonly version?: number;
 }
@@ -42,14 +42,14 @@ export interface NewItem {
 export interface ItemStore {
   get(shelf: Shelf, key: string): Promise<Item | undefined>;
   /**
-   * All items of a shelf, most recently changed first. Items changed in the same millisecond are sorted by
-   * key.
+   * Returns all items of a shelf, most recently changed first. Items changed in the same millisecond are
+   * sorted by key.
    */
   list(shelf: Shelf): Promise<Item[]>;
   /**
    * Writes one item atomically. Returns undefined, without writing, when the item is not at `item.version`.
-   * Throws `not_found` when the shelf's thread does not exist, `limit_exceeded` beyond `MAX_ITEMS` and for an
-   * item that is too large.
+   * Throws `not_found` when the shelf's thread does not exist, and `limit_exceeded` beyond `MAX_ITEMS` or for
+   * an item that is too large.
    */
   put(shelf: Shelf, item: NewItem): Promise<Item | undefined>;
   /** Deletes an item. Returns false when it does not exist. */

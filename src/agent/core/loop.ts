@@ -1,8 +1,8 @@
 // The loop: calls the model, runs the tools that it calls, and repeats until the model is done.
 //
-// The thread's messages are the only state. If they contain open calls, the loop runs these; otherwise it calls the model. To
-// resume a run after an approval or a crash, run the loop again. The loop stores nothing: its consumer stores each event before
-// it requests the next one.
+// The thread's messages are the only state. If they contain open calls, the loop runs them. Otherwise, it calls the model.
+// To resume a run after an approval or a crash, run the loop again. The loop stores nothing: its consumer stores each event
+// before it requests the next one.
 
 import { doneEvent } from "../../protocol/end.ts";
 import { limitText } from "../../protocol/end-texts.ts";
@@ -45,7 +45,8 @@ import { dispatch, executeTool } from "./tool-calls.ts";
 
 /**
  * Drives `agent` until it stops. Yields a well-formed run: `run_start` first, every span closed, exactly one
- * `done` or `error` last. Returns the outcome. Throws only errors of the consumer or of `standIn`.
+ * `done` or `error` last. Returns the outcome. Throws only errors that come from the consumer or from
+ * `standIn`.
  */
 export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> {
   const run = mutableRun(input, { interrupts: OPEN_ENDED, ...agent });
@@ -139,8 +140,8 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
 type Success = Extract<Outcome, { status: "success" }>;
 
 /**
- * Returns a function for each final answer. It appends the faults of the answer for the model, at most
- * `MAX_CORRECTIONS` times, and returns true if it did.
+ * Returns a function to call with each final answer. It appends the answer's faults for the model to correct,
+ * at most `MAX_CORRECTIONS` times, and returns true if it did.
  */
 function corrections({ output: format }: Agent) {
   let made = 0;
@@ -177,13 +178,13 @@ function partsOf(agent: Agent, run: MutableRun, input: RunInput): LoopParts {
 }
 
 /**
- * Appends the run's input to the thread, once. Open calls get their result first, from the input if it
- * contains one.
+ * Appends the run's input to the thread, once. First gives open calls their results, which the input may
+ * contain.
  */
 async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
   const news = unknownTo(run.messages, begin.input);
   const results = resultsAmong(news, unanswered(run.messages));
-  // The store already has them, with the run.
+  // The store already saved them with the run.
   for (const result of results) yield withNext(appended(run, result));
   if (news.length > 0) {
     const reason = "Interrupted: a new message came before this call was run.";
@@ -195,20 +196,20 @@ async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
 }
 
 /**
- * True if the input gives results to open calls that it does not answer. False if it restores messages or
- * contains only results.
+ * True if the input gives results to open calls that it does not answer. False if the input restores messages
+ * or contains only results.
  */
 const endsWait = ({ only, replaces }: RunInput, hasMessage: boolean) =>
   only === undefined || (only === "appends" && replaces === undefined && hasMessage);
 
-/** The first result of each of these calls. */
+/** Returns the first result of each of these calls. */
 function resultsAmong(messages: readonly Message[], calls: readonly ToolCall[]): Message[] {
   return calls.flatMap(
     ({ id }) => messages.find((each) => each.role === "tool" && each.tool_call_id === id) ?? [],
   );
 }
 
-/** Messages sent during the run that are not in the thread yet. */
+/** Returns messages that were sent during the run and are not in the thread yet. */
 const newMail = async ({ messages }: MutableRun, { inbox }: RunInput) => unknownTo(messages, await inbox());
 
 async function* runOnStop(agent: Agent, message: AssistantMessage, run: MutableRun): Stream<boolean> {
@@ -301,7 +302,7 @@ async function* answerOpenCalls(
 interface Answering {
   reasonFor(call: ToolCall): string;
   readonly input: RunInput;
-  /** True to refuse results that are delivered later. */
+  /** True to refuse results that arrive later. */
   readonly isGivenUp: boolean;
 }
 
@@ -331,12 +332,12 @@ async function* afterAgent(agent: Agent, run: MutableRun, outcome: Outcome): Str
 
 type Having<Phase extends keyof Hook> = Hook & Required<Pick<Hook, Phase>>;
 
-/** The hooks that implement this phase, in order. */
+/** Returns the hooks that implement this phase, in order. */
 function having<Phase extends keyof Hook>({ hooks }: Agent, phase: Phase): Having<Phase>[] {
   return hooks.filter((hook): hook is Having<Phase> => hook[phase] !== undefined);
 }
 
-/** Attributes an error of the hook to its name. */
+/** Attributes errors of the hook to its name. */
 async function* inNameOf<T>(hook: Hook, work: () => MaybeStream<T>): Stream<T> {
   try {
     const answer = work();

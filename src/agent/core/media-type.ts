@@ -4,7 +4,7 @@ import type { Content, Part } from "../../protocol/message.ts";
 
 type File = Exclude<Part, { type: "text" }>;
 
-/** Beginnings of base64 data, by media type. */
+/** How base64 data begins for each media type. */
 const BEGINNINGS: readonly (readonly [beginning: RegExp, media_type: string])[] = [
   [/^iVBORw0KGg/, "image/png"],
   [/^\/9j\//, "image/jpeg"],
@@ -13,11 +13,11 @@ const BEGINNINGS: readonly (readonly [beginning: RegExp, media_type: string])[] 
   [/^JVBERi/, "application/pdf"],
 ];
 
-/** Types that clients often give to files of another type. */
+/** Types that clients often declare for files of another type. */
 const DOUBTFUL = /^(?:image\/|application\/(?:pdf|octet-stream)\b)/;
 
 /**
- * Corrects the media types of images and PDFs in a content by their first bytes. Leaves unrecognized data
+ * Corrects the media types of images and PDFs in the content by their first bytes. Leaves unrecognized data
  * unchanged.
  */
 export function typedByBytes(content: Content): Content {
@@ -26,7 +26,9 @@ export function typedByBytes(content: Content): Content {
   return parts.every((part, index) => part === content[index]) ? content : parts;
 }
 
-/** Returns the media type that base64 data has by its first bytes, or `said` if they are not recognized. */
+/**
+ * Returns the media type that the first bytes of base64 data indicate, or `said` if they are not recognized.
+ */
 export function mediaTypeOf(data: string, said: string): string {
   const media_type = said.toLowerCase();
   return (DOUBTFUL.test(media_type) && typeByBytes(data)) || media_type;

@@ -63,7 +63,7 @@ export function assistantMessage(content: string, ...toolCalls: ToolCall[]): Ass
   };
 }
 
-/** The result of `call`, with `error` only when the call failed. */
+/** Returns the result message of `call`, with `error` only if the call failed. */
 export function toolMessage(
   call: Pick<ToolCall, "id" | "name">,
   content: Content,
@@ -79,7 +79,7 @@ export function toolMessage(
   };
 }
 
-/** The content as text. Images and files appear as `[media type]`. */
+/** Returns the content as text. Images and files appear as `[media type]`. */
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : `[${part.media_type}]`)).join("\n");
@@ -115,7 +115,7 @@ export const assistantMessages = (messages: readonly Message[]) =>
 export const toolMessages = (messages: readonly Message[]) =>
   messages.filter((m): m is ToolMessage => m.role === "tool");
 
-/** The text of the last message; empty for an empty list. */
+/** Returns the text of the last message, or an empty text for an empty list. */
 export function lastContent(messages: readonly Message[]): string {
   const last = messages.at(-1);
   return last ? textOf(last.content) : "";
@@ -126,12 +126,15 @@ export const isRole = (role: string): role is Role => Role.safeParse(role).succe
 export const isUserInputRole = (role: string): role is "user" | "system" =>
   role === "user" || role === "system";
 
-/** Returns one sentence per fault in a list of messages; empty when the list is valid. */
+/** Returns one sentence per fault in a list of messages, and an empty list if the messages are valid. */
 export function validate(messages: readonly Message[]): string[] {
   return messages.flatMap((message, index) => faults(message).map((fault) => `messages[${index}]: ${fault}`));
 }
 
-/** Like `validate`, for messages from users: at least one, and only `user` and `system`. */
+/**
+ * Like `validate`, for messages from users. Requires at least one message, and allows only the roles `user`
+ * and `system`.
+ */
 export function validateUserInput(messages: readonly Message[]): string[] {
   if (messages.length === 0) return ["messages: must contain at least one message"];
   const roles = messages.flatMap(({ role }, index) =>
@@ -168,10 +171,13 @@ export function isBlank(content: Content): boolean {
   return content.every((part) => part.type === "text" && part.text.trim() === "");
 }
 
-/** Providers count an image by its pixels, at most about 1,600 tokens, regardless of the size of its data. */
+/**
+ * Providers count an image by its pixels, regardless of the size of its data. An image costs at most about
+ * 1,600 tokens.
+ */
 const IMAGE_CHARACTERS = 6400;
 
-/** Bytes in UTF-8. A token takes about four bytes in most languages. */
+/** Returns the number of UTF-8 bytes. A token takes about four bytes in most languages. */
 export const textSize = (text: string) => Buffer.byteLength(text);
 export const BYTES_A_TOKEN = 4;
 
@@ -200,8 +206,8 @@ function sizeOfPart(part: Part): number {
 }
 
 /**
- * True if serializing the messages would block a tick of the event loop, or if their JSON has more than about
- * `most` bytes.
+ * True if serializing the messages would block the event loop, or if their JSON has more than about `most`
+ * bytes.
  */
 export function areLong(messages: readonly Message[], most = LARGE_BYTES): boolean {
   let length = 0;
@@ -212,11 +218,11 @@ export function areLong(messages: readonly Message[], most = LARGE_BYTES): boole
   return false;
 }
 
-/** Approximate length of the messages as JSON. */
+/** Returns the approximate length of the messages as JSON. */
 export const lengthOfAll = (messages: readonly Message[]) =>
   messages.reduce((length, message) => length + lengthOf(message), 0);
 
-/** Approximate bytes of a message without its content: its id, role and time. */
+/** The approximate number of bytes of a message without its content: its id, role and time. */
 const FRAME_BYTES = 100;
 
 function lengthOf({ content }: Message): number {
@@ -242,7 +248,7 @@ export function unknownTo<M extends Message>(thread: readonly Message[], message
   return messages.filter(({ id }) => !isKnown(id));
 }
 
-/** The tool calls without a result, oldest first. The loop derives its next step from them. */
+/** Returns the tool calls without a result, oldest first. The loop derives its next step from them. */
 export function unanswered(messages: readonly Message[]): ToolCall[] {
   const last = messages.findLastIndex((message) => message.role === "assistant");
   const assistant = messages[last];
@@ -257,7 +263,7 @@ export const callsByUsers = (messages: readonly Message[]): ToolCall[] =>
     message.role === "assistant" && message.by_user ? (message.tool_calls ?? []) : [],
   );
 
-/** The conversation as a person reads it. */
+/** Formats the conversation for people to read. */
 export function prettyPrint(messages: readonly Message[]): string {
   return messages.map(printed).join("\n\n");
 }

@@ -1,4 +1,4 @@
-// The innermost layer of a model call, around the provider, and the order of the system prompt.
+// The innermost layer of a model call, which wraps the provider, and the order of the system prompt.
 
 import { isoTime } from "../../lib/iso-time.ts";
 import { xmlTag } from "../../lib/text.ts";
@@ -74,14 +74,13 @@ export async function* callModel(
     };
     throw error;
   } finally {
-    // Does nothing unless the consumer has left the call before its end.
+    // Does nothing unless the consumer stopped reading the call before its end.
     count(meter.soFar);
   }
 }
 
 /**
- * Returns a function that adds the usage of a call to the run, on its first use only, and returns it with its
- * cost.
+ * Returns a function that returns a call's usage with its cost. Its first use also adds the usage to the run.
  */
 function countOnce(run: MutableRun, { name }: Model) {
   let isCounted = false;
@@ -113,14 +112,14 @@ function remark(run: MutableRun, { name: model }: Model, about: Remark | undefin
   });
 }
 
-/** A remark about an output count that is implausibly low. */
+/** Returns a remark if the output count is implausibly low. */
 function lowCount(reported: Usage, counted: Usage): Remark | undefined {
   if (reported.output_tokens === 0 || reported.output_tokens >= counted.output_tokens / 2) return undefined;
   const message = `counted ${reported.output_tokens} tokens for an answer of about ${counted.output_tokens} tokens. The estimate counts.`;
   return { code: "low_count", message };
 }
 
-/** The id of the first of several attempts of a model call, because they share one span. */
+/** Returns the id of the first attempt of a model call, because all attempts share one span. */
 function spanOf(id: string, run: MutableRun): string {
   const { first, isRepeated } = run.modelCall;
   run.modelCall = { first: isRepeated ? first : id, isRepeated: false };
@@ -129,7 +128,7 @@ function spanOf(id: string, run: MutableRun): string {
 
 const CANCELLED = new AppError("cancelled", "Cancelled before the model had finished.");
 
-/** An abort whose reason is an error (a timeout, a lost lease) is reported as that error. */
+/** If the reason for an abort is an error, such as a timeout or a lost lease, reports that error. */
 const reasonOf = ({ reason }: AbortSignal) => (reason instanceof AppError ? reason : CANCELLED);
 
 function asMessage(id: string, model: string, reply: ModelReply): AssistantMessage {
@@ -161,14 +160,14 @@ function distinct(calls: readonly ToolCall[]): ToolCall[] {
 export const isEmpty = (message: AssistantMessage) => isBlank(message.content) && !message.tool_calls;
 
 /**
- * The order of the system prompt's blocks. The least changing come first, so that providers can cache as much
- * as possible.
+ * The order of the system prompt's blocks. The blocks that change least come first, so providers can cache as
+ * much as possible.
  */
 const KINDS: readonly SystemBlock["cache"][] = ["static", "semi", "dynamic"];
 
 /** The position of blocks whose own place is unknown. */
 const ANYWHERE = "instructions";
-/** The order within one kind. */
+/** The order of blocks within one kind. */
 const PLACES: readonly string[] = [
   "identity",
   "completion_protocol",
@@ -193,8 +192,8 @@ function placeOf({ id, cache, place = id }: SystemBlock): number {
 }
 
 /**
- * A block with the subagent's name. It is `dynamic` although it never changes, so that the blocks that all
- * instances share come first.
+ * Returns a block with the subagent's name. The block is `dynamic` although it never changes, so the blocks
+ * that all instances share come before it.
  */
 export function instanceBlock({ name }: Lineage): SystemBlock {
   const text = xmlTag("identity", `You are \`${name}\`, an agent that works for another one.`);

@@ -12,7 +12,7 @@ export type StopReason = "end_turn" | "tool_use" | "max_tokens" | "stop_sequence
 
 /**
  * A block of the system prompt. `static` never changes for an agent, `semi` changes rarely (skills, memory),
- * `dynamic` may change with every call. Blocks are sent in this order so that providers can cache the prefix.
+ * `dynamic` may change with every call. Blocks are sent in this order, which lets providers cache the prefix.
  */
 export interface SystemBlock {
   readonly id: string;
@@ -59,7 +59,7 @@ export interface ModelRequest {
   readonly model: Model;
   readonly system: readonly SystemBlock[];
   readonly messages: readonly Message[];
-  /** Sorted by name, so that requests begin alike and providers can cache them. */
+  /** Sorted by name, so requests share a prefix that providers can cache. */
   readonly tools: readonly ToolSchema[];
   readonly settings: ModelSettings;
   /**
@@ -68,8 +68,8 @@ export interface ModelRequest {
    */
   readonly output?: JsonSchema;
   /**
-   * True if a tool was called after the user's last message. A `tool_choice` that requires a call is then
-   * fulfilled.
+   * True if a tool was called after the user's last message. A `tool_choice` that requires a call has then
+   * been satisfied.
    */
   readonly toolCalled?: boolean;
   readonly signal: AbortSignal;
@@ -77,7 +77,7 @@ export interface ModelRequest {
    * The tenant for whom the call is made, because tenants take turns with long work. Undefined outside runs.
    */
   readonly tenant?: string;
-  /** W3C `traceparent` of the call. Sent to gateways of the operator, not to providers. */
+  /** W3C `traceparent` of the call. Sent to the operator's gateways but not to providers. */
   readonly traceparent?: string;
   /** Maximum output tokens, thinking included. Sent to every provider. Lowers `max_tokens` and `thinking`. */
   readonly outputLimit?: number;
@@ -94,15 +94,17 @@ export interface UsageMeter {
   /** Records the provider's usage of an answer that ends early. */
   report(usage: Usage): void;
   /**
-   * The usage of a complete answer: the provider's counts, or an estimate where they are missing or far too
-   * low.
+   * Returns the usage of a complete answer: the provider's counts, or an estimate where they are missing or
+   * far too low.
    */
   whole(reply: ModelReply): Usage;
-  /** The usage of an answer that ended early; undefined when nothing was used. */
+  /** Returns the usage of an answer that ended early, or undefined when nothing was used. */
   soFar(): Usage | undefined;
 }
 
-/** The `max_tokens` of an answer, thinking excluded, when a limit is needed but not configured. */
+/**
+ * The `max_tokens` of an answer, excluding thinking, for requests that need a limit when none is configured.
+ */
 export const DEFAULT_MAX_TOKENS = 8192;
 
 export interface ModelReply {
@@ -127,21 +129,21 @@ export interface Completion {
 }
 
 export interface Model {
-  /** `provider:model`, as configured. Messages store it as their author. */
+  /** `provider:model`, as configured. Messages record it as their author. */
   readonly name: string;
-  /** Set for models that call no provider. Their answers use no tokens. */
+  /** Set for models that call no provider. Their answers cost no tokens. */
   readonly isFree?: true;
   /** The model to call when this one remains unavailable. */
   readonly fallback?: Model | undefined;
   /**
-   * Maximum tokens of the provider's answer to `request`, thinking included, if the request has no
-   * `outputLimit`. Undefined: the provider decides.
+   * Returns the maximum number of tokens in the provider's answer to `request`, thinking included, if the
+   * request has no `outputLimit`. Returns undefined if the provider decides.
    */
   outputLimit?(request: ModelRequest): number | undefined;
   /**
-   * Yields only `on_chat_model_stream` events, except deltas that `deltas` takes. Returns the complete reply.
-   * Throws an `AppError` with a `model_*` code or `context_overflow`. Ends at once when `request.signal`
-   * aborts. Accepts any history and repairs parts that a provider would reject.
+   * Yields only `on_chat_model_stream` events, without the deltas that `deltas` takes. Returns the complete
+   * reply. Throws an `AppError` with a `model_*` code or `context_overflow`. Ends at once when
+   * `request.signal` aborts. Accepts any history and repairs parts that a provider would reject.
    */
   stream(request: ModelRequest, deltas?: DeltaSink): Stream<ModelReply>;
 }

@@ -1,5 +1,5 @@
-// Interrupts of a thread. The thread's state contains them until their calls have results, so they outlast the run and the
-// process.
+// Manages the interrupts of a thread. The thread's state contains them until their calls have results, so they survive the
+// end of the run and the process.
 
 import { z } from "zod";
 import type { StreamEvent } from "../../protocol/event.ts";
@@ -31,7 +31,7 @@ export interface Question {
   readonly call: ToolCall;
   readonly kind: InterruptKind;
   readonly prompt: string;
-  /** Called once, when the question is asked: the address to open, and the prompt that goes with it. */
+  /** Returns the URL to open and the prompt that goes with it. Called once, when the question is asked. */
   withAddress?(): Promise<{ readonly url: string; readonly prompt: string } | undefined>;
   readonly options?: readonly string[];
   /** The answer must be one of `options`. */
@@ -42,7 +42,7 @@ export interface Question {
 /**
  * Returns the answer to a question about a call, or undefined if there is none yet. The caller then leaves
  * the call interrupted and asks again when the thread resumes. A call has at most one question of each kind.
- * Each is answered once. The client that resumes the run answers it, or the run's policy when the run is
+ * Each question is answered once, by the client that resumes the run, or by the run's policy if the run is
  * unattended or the question has expired.
  */
 export async function* askFor(
@@ -73,12 +73,12 @@ export async function* askFor(
   return yield* answerTo(asked, run, () => expiry(asked, run.interrupts));
 }
 
-/** Questions that calls of a run share, by the state of the run and the common prefix of the calls. */
+/** The questions that calls of a run share, keyed by the run's state and the common prefix of the calls. */
 const asked = new WeakMap<Run["state"], Map<string, { readonly call: string; answer?: Answer }>>();
 
 /**
- * Like `askFor`, for a question that several calls of a turn share: the first one asks, and all get its answer. The calls' tools have names
- * that begin with `prefix`.
+ * Like `askFor`, for a question that several calls of a turn share. The first call asks, and all calls receive its answer.
+ * The names of the calls' tools begin with `prefix`.
  */
 export async function* askTogether(question: Question, run: Run, prefix: string): Stream<Answer | undefined> {
   const { call, kind } = question;
@@ -93,15 +93,16 @@ export async function* askTogether(question: Question, run: Run, prefix: string)
   if (first.call !== call.id) return undefined;
   ofRun.set(prefix, first);
   const answer = yield* askFor(question, run);
-  // A refusal applies to the rest of the run. An account that was approved once may end again.
+  // A refusal applies to the rest of the run. An approval does not, because the account's connection may end
+  // again.
   if (answer?.decision === "deny") first.answer = answer;
   else if (answer) ofRun.delete(prefix);
   return answer;
 }
 
 /**
- * Shows a subagent's interrupts as the parent's own, and returns the answers given so far, under the child's
- * ids. Removes interrupts that the child has closed. The child decides expired interrupts.
+ * Shows a subagent's interrupts as the parent's own, and returns the answers so far, under the child's ids.
+ * Removes interrupts that the child has closed. The child decides expired interrupts.
  */
 export async function* forwardInterrupts(
   from: {
@@ -115,8 +116,8 @@ export async function* forwardInterrupts(
 ): Stream<Answer[]> {
   const { call, agent, name, thread_id } = from;
   const idOf = ({ id }: Interrupt) => `${thread_id}:${id}`;
-  // Call ids, and with them interrupt ids, may repeat. The time of creation distinguishes a new question from
-  // an answered one.
+  // Call ids may repeat, and so may interrupt ids. The time of creation distinguishes a new question from an
+  // answered one.
   const open = new Map(interrupts.map((each) => [idOf(each), each.created_at]));
   const isOpen = ({ id, created_at }: Interrupt) => open.get(id) === created_at;
   const known = [...kept(run.state).values()].filter(({ id }) => id.startsWith(`${thread_id}:`));
@@ -140,8 +141,8 @@ export async function* forwardInterrupts(
 }
 
 /**
- * Returns the answer from the state, the run or `otherwise`, in this order. Without one, yields the interrupt
- * as open.
+ * Returns the answer from the state, the run or `otherwise`, in this order. Without an answer, yields the
+ * interrupt as open.
  */
 async function* answerTo(
   asked: OpenInterrupt,
@@ -164,16 +165,14 @@ async function* answerTo(
 }
 
 /**
- * The answer that the run was started with. It does not apply to a question that this run asked later under
- * the same id.
+ * Returns the answer that the run was started with. That answer does not apply to a question that this run
+ * asked later under the same id.
  */
 function broughtTo({ id, run_id }: OpenInterrupt, run: Run): Answer | undefined {
   return run_id === run.id ? undefined : run.answers.find((each) => each.id === id);
 }
 
-/**
- * Sorts interrupts by the order of their calls, whose ids are given, because parallel calls ask in any order.
- */
+/** Sorts interrupts by the order of the given call ids, because parallel calls ask in any order. */
 export const inCallOrder = <I extends Pick<Interrupt, "call_id">>(
   open: readonly I[],
   calls: readonly string[],
@@ -187,13 +186,13 @@ export function closedBy(event: StreamEvent): string[] {
   return Object.entries(event.data.patch ?? {}).flatMap(([id, change]) => (isClosed(change) ? [id] : []));
 }
 
-/** The answer, if any, to the call's approval. */
+/** Returns the answer to the call's approval question, or undefined without one. */
 export function approvalOf(call: ToolCall, run: Run): Answer | undefined {
   const asked = kept(run.state).get(`approval_${call.id}`);
   return asked && (asked.answer ?? broughtTo(asked, run));
 }
 
-/** The call with the arguments of its `edit` answer, or unchanged without one. */
+/** Returns the call with the arguments of its `edit` answer, or the unchanged call without one. */
 export function asEdited(call: ToolCall, run: Run): ToolCall {
   const answer = approvalOf(call, run);
   return answer?.decision === "edit" ? { ...call, args: answer.args ?? {} } : call;
@@ -224,8 +223,8 @@ export function settledInterrupts(run: Run, callIds: readonly string[]): StreamE
 }
 
 /**
- * Closes all interrupts, because no call waits any longer when a new message arrives. Returns the events to
- * yield next.
+ * Closes all interrupts, because a new message ends the waiting of every call. Returns the events to yield
+ * next.
  */
 export function clearedInterrupts(run: Run): StreamEvent[] {
   return dropped(run, [...kept(run.state).values()]);
@@ -236,7 +235,10 @@ function dropped(run: Run, over: readonly Interrupt[]): StreamEvent[] {
   return [patched(run, STATE_KEY, Object.fromEntries(over.map(({ id }) => [id, null])))];
 }
 
-/** The run's answers to interrupts that are no longer open, because another client answered first. */
+/**
+ * Returns the ids of interrupts that the run answers although they are no longer open, because another client
+ * answered first.
+ */
 export function staleAnswers({ answers, state, attempt }: Run): string[] {
   // An earlier attempt has already used the answers.
   if (attempt > 1 || answers.length === 0) return [];
@@ -251,7 +253,7 @@ export function openInterrupts(state: ReadonlyMap<string, unknown>): Interrupt[]
 
 function kept(state: ReadonlyMap<string, unknown>): ReadonlyMap<string, OpenInterrupt> {
   const slot = state.get(STATE_KEY);
-  // The most common case, and the check runs for every call.
+  // This is the most common case, and the check runs for every call.
   if (slot === undefined) return NONE;
   return new Map(
     Object.entries(Slot.safeParse(slot).data ?? {}).flatMap(([id, value]) => {

@@ -1,4 +1,5 @@
-// Structured output: a run's final answer is JSON that matches a schema. This file validates it for every provider.
+// Structured output, where a run's final answer is JSON that matches a schema. This file validates the answer for
+// every provider.
 
 import { isNestedDeeper, isObject } from "../../lib/json.ts";
 import { xmlTag } from "../../lib/text.ts";
@@ -48,7 +49,7 @@ export function readJson(text: string): Output | undefined {
   }
 }
 
-/** A message that lists the faults of the model's answer. */
+/** Returns a message that lists the faults of the model's answer. */
 export function correction({ schema }: OutputFormat, faults: readonly string[]): UserMessage {
   const shown = JSON.stringify(schema);
   return userMessage(

@@ -1,4 +1,4 @@
-// The port to the schedules that an agent makes for the owner of its run.
+// The port to the schedules that an agent creates for the owner of its run.
 
 import { type Run, type ValueKey, valueKey } from "./tool.ts";
 
@@ -9,7 +9,7 @@ export interface NewSchedule {
   readonly timezone: string;
   readonly until?: string | undefined;
   readonly input: string;
-  /** `this`: the runs continue the thread of the run that makes the schedule. */
+  /** With `this`, the runs continue the thread of the run that created the schedule. */
   readonly thread: "new" | "this";
 }
 
@@ -20,18 +20,18 @@ export interface OwnSchedule extends Omit<NewSchedule, "thread"> {
   readonly next_runs: readonly string[];
 }
 
-/** An agent sees the schedules that it has made for this owner, and no other one. */
+/** An agent sees only the schedules that it has created for this owner. */
 export interface OwnSchedules {
   /**
-   * Makes a schedule of the run's owner and agent. Repeating it for the same call returns the schedule that is there. Throws
-   * `invalid_request` for a timing that cannot be read or has passed, and `limit_exceeded`.
+   * Creates a schedule for the run's owner and agent. If the same call already created one, returns that schedule. Throws
+   * `invalid_request` for a time that is invalid or in the past, and `limit_exceeded`.
    */
   create(run: Run, callId: string, wanted: NewSchedule): Promise<OwnSchedule>;
-  /** By id. */
+  /** Returns the schedules, sorted by id. */
   list(run: Run): Promise<readonly OwnSchedule[]>;
   /** Returns false if the agent has no such schedule. */
   delete(run: Run, id: string): Promise<boolean>;
 }
 
-/** Set for a run in which rules decide on each call before it starts. */
+/** Set for a run whose calls are decided by rules before they start. */
 export const CALLS_ARE_DECIDED: ValueKey<true> = valueKey("calls are decided");

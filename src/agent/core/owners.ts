@@ -1,4 +1,4 @@
-// The port to the owners of stored data, for operators who manage all users. Requests of users never reach it.
+// The port to the owners of stored data, for operators who manage all users. User requests never reach it.
 
 import type { Owner } from "../../protocol/ids.ts";
 import type { Shelf } from "./items.ts";
@@ -21,6 +21,6 @@ export interface Owners {
     readonly after?: Owner | undefined;
     readonly tenant?: string | undefined;
   }): Promise<Owner[]>;
-  /** The shelves of the owner's agents that contain items. */
+  /** Returns the shelves of the owner's agents that contain items. */
   shelves(owner: Owner): Promise<Shelf[]>;
 }

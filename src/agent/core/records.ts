@@ -17,7 +17,7 @@ export const Metadata = boundedMap(
   32,
 );
 
-/** The tool call, in another thread's run, for which a thread works. */
+/** The tool call in another thread's run that a thread works for. */
 export const Parent = z
   .object({
     thread_id: z.string(),
@@ -43,11 +43,11 @@ export const Lineage = z.object({
   depth: z.int().min(1),
   /** The child's name, such as `coder-refactor-1`. */
   name: z.string(),
-  /** The agent in whose backend the child works. Undefined: in its own backend. */
+  /** The agent in whose backend the child works. If undefined, the child works in its own backend. */
   backend_of: z.string().optional(),
   /** Readings of the parent's thread when the child's run began. */
   read: z.array(Reading).optional(),
-  /** Flow rules of the agents above, which bind the child as well. */
+  /** The flow rules of the agents above, which also apply to the child. */
   flow: z.array(InheritedRule).optional(),
 });
 export type Lineage = z.infer<typeof Lineage>;
@@ -107,7 +107,7 @@ export const RunRecord = z
   .meta({ id: "Run" });
 export type RunRecord = z.infer<typeof RunRecord>;
 
-/** A tool that the front end executes. It is defined with the run. */
+/** A tool that the front end executes. The request that starts the run defines it. */
 export const ClientTool = z
   .strictObject({
     name: z
@@ -129,8 +129,8 @@ export const Origin = z.object({
   /** W3C trace context of the span that contains the run. */
   traceparent: z.string().optional(),
   /**
-   * W3C trace context of a caller that may not set the run's trace. The run has a separate trace, which links
-   * to it.
+   * W3C trace context of a caller that may not set the run's trace. The run has a separate trace that links
+   * to this one.
    */
   linked: z.string().optional(),
 });

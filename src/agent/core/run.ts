@@ -22,7 +22,7 @@ import type { Output } from "./output.ts";
 import { type DeltaSink, type Stream, tap, withNext } from "./stream.ts";
 import { createValues, type DoneResult, type Run, type RunIdentity, type Tool } from "./tool.ts";
 
-/** How a run ended. Except for interrupted calls, every tool call has a result. */
+/** How a run ended. Every tool call has a result, except for interrupted calls. */
 export type Outcome =
   | {
       readonly status: "success";
@@ -42,7 +42,7 @@ export type Outcome =
   | { readonly status: "error"; readonly stop_reason: LimitReason; readonly details?: LimitDetails }
   | { readonly status: "error"; readonly stop_reason: "error"; readonly error: AppError };
 
-/** The outcome of a run that has made `most` model calls, its maximum. */
+/** Returns the outcome of a run that has made `most` model calls, its maximum. */
 export function outOfIterations(most: number): Outcome {
   const limit = { limit: "max_iterations", most, used: most, left: 0 };
   const message = limitText("max_iterations", limit);
@@ -74,11 +74,11 @@ export interface RunInput extends RunIdentity {
   readonly state: ReadonlyMap<string, unknown>;
   /** New messages. The loop skips messages that the thread already contains. */
   readonly input: readonly Message[];
-  /** Id of the message that the run replaced. */
+  /** The id of the message that the run replaced. */
   readonly replaces?: string;
   /**
-   * The run ends once its input is in the thread, without a model call. `restores`: the input was in the
-   * thread before, and its open calls get results. `appends`: calls without a result stay open.
+   * Set for a run that ends once its input is in the thread, without a model call. `restores`: the input was
+   * already in the thread, and its open calls get results. `appends`: calls without a result stay open.
    */
   readonly only?: "appends" | "restores";
   /** Answers to interrupts of the thread. */
@@ -89,17 +89,19 @@ export interface RunInput extends RunIdentity {
   readonly begun: ReadonlySet<string>;
   /** The message that an earlier attempt was writing. */
   readonly partial?: PartialMessage;
-  /** Undefined if no call's result is delivered later. */
+  /** Undefined if no results are delivered later. */
   readonly standIn?: StandIn;
-  /** Messages sent to the run while it is active. May return the same messages again. */
+  /** Returns messages that were sent to the run while it is active. It may return the same messages again. */
   inbox(): Promise<readonly UserMessage[]>;
   /**
-   * Takes deltas in order among the yielded events. Must not throw. Undefined: the loop yields all deltas.
+   * Takes deltas, in order with the yielded events. Must not throw. If undefined, the loop yields all deltas.
    */
   readonly deltas?: DeltaSink;
   /** Called once for each failure, before its event. Must not throw. */
   onFailure?(failure: Failure): void;
-  /** The cost of a model call in millionths of the currency; undefined when the model has no price. */
+  /**
+   * Returns the cost of a model call in millionths of the currency, or undefined when the model has no price.
+   */
   costOf?(model: string, usage: Usage): number | undefined;
   /** Awaited before each model call, including those of retries and hooks. Must not throw. */
   onModelRequest?(request: ModelRequest, call: ModelCallInfo): Promise<void>;
@@ -116,9 +118,8 @@ export interface ModelCallInfo {
 }
 
 /**
- * Returns the thread's placeholder for a result that is delivered later, when the run does not wait for it;
- * undefined for any other call. `isGivenUp`: a later result is refused. Otherwise a later result becomes a
- * separate message.
+ * Returns the placeholder for a result that arrives later and that the run does not wait for, or undefined
+ * for any other call. With `isGivenUp`, a later result is refused. Otherwise, it becomes a separate message.
  */
 export type StandIn = (
   call: ToolCall,
@@ -130,7 +131,7 @@ export interface MutableRun extends Run {
   readonly messages: Message[];
   readonly state: Map<string, unknown>;
   readonly tools: Map<string, Tool>;
-  /** The tools of `tools` that may appear and disappear. */
+  /** The tools in `tools` that may appear and disappear. */
   currentTools: readonly Tool[];
   /** Names that may not be registered, because the agent excludes these tools. */
   readonly without: ReadonlySet<string>;
@@ -143,8 +144,8 @@ export interface MutableRun extends Run {
   /** The message that the model is currently writing. */
   readonly partial: PartialMessage;
   /**
-   * `first`: the message id of the most recent model call, or of the call that it repeats. `isRepeated`: the
-   * next model call repeats it.
+   * `first` is the message id of the most recent model call, or of the call that it repeats. If `isRepeated`,
+   * the next model call repeats it.
    */
   modelCall: { readonly first: string; readonly isRepeated: boolean };
   onFailure(failure: Failure): void;
@@ -203,7 +204,7 @@ export function mutableRun(
   };
 }
 
-/** A run on an empty thread that is never stored, for calling hooks outside runs. */
+/** Returns a run on an empty thread that is never stored. Use it to call hooks outside runs. */
 export function unrecordedRun(
   place: Pick<RunIdentity, "owner" | "threadId" | "signal">,
   agent: RunningAgent,
@@ -224,7 +225,7 @@ export function unrecordedRun(
   return mutableRun(input, agent);
 }
 
-/** The user's own thread, for which this run works directly or as a subagent. */
+/** Returns the user's own thread, which this run works for directly or as a subagent. */
 export const rootOf = ({ threadId, lineage }: Run) => lineage?.root ?? threadId;
 
 /**
@@ -237,7 +238,10 @@ export function registerTool(run: Run, tool: Tool): void {
   live(run).tools.set(tool.name, tool);
 }
 
-/** The run as a tool sees it, with the signal of its call. Usage counted there counts for the run. */
+/**
+ * Returns the run as a tool sees it, with the signal of the tool's call. Usage that is counted there also
+ * counts for the run.
+ */
 export function duringCall(run: MutableRun, signal: AbortSignal): Run {
   return {
     ...run,
@@ -251,12 +255,12 @@ export function duringCall(run: MutableRun, signal: AbortSignal): Run {
   };
 }
 
-/** Adds the usage of others, such as a subagent, to this run. */
+/** Adds other usage, such as a subagent's, to this run. */
 export function countUsage(run: Run, usage: Usage): void {
   live(run).usage = addUsage(run.usage, usage);
 }
 
-/** Reports a failure that the run survives. Call it once, where the failure is handled. */
+/** Reports a failure that does not end the run. Call it once, where the failure is handled. */
 export function reportFailure(run: Run, failure: Failure): void {
   live(run).onFailure(failure);
 }
@@ -271,7 +275,7 @@ export async function* append(run: Run, ...messages: readonly Message[]): Stream
   for (const message of messages) yield appended(run, message);
 }
 
-/** Adds a message to the thread. Returns the event that stores it; yield it next. */
+/** Adds a message to the thread and returns the event that stores it. Yield that event next. */
 export function appended(run: Run, message: Message): StreamEvent {
   live(run).messages.push(message);
   return { event: "on_message", data: { message } };
@@ -288,7 +292,7 @@ export async function* patchState(run: Run, key: string, patch: Record<string, u
   yield patched(run, key, patch);
 }
 
-/** Like `patchState`, but returns the event that stores the change; yield it next. */
+/** Like `patchState`, but returns the event that stores the change. Yield that event next. */
 export function patched(run: Run, key: string, patch: Record<string, unknown>): StreamEvent {
   live(run).state.set(key, merge(run.state.get(key), patch));
   return { event: "on_state", data: { key, patch } };

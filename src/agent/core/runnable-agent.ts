@@ -9,7 +9,7 @@ import type { OutputFormat } from "./output.ts";
 import { type MutableRun, registerTool } from "./run.ts";
 import type { Tool } from "./tool.ts";
 
-/** An agent ready to run, created for one run. */
+/** An agent that is ready to run, created for a single run. */
 export interface Agent {
   readonly name: string;
   readonly description?: string | undefined;
@@ -17,13 +17,16 @@ export interface Agent {
   readonly system: readonly SystemBlock[];
   readonly tools: readonly Tool[];
   /**
-   * More tools, which may appear and disappear during the run. Called before each model call; returns the
-   * same list while nothing has changed.
+   * Returns additional tools, which may appear and disappear during the run. Called before each model call.
+   * Must return the same list until something changes.
    */
   currentTools?(): readonly Tool[];
-  /** A sentence about a configured tool that is currently unavailable; undefined for any other name. */
+  /**
+   * Returns a sentence about a configured tool that is currently unavailable, or undefined for any other
+   * name.
+   */
   absence?(tool: string): string | undefined;
-  /** Names of tools that its hooks must not register. */
+  /** The names of tools that the agent's hooks must not register. */
   readonly without?: ReadonlySet<string>;
   /** In order, the first outermost. */
   readonly hooks: readonly Hook[];
@@ -57,7 +60,9 @@ export function offerCurrentTools({ currentTools }: Agent, run: MutableRun): voi
 
 const NONE: readonly Tool[] = [];
 
-/** Sorted by name, so that requests begin alike and providers can cache them. */
+/**
+ * Returns the tools to show to the model, sorted by name so requests share a prefix that providers can cache.
+ */
 export function shownTools({ hooks }: Agent, run: MutableRun): Tool[] {
   return [...run.tools.values()]
     .filter((tool) => !hooks.some((hook) => hides(hook, tool, run)))
@@ -72,7 +77,7 @@ function hides(hook: Hook, tool: Tool, run: MutableRun): boolean {
   }
 }
 
-/** The tools that a run of this agent offers at its beginning. Performs no I/O and starts nothing. */
+/** Returns the tools that a run of this agent offers at its start. Performs no I/O and starts nothing. */
 export function toolsOffered(agent: Agent, run: MutableRun): Tool[] {
   for (const tool of agent.tools) if (tool.fault === undefined) registerTool(run, tool);
   for (const hook of agent.hooks) registerHookTools(hook, run);

@@ -1,5 +1,5 @@
-// Fair shares: decides which tenant may take one of a limited number of places, and which tenant loses one. The owners of places
-// (streams, run slots, subagents, connections, sandboxes, queues) ask here and apply the answer.
+// Fair shares: decides which tenant may take one of a limited number of places, and which tenant loses one. The code that
+// owns the places (streams, run slots, subagents, connections, sandboxes, queues) asks this module and applies the answer.
 
 import { AppError } from "./errors.ts";
 
@@ -11,13 +11,11 @@ export type Verdict = "granted" | "over_share" | "full";
 
 export interface Places {
   readonly size: number;
-  /**
-   * Number of places that a single tenant leaves free, so that the first request of another tenant succeeds.
-   */
+  /** Number of places that a single tenant leaves free, so the first request of another tenant succeeds. */
   readonly reserve: number;
 }
 
-/** Places that only one tenant can request need no reserve. */
+/** Returns the places for a process. Places that only one tenant can request need no reserve. */
 export function sharedPlaces(size: number, hasSeveralTenants: boolean): Places {
   return { size, reserve: hasSeveralTenants && size > 1 ? Math.max(1, Math.floor(size / 8)) : 0 };
 }
@@ -32,9 +30,10 @@ export interface Holding {
 }
 
 /**
- * Decides if a tenant may take one more place. A single tenant may take all places but the reserve. Beside
- * other tenants, it may take an equal share, and never more than half. It may also take a place while more
- * are free than it occupies. So a tenant without a place gets one as long as one is free.
+ * Decides whether a tenant may take one more place. A single tenant may take all places but the reserve. When
+ * other tenants occupy places too, it may take an equal share but never more than half. It may also take a
+ * place while more places are free than it occupies. Therefore, a tenant without a place gets one whenever
+ * one is free.
  */
 export function verdict({ size, reserve }: Places, { own, used, others }: Holding): Verdict {
   const free = size - used;
@@ -44,8 +43,8 @@ export function verdict({ size, reserve }: Places, { own, used, others }: Holdin
 }
 
 /**
- * Time until a tenant at its share should retry, in ms. A fixed value, because no one knows when a place
- * becomes free.
+ * Time until a tenant at its share should retry, in ms. The value is fixed because no one can know when a
+ * place will become free.
  */
 const RETRY_MS = 5_000;
 
@@ -63,7 +62,10 @@ export class Shares {
     return this.#used;
   }
 
-  /** Treats `taken` more places as occupied, and `own` more as this tenant's. */
+  /**
+   * Returns the verdict for a tenant, counting `taken` more places as occupied and `own` more as this
+   * tenant's.
+   */
   verdict(tenant: string, { taken = 0, own = 0 } = {}): Verdict {
     const held = this.#held.get(tenant);
     const others = this.#held.size - (held === undefined ? 0 : 1);
@@ -85,13 +87,13 @@ export class Shares {
     return this.#held.get(tenant) ?? 0;
   }
 
-  /** The tenants that occupy places. */
+  /** Returns the tenants that occupy places. */
   tenants(): string[] {
     return [...this.#held.keys()];
   }
 
   /**
-   * Takes a place. Throws `limit_exceeded` for a tenant at its share, `unavailable` when all places are
+   * Takes a place. Throws `limit_exceeded` for a tenant at its share, or `unavailable` when all places are
    * taken. The error's text contains `what` (the places, in the plural) and `setting` (the setting with their
    * number).
    */
@@ -117,7 +119,7 @@ export class Shares {
   }
 }
 
-/** The number of occurrences of each tenant. */
+/** Counts how often each tenant occurs. */
 export function countsOf(tenants: Iterable<string>): Map<string, number> {
   const counts = new Map<string, number>();
   for (const tenant of tenants) counts.set(tenant, (counts.get(tenant) ?? 0) + 1);
@@ -125,9 +127,9 @@ export function countsOf(tenants: Iterable<string>): Map<string, number> {
 }
 
 /**
- * The tenants that lose a place, in this order, when `asking` requests one and all are taken. A tenant with
- * at least a quarter of all taken places loses its own. Otherwise tenants with at least as many places as
- * `asking` lose theirs, the largest first, and `asking` comes last.
+ * Returns the tenants that lose a place, in this order, when `asking` requests one and all are taken. A
+ * tenant with at least a quarter of all taken places loses its own. Otherwise, tenants with at least as many
+ * places as `asking` lose theirs, starting with the largest, and `asking` comes last.
  */
 export function losers(held: ReadonlyMap<string, number>, asking: string): string[] {
   const own = held.get(asking) ?? 0;

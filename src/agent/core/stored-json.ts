@@ -1,5 +1,5 @@
-// Messages of a thread and events of a log as JSON, which was validated when it was stored. Threads and logs may be long, so
-// readers yield the event loop between parts, or receive one page at a time.
+// Reads the messages of a thread and the events of a log from JSON, which was validated when it was stored. Threads and logs
+// can be long, so readers yield to the event loop between parts, or receive one page at a time.
 
 import type { StreamEvent } from "../../protocol/event.ts";
 import type { Message } from "./message.ts";
@@ -7,9 +7,7 @@ import type { LogEntry } from "./stores.ts";
 
 export const storedMessage = (text: string): Message => JSON.parse(text) as Message;
 
-/**
- * The beginning and the end of a run's own text deltas in the log. Deltas of a subagent end with their path.
- */
+/** How a run's own text deltas begin and end in the log. Deltas of a subagent end with their path. */
 const DELTA = { begin: '{"event":"on_chat_model_stream","data":{"delta":"', end: '"}}' };
 
 /**

@@ -12,7 +12,7 @@ import type { Message, UserMessage } from "./message.ts";
 import type { ForkedFrom, Metadata, Parent, RunRecord, RunRequest, Thread, ThreadStatus } from "./records.ts";
 
 /**
- * The right to write one run. Every write carries it and is refused (`lease_lost`) once `epoch` is outdated.
+ * The right to write one run. Every write includes it and is refused (`lease_lost`) once `epoch` is outdated.
  */
 export interface Lease {
   readonly owner: Owner;
@@ -30,7 +30,7 @@ export interface Claim {
   readonly lease: Lease;
   readonly run: RunRecord;
   readonly request: RunRequest;
-  /** Number of attempts whose process died; undefined for none. See `core/trials.ts`. */
+  /** The number of attempts whose process died, or undefined for none. See `core/trials.ts`. */
   readonly deaths?: number;
 }
 
@@ -88,9 +88,12 @@ export interface ThreadQuery {
   readonly cursor?: string;
   readonly agent?: string;
   readonly status?: ThreadStatus;
-  /** Part of the title, in any case. */
+  /** Part of the title, in upper or lower case. */
   readonly q?: string;
-  /** Only children of this thread. Without it, only threads without a parent, unless `children` is set. */
+  /**
+   * Returns only children of this thread. If unset, returns only threads without a parent, unless `children`
+   * is set.
+   */
   readonly parent?: string;
   /** Include threads with a parent. */
   readonly children?: true;
@@ -119,14 +122,16 @@ export interface ThreadStore {
   /** Creates a thread atomically. Throws `already_exists`. */
   create(owner: Owner, thread: NewThread): Promise<Thread>;
   get(owner: Owner, id: string): Promise<Thread | undefined>;
-  /** Most recently changed first. */
+  /** Returns threads, most recently changed first. */
   list(owner: Owner, query: ThreadQuery): Promise<Page<Thread>>;
   /**
-   * Number of interrupted threads of all owners, except subagents whose parent waits with them. Undefined in
-   * stores that cannot count all threads together.
+   * Returns the number of interrupted threads of all owners, except subagents whose parent waits with them.
+   * Undefined in stores that cannot count all threads together.
    */
   interrupted?(): Promise<number>;
-  /** `forget` lists state keys to delete. With it, throws `thread_busy` while a run is active or waits. */
+  /**
+   * `forget` lists state keys to delete. With `forget`, throws `thread_busy` while a run is active or waits.
+   */
   update(
     owner: Owner,
     id: string,
@@ -138,27 +143,27 @@ export interface ThreadStore {
    */
   delete(owner: Owner, id: string): Promise<boolean>;
   /**
-   * The messages, oldest first. They are frozen, because several readers may share them. `after` is a message
-   * id. Yields to other work between two pages. Throws `not_found` when no message has the id `after`.
+   * Returns the messages, oldest first. They are frozen because several readers may share them. `after` is a
+   * message id. Yields to other work between pages. Throws `not_found` when no message has the id `after`.
    */
   messages(owner: Owner, id: string, window?: { after?: string; limit?: number }): Promise<Message[]>;
   /**
-   * The messages after `after`: at most `limit` messages and `bytes` bytes of text, but at least one message
-   * if one exists. They are small enough to parse in one tick of the event loop. Throws `not_found` when no
-   * message has the id `after`.
+   * Returns the messages after `after`: at most `limit` messages and `bytes` bytes of text, but at least one
+   * message if any exist. The page is small enough to parse in one tick of the event loop. Throws `not_found`
+   * when no message has the id `after`.
    */
   messagePage(owner: Owner, id: string, page: PageQuery): Promise<MessagePage>;
-  /** Total bytes of the thread's messages as JSON; 0 if the thread does not exist. */
+  /** Returns the total bytes of the thread's messages as JSON, or 0 if the thread does not exist. */
   bytes(owner: Owner, id: string): Promise<number>;
-  /** The thread and its bytes, from one read. */
+  /** Returns the thread and its bytes from one read. */
   measured(owner: Owner, id: string): Promise<MeasuredThread | undefined>;
   /** Returns the last message if `messageId` is undefined. */
   message(owner: Owner, id: string, messageId?: string): Promise<Message | undefined>;
   /**
    * Creates a thread that begins with the messages of thread `from`, up to and including `until`, and records
    * its origin. Copies in slices and yields to other work between them. No read returns the thread before it
-   * is complete. Throws `not_found` without `from` or `until`, `thread_busy` when `from` loses messages in
-   * the meantime, and the errors of `create`.
+   * is complete. Throws `not_found` if `from` or `until` does not exist, `thread_busy` if `from` loses
+   * messages in the meantime, and the errors of `create`.
    */
   fork(
     owner: Owner,
@@ -166,7 +171,7 @@ export interface ThreadStore {
     thread: Omit<NewThread, "messages" | "forked_from">,
     until?: string,
   ): Promise<Thread>;
-  /** Deletes messages and state, and keeps the thread. Otherwise the same as `delete`. */
+  /** Deletes the messages and state but keeps the thread. Otherwise the same as `delete`. */
   clear(owner: Owner, id: string): Promise<boolean>;
   state(owner: Owner, id: string): Promise<Record<string, unknown>>;
 }
@@ -176,19 +181,19 @@ export interface RunStore {
   readonly leaseMs: number;
   /**
    * Accepts a run in one step. Creates the thread if it does not exist, and claims the run if the thread is
-   * free. On a busy thread, `reject` throws `thread_busy`. `queue` keeps the run waiting and throws
-   * `queue_full` at the maximum length. `front` puts the run before all others, regardless of the length.
+   * free. On a busy thread, `reject` throws `thread_busy`. `queue` lets the run wait, and throws `queue_full`
+   * when the queue is full. `front` puts the run before all others, even when the queue is full.
    */
   start(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult>;
   get(owner: Owner, threadId: string, runId: string): Promise<RunRecord | undefined>;
-  /** The run of a thread that was started with that idempotency key. */
+  /** Returns the run that was started on the thread with this idempotency key. */
   known(owner: Owner, threadId: string, key: string): Promise<RunRecord | undefined>;
-  /** Most recent first. */
+  /** Returns runs, most recent first. */
   list(owner: Owner, threadId: string, page: { limit: number; cursor?: string }): Promise<Page<RunRecord>>;
-  /** The run that is currently executed on a thread. */
+  /** Returns the run that is currently executing on a thread. */
   active(owner: Owner, threadId: string): Promise<RunRecord | undefined>;
   /**
-   * Like `start`, but does not claim the run. It waits until a process has a free slot and takes it with
+   * Like `start`, but does not claim the run. The run waits until a process with a free slot takes it with
    * `claimAbandoned`. Throws `limit_exceeded` when too many of the tenant's threads have active or waiting
    * runs.
    */
@@ -204,16 +209,16 @@ export interface RunStore {
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
   /**
    * Takes over runs whose process died, with the next attempt, and waiting runs whose thread is free. Returns
-   * at most `limit`; tenants take turns, longest waiting first. Runs of the tenants in `except` keep waiting
-   * and keep their turn. So do runs that died more often than `mostDeaths` (default: no limit), or that may
-   * not execute beside another of the claims.
+   * at most `limit` runs. Tenants take turns, starting with the one that has waited longest. Runs of the
+   * tenants in `except` keep waiting and keep their turn. So do runs that died more often than `mostDeaths`
+   * (default: no limit) and runs that may not execute alongside another claim.
    */
   claimAbandoned(limit: number, except?: readonly string[], mostDeaths?: number): Promise<Claim[]>;
-  /** Statistics of all threads with a run that no process executes. */
+  /** Returns statistics of all threads with a run that no process executes. */
   waiting(): Promise<QueueStats>;
   /**
-   * Releases a run, so that the next process that looks takes it over with the next epoch. Does not count as
-   * a crash. Throws `lease_lost`.
+   * Releases a run, so the next process that looks for runs takes it over with the next epoch. This does not
+   * count as a crash. Throws `lease_lost`.
    */
   release(lease: Lease): Promise<void>;
   /**
@@ -222,8 +227,9 @@ export interface RunStore {
    */
   excuse(lease: Lease): Promise<void>;
   /**
-   * Records that the run has executed for long in this process, so a later death of the process does not
-   * count against it. Call it once. Does nothing without the lease, and in attempts after many.
+   * Records that the run has executed in this process for a long time, so a later death of the process does
+   * not count against it. Call it once. Does nothing without the lease, or when the run has already made many
+   * attempts.
    */
   acquit(lease: Lease): Promise<void>;
   /**
@@ -232,12 +238,13 @@ export interface RunStore {
    */
   subscribe(listener: (call: ControlMessage) => void): void;
   /**
-   * The thread's run that began next after the run `after`. Without `after` it returns the last run, and for
-   * `""` the first. Skips runs that ended before they began.
+   * Returns the run of the thread that began next after the run `after`. Without `after`, returns the last
+   * run. With `""`, returns the first. Skips runs that ended before they began.
    */
   begun(owner: Owner, threadId: string, after?: string): Promise<RunRecord | undefined>;
   /**
-   * The position of a run among the thread's runs that began. It increases from run to run and never changes.
+   * Returns the position of a run among the thread's runs that began. The position increases from run to run
+   * and never changes.
    */
   place(owner: Owner, threadId: string, runId: string): Promise<number | undefined>;
   /** Requests the end of a run. A waiting run ends at once. Returns the updated run. */
@@ -248,21 +255,21 @@ export interface RunStore {
    * event.
    */
   steer(owner: Owner, threadId: string, runId: string, message: UserMessage): Promise<boolean>;
-  /** The messages left for a run that are not in the thread yet. */
+  /** Returns the messages left for a run that are not in the thread yet. */
   inbox(lease: Lease): Promise<UserMessage[]>;
-  /** Renews the lease. Returns the requested stop, if any. Throws `lease_lost`. */
+  /** Renews the lease and returns the requested stop, if any. Throws `lease_lost`. */
   renew(lease: Lease): Promise<{ stop?: StopMode }>;
 }
 export interface QueueStats {
   readonly threads: number;
-  /** Waiting time of the run that has waited longest, in ms. */
+  /** The time that the longest-waiting run has waited, in ms. */
   readonly oldestMs: number;
 }
 export type StopMode = "cancel" | "interrupt";
 export type WhenBusy = "reject" | "queue" | "front";
 
 /**
- * `stop`: someone requested that the run stop. `waiting`: runs wait for execution. `crashed`: this process
+ * `stop`: someone requested a stop of the run. `waiting`: runs wait for execution. `crashed`: this process
  * found a run that had died too often, and ended it with this error.
  */
 export type ControlMessage =
@@ -273,14 +280,17 @@ export type ControlMessage =
 /** One event as stored, and as viewers receive it. */
 export interface LogEntry {
   readonly epoch: number;
-  /** Counts 1, 2, 3 … without gaps over all attempts of a run. */
+  /** Counts 1, 2, 3 … without gaps across all attempts of a run. */
   readonly seq: number;
   readonly event: EventName;
-  /** The StreamEvent, serialized once. */
+  /** The serialized `StreamEvent`. */
   readonly json: string;
 }
 
-/** A reader's position: the entry `seq` as `epoch` wrote it. Without an epoch, as any epoch wrote it. */
+/**
+ * A reader's position: the entry `seq` that `epoch` wrote. Without an epoch, the entry may come from any
+ * epoch.
+ */
 export interface Cursor {
   readonly seq: number;
   readonly epoch?: number;
@@ -295,16 +305,17 @@ export interface EventLog {
    */
   append(lease: Lease, events: readonly StreamEvent[]): Promise<void>;
   /**
-   * The numbers of the first and the last stored entry; both 0 if the run has no entries or does not exist.
+   * Returns the numbers of the first and the last stored entry. Both are 0 if the run has no entries or does
+   * not exist.
    */
   bounds(run: RunKey): Promise<{ first: number; last: number }>;
   /**
-   * The number of the last entry in the current log that a reader at `cursor` has seen. This is the cursor's
-   * own `seq`, unless the log has lost that entry or another epoch has rewritten it.
+   * Returns the number of the last entry in the current log that a reader at `cursor` has seen. This is the
+   * cursor's own `seq`, unless the log has lost that entry or another epoch has rewritten it.
    */
   seen(run: RunKey, cursor: Cursor): Promise<number>;
   /**
-   * Yields the entries after `after` in batches: stored ones first, then live ones. Ends after the terminal
+   * Yields the entries after `after` in batches, first stored ones and then live ones. Ends after the terminal
    * event or when `signal` aborts. Throws `not_found` when the run does not exist. Throws `events_expired` when
    * the entries after `after` are no longer stored, or when `after` is beyond the end. It also does so when the
    * log differs from the entries that the reader has seen (see `seen`).
@@ -315,8 +326,8 @@ export interface EventLog {
     signal: AbortSignal,
   ): AsyncGenerator<readonly LogEntry[], void, void>;
   /**
-   * Throws `why` to all readers in this process that wait for the run's next entry. Does not change the log.
-   * Does nothing in a store whose writes cannot fail.
+   * Throws `why` to all readers in this process that are waiting for the run's next entry. Does not change
+   * the log. Does nothing in a store whose writes cannot fail.
    */
   fail(run: RunKey, why: AppError): void;
 }
@@ -331,7 +342,7 @@ export interface Stores {
   readonly bus: EventBus;
   /** True if another process can continue runs after this one. */
   readonly isDurable: boolean;
-  /** Values that all processes on these stores share. Undefined for a single process. */
+  /** Values that all processes using these stores share. Undefined for a single process. */
   readonly shared?: {
     /** Unique id of the deployment. Created once. */
     readonly deployment: string;
@@ -339,9 +350,9 @@ export interface Stores {
     readonly secret: string;
   };
   /**
-   * Executes `work` on behalf of a run. All its calls to the stores, direct or indirect, wait for an
-   * unreachable store for at most the lifetime of the run's lease (`runs.leaseMs`). Any other call returns,
-   * or throws `unavailable`, within a short deadline.
+   * Executes `work` on behalf of a run. Calls that `work` makes to the stores, directly or indirectly, wait
+   * for an unreachable store for at most the lifetime of the run's lease (`runs.leaseMs`). Any other call
+   * returns, or throws `unavailable`, within a short deadline.
    */
   inRun<T>(work: () => Promise<T>): Promise<T>;
   /** Throws `unavailable` when the stores cannot be reached. */

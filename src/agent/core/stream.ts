@@ -3,7 +3,7 @@
 import type { StreamEvent } from "../../protocol/event.ts";
 
 /**
- * Yields events while it works, returns its result and throws its failure. A layer passes events on with
+ * Yields events while working, returns the result and throws any failure. To pass events on, a layer uses
  * `return yield* next(request)`.
  */
 export type Stream<T, E = StreamEvent> = AsyncGenerator<E, T, void>;
@@ -49,8 +49,8 @@ export async function drain<T, E>(stream: Stream<T, E>): Promise<T> {
 }
 
 /**
- * Passes `stream` on. Calls `onPull` before it requests an event and `onEvent` before it yields one. An error
- * from `onEvent` ends the stream.
+ * Passes on the events and the result of `stream`. Calls `onPull` before it requests an event and `onEvent`
+ * before it yields one. An error from `onEvent` ends the stream.
  */
 export function tap<T, E>(
   stream: Stream<T, E>,
@@ -71,18 +71,21 @@ export function tap<T, E>(
   });
 }
 
-/** Passes the events of `stream` on, and returns its result mapped by `f`. */
+/** Passes on the events of `stream` and returns its result mapped by `f`. */
 export function mapResult<T, R, E>(stream: Stream<T, E>, f: (result: T) => R): Stream<R, E> {
   const pass = (item: IteratorResult<E, T>): IteratorResult<E, R> =>
     item.done ? { done: true, value: f(item.value) } : item;
   return readWith(stream, () => stream.next().then(pass));
 }
 
-/** `stream` with another `next`. A plain iterator, because a generator would cost one layer per event. */
+/**
+ * Returns `stream` with another `next`. It is a plain iterator, because a generator would cost one layer per
+ * event.
+ */
 function readWith<T, R, E>(stream: Stream<T, E>, next: Stream<R, E>["next"]): Stream<R, E> {
   return {
     next,
-    // No one reads the values with which `return` and `throw` resolve.
+    // No one reads the values that `return` and `throw` resolve to.
     return: (value) => stream.return(value as never) as Promise<IteratorResult<E, never>>,
     throw: (error) => stream.throw(error) as Promise<IteratorResult<E, never>>,
     [Symbol.asyncIterator]() {
@@ -105,9 +108,7 @@ export function tapDeltas(
   };
 }
 
-/**
- * Replaces each event with the events that `f` returns for it. Does not change the result and the failure.
- */
+/** Replaces each event with the events that `f` returns for it. Does not change the result or the failure. */
 export async function* mapEvents<T, A, B>(stream: Stream<T, A>, f: (event: A) => readonly B[]): Stream<T, B> {
   try {
     for (;;) {
@@ -121,7 +122,7 @@ export async function* mapEvents<T, A, B>(stream: Stream<T, A>, f: (event: A) =>
   }
 }
 
-/** Wraps `stream` so that a reader that leaves early does not wait. */
+/** Wraps `stream` so that a reader can leave early without waiting. */
 export function leavable<T, E>(stream: Stream<T, E>): Stream<T, E> {
   return {
     ...readWith(stream, () => stream.next()),
@@ -132,12 +133,15 @@ export function leavable<T, E>(stream: Stream<T, E>): Stream<T, E> {
   };
 }
 
-/** Ends a stream that is not read to its end, at its next step. Does not wait, and ignores failures. */
+/**
+ * Ends a stream that is not read to its end. The stream ends at its next step. Does not wait for that, and
+ * ignores failures.
+ */
 export function leave<T, E>(stream: Stream<T, E>): void {
   close(stream).catch(() => {});
 }
 
-/** Ends a stream that is not read to its end. No one reads the value with which `return` resolves. */
+/** Ends a stream that is not read to its end. No one reads the value that `return` resolves to. */
 async function close<T, E>(stream: Stream<T, E>): Promise<void> {
   await stream.return(undefined as never);
 }

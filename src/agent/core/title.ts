@@ -17,7 +17,9 @@ export function titleFrom(messages: readonly Message[]): string | undefined {
   return undefined;
 }
 
-/** The text on one line, without invisible characters, except joiners, which form letters and emoji. */
+/**
+ * Returns the text on one line, without invisible characters except joiners, which form letters and emoji.
+ */
 function wordsOf(content: Content): string {
   const texts =
     typeof content === "string"
@@ -29,7 +31,7 @@ function wordsOf(content: Content): string {
     .trim();
 }
 
-/** Cuts at the end of a word, unless that would drop more than half. */
+/** Cuts the words at the end of a word, unless that would drop more than half of them. */
 function cut(words: string, length: number): string {
   const whole = words.slice(0, length + 1).lastIndexOf(" ");
   return firstChars(words, whole > length / 2 ? whole : length);

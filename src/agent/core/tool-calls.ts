@@ -25,12 +25,12 @@ import { leavable, leave, type Stream, tap, toStream } from "./stream.ts";
 import { failed, resultMessage, type ToolResult } from "./tool.ts";
 
 const MAX_PARALLEL_CALLS = 16;
-/** Time that a tool may take to return after an abort before it is abandoned, in ms. */
+/** The time that a tool has to return after an abort before it is abandoned, in ms. */
 const GRACE_MS = 1000;
 
 /**
- * Abort reason that stops leftover calls when a batch ends. Shared, because creating an Error per batch is
- * expensive.
+ * The abort reason for calls that are still running when a batch ends. It is shared because creating an Error
+ * per batch is expensive.
  */
 const BATCH_ENDED = new AppError("lease_lost", "The batch is over.");
 
@@ -38,7 +38,7 @@ const BATCH_ENDED = new AppError("lease_lost", "The batch is over.");
 const CALL_ENDED: ErrorInfo = { code: "cancelled", message: "The call ended before it." };
 
 export interface Dispatched {
-  /** Calls that wait for an answer. */
+  /** The calls that wait for an answer. */
   readonly waiting: readonly ToolCall[];
   /** True if one of the results ends the run. */
   readonly endsRun: boolean;
@@ -50,7 +50,7 @@ interface Dispatching {
 }
 
 /**
- * Throws an error that ends the run, but only once every other call has its result. Passes on errors of
+ * Throws an error that ends the run only after every other call has its result. Passes on errors of
  * `standIn`.
  */
 export async function* dispatch(
@@ -104,13 +104,13 @@ export async function* dispatch(
     return { waiting: waiting.filter((call) => call !== undefined), endsRun };
   } finally {
     batch.detach();
-    batch.abort(BATCH_ENDED); // stops running calls when the consumer returned early
+    batch.abort(BATCH_ENDED); // stops calls that still run when the consumer returns early
   }
 }
 
 /**
- * Returns the delivered result of a call, which may have arrived before the call was stopped or the store
- * failed.
+ * Returns the delivered result of a call. The result may have arrived before the call was stopped or the
+ * store failed.
  */
 async function resultOfStopped(
   call: ToolCall,
@@ -138,7 +138,7 @@ export async function* executeTool(
   }
   if (call.malformed !== undefined)
     return failed(`The arguments ${argumentsFault(call.malformed)}. Send them again as one JSON object.`);
-  // A tool may modify its arguments, but the arguments of a call that waited belong to the thread and are
+  // A tool may modify its arguments, but the arguments of a call that waited are part of the thread and
   // frozen.
   const parsed = tool.parse(jsonCopy(call.args));
   if ("faults" in parsed) return failed(`Invalid arguments. ${parsed.faults.join(" ")}`);
@@ -163,11 +163,11 @@ interface Nested {
   see(event: StreamEvent): void;
   /** Passes the events of `work` on and tracks the nested ones. */
   through<T>(work: Stream<T>): Stream<T>;
-  /** The end events of all open spans, innermost first. */
+  /** Returns the end events of all open spans, innermost first. */
   ends(error: ErrorInfo): StreamEvent[];
 }
 
-/** Tracks the spans that subagents open within a tool call, so that each is closed before the call ends. */
+/** Tracks the spans that subagents open within a tool call, to close each one before the call ends. */
 export function trackNestedSpans(): Nested {
   const spans = readSpans({});
   return {
@@ -191,7 +191,7 @@ const isNested = ({ event, path }: StreamEvent) =>
 
 interface Arrival<T, E> {
   readonly index: number;
-  /** Undefined when the stream failed with `error`. */
+  /** Undefined if the stream failed with `error`. */
   readonly item?: IteratorResult<E, T>;
   readonly error?: unknown;
 }
@@ -199,8 +199,8 @@ interface Arrival<T, E> {
 /**
  * Runs streams in parallel, at most `limit` at a time. Yields their events as they arrive and returns their
  * results in the given order. A stream resumes only after its last event was consumed, so the consumer
- * finishes an event before the stream's next step. The first failure ends all streams, and so does a consumer
- * that stops reading. Neither waits for their end.
+ * finishes an event before the stream's next step. All streams end at the first failure, and when the
+ * consumer stops reading. In neither case does this function wait for their end.
  */
 export async function* interleave<T, E>(streams: readonly Stream<T, E>[], limit: number): Stream<T[], E> {
   const [only] = streams;

@@ -29,7 +29,7 @@ export interface ToolAnnotations {
   readonly idempotent?: boolean;
   readonly destructive?: boolean;
   readonly category?: "read" | "write" | "execute" | "network" | "plan";
-  /** The tool waits for work with its own limits, so the time limit of calls does not apply. */
+  /** The tool waits for work that has its own limits, so the time limit of calls does not apply. */
   readonly waits?: boolean;
   /** The tool needs permission unless a rule decides otherwise. Default: true. */
   readonly requiresPermission?: boolean;
@@ -49,10 +49,11 @@ export type ToolResult =
       /** A person or a rule denied the call, or the user declined to answer its question. */
       readonly denied?: true;
       readonly endsRun?: true;
-      /** Pages of the web that the output comes from, which front ends show as citations. */
+      /** The web pages that the output comes from. Front ends show them as citations. */
       readonly sources?: readonly WebSource[];
       /**
-       * Id of the resulting message, which identifies a delivered result in the thread. Default: a new id.
+       * The id of the resulting message, which identifies a delivered result in the thread. Default: a new
+       * id.
        */
       readonly message_id?: string;
     }
@@ -67,7 +68,7 @@ export const failed = (error: string, output: Content = ""): DoneResult => ({
   error,
 });
 export const denied = (error: string): DoneResult => ({ ...failed(error), denied: true });
-/** The tool message with a call's result. */
+/** Returns the tool message with a call's result. */
 export function resultMessage(
   call: Pick<ToolCall, "id" | "name">,
   { output, error, denied, sources, message_id }: DoneResult,
@@ -92,20 +93,20 @@ export interface Tool {
   readonly description: string;
   readonly parameters: JsonSchema;
   /**
-   * Why models cannot use its parameters; completes "its parameters …". Runs exclude such a tool, with a
-   * warning.
+   * Why models cannot use the tool's parameters. Completes "its parameters …". Runs exclude such a tool with
+   * a warning.
    */
   readonly fault?: string | undefined;
   readonly annotations: ToolAnnotations;
   /** The client defined the tool with the run, so its name, description and parameters are user input. */
   readonly fromClient?: boolean;
-  /** Describes the call to a person who decides on it, such as "run `make`". `args` come from `parse`. */
+  /** Describes the call to the person who decides on it, such as "run `make`". `args` come from `parse`. */
   describeCall?(args: unknown): string;
-  /** Awaited before a call is parsed, for work that would make the first `parse` slow. Must not throw. */
+  /** Awaited before a call is parsed. Do work here that would make the first `parse` slow. Must not throw. */
   prepare?(): Promise<void>;
   /** Returns the arguments for `execute`, or one sentence for each fault. */
   parse(args: Record<string, unknown>): { args: unknown } | { faults: string[] };
-  /** If it throws, the message becomes the call's error result. Must honor `run.signal`. */
+  /** If it throws, the message becomes the call's error result. It must honor `run.signal`. */
   execute(args: unknown, call: ToolCall, run: Run): MaybeStream<ToolResult>;
 }
 
@@ -114,7 +115,7 @@ export interface RunIdentity {
   readonly id: string;
   readonly threadId: string;
   readonly owner: Owner;
-  /** 1, or more after a process died during this run. */
+  /** 1 for the first attempt. Increases when a process dies during this run. */
   readonly attempt: number;
   /** Aborts when the run is cancelled and, inside a tool call, when that call must end. */
   readonly signal: AbortSignal;
@@ -124,11 +125,11 @@ export interface RunIdentity {
   readonly backend?: Backend | undefined;
   /** Set for a run that works for another one. */
   readonly lineage?: Lineage | undefined;
-  /** Records spans and events of hooks and tools. Undefined when no traces are recorded. */
+  /** Records the spans and events of hooks and tools. Undefined if no traces are recorded. */
   readonly trace?: RunTrace | undefined;
-  /** W3C `traceparent` for requests that a call makes. Undefined: none is sent. */
+  /** Returns the W3C `traceparent` for requests that a call makes, or undefined if none is sent. */
   traceparent?(callId: string): string | undefined;
-  /** True once someone has asked the run to stop after the current step. */
+  /** Returns true once someone has asked the run to stop after the current step. */
   interruptRequested(): boolean;
 }
 
@@ -237,7 +238,7 @@ export function createValues(): Values {
   };
 }
 
-// The port to a trace recorder. Without one, tracing does nothing.
+// The port to a trace recorder. Without a recorder, tracing does nothing.
 
 export interface Span {
   set(key: string, value: unknown): Span;
@@ -268,8 +269,8 @@ export function runTrace(recorder: TraceRecorder, ids: { run_id: string; thread_
 }
 
 /**
- * Returns undefined for a zod 4 schema, otherwise a clause about the problem. Programs and plugins may bring
- * their own copy of zod with another major version.
+ * Returns undefined for a zod 4 schema, or a clause that describes the problem. Programs and plugins may come
+ * with their own copy of zod in another major version.
  */
 export function zodFault(value: unknown): string | undefined {
   if (typeof value === "object" && value !== null && "_zod" in value) return undefined;

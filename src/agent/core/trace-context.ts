@@ -1,5 +1,6 @@
-// A run's context in traces: W3C `traceparent`, and ids derived from the run's id. Thanks to derived ids, every process that
-// ends a span writes the same one, and a take-over continues the trace. A call's span id is known before the call.
+// A run's context in traces: W3C `traceparent`, and ids derived from the run's id. Because the ids are derived, every
+// process that ends a span writes the same span, and a take-over continues the trace. A call's span id is known before the
+// call.
 
 import { createHash } from "node:crypto";
 import type { Origin } from "./records.ts";
@@ -30,13 +31,16 @@ export interface TracedRun {
 }
 
 /**
- * The trace id of the request that started the run, if the request may set one; otherwise derived from the
- * run's id.
+ * Returns the trace id of the request that started the run if the request may set one. Otherwise, derives it
+ * from the run's id.
  */
 export const traceIdOf = ({ id, origin }: TracedRun): string =>
   parseTraceparent(origin?.traceparent)?.traceId ?? digits(`trace ${id}`, 32);
 
-/** `part` identifies a span of the run by a call id or a message id. Empty for the run itself. */
+/**
+ * Returns the id of a span. `part` identifies a span of the run by a call id or a message id, and is empty
+ * for the run itself.
+ */
 export const spanIdOf = (runId: string, part = ""): string => digits(`span ${runId} ${part}`, 16);
 
 const digits = (text: string, count: number) =>

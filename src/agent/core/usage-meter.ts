@@ -1,5 +1,5 @@
-// Measures the tokens of a model call: the provider's counts, or an estimate where they are missing. Budgets, runs and threads
-// all use the same numbers.
+// Measures the tokens of a model call. Uses the provider's counts, or an estimate where they are missing. Budgets, runs and
+// threads all use the same numbers.
 
 import {
   assistantMessage,
@@ -11,7 +11,7 @@ import {
 } from "./message.ts";
 import type { ModelReply, ModelRequest, UsageMeter } from "./model.ts";
 
-/** The longest answer of any model, in tokens. */
+/** The length of the longest answer that any model gives, in tokens. */
 export const LONGEST_ANSWER_TOKENS = 128_000;
 /** More tokens than any call can use. */
 const LIMIT = 1e12;
@@ -24,12 +24,12 @@ export function estimateRequest({ messages, system, tools }: ModelRequest): numb
 }
 
 /**
- * Margin for reserving input, because estimates are inexact. Few languages and codes need less than three
- * bytes per token.
+ * Margin for reserving input, because estimates are inexact. Few natural or programming languages need less
+ * than three bytes per token.
  */
 const INPUT_MARGIN = 4 / 3;
 
-/** The tokens to reserve for an estimated input. */
+/** Returns the tokens to reserve for an estimated input. */
 export const withMargin = (tokens: number) => Math.ceil(tokens * INPUT_MARGIN);
 
 /** Estimates the tokens of the system prompt and tool schemas. */
@@ -39,7 +39,7 @@ export function estimateFixed({ system, tools }: Pick<ModelRequest, "system" | "
   return Math.ceil(fixed / BYTES_A_TOKEN);
 }
 
-/** Create the meter when the call begins. */
+/** Creates the meter of a call. Create it when the call begins. */
 export function usageMeter(request: ModelRequest): UsageMeter {
   const asked = performance.now();
   let spoke: number | undefined;
@@ -77,8 +77,8 @@ export function usageMeter(request: ModelRequest): UsageMeter {
     soFar() {
       const isPaid = reported !== undefined || spoke !== undefined || thought > 0 || request.signal.aborted;
       if (!isPaid) return undefined;
-      // The estimate grows with time, so keep the first one: the run and its budget must count the same
-      // usage.
+      // The estimate grows with time. The run and its budget must count the same usage, so keep the first
+      // estimate.
       early ??= usageSoFar();
       return early;
     },
@@ -95,8 +95,8 @@ export function usageMeter(request: ModelRequest): UsageMeter {
 }
 
 /**
- * Minimum difference in tokens between count and estimate before the count is doubted, because estimates of
- * short texts are rough.
+ * The minimum difference in tokens between the count and the estimate for the count to be doubted. Estimates
+ * of short texts are rough.
  */
 const LEAST_DOUBT = 256;
 
@@ -109,7 +109,7 @@ function estimateReply({ content, tool_calls }: ModelReply): number {
   return estimateTokens([assistantMessage(content, ...tool_calls)]);
 }
 
-/** `usage` with these counts, marked as estimated if they differ from the original. */
+/** Returns `usage` with these counts, marked as estimated if they differ from the original. */
 function estimated(usage: Usage, counts: Pick<Usage, "input_tokens" | "output_tokens">): Usage {
   const isOther = counts.input_tokens !== usage.input_tokens || counts.output_tokens !== usage.output_tokens;
   return { ...usage, ...counts, ...(isOther ? { estimated: true } : {}) };
