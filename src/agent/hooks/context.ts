@@ -19,7 +19,8 @@ export const context = defineHook({
     const message = userMessage(text);
     return {
       name: "context",
-      // Not in `modifyRequest`, because summaries and windows must process only the conversation.
+      // This is not done in `modifyRequest`, because summaries and windows must process only the
+      // conversation.
       wrapModelCall(request, next, { messages }, deltas) {
         const newest = messages.at(-1)?.id;
         // Other requests, such as for a summary, do not contain the most recent message.

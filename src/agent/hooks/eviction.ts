@@ -1,5 +1,5 @@
-// Saves results that are too long for the model to a file in the workspace, and shows the model their beginning, their end and
-// the path.
+// Saves each result that is too long for the model to a file in the workspace, and shows the model its beginning, its end
+// and the file's path.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -12,12 +12,12 @@ import type { Content, ToolCall } from "../core/message.ts";
 import type { Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 
-/** These tools limit their results themselves or let the model continue reading. */
+/** Tools that limit their results themselves, or whose results the model can read in parts. */
 const EXCLUDED: ReadonlySet<string> = new Set(["ls", "glob", "grep", "read_file", "edit_file", "write_file"]);
 
-/** Relative to the workspace, so that commands find it too. */
+/** The path is relative to the workspace, so commands can find the folder too. */
 const FOLDER = ".skein/results";
-/** Excludes these files from a repository in the workspace. */
+/** Keeps these files out of a Git repository in the workspace. */
 const IGNORE = { path: ".skein/.gitignore", content: "*\n" };
 /** Maximum number of files in the workspace. The oldest is removed first. */
 const MAX_FILES = 100;
@@ -61,7 +61,7 @@ function shortened(text: string, { head, tail }: { head: number; tail: number },
   return `${start}\n\n... (truncated ${missing} characters${note}) ...\n\n${end}`;
 }
 
-/** The text parts only. Other parts do not count and stay unchanged. */
+/** Returns the text parts only. Other parts do not count and stay unchanged. */
 function textIn(content: Content): string {
   if (typeof content === "string") return content;
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
@@ -72,7 +72,7 @@ function withText(content: Content, text: string): Content {
   return [{ type: "text", text }, ...content.filter((part) => part.type !== "text")];
 }
 
-/** Saves the text. Returns a note with the path; empty if saving failed. */
+/** Saves the text. Returns a note with the path, or an empty text if saving failed. */
 async function* save(
   text: string,
   backend: Backend,
@@ -82,7 +82,7 @@ async function* save(
   const path = `${FOLDER}/${fileName(run, call)}`;
   try {
     await backend.write(path, Buffer.from(text), signal);
-    // Ignore failures: an extra file, or one that git sees, does no harm.
+    // Ignore failures, because an additional file does no harm, even if git sees it.
     await backend.write(IGNORE.path, Buffer.from(IGNORE.content), signal).catch(() => {});
     await forgetOldest(backend, signal).catch(() => {});
     return `; the full text is in ${path}`;
@@ -93,7 +93,10 @@ async function* save(
   }
 }
 
-/** Providers may use any characters in call ids, and may reuse ids in other runs. */
+/**
+ * Returns a safe and unique file name. Providers may use any characters in call ids and may reuse ids in
+ * other runs.
+ */
 function fileName({ id }: Run, call: ToolCall): string {
   const isSafe = /^[A-Za-z0-9_-]{1,64}$/.test(call.id);
   return `${id}-${isSafe ? call.id : createHash("sha256").update(call.id).digest("hex").slice(0, 16)}.txt`;

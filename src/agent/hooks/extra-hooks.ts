@@ -1,5 +1,5 @@
-// Hooks that few agents use. The configuration knows their names and options. The code of each is in `extra/` and is loaded for
-// the first agent that uses it.
+// Hooks that few agents use. This file defines their names and options. Their code is in `extra/`, and each hook's code is
+// loaded for the first agent that uses it.
 
 import { z } from "zod";
 import { defineHook, type HookDefinition } from "../core/hook.ts";
@@ -95,7 +95,7 @@ export const notes = extraHook(
   () => import("./extra/notes.ts"),
 );
 
-/** This hook does nothing itself. When it is on, `subagents` records and shows reflections. */
+/** This hook does nothing by itself. When it is on, the `subagents` hook records and shows reflections. */
 export const reflections = defineHook({
   name: "reflections",
   userMay: "switch",

@@ -1,4 +1,5 @@
-// All hooks, outermost first. The configuration turns them on and off and sets their options. It never reorders them.
+// All hooks, outermost first. The configuration turns them on and off and sets their options, but never reorders
+// them.
 
 import type { HookDefinition } from "../core/hook.ts";
 import { context } from "./context.ts";
@@ -30,7 +31,7 @@ import { tracing } from "./tracing.ts";
 import { trimming } from "./trimming.ts";
 
 export const hooks: readonly HookDefinition[] = [
-  // Spans include all inner hooks.
+  // Outermost, so spans include all other hooks.
   tracing,
   // Budgets include the wait between attempts.
   budgets,
@@ -38,13 +39,14 @@ export const hooks: readonly HookDefinition[] = [
   retry,
   // Refused text goes no further, in either direction.
   guardrails,
-  // A repeatedly denied call is also a loop.
+  // A call that is denied repeatedly is also a loop.
   loopDetection,
   stallDetection,
   failureReflection,
-  // The person who approves a call sees its final form.
+  // Placed here so the person who approves a call sees its final form.
   permissions,
-  // Cheap hooks come first. They work by position in the thread, before any hook removes messages.
+  // Cheap hooks come first. They rely on positions in the thread, so they run before any hook removes
+  // messages.
   trimming,
   slidingWindow,
   summarization,

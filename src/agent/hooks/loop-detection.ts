@@ -1,5 +1,5 @@
-// Prevents a model from repeating a call. It reads the thread from the user's last message, so approvals and crashes do not
-// affect it.
+// Prevents a model from repeating a call. It reads the thread from the user's last message on, so approvals and crashes do
+// not affect it.
 
 import { z } from "zod";
 import { isObject } from "../../lib/json.ts";
@@ -55,7 +55,7 @@ export const loopDetection = defineHook({
   },
 });
 
-/** Number of times the call occurs among the last `window` calls up to and including it. */
+/** Counts how often the call occurs among the last `window` calls, including the call itself. */
 function timesCalled({ id }: ToolCall, messages: readonly Message[], window: number): number {
   const since = messages.findLastIndex(({ role }) => role === "user");
   const calls = assistantMessages(messages.slice(since + 1)).flatMap(({ tool_calls = [] }) => tool_calls);
@@ -64,7 +64,7 @@ function timesCalled({ id }: ToolCall, messages: readonly Message[], window: num
   return recent.filter((each) => each === recent.at(-1)).length;
 }
 
-/** Ignores the order of the arguments. */
+/** Returns a key that identifies a call. Ignores the order of the arguments. */
 function identity({ name, args, malformed }: ToolCall): string {
   return JSON.stringify([name, malformed ?? args], (_, value: unknown) =>
     isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,

@@ -1,4 +1,5 @@
-// Adds AGENTS.md files to the system prompt. It reads them when a run begins, and again after a tool may have changed them.
+// Adds AGENTS.md files to the system prompt. Reads the files when a run begins, and again whenever a tool may have changed
+// them.
 
 import { z } from "zod";
 import { xmlTag } from "../../lib/text.ts";
@@ -57,7 +58,7 @@ interface Loaded {
   readonly faults: readonly string[];
 }
 
-/** Skips missing and empty files. */
+/** Loads the files. Skips missing and empty ones. */
 async function load(backend: Backend, paths: readonly string[], signal: AbortSignal): Promise<Loaded> {
   const texts: string[] = [];
   const faults: string[] = [];
@@ -110,14 +111,14 @@ export async function fileText(
 ): Promise<FileText | undefined> {
   const chunks: Uint8Array[] = [];
   try {
-    // One extra byte shows that the file is longer.
+    // Read one extra byte to find out if the file is longer.
     for await (const chunk of backend.read(path, { length: limit + 1 }, signal)) chunks.push(chunk);
   } catch (error) {
     if (error instanceof AppError && error.code === "not_found") return undefined;
     throw error;
   }
   const bytes = Buffer.concat(chunks);
-  // `stream` drops a character that the limit cut in two.
+  // With `stream`, the decoder drops a character that the limit cut in two.
   const text = new TextDecoder().decode(bytes.subarray(0, limit), { stream: true });
   return { text: text.replaceAll("\r\n", "\n"), truncated: bytes.length > limit };
 }

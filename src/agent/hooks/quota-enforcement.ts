@@ -1,7 +1,7 @@
-// Enforces the quotas of the tenant and the user. It reserves budget before each model call, limits the answer to the
-// reservation, and settles it with the actual usage. Near a limit, viewers get one `warning` per run. At the limit, the run ends
-// with `done` and the reason `quota`. Every call counts, including summaries, retries and calls that end early. Without quotas,
-// the hook has no layers.
+// Enforces the quotas of the tenant and the user. Before each model call, the hook reserves budget. It limits the answer to
+// the reservation and settles the reservation with the actual usage. Near a limit, viewers get one `warning` per run. At the
+// limit, the run ends with `done` and the reason `quota`. Every call counts, including summaries, retries and calls that end
+// early. Without quotas, the hook has no layers.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
@@ -15,10 +15,11 @@ import type { Run } from "../core/tool.ts";
 import { estimateFixed, estimateRequest, LONGEST_ANSWER_TOKENS, withMargin } from "../core/usage-meter.ts";
 
 /**
- * Minimum tokens for an answer when the limit is derived from the context window and the size of the input.
+ * The minimum number of tokens for an answer if the limit is derived from the context window and the size of
+ * the input.
  */
 const LEAST_DEFAULT_TOKENS = 1024;
-/** Maximum wait for budget that other calls have reserved, in ms. */
+/** The maximum time to wait for budget that other calls have reserved, in ms. */
 const PATIENCE_MS = 60_000;
 const PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
@@ -96,7 +97,7 @@ async function* admitted(request: ModelRequest, { run, quotas, limitOf }: Admiss
   }
 }
 
-/** The maximum tokens of the answer, thinking included. */
+/** Returns the maximum tokens of the answer, thinking included. */
 function answerLimit(request: ModelRequest, contextWindow: number): number {
   const configured = request.model.outputLimit
     ? request.model.outputLimit(request)

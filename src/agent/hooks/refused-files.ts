@@ -1,5 +1,5 @@
-// Continues a conversation when a provider rejects an image or a document in it. The hook repeats the request without the file.
-// If that succeeds, the thread stores the message's id, and that model never receives its files again.
+// Continues a conversation when a provider rejects an image or a document in it. The hook repeats the request without the
+// file. If that succeeds, the thread stores the message's id, and the model never receives the message's files again.
 
 import { z } from "zod";
 import { warning } from "../../protocol/event.ts";
@@ -11,7 +11,7 @@ import { patchState, repeatModelCall } from "../core/run.ts";
 import type { DeltaSink, Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 
-/** State key for the ids of messages whose files were rejected, by model, oldest first. */
+/** The state key for the ids of messages whose files were rejected, listed per model, oldest first. */
 const STATE_KEY = "refused_files";
 /** Maximum number of message ids to store per model. */
 const MAX_REMEMBERED = 500;
@@ -59,7 +59,8 @@ async function* askWithout(
 }
 
 /**
- * Ids of messages with files: first those after the model's last reply, which it has not seen yet, then all.
+ * Returns ids of messages with files: first the messages after the model's last reply, which the model has
+ * not seen yet, then all messages.
  */
 function suspectsIn(messages: readonly Message[]): ReadonlySet<string>[] {
   const since = messages.findLastIndex(({ role }) => role === "assistant") + 1;
@@ -84,7 +85,7 @@ function mayBeAboutFiles(error: unknown): boolean {
 
 type File = Exclude<Part, { type: "text" }>;
 
-/** The parts that providers receive as images or documents. */
+/** Returns the parts that providers receive as images or documents. */
 const filesIn = (content: Content): File[] => (typeof content === "string" ? [] : content.filter(isFile));
 
 const isFile = (part: Part): part is File =>
@@ -100,7 +101,7 @@ function without(request: ModelRequest, ids: ReadonlySet<string>): ModelRequest 
   };
 }
 
-/** Maps each message to one stripped message, so that caches of earlier requests stay valid. */
+/** Maps each message to one stripped message, so caches of earlier requests stay valid. */
 const made = new WeakMap<Message, Message>();
 
 function bare(message: Message): Message {
@@ -128,7 +129,7 @@ function remembered(model: Model, { state }: Run): readonly string[] {
   return all?.[model.name] ?? [];
 }
 
-/** Ignores messages from hooks, which are not part of the thread. */
+/** Stores the ids of messages. Ignores messages from hooks, which are not part of the thread. */
 async function* remember(ids: ReadonlySet<string>, model: Model, run: Run): Stream<void> {
   const own = run.messages.filter(({ id }) => ids.has(id)).map(({ id }) => id);
   const all = [...new Set([...remembered(model, run), ...own])];

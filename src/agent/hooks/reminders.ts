@@ -1,11 +1,11 @@
-// Messages to the model that are not part of the thread. Each stays after the message that was most recent when it was added, so
-// that requests keep a common prefix for the prompt cache.
+// Messages to the model that are not part of the thread. Each reminder keeps its place after the message that was most
+// recent when the reminder was added, so requests keep a common prefix for the prompt cache.
 
 import { xmlTag } from "../../lib/text.ts";
 import { type Message, userMessage } from "../core/message.ts";
 import type { Run } from "../core/tool.ts";
 
-/** Maximum number of reminders. Beyond it, the oldest is dropped. */
+/** Maximum number of reminders. Beyond it, the oldest reminder is dropped. */
 const MAX_REMINDERS = 20;
 
 export interface Reminders {
@@ -18,7 +18,7 @@ export function reminders(): Reminders {
   const said: { readonly after: string | undefined; readonly message: Message }[] = [];
   return {
     add(text, run) {
-      // A user message, because providers treat system messages within a conversation differently.
+      // This is a user message because providers treat system messages within a conversation differently.
       said.push({ after: run.messages.at(-1)?.id, message: userMessage(xmlTag("reminder", text)) });
       if (said.length > MAX_REMINDERS) said.shift();
     },

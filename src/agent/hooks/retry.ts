@@ -1,5 +1,5 @@
-// Retries a model that is temporarily unavailable, then calls its fallback. A run never calls a model again after it has switched
-// to the fallback.
+// Retries a model that is temporarily unavailable, then calls its fallback. After a run has switched to the fallback, it
+// never calls the first model again.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
@@ -89,7 +89,7 @@ function firstOf(model: Model, givenUp: ReadonlySet<Model>): Model {
   return model.fallback && givenUp.has(model) ? firstOf(model.fallback, givenUp) : model;
 }
 
-/** After these errors, another model may still answer. */
+/** True for errors after which another model may still answer. */
 function isUnavailable(error: unknown): error is AppError {
   return isTransient(error) || (error instanceof AppError && error.code === "model_auth");
 }
@@ -133,7 +133,7 @@ function attemptsAfter({ code }: AppError, { fallback }: Model): number {
   return isBusy && !fallback ? ATTEMPTS.busy : ATTEMPTS.other;
 }
 
-/** The last failure, with the number of attempts and the time spent on them. */
+/** Returns the last failure with the number of attempts and the time spent on them. */
 function givenUp(error: AppError, attempts: number, waited: number): AppError {
   if (attempts === 1) return error;
   const { code, message, details, cause } = error;
@@ -144,13 +144,16 @@ function givenUp(error: AppError, attempts: number, waited: number): AppError {
   });
 }
 
-/** The wait that the provider requested, in ms; 0 without a request. */
+/** Returns the wait that the provider requested, in ms, or 0 if it requested none. */
 function askedWait({ details }: AppError): number {
   const asked = details?.retry_after_ms;
   return typeof asked === "number" && asked > 0 ? asked : 0;
 }
 
-/** Exponential back-off with full jitter, so that calls that failed together do not retry together. */
+/**
+ * Returns the delay before a retry: exponential back-off with full jitter, so calls that failed together do
+ * not retry together.
+ */
 function backOff(attempt: number, { base_ms, cap_ms }: Options): number {
   return backoff(attempt - 1, { base: base_ms, cap: cap_ms, jitter: 1 });
 }

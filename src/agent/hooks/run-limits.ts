@@ -1,5 +1,5 @@
-// Limits the tokens and the duration of one run. Near a limit, the hook asks the model to finish. At the limit, the run ends with
-// `done` and the reason. Earlier attempts of the run count, including the time between them.
+// Limits the tokens and the duration of one run. Near a limit, the hook asks the model to finish. At the limit, the run ends
+// with `done` and the reason. Earlier attempts of the run count as well, including the time between them.
 
 import { z } from "zod";
 import { steadyClock } from "../../lib/steady-clock.ts";

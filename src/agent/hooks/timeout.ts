@@ -1,5 +1,5 @@
-// Limits the duration of each tool call and the time a model may send nothing. This is the innermost hook, so waiting for an
-// approval or a retry does not count.
+// Limits how long each tool call may take and how long a model may send nothing. This is the innermost hook, so waiting for
+// an approval or a retry does not count.
 
 import { z } from "zod";
 import { linkedTo } from "../../lib/async.ts";
@@ -59,13 +59,13 @@ function late(result: ToolResult, expired: string): ToolResult {
 interface Listening {
   readonly next: CallModel;
   readonly deltas: DeltaSink | undefined;
-  /** Limit in seconds. */
+  /** The limit in seconds. */
   readonly limit: number;
 }
 
 /**
  * Forwards the stream of a model call. Throws `model_timeout` when no event arrives for `limit` seconds. Only
- * the wait for the model counts, not the time that the reader spends on an event.
+ * the time spent waiting for the model counts, not the time that the reader spends on an event.
  */
 async function* unlessSilent(request: ModelRequest, { next, deltas, limit }: Listening): Stream<Completion> {
   const call = linkedTo(request.signal);

@@ -10,7 +10,10 @@ import type { Completion } from "../core/model.ts";
 import { tap, tapDeltas } from "../core/stream.ts";
 import type { Run, Span, ToolResult } from "../core/tool.ts";
 
-/** Maximum characters of a preview. A trace shows what happened and is not a second copy of the thread. */
+/**
+ * The maximum number of characters in a preview. A trace shows what happened. It is not a second copy of the
+ * thread.
+ */
 const PREVIEW_CHARS = 500;
 
 export const tracing = defineHook({
@@ -71,7 +74,7 @@ export const tracing = defineHook({
   },
 });
 
-/** The cause of an error, because its message may not explain what happened. */
+/** Returns the cause of an error, because the error's message may not explain what happened. */
 const causeOf = (error: unknown) => {
   const { cause } = AppError.from(error);
   return cause === undefined ? undefined : preview(messageOf(cause));

@@ -1,5 +1,5 @@
-// Shortens old tool results in requests to the model. The thread keeps them whole. The boundary moves in steps, so that most
-// requests begin like the previous one and hit the prompt cache.
+// Shortens old tool results in requests to the model. The thread keeps the complete results. The boundary moves in steps, so
+// most requests begin like the previous one and hit the prompt cache.
 
 import { z } from "zod";
 import { firstChars } from "../../lib/text.ts";
@@ -34,7 +34,10 @@ export const trimming = defineHook({
   }),
 });
 
-/** Keeps errors whole, because they show the model what not to repeat. Removes images. */
+/**
+ * Shortens a message and removes its images. Does not shorten errors, because they show the model what not to
+ * repeat.
+ */
 function trimmed(message: ToolMessage, limit: number): ToolMessage {
   const { content, error } = message;
   if (error !== undefined) return message;

@@ -1,5 +1,5 @@
-// Asks a model to reflect after several steps in which every call failed. Only the model sees the request, once per further
-// failure.
+// Asks a model to reflect after several steps in which every call failed. Only the model sees the request. It is repeated
+// once per further failure.
 
 import type { Hook } from "../../core/hook.ts";
 import { type Message, toolMessages } from "../../core/message.ts";
@@ -10,7 +10,8 @@ export function create({ after }: { readonly after: number }): Hook {
   let told = 0;
   return {
     name: "failure_reflection",
-    // Not earlier, because a hook that removes old turns would mistake the reminder for the start of a turn.
+    // This must not happen earlier, because a hook that removes old turns would mistake the reminder for the
+    // start of a turn.
     async *wrapModelCall(request, next, run, deltas) {
       const failures = failedSteps(run.messages);
       if (failures >= after && failures > told) notes.add(failureNote(failures), run);
@@ -21,8 +22,8 @@ export function create({ after }: { readonly after: number }): Hook {
 }
 
 /**
- * Number of most recent steps in a row that failed since the user's last message. A step fails when all its
- * calls fail.
+ * Counts the most recent consecutive steps that failed since the user's last message. A step fails when all
+ * its calls fail.
  */
 function failedSteps(messages: readonly Message[]): number {
   let count = 0;

@@ -1,4 +1,4 @@
-// Reminds the model of its plan when its todos have not changed for several steps, and of the limit when few model calls are
+// Reminds the model of its plan when the todos have not changed for several steps, and of the limit when few model calls are
 // left.
 
 import { z } from "zod";
@@ -32,7 +32,7 @@ export function create({ every, last }: Options, { agent }: Pick<HookServices, "
   };
 }
 
-/** Number of model calls since the user's last message, or since the todos were last written. */
+/** Returns the number of model calls since the user's last message or since the todos were last written. */
 function stepsWithoutProgress(messages: readonly Message[]): number {
   const since = messages.findLastIndex(
     (message) =>
@@ -42,7 +42,10 @@ function stepsWithoutProgress(messages: readonly Message[]): number {
   return assistantMessages(messages.slice(since + 1)).length;
 }
 
-/** Mentions only steps for which the agent has tools. Undefined if it has none. */
+/**
+ * Returns a note that mentions only steps for which the agent has tools, or undefined if it has none of these
+ * tools.
+ */
 function progressNote(steps: number, run: Run): string | undefined {
   const open = openTodos(run);
   const asks = [

@@ -1,5 +1,5 @@
-// Records why delegated tasks failed, per user and agent, and shows this to agents with similar tasks. Delegation writes and
-// reads the records if the hook is on.
+// Records why delegated tasks failed, per user and agent, and shows the reasons to agents with similar tasks. Delegation
+// writes and reads the records if the hook is on.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -17,11 +17,11 @@ const MAX_TOLD = 5;
 const MAX_TOLD_BYTES = 32 * 1024;
 /** Minimum number of words, each of at least four letters, that a new task must share with a reflection. */
 const MIN_WORDS = 2;
-/** Maximum number of words of a long task to compare, from its beginning. */
+/** The maximum number of words to compare, counted from the beginning of a task. */
 const MAX_WORDS = 200;
 const WORD = /[\p{L}\p{N}_]{4,}/gu;
 
-/** The agent to which the reflections belong. */
+/** The agent that the reflections belong to. */
 export interface ReflectionScope {
   readonly owner: Owner;
   readonly agent: string;
@@ -30,7 +30,7 @@ export interface ReflectionScope {
 export interface Failure {
   /** The task as given to the failed agent. */
   readonly task: string;
-  /** The reason of the failure. */
+  /** The reason for the failure. */
   readonly summary: string;
   /** Time of the failure. Default: now. */
   readonly at?: Date;
@@ -39,7 +39,7 @@ export interface Failure {
 const Reflection = z.object({ task: z.string(), summary: z.string(), at: z.iso.datetime() });
 type Reflection = z.infer<typeof Reflection>;
 
-/** Recording the same failure again has no effect. Throws errors of the store. */
+/** Records a failure. Recording the same failure again has no effect. Throws the store's errors. */
 export async function recordFailure(
   items: ItemStore,
   place: ReflectionScope,
@@ -58,7 +58,7 @@ export async function recordFailure(
   for (const item of old) await items.delete(shelfOf(place), item.key);
 }
 
-/** A `<prior_reflections>` block, newest first; undefined without similar tasks. */
+/** Returns a `<prior_reflections>` block, newest first, or undefined if there are no similar tasks. */
 export async function priorReflections(
   items: ItemStore,
   place: ReflectionScope,

@@ -1,5 +1,5 @@
-// Shows the model only the most recent turns, each whole, so that no call loses its result. The thread keeps all turns. The
-// window moves in steps, so that most requests begin like the previous one and hit the prompt cache.
+// Shows the model only the most recent complete turns, so no call loses its result. The thread keeps all turns. The window
+// moves in steps, so most requests begin like the previous one and hit the prompt cache.
 
 import type { Hook } from "../../core/hook.ts";
 import { type Message, systemMessages } from "../../core/message.ts";

@@ -1,4 +1,5 @@
-// Warns the model when the results of its calls repeat, and ends the run if as many further results contain nothing new.
+// Warns the model when the results of its calls repeat, and ends the run if the same number of further results contains
+// nothing new.
 
 import { causeText } from "../../../protocol/end-texts.ts";
 import { warning } from "../../../protocol/event.ts";
@@ -20,7 +21,8 @@ export function create({ window, alike }: Options): Hook {
   let toldAt: number | undefined;
   return {
     name: "stall_detection",
-    // Not earlier, because a hook that removes old turns would mistake the reminder for the start of a turn.
+    // This must not happen earlier, because a hook that removes old turns would mistake the reminder for the
+    // start of a turn.
     async *wrapModelCall(request, next, run, deltas) {
       const results = resultsSinceUser(run.messages);
       const stalls = results.length >= window && repeated(results.slice(-window)) >= alike * window;
@@ -46,7 +48,7 @@ function resultsSinceUser(messages: readonly Message[]): ToolMessage[] {
   return toolMessages(messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1));
 }
 
-/** Number of results that repeat an earlier one. */
+/** Counts the results that repeat an earlier one. */
 const repeated = (results: readonly ToolMessage[]) => results.length - new Set(results.map(likeness)).size;
 
 function likeness({ name, content, error }: ToolMessage): string {

@@ -1,5 +1,5 @@
-// The task board that a tree of threads shares, stored with its root thread, and its tools. Tasks change by compare-and-set, so
-// that only one of two agents gets a task.
+// The task board that a tree of threads shares, and its tools. The board is stored with the root thread. Tasks change by
+// compare-and-set, so only one of two competing agents gets a task.
 
 import { z } from "zod";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -84,7 +84,7 @@ it back, or open one again that failed or was canceled; canceled is for what nee
     parameters: z.strictObject({ id: z.string().max(64), status: TaskStatus.exclude(["in_progress"]) }),
     annotations: harmless,
     async execute({ id, status }, _, run) {
-      // The root agent may release a task of an agent that no longer works.
+      // The root agent may release a task whose agent no longer works on it.
       const by = run.lineage && nameOf(run, agent);
       await changeStatus(items, placeOf(run), { id, status, by });
       return `Task \`${id}\` is ${status}.`;
@@ -120,7 +120,7 @@ const Task = NewTask.extend({
 });
 export type Task = z.infer<typeof Task>;
 
-/** The allowed next statuses. `completed` is final, so that blocked tasks can rely on it. */
+/** The allowed next statuses. `completed` is final, so blocked tasks can rely on it. */
 const NEXT: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   pending: ["in_progress", "canceled"],
   in_progress: ["pending", "completed", "failed", "canceled"],
@@ -129,20 +129,20 @@ const NEXT: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   completed: [],
 };
 
-/** Sorted from oldest to newest. */
+/** Returns the tasks, sorted from oldest to newest. */
 export async function tasksOn(items: ItemStore, place: BoardKey): Promise<Task[]> {
   const tasks = (await items.list(shelfOf(place))).flatMap(({ value }) => Task.safeParse(value).data ?? []);
   return tasks.sort((a, b) => (a.created_at + a.id < b.created_at + b.id ? -1 : 1));
 }
 
-/** Ids of the tasks that block this one and are not completed. */
+/** Returns the ids of the tasks that block this one and are not completed. */
 export function openBlockers(task: Task, tasks: readonly Task[]): string[] {
   const completed = new Set(tasks.filter(({ status }) => status === "completed").map(({ id }) => id));
   return task.blocked_by.filter((id) => !completed.has(id));
 }
 
 /**
- * Adds unclaimed tasks and skips identical existing ones. When the board is full, removes the oldest finished
+ * Adds unclaimed tasks and skips identical existing ones. If the board is full, removes the oldest finished
  * tasks. Throws `invalid_request` when not all tasks could be created.
  */
 export async function createTasks(
@@ -189,11 +189,14 @@ export async function claimTask(
 export interface Change {
   readonly id: string;
   readonly status: TaskStatus;
-  /** The agent that claimed the task. Undefined for a caller that may change every task. */
+  /** The agent that claimed the task. Undefined for a caller that may change any task. */
   readonly by: string | undefined;
 }
 
-/** Throws `invalid_request`, with a sentence for the model, when the change is not allowed. */
+/**
+ * Changes the status of a task. Throws `invalid_request`, with a sentence for the model, when the change is
+ * not allowed.
+ */
 export async function changeStatus(
   items: ItemStore,
   place: BoardKey,
@@ -218,7 +221,7 @@ export interface Settlement {
   readonly by: string;
 }
 
-/** Ends a task if `by` has claimed it. Leaves any other task unchanged, so the call may be repeated. */
+/** Ends a task if `by` has claimed it. Leaves any other task unchanged, so the call is safe to repeat. */
 export async function settleTask(
   items: ItemStore,
   place: BoardKey,
@@ -238,7 +241,10 @@ interface Target {
   readonly id: string;
 }
 
-/** Maximum number of concurrent changes, because each conflict means that another change succeeded. */
+/**
+ * The maximum number of attempts. Each conflict means that another change succeeded, so this limits the
+ * number of concurrent changes.
+ */
 const MAX_TRIES = 50;
 
 /**
@@ -272,7 +278,7 @@ const quoted = (ids: readonly string[]) => ids.map((id) => `\`${id}\``).join(", 
 const isSame = (a: NewTask, b: NewTask) =>
   a.id === b.id && a.title === b.title && a.blocked_by.join() === b.blocked_by.join();
 
-/** Sorts tasks after the tasks that block them, so that the board never contains a cycle. */
+/** Sorts tasks after the tasks that block them, which keeps cycles off the board. */
 function inDependencyOrder(news: readonly NewTask[], there: readonly NewTask[]): NewTask[] {
   const taken = new Set(there.map(({ id }) => id));
   const twice = news.filter(({ id }, at) => taken.has(id) || news.findIndex((each) => each.id === id) < at);

@@ -20,14 +20,14 @@ interface FileRecord {
   readonly before?: string;
 }
 
-/** Maximum number of records. Beyond it, the oldest is dropped. */
+/** The maximum number of records. Beyond it, the oldest record is dropped. */
 const MAX_RECORDS = 500;
-/** Maximum number of records with `before`. Beyond it, the oldest record loses it. */
+/** Maximum number of records with `before`. Beyond it, the oldest one loses its `before`. */
 const MAX_BEFORE = 100;
 const MAX_CONTENT_BYTES = 16 * 1024;
 /**
- * Maximum characters in all records together. Beyond it, the oldest records lose both texts. Every run reads
- * and parses all records.
+ * The maximum number of characters in all records together. Beyond it, the oldest records lose both texts.
+ * The limit exists because every run reads and parses all records.
  */
 const MAX_TEXT_CHARS = 1024 * 1024;
 
@@ -52,7 +52,7 @@ export function writeFile(backend: Backend): Tool {
   );
 }
 
-/** Longer than any text that a model would replace at once. */
+/** This limit exceeds any text that a model would replace at once. */
 const MAX_OLD_TEXT = 200_000;
 const oldText = z
   .string()
@@ -103,8 +103,8 @@ async function* record(run: Run, path: string, entry: FileRecord): Stream<void> 
 }
 
 /**
- * The records that must lose their texts because the space is used up, without these texts. `taken`:
- * characters of other texts.
+ * Returns the records that must lose their texts because the space is used up, with the texts removed.
+ * `taken` is the number of characters in other texts.
  */
 function withoutTexts(
   records: readonly (readonly [path: string, record: FileRecord])[],
@@ -123,8 +123,8 @@ function withoutTexts(
 const textsOf = ({ content = "", before = "" }: FileRecord) => content.length + before.length;
 
 /**
- * Reads the content of a file before a change. Never throws, because the change itself reports a problem with
- * the path.
+ * Reads the content of a file before a change. Never throws, because the change itself reports any problem
+ * with the path.
  */
 async function textBefore(
   backend: Backend,
@@ -148,7 +148,7 @@ function recordOf(bytes: Buffer, op: FileRecord["op"]): FileRecord {
   return { bytes: bytes.length, sha256, op, ...contentOf(bytes) };
 }
 
-/** Reads the edited file without keeping more of it than a record contains. */
+/** Reads the edited file, but keeps no more of it than a record contains. */
 async function recordOfFile(backend: Backend, path: string, signal: AbortSignal): Promise<FileRecord> {
   const hash = createHash("sha256");
   const start: Uint8Array[] = [];

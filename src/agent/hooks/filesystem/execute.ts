@@ -1,5 +1,5 @@
-// The tool execute runs a command in the workspace and streams its output. The result looks like a terminal, with a last line in
-// brackets that explains how the command ended. Only a command that was ended from outside is a failed call.
+// The tool execute runs a command in the workspace and streams its output. The result looks like a terminal, with a last
+// line in brackets that explains how the command ended. A call fails only if its command was ended from outside.
 
 import { z } from "zod";
 import { warning } from "../../../protocol/event.ts";

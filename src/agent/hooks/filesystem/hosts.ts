@@ -1,5 +1,5 @@
-// The hosts that commands may reach: the list of the backend, and the hosts that the user allowed for the thread. The tool
-// request_host asks the user.
+// The hosts that commands may reach: the backend's list and the hosts that the user allowed for the thread. The
+// request_host tool asks the user.
 
 import { z } from "zod";
 import { firstChars } from "../../../lib/text.ts";
@@ -8,12 +8,15 @@ import { askFor } from "../../core/open-interrupts.ts";
 import { patchState } from "../../core/run.ts";
 import { defineTool, denied, done, failed, interrupted, type Run, type Tool } from "../../core/tool.ts";
 
-/** The key of a thread's state with the hosts that the user allowed: a map to the time. */
+/**
+ * The key in a thread's state for the hosts that the user allowed. The value maps each host to the time when
+ * it was allowed.
+ */
 const STATE_KEY = "hosts";
 const MAX_HOSTS = 32;
 const MAX_REASON_CHARS = 300;
 const MAX_LISTED = 20;
-/** A name, perhaps with a port. The backend decides what it reaches. */
+/** A host name, optionally with a port. The backend decides which hosts it may reach. */
 const HOST = /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63}){0,8}\.[a-z][a-z0-9-]{0,62}(:\d{1,5})?$/i;
 
 const Allowed = z.record(z.string(), z.string());
@@ -22,19 +25,19 @@ const Limits = z.looseObject({
   env: z.record(z.string(), z.looseObject({ hosts: z.array(z.string()) })).default({}),
 });
 
-/** Undefined if the backend does not limit hosts. */
+/** Returns the host limits of a backend, or undefined if it does not limit hosts. */
 export function hostLimits(config: BackendConfig | undefined) {
   const limits = Limits.safeParse(config).data;
   return limits && { ...limits.network, secrets: limits.env };
 }
 
-/** The hosts that the user allowed for this thread. */
+/** Returns the hosts that the user allowed for this thread. */
 export const allowedHosts = (run: Run): readonly string[] =>
   Object.keys(Allowed.safeParse(run.state.get(STATE_KEY)).data ?? {})
     .filter((host) => HOST.test(host))
     .slice(0, MAX_HOSTS);
 
-/** A sentence for the description of a tool that runs commands. */
+/** Returns a sentence for the description of a tool that runs commands. */
 export function toldOf({ allow, ask, secrets }: NonNullable<ReturnType<typeof hostLimits>>): string {
   const rest = allow.length - MAX_LISTED;
   const names = [...allow.slice(0, MAX_LISTED), ...(rest > 0 ? [`${rest} more`] : [])].join(", ");
@@ -53,7 +56,7 @@ const REASONS: Readonly<Record<RefusedHost["reason"], string>> = {
   connection: "did not get the request: the connection of its secret is missing or has ended",
 };
 
-/** One sentence for each refusal. */
+/** Returns one sentence for each refusal. */
 export const refusals = (refused: readonly RefusedHost[]): string[] =>
   refused.map(({ target, reason }) => `${target} ${REASONS[reason]}.`);
 

@@ -86,7 +86,7 @@ export const path = z
   .describe("Relative to the workspace, or absolute inside it.");
 export const folder = path.default(".").describe("Folder to look in. Default: the workspace.");
 
-/** Accepts `file_path` instead of `path`, because some models write it. */
+/** Accepts `file_path` as well as `path`, because some models write it. */
 export function takingFilePath(tool: Tool): Tool {
   return {
     ...tool,
@@ -98,7 +98,7 @@ export function takingFilePath(tool: Tool): Tool {
 
 const DEFAULT_LINES = 2000;
 const MAX_CHARS = 60_000;
-/** `MAX_CHARS` in base64, in bytes. */
+/** The maximum number of bytes of a file whose base64 form fits into `MAX_CHARS`. */
 const MAX_BINARY_BYTES = 45_000;
 
 export function readFile(backend: Backend): Tool {
@@ -121,7 +121,10 @@ export function readFile(backend: Backend): Tool {
   );
 }
 
-/** Undefined when the requested part is neither UTF-8 nor UTF-16 with a byte order mark. */
+/**
+ * Reads lines of a file. Returns undefined when the requested part is neither UTF-8 nor UTF-16 with a byte
+ * order mark.
+ */
 async function readLines(
   backend: Backend,
   path: string,
@@ -145,8 +148,8 @@ async function readLines(
 }
 
 /**
- * Decodes a chunk; without one, the end of the text. Undefined when the bytes do not match the encoding of
- * `decoder`.
+ * Decodes a chunk, or the end of the text if no chunk is given. Returns undefined when the bytes do not match
+ * the encoding of `decoder`.
  */
 function decoded(decoder: TextDecoder, chunk?: Uint8Array): string | undefined {
   try {
@@ -184,19 +187,19 @@ export interface LineWindow {
 }
 
 export interface Lines {
-  /** Whole lines with line endings, unless `isLineCut`. */
+  /** Complete lines with their line endings, unless `isLineCut` is set. */
   readonly text: string;
-  /** Number of the last line, from 1. One less than the first requested line when that does not exist. */
+  /** Number of the last line, from 1. One less than the first requested line if that line does not exist. */
   readonly lastLine: number;
-  /** True if lines follow `lastLine`. */
+  /** True if the file has lines after `lastLine`. */
   readonly isMore: boolean;
   /** True if the only line of the window was too long and was cut. */
   readonly isLineCut: boolean;
 }
 
 /**
- * Collects the lines `first` to `first + count - 1`, as many whole ones as fit into `maxChars`. Uses little
- * more memory than that.
+ * Collects the lines `first` to `first + count - 1`, up to as many complete lines as fit into `maxChars`.
+ * Uses little more memory than these lines need.
  */
 export function lineWindow(first: number, count: number, maxChars: number): LineWindow {
   let text = "";

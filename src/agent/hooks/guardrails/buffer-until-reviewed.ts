@@ -7,12 +7,12 @@ import { mapEvents, type Stream } from "../../core/stream.ts";
 
 type ModelEnd = Extract<StreamEvent, { event: "on_chat_model_end" }>;
 
-/** Returns the completion to send: the same one, or a replacement. */
+/** Returns the completion to send, which is the same one or a replacement. */
 export type Review = (completion: Completion) => Stream<Completion>;
 
 /**
- * Forwards `stream` without the message's deltas, which follow after `review` has returned. A failed attempt
- * sends none. The buffer is the message itself, limited by `max_tokens`.
+ * Forwards `stream` but holds back the message's deltas until `review` has returned. A failed attempt sends
+ * no deltas. The buffer is the message itself, limited by `max_tokens`.
  */
 export async function* held(stream: Stream<Completion>, review: Review): Stream<Completion> {
   let end: ModelEnd | undefined;
@@ -24,7 +24,7 @@ export async function* held(stream: Stream<Completion>, review: Review): Stream<
         return [];
       }
       if (!end || event.event !== "on_chat_model_start") return [event];
-      // A new model call replaces the previous message, so that one needs no review.
+      // A new model call replaces the previous message, which therefore needs no review.
       const givenUp = end;
       end = undefined;
       return [givenUp, event];
@@ -43,7 +43,7 @@ function* ended(end: ModelEnd, { message, stop_reason }: Completion) {
   yield { ...end, data: { ...end.data, stop_reason } };
 }
 
-/** A finished message as deltas. */
+/** Yields a finished message as deltas. */
 export function* spoken({ reasoning = [], content, tool_calls = [] }: AssistantMessage) {
   for (const { text } of reasoning) if (text) yield delta({ reasoning_delta: text });
   if (content) yield delta({ delta: content });

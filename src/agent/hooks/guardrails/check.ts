@@ -1,5 +1,5 @@
-// The checks of one stage: first the rules, then a judge model with a policy. The judge reads the text between tags and returns a
-// verdict as JSON. Its tokens count for the run, and viewers see none of its output.
+// The checks of one stage: first the rules, then a judge model with a policy. The judge reads the text between tags and
+// returns a verdict as JSON. Its tokens count toward the run, and viewers see none of its output.
 
 import { z } from "zod";
 import { xmlTag } from "../../../lib/text.ts";
@@ -35,7 +35,7 @@ type Judge = Omit<z.output<typeof Judge>, "model"> & { readonly model: Model | u
  * `fail: open`.
  */
 const MAX_CHARS = 100_000;
-/** Maximum tokens of a verdict, with room for a model that reasons first. */
+/** The maximum number of tokens in a verdict, including the tokens of a model that reasons first. */
 const MAX_ANSWER_TOKENS = 4096;
 
 const SUBJECTS: Readonly<Record<Stage, string>> = {
@@ -58,7 +58,10 @@ interface Case extends ModelCall {
 /** The judge could not decide; `message` explains why. */
 export class Unavailable extends Error {}
 
-/** Throws `Unavailable`, and errors that end the run. An unreadable verdict is a refusal. */
+/**
+ * Asks the judge for a verdict. Throws `Unavailable`, and errors that end the run. An unreadable verdict
+ * counts as a refusal.
+ */
 export async function judged(judge: Judge, question: Case): Promise<Judgement> {
   const { text, request } = question;
   if (text.length > MAX_CHARS) return `has ${text.length} characters, which is too many to check`;
@@ -112,8 +115,8 @@ function verdictOf({ message, stop_reason }: Completion): Judgement {
 }
 
 /**
- * Parses from the first to the last brace, so that a second verdict injected by the text makes the answer
- * unreadable.
+ * Parses the text from the first to the last brace. A second verdict that the checked text injects therefore
+ * makes the answer unreadable.
  */
 function read(content: string): z.infer<typeof Verdict> | undefined {
   try {
@@ -133,7 +136,7 @@ export const Checks = z
   .meta({ id: "GuardrailChecks" });
 type Checks = z.output<typeof Checks>;
 
-/** Returns the fault, or undefined when the text may pass. Without a model call, no judge is available. */
+/** Returns the fault, or undefined if the text may pass. No judge is available without a model call. */
 export type Guard = (subject: Subject, call?: ModelCall) => Stream<Judgement>;
 
 export function guardOf(stage: Stage, { judge, ...rules }: Checks, { createModel }: HookServices): Guard {

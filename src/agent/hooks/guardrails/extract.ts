@@ -18,9 +18,9 @@ export type Stage = "input" | "output" | "tool_args";
 export interface Subject {
   /** Texts to check against every rule, one by one. */
   readonly texts: readonly string[];
-  /** Texts to check against denials only, because they may accompany an allowed text, such as reasoning. */
+  /** Texts to check against denials only, such as reasoning, because they may accompany an allowed text. */
   readonly asides: readonly string[];
-  /** The text for the judge; empty when there is nothing to check. */
+  /** The text for the judge. Empty if nothing needs to be checked. */
   readonly whole: string;
 }
 
@@ -41,7 +41,9 @@ export function areByUser(messages: readonly Message[]): boolean {
   return newest !== undefined && !isFromModel(newest);
 }
 
-/** All unanswered input together, so that splitting it over messages or parts does not hide anything. */
+/**
+ * Returns all unanswered input as one text, so splitting it across messages or parts cannot hide anything.
+ */
 export function newInput(messages: readonly Message[]): Subject {
   const unanswered = messages.slice(messages.findLastIndex(isFromModel) + 1);
   const input = unanswered.filter(isFromOutside);
@@ -65,7 +67,10 @@ export function newInput(messages: readonly Message[]): Subject {
   };
 }
 
-/** The tools that the client sent with a run. The model reads their names, descriptions and parameters. */
+/**
+ * Returns the texts of the tools that the client sent with a run. The model reads their names, descriptions
+ * and parameters.
+ */
 export function clientToolsIn(tools: Iterable<Tool>): Subject {
   const asides = [...tools]
     .filter(({ fromClient }) => fromClient)
@@ -74,15 +79,15 @@ export function clientToolsIn(tools: Iterable<Tool>): Subject {
 }
 
 /**
- * The skills in the system prompt, listed or complete. Only rules check them, because a judge would read them
- * with each message.
+ * Returns the texts of the skills in the system prompt, listed or complete. Only rules check them, because a
+ * judge would have to read them with every message.
  */
 export function skillsIn(system: readonly SystemBlock[]): Subject {
   const blocks = system.filter(({ id }) => id === "skills" || id === "available_skills");
   return { texts: [], asides: blocks.flatMap(({ text }) => paragraphs(text)), whole: "" };
 }
 
-/** Splits long texts, so that no part exceeds the reach of an expression. */
+/** Splits long texts so that no part is too long for an expression to search. */
 const paragraphs = (text: string) => text.split(/\n\s*\n/);
 
 export function wordsOf({ content, reasoning = [] }: AssistantMessage): Subject {
@@ -96,7 +101,7 @@ export function callsOf(calls: readonly ToolCall[]): Subject {
   return { texts, asides: [], whole };
 }
 
-/** One `key: value` per line. */
+/** Formats the members as one `key: value` per line. */
 function linesOf(members: Readonly<Record<string, unknown>>): string {
   const lines: string[] = [];
   const left: [string, unknown][] = Object.entries(members);
@@ -117,7 +122,7 @@ const isRefusalOfInput = (message: Message) =>
   message.role === "assistant" && message.model === authorOf("input");
 
 /**
- * Replaces refused user messages, refused skills and results of users' refused calls with a placeholder.
+ * Replaces refused user messages, refused skills and the results of users' refused calls with a placeholder.
  * Removes the arguments of these calls.
  */
 export function withoutRefused(messages: readonly Message[]): readonly Message[] {

@@ -66,7 +66,7 @@ export const guardrails = defineHook({
       async *wrapModelCall(request, next, run, deltas) {
         const call = { request, next };
         const isNew = accepted !== run.messages.length;
-        // A run's tools and skills do not change during the run, so check them only once.
+        // A run's tools and skills do not change, so check them only once.
         const brought = accepted > 0 ? [] : [clientToolsIn(run.tools.values()), skillsIn(request.system)];
         for (const subject of isNew ? [newInput(run.messages), ...brought] : []) {
           const fault = input && (yield* input(subject, call));
@@ -106,7 +106,7 @@ function note(stage: Stage, fault: string, run: Run, { recorder }: HookServices)
   recorder?.startSpan("guardrail", { ...ids, stage, refused: firstChars(fault, 500) }).end();
 }
 
-/** A generated answer, streamed and stored like a model's. */
+/** Streams and stores a generated answer like a model's answer. */
 async function* refusal(words: string): Stream<Completion> {
   const author = authorOf("input");
   const message: AssistantMessage = { ...assistantMessage(words), model: author };
@@ -118,7 +118,7 @@ async function* refusal(words: string): Stream<Completion> {
   return { message, stop_reason };
 }
 
-/** Keeps the id and usage; replaces text, reasoning and calls. */
+/** Replaces the text, reasoning and calls of a message, and keeps its id and usage. */
 function inPlaceOf({ message }: Completion, words: string, stage: Stage): Completion {
   const { tool_calls: _calls, reasoning: _thoughts, ...rest } = message;
   return { message: { ...rest, content: words, model: authorOf(stage) }, stop_reason: "refusal" };

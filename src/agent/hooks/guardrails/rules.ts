@@ -34,7 +34,7 @@ export const Rules = z.strictObject({
 });
 type Rules = Partial<z.output<typeof Rules>>;
 
-/** The fault of a text, for the operator; undefined when the text may pass. */
+/** The fault of a text, for the operator. Undefined if the text may pass. */
 export type Judgement = string | undefined;
 
 interface Text {
@@ -70,7 +70,7 @@ const isNoLongerThan =
   ({ written }) =>
     written.length > limit ? `has ${written.length} characters, more than ${limit}` : undefined;
 
-/** Searches the text as written and as a reader sees it. */
+/** Returns a rule that searches the text both as written and as a reader sees it. */
 function isWithout(source: string): Rule {
   const regex = safeRegex(source);
   return ({ written, seen }) => {
@@ -108,15 +108,13 @@ function isOffTopics(topics: readonly string[]): Rule {
 /** Scripts without spaces. The rule finds their words inside other words as well. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 
-/** The words in lower case, each between spaces; empty without words. */
+/** Returns the words in lower case, each surrounded by spaces, or an empty text if there are no words. */
 function wordsIn(text: string): string {
   const words = text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu);
   return words ? ` ${words.join(" ")} ` : "";
 }
 
-/**
- * Letters of other scripts that look like a Latin letter, each before that letter. UTS 39 lists many more.
- */
+/** Letters of other scripts, each followed by the Latin letter that it looks like. UTS 39 lists many more. */
 const LOOK_ALIKES = new Map(
   `
   аa еe оo рp сc уy хx ѕs іi јj ԁd ԛq ԝw һh ӏl кk АA ВB ЕE ЅS ІI ЈJ КK МM НH ОO РP СC ТT УY ҮY ХX ԚQ ԜW ҺH ӀI
@@ -129,8 +127,8 @@ const LOOK_ALIKES = new Map(
 );
 
 /**
- * The text as a reader sees it: without invisible characters and strike-through, and with Latin letters
- * instead of look-alikes.
+ * Returns the text as a reader sees it: without invisible characters and strike-through, and with Latin
+ * letters instead of look-alikes.
  */
 const asItLooks = (text: string) =>
   compatibleForm(text)

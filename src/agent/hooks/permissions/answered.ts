@@ -5,7 +5,7 @@ import type { CallTool, ToolRequest } from "../../core/hook.ts";
 import type { Stream } from "../../core/stream.ts";
 import { denied, done, type ToolResult } from "../../core/tool.ts";
 
-/** `request` already contains the arguments of an `edit`. */
+/** Makes, denies or replaces the call. `request` already contains the arguments of an `edit`. */
 export async function* answered(answer: Answer, request: ToolRequest, next: CallTool): Stream<ToolResult> {
   switch (answer.decision) {
     case "approve":

@@ -1,5 +1,5 @@
-// Decides every tool call by rules and a mode: the call runs, is denied or needs approval. Tools that can never run are hidden
-// from the model. Every decision is a span of the trace.
+// Decides by rules and a mode whether each tool call runs, is denied or needs approval. Tools that can never run are hidden
+// from the model. The trace records every decision as a span.
 
 import { z } from "zod";
 import type { Fault } from "../../../lib/check.ts";
@@ -40,7 +40,10 @@ import { subjectOf } from "./subject.ts";
 
 export const permissions = permissionsWith([]);
 
-/** The hook with a program's own rules. These come before the rules in its options and turn the hook on. */
+/**
+ * Returns the hook with a program's own rules. These come before the rules in its options and turn the hook
+ * on.
+ */
 export function permissionsWith(own: readonly Rule[]): HookDefinition {
   return defineHook({
     name: "permissions",
@@ -67,7 +70,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
     activeByDefault: () => own.length > 0,
     create({ mode, rules, files, flow }, services) {
       const { agent, recorder, items, backend } = services;
-      // The loader of agents.yaml replaces `files` with the rules in them.
+      // The loader of agents.yaml replaces `files` with the rules that the files contain.
       if (files.length > 0)
         throw new AppError("config_invalid", "permissions: `files` belong in agents.yaml; pass `rules`.");
       const configured = [...own, ...rules];
@@ -91,8 +94,8 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       }
 
       /**
-       * A user's rule never overrides a denial by the agent. It must not even ask, because the user could
-       * then approve the call.
+       * A user's rule never overrides a denial by the agent. It must not even ask, because then the user
+       * could approve the call.
        */
       function judge({ call, tool }: ToolRequest, { policy, base }: Policies): Verdict {
         const subject = subjectOf(call, tool, backend?.workdir);
@@ -102,7 +105,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         return without.decision === "deny" ? without : verdict;
       }
 
-      /** The policy's verdict, or the stricter one of a flow rule. */
+      /** Returns the policy's verdict, or the stricter verdict of a flow rule. */
       async function decide(request: ToolRequest, policies: Policies, run: Run): Promise<HeldVerdict> {
         const verdict = judge(request, policies);
         return held(verdict, await hold.judge(request, run), mode);
@@ -118,7 +121,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         }
       }
 
-      /** Without an item store, the rule is kept in the thread's state. */
+      /** Stores the rule of an answer. Without an item store, the thread's state keeps the rule. */
       async function* keep(answer: Answer, { call, tool }: ToolRequest, run: Run): Stream<void> {
         const { remember: where, remember_as = "call", decision } = answer;
         const effect = decision === "approve" ? "allow" : "deny";
@@ -170,15 +173,15 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         },
 
         async *wrapToolCall(request, next, run) {
-          // Read now, so that a rule remembered from another call of this message applies only to later
-          // messages.
+          // The policies are read now so that a rule remembered from another call of this message applies
+          // only to later messages.
           const policies = policiesFor(run);
           // Yields to other work, so that decisions about many calls of one message do not block the event
           // loop.
           await ownTick(run.owner.tenant);
           const verdict = await decide(request, policies, run);
           if (recorder) trace(recorder, request, verdict, run);
-          // Rules and tools may have changed since the question, so an answer applies unless the call is
+          // Rules and tools may have changed since the question, so an answer applies only if the call is not
           // denied now.
           const isAnswered = approvalOf(request.call, run) !== undefined;
           const isAsked = isAnswered || (verdict.decision === "ask" && isRunnable(request));
@@ -198,7 +201,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
 
 /**
  * Warns about a rule that denies or asks for an option of a program, because programs accept more spellings
- * of an option than a rule can list.
+ * of an option than one rule can list.
  */
 function optionDoubts({ decision, matcher }: Rule, index: number): Fault[] {
   if (decision === "allow") return [];
@@ -211,7 +214,7 @@ function optionDoubts({ decision, matcher }: Rule, index: number): Fault[] {
 
 interface Policies {
   readonly policy: Policy;
-  /** The policy without rules of users. */
+  /** The policy without users' rules. */
   readonly base: Policy;
 }
 

@@ -4,9 +4,7 @@ import { posix } from "node:path";
 import { isInside } from "../../../lib/paths.ts";
 import type { AgentDefinition } from "../../core/agent.ts";
 
-/**
- * Returns a function that is true for paths of such files. `workdir`: the folder where relative paths start.
- */
+/** Returns a function that returns true for the paths of such files. Relative paths start in `workdir`. */
 export function instructionsOf(
   { memory, skills }: Pick<AgentDefinition, "memory" | "skills">,
   workdir: string,

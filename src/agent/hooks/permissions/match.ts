@@ -16,7 +16,7 @@ type Test = (subject: Subject) => boolean;
 
 interface Condition {
   readonly strict: Test;
-  /** The condition for a call that may qualify, without the doubts about its command. */
+  /** The condition that a call may qualify for, without regard to doubts about its command. */
   readonly generous: Test;
   /** True if the condition is about commands. */
   readonly isAboutCommands?: true;
@@ -29,16 +29,16 @@ interface PrefixCondition extends Condition {
 export interface CompiledRule {
   readonly rule: Rule;
   /**
-   * Never throws. A condition that fails or costs too much work does not match an allow rule, but matches
-   * other rules. So does a command that is not understood, unless `isNamed` returns true.
+   * Never throws. A condition that fails or costs too much work does not match an allow rule, but matches all
+   * other rules. The same applies to a command that is not understood, unless `isNamed` returns true.
    */
   matches(subject: Subject, isNamed?: () => boolean): boolean;
-  /** Why the command may match although nothing proves it. */
+  /** Returns why the command may match although nothing proves that it does. */
   doubts(subject: Subject): string | undefined;
   /** True if the line is plain text and the rule's prefixes name each of its commands. */
   names(subject: Subject): boolean;
   readonly speaksOfCommands: boolean;
-  /** For which arguments the rule matches calls of this tool: all, some or none. */
+  /** Returns for which arguments the rule matches calls of this tool: all, some or none. */
   covers(subject: Subject): "all" | "some" | "none";
 }
 
@@ -103,7 +103,9 @@ function newlyCompiled(rule: Rule): CompiledRule {
   };
 }
 
-/** An expression may be about the arguments of other tools. */
+/**
+ * True if the condition concerns the `execute` tool. An expression may concern the arguments of other tools.
+ */
 function isAboutExecute({ command_prefix, regex, tool, category }: Matcher): boolean {
   if (command_prefix) return true;
   const isForExecute = tool === undefined || globMatcher(`./${tool}`)("execute");
@@ -131,7 +133,7 @@ function argumentConditions(matcher: Matcher): Condition[] {
 
 const both = (test: Test): Condition => ({ strict: test, generous: test });
 
-/** Strict: each command of the line begins with a prefix. Broad: at least one command of the line does. */
+/** Strict: every command of the line begins with a prefix. Broad: at least one command of the line does. */
 function prefixCondition(given: readonly string[]): PrefixCondition {
   const prefixes = given.map(wordsOf);
   const [exact, named] = [(name: string) => name, programOf].map((nameOf) =>
@@ -160,10 +162,13 @@ function prefixCondition(given: readonly string[]): PrefixCondition {
 
 /** The cost of searching a text as long as an expression's reach. */
 const SEARCH_WORK = 30_000;
-/** Number of characters in which the search for one word costs one unit of work. */
+/** The number of characters that can be searched for one word at the cost of one unit of work. */
 const FAST_CHARS = 1_000;
 
-/** The text with which every match begins, if the expression's own beginning shows it; otherwise empty. */
+/**
+ * Returns the text that every match begins with, if the expression's own beginning shows it. Otherwise,
+ * returns an empty text.
+ */
 function beginningOf(expression: string): string {
   if (/[|\\]|\(\?/.test(expression)) return "";
   const literal = /^\^?([\w /:=,"'@%-]*)/.exec(expression)?.[1] ?? "";
@@ -171,7 +176,10 @@ function beginningOf(expression: string): string {
   return /[?*{]/.test(next) ? literal.slice(0, -1) : literal;
 }
 
-/** Strict: matches all of each command, or all of the arguments. Broad: matches any part. */
+/**
+ * Strict: the expression matches each command completely, or all of the arguments. Broad: it matches any
+ * part.
+ */
 function regexCondition(expression: string): Condition {
   const beginning = beginningOf(expression);
   return {
@@ -195,7 +203,7 @@ function regexCondition(expression: string): Condition {
         subject.spend(0.1 + text.length / FAST_CHARS);
         if (!isIn(text, beginning)) return false;
         subject.spend(workOf(regex, text));
-        // A text that is too long to search might contain a match.
+        // A text that is too long to search may contain a match.
         return regex.test(text) || text.length > regex.reach;
       });
     },
@@ -216,7 +224,7 @@ function every(isAllowed: (command: PlainCommand, subject: Subject) => boolean):
   };
 }
 
-/** Strict: no other arguments. */
+/** Strict: the call has no other arguments. */
 function equalCondition(expected: Readonly<Record<string, unknown>>): Condition {
   return {
     strict: ({ call }) => isDeepStrictEqual(call.args, expected),

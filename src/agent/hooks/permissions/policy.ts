@@ -24,7 +24,7 @@ export type Mode = z.infer<typeof Mode>;
 export interface PolicyInput {
   readonly mode: Mode;
   readonly rules: readonly Rule[];
-  /** Rules for another agent or session are excluded. */
+  /** Rules for other agents or sessions are excluded. */
   readonly agent: string;
   readonly session: string;
   /** Returns true if the agent reads the file as its instructions. */
@@ -50,7 +50,7 @@ export interface Verdict {
   readonly rule?: Rule;
   /** The rule or mode that decided, for traces. */
   readonly why: string;
-  /** The text for the model if the call is denied, or for the person if it is asked about. */
+  /** The text for the model if the call is denied, or for the person if it needs approval. */
   readonly message?: string | undefined;
 }
 
@@ -90,8 +90,8 @@ export const decide = (call: ToolCall, tool: Tool | undefined, policy: Policy): 
   decideOn(subjectOf(call, tool), policy);
 
 /**
- * Takes at most milliseconds, because the command is read once for all policies and the work of each is
- * limited.
+ * Decides a call. This takes a few milliseconds at most, because the command is read once for all policies
+ * and the work of each policy is limited.
  */
 export function decideOn(subject: Subject, policy: Policy): Verdict {
   subject.begin();
@@ -110,7 +110,7 @@ export function decideOn(subject: Subject, policy: Policy): Verdict {
   if (verdict.decision === "allow") return verdict;
   const suspicion = found && !isNamed() ? found.doubts(subject) : undefined;
   if (suspicion === undefined) return { ...verdict, why: verdict.why + doubtIn(subject, policy) };
-  // The rule's own message may be wrong for this command.
+  // The rule's own message may not apply to this command.
   return { ...verdict, why: `${verdict.why}; it ${NOT_UNDERSTOOD} ${suspicion}`, message: undefined };
 }
 
@@ -190,7 +190,7 @@ function byMode({ mode, instructs }: Policy, { call, tool }: Subject): Verdict {
   return because(mode === "dont_ask" ? "deny" : "ask", "no rule matches it");
 }
 
-/** Why an allow rule for commands did not apply. */
+/** Explains why an allow rule for commands did not apply. */
 function doubtIn(subject: Subject, { ordered }: Policy): string {
   const reading = subject.allowable();
   if (!reading || "commands" in reading) return "";

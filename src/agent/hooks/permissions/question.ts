@@ -13,7 +13,10 @@ import { subjectOf } from "./subject.ts";
 /** Maximum characters of the call's description in a question. */
 const MAX_WHAT_CHARS = 1000;
 
-/** `isHeld`: a flow rule asks, which asks each time, so no answer can be remembered. */
+/**
+ * Asks a person about a call. With `isHeld`, a flow rule asks. It asks every time, so no answer can be
+ * remembered.
+ */
 export function ask(
   request: ToolRequest,
   { message, why, isHeld }: Pick<Verdict, "message" | "why"> & { readonly isHeld?: boolean | undefined },
@@ -45,7 +48,7 @@ function whatOf({ call, tool }: ToolRequest): string {
   return `${firstChars(what, MAX_WHAT_CHARS)}… (${what.length - MAX_WHAT_CHARS} more characters: see its arguments)`;
 }
 
-/** The text for the model whose call is denied. */
+/** Returns the text for the model whose call is denied. */
 export function refusal({ call }: ToolRequest, { why }: Pick<Verdict, "why">): string {
   return `Permission denied for \`${call.name}\`: ${why}. Do not try to reach the same in another way.`;
 }

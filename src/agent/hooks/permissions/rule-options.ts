@@ -1,4 +1,5 @@
-// The scopes in which an answer can be remembered as a rule: for the call, for commands with the same beginning, or for its tool.
+// The scopes in which an answer can be remembered as a rule: for this call, for commands with the same beginning, or for all
+// calls of the tool.
 
 import type { RememberOption } from "../../../protocol/interrupt.ts";
 import { compileRule } from "./match.ts";
@@ -8,12 +9,12 @@ import type { PlainCommand } from "./shell/simple-command.ts";
 import type { Subject } from "./subject.ts";
 
 /**
- * Maximum number of prefixes in an offered rule, because a person must understand what it allows. Longer
- * lines are offered unchanged.
+ * Maximum number of prefixes in an offered rule, because a person must be able to understand what the rule
+ * allows. Longer lines are offered unchanged.
  */
 const MAX_PREFIXES = 3;
 
-/** The narrowest option first. A rule for any option allows the call itself. */
+/** Returns the options, narrowest first. A rule for any of them allows the call itself. */
 export function rememberOptions(subject: Subject): RememberOption[] {
   const { call } = subject;
   const prefixes = prefixesOf(subject);
@@ -24,7 +25,7 @@ export function rememberOptions(subject: Subject): RememberOption[] {
   ];
 }
 
-/** The prefix of each command of the line. Undefined for a line that no such rule would allow. */
+/** Returns the prefix of each command of the line, or undefined for a line that no such rule would allow. */
 function prefixesOf(subject: Subject): string[] | undefined {
   const reading = subject.allowable();
   if (!reading || !("commands" in reading)) return undefined;
@@ -34,7 +35,10 @@ function prefixesOf(subject: Subject): string[] | undefined {
   return rule && compileRule(rule).matches(subject) ? command_prefix : undefined;
 }
 
-/** The program and, for programs with subcommands, the subcommand: `echo`, `git status`, `npm run build`. */
+/**
+ * Returns the program and, for programs with subcommands, the subcommand: `echo`, `git status`, `npm run
+ * build`.
+ */
 function prefixOf([program, ...args]: PlainCommand): string {
   const name = program?.text ?? "";
   if (!takesVerb(name)) return name;

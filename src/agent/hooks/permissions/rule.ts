@@ -16,8 +16,8 @@ export const Decision = z.enum(["allow", "deny", "ask"]);
 export type Decision = z.infer<typeof Decision>;
 
 /**
- * The calls to which a rule applies. `agent`: calls of the agent that has the rule. `session`: calls on the thread that
- * has it. A name limits it to that agent or thread.
+ * The calls that a rule applies to. `agent`: calls of the agent that has the rule. `session`: calls in the thread that
+ * has the rule. A name limits the rule to that agent or thread.
  */
 export const Scope = z.union([
   z.enum(["global", "agent", "session", "user"]),
@@ -26,7 +26,7 @@ export const Scope = z.union([
 ]);
 export type Scope = z.infer<typeof Scope>;
 
-/** A pattern that matches only this tool name. */
+/** Returns a pattern that matches only this tool name. */
 export const literal = (name: string) => name.replace(/[\\*?[\]{}]/g, "\\$&");
 
 const ToolPattern = valid(z.string().min(1).max(200), globMatcher).describe(
@@ -67,7 +67,7 @@ const MatcherFields = z.strictObject({
   all: z.literal(true).optional().describe("Matches every call."),
 });
 
-/** `custom` is a condition of a program, which cannot be written to a file. */
+/** `custom` is a condition that a program defines. It cannot be written to a file. */
 export type Matcher = z.infer<typeof MatcherFields> & {
   readonly custom?: (call: ToolCall, tool: Tool | undefined) => boolean;
 };
@@ -114,7 +114,10 @@ function isOneForm(fields: RuleFields): boolean {
   return decision !== undefined && matcher !== undefined && short.length === 0 && !isMixed;
 }
 
-/** Finds prefixes that could never allow a call. They would be dangerous mistakes if nothing reported them. */
+/**
+ * Finds prefixes that could never allow a call. Such prefixes are mistakes that would be dangerous if nothing
+ * reported them.
+ */
 function vainPrefixes({ allow, decision, matcher, command_prefix }: RuleFields) {
   if (allow === undefined && decision !== "allow") return [];
   const path = [...(matcher ? ["matcher"] : []), "command_prefix"];
@@ -128,7 +131,7 @@ function vainPrefixes({ allow, decision, matcher, command_prefix }: RuleFields) 
 export interface Rule {
   readonly id: string;
   readonly scope: Scope;
-  /** Priority within the scope; the highest comes first. */
+  /** The priority within the scope. The highest comes first. */
   readonly priority: number;
   readonly matcher: Matcher;
   readonly decision: Decision;
@@ -141,12 +144,14 @@ export const RuleSpec = RuleFields.extend({ scope: Scope.default("agent").descri
   .superRefine(checkForm)
   .transform(({ scope, ...fields }) => toRule(fields, scope));
 
-/** Maximum characters of a rule as JSON. Every call reads the rules. */
+/**
+ * The maximum number of characters in a rule as JSON. The limit exists because every call reads the rules.
+ */
 export const MAX_RULE_CHARS = 16_384;
 
 /**
- * A rule that a user adds over the API. Its place of storage decides to which calls it applies. Rules without an `id` and
- * with the same conditions get the same id.
+ * A rule that a user adds through the API. Where it is stored decides which calls it applies to. Rules without an `id`
+ * and with the same conditions get the same id.
  */
 export const OwnRuleSpec = RuleFields.extend({
   id: z
@@ -184,7 +189,7 @@ function toRule(fields: RuleFields, scope: Scope): Rule {
 /** Throws a zod error for an invalid rule. */
 export const ruleOf = (spec: z.input<typeof RuleSpec>): Rule => RuleSpec.parse(spec);
 
-/** The name of a rule without an id. */
+/** Returns the name of a rule without an id. */
 function nameOf(decision: Decision, matcher: Matcher): string {
   const parts = Object.entries(matcher).map(([condition, value]) =>
     condition === "tool"

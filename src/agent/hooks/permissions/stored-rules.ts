@@ -1,5 +1,5 @@
-// Rules outside agents.yaml: rules remembered from answers or added over the API, stored with the thread or per user and
-// agent, and rules in JSON files.
+// Rules outside agents.yaml: rules in JSON files, and rules that were remembered from answers or added through the API.
+// The latter are stored with the thread, or per user and agent.
 
 import { createHash } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
@@ -21,12 +21,18 @@ import { type Decision, literal, MAX_RULE_CHARS, type Rule, RuleSpec, type Scope
 
 const MAX_RULES = 200;
 
-/** The rules apply to this thread only, regardless of their scope. Skips invalid entries. */
+/**
+ * Returns the rules in a thread's state. They apply to this thread only, regardless of their scope. Skips
+ * invalid entries.
+ */
 export function sessionRules(state: Run["state"]): Rule[] {
   return rulesAmong(z.array(z.unknown()).safeParse(state.get(SESSION_RULES)).data ?? [], "session");
 }
 
-/** Replaces a rule with the same id. Throws `limit_exceeded` if there are too many. */
+/**
+ * Adds a rule to a thread, and replaces a rule with the same id. Throws `limit_exceeded` if the thread has
+ * too many rules.
+ */
 export async function* addSessionRule(run: Run, rule: Rule): Stream<void> {
   const others = sessionRules(run.state).filter(({ id }) => id !== rule.id);
   if (others.length >= MAX_RULES)
@@ -44,7 +50,7 @@ export async function* clearSessionRules(run: Run): Stream<void> {
 /** The rules of a thread, or of a user and an agent in all threads. */
 export interface KeptRules {
   read(): Promise<Rule[]>;
-  /** Replaces a rule with the same id. Throws `limit_exceeded` if there are too many. */
+  /** Adds a rule, and replaces a rule with the same id. Throws `limit_exceeded` for too many rules. */
   add(rule: Rule): Promise<void>;
 }
 
@@ -54,7 +60,7 @@ export function keptRules(items: ItemStore, shelf: Shelf, scope: "session" | "us
       const rules: Rule[] = [];
       for (const value of rulesIn(await items.list(shelf))) {
         rules.push(...rulesAmong([value], scope));
-        // Checking a rule takes milliseconds, and there may be hundreds.
+        // Checking a rule takes milliseconds, and the list may contain hundreds of rules.
         await turn();
       }
       return rules;
@@ -73,8 +79,8 @@ function rulesAmong(values: readonly unknown[], scope: Extract<Scope, string>): 
 }
 
 /**
- * Returns the rule under which an answer to the call is remembered; by default for exactly this tool and these arguments.
- * Rules for the same calls share an id. Throws `invalid_request` if the arguments are too long to be stored.
+ * Returns the rule that remembers an answer to the call. By default, the rule applies to exactly this tool and these
+ * arguments. Rules for the same calls share an id. Throws `invalid_request` if the arguments are too long to be stored.
  */
 export function ruleFor(
   call: ToolCall,
@@ -105,7 +111,10 @@ const answerId = (about: readonly unknown[]) =>
 
 const MAX_BYTES = 1024 * 1024;
 
-/** Throws `config_invalid` with all problems, one per line, each with file, position and remedy. */
+/**
+ * Loads the rules in a file. Throws `config_invalid` with all problems, one per line, each with its file,
+ * position and remedy.
+ */
 export async function loadRules(path: string): Promise<Rule[]> {
   const read = await readText(path, MAX_BYTES);
   if ("fault" in read) throw invalid(`${path}: the file ${read.fault}`);
@@ -148,17 +157,17 @@ function parsed(text: string, path: string): unknown {
 
 const invalid = (message: string) => new AppError("config_invalid", message);
 
-/** The key of a thread's state with its rules, if there is no store of items: a list. */
+/** The key in a thread's state for a list of its rules, used if no item store exists. */
 export const SESSION_RULES = "grants";
 
-/** Rules of a thread. */
+/** Returns the shelf with the rules of a thread. */
 export const sessionRulesShelf = (owner: Owner, thread: string): Shelf => ({
   owner,
   of: { thread },
   kind: "settings",
 });
 
-/** Rules of a user and an agent, for all threads. */
+/** Returns the shelf with the rules of a user and an agent, for all threads. */
 export const userRulesShelf = (owner: Owner, agent: string): Shelf => ({
   owner,
   of: { agent },
@@ -168,7 +177,7 @@ export const userRulesShelf = (owner: Owner, agent: string): Shelf => ({
 const PREFIX = "rule:";
 export const ruleKey = (id: string) => PREFIX + id;
 
-/** The rules among these items, oldest first. */
+/** Returns the rules among these items, oldest first. */
 export const rulesIn = (items: readonly Item[]): unknown[] =>
   items.flatMap(({ key, value }) => (key.startsWith(PREFIX) ? [value] : [])).reverse();
 
@@ -185,7 +194,7 @@ export const RememberedRule = z
   .meta({ id: "RememberedRule" });
 export type RememberedRule = z.infer<typeof RememberedRule>;
 
-/** Skips invalid entries. */
+/** Returns rules as the API shows them. Skips invalid entries. */
 export function shownRules(rules: unknown): RememberedRule[] {
   return (z.array(z.unknown()).safeParse(rules).data ?? []).flatMap(
     (each) => RememberedRule.safeParse(each).data ?? [],

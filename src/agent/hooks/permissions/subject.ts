@@ -1,5 +1,5 @@
 // The parts of a call that rules examine: the call itself, the readings of its commands, and the texts that a broad rule
-// searches. Each part is computed when a rule first needs it.
+// searches. Each part is computed when a rule needs it for the first time.
 
 import type { ToolCall } from "../../core/message.ts";
 import type { Tool } from "../../core/tool.ts";
@@ -13,23 +13,30 @@ import {
 } from "./shell/simple-command.ts";
 import { type Understanding, understood } from "./shell/understood.ts";
 
-/** Maximum work of the comparisons in one decision. A unit is about one microsecond. */
+/** The maximum work for the comparisons in one decision. One unit takes about one microsecond. */
 const MAX_WORK = 20_000;
 
 export interface Subject {
   readonly call: ToolCall;
   readonly tool: Tool | undefined;
-  /** The strict reading of its command. Undefined unless the call contains only a command. */
+  /**
+   * Returns the strict reading of the call's command, or undefined unless the call contains only a command.
+   */
   plain(): PlainReading | undefined;
-  /** Like `plain`, with a doubt unless its programs are known to run no others. */
+  /** Like `plain`, but adds a doubt unless the programs are known to run no other programs. */
   allowable(): PlainReading | undefined;
-  /** Why the commands that it runs are unknown. Undefined when they are known, or when it has no command. */
+  /**
+   * Returns why the commands that the call runs are unknown. Returns undefined if they are known or if the
+   * call has no command.
+   */
   doubt(): string | undefined;
-  /** The input of a broad rule for commands: every known command, and the words of the others. */
+  /**
+   * Returns the input of a broad rule for commands: every known command, and the words of all other commands.
+   */
   spoken(): readonly Spoken[];
-  /** The texts that a broad rule searches: the arguments, every text in them and every command. */
+  /** Returns the texts that a broad rule searches: the arguments, every text in them and every command. */
   texts(): readonly string[];
-  /** The arguments as JSON, with sorted keys. */
+  /** Returns the arguments as JSON with sorted keys. */
   json(): string;
   /** Throws once the decision exceeds the maximum work. */
   spend(work: number): void;
@@ -56,7 +63,7 @@ export function subjectOf(call: ToolCall, tool: Tool | undefined, workdir = WORK
     if (spent > MAX_WORK) throw new Error("too much work for one decision");
   };
   const readings = once((): Understanding[] => {
-    // Reads a list of words as one line, and also each word separately.
+    // Reads a list of words as one line and also reads each word separately.
     const isTooLong = lines().join("").length > 2 * MAX_COMMAND_CHARS;
     return isTooLong
       ? [{ doubt: `more than ${MAX_COMMAND_CHARS} characters` }]
@@ -103,13 +110,19 @@ function spokenOf(words: readonly MentionedWord[], isLoose: boolean): Spoken {
 const spokenIn = (reading: Understanding): Spoken[] =>
   "commands" in reading ? reading.commands.map((words) => spokenOf(words, false)) : [];
 
-/** All words of a line that is not understood, once with quotes removed and once with quotes as gaps. */
+/**
+ * Returns all words of a line that is not understood, once with quotes removed and once with quotes replaced
+ * by gaps.
+ */
 const looselySpoken = (line: string): Spoken[] =>
   [line.replace(/\\\n|['"\\]/g, ""), line.replace(/['"\\]/g, " ")].map((text) =>
     spokenOf(partsOf(text), true),
   );
 
-/** The strings to match: the command as written, and the command with the path removed from its program name. */
+/**
+ * Returns the strings to match: the command as written, and the command with the path removed from its program
+ * name.
+ */
 function textsOf({ words }: Spoken): string[] {
   const [name = "", ...args] = words.map(({ text }) => text);
   return [[name, ...args].join(" "), [baseName(name), ...args].join(" ")];
@@ -132,7 +145,7 @@ function onlyCommand({ args }: ToolCall, tool: Tool | undefined): string | undef
   return isCommand && typeof args.command === "string" ? args.command : undefined;
 }
 
-/** Names of command arguments in other tools. */
+/** The names that other tools use for command arguments. */
 const COMMAND_ARGUMENTS = ["command", "commands", "cmd", "script"];
 
 function commandsIn(args: ToolCall["args"]): string[] {

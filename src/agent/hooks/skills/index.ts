@@ -1,5 +1,5 @@
-// Skills: folders with a SKILL.md. Skills with a description are listed in the system prompt and loaded on demand. All others are
-// part of the prompt.
+// Skills are folders with a SKILL.md. Skills with a description are listed in the system prompt and loaded on demand. All
+// other skills are part of the prompt.
 
 import { posix } from "node:path";
 import { z } from "zod";
@@ -13,7 +13,9 @@ import { defineTool, failed, type Tool } from "../../core/tool.ts";
 import { fileText } from "../memory.ts";
 import { discover, instructionsIn, type Skill } from "./skill-files.ts";
 
-/** Maximum characters of all inline skills together. A skill that does not fit is listed instead. */
+/**
+ * The maximum number of characters in all inline skills together. Skills that do not fit are listed instead.
+ */
 const MAX_INLINE_CHARS = 64 * 1024;
 /** Maximum number of problems in one warning. */
 const MAX_NAMED = 10;

@@ -24,13 +24,14 @@ const MAX_SKILLS = 200;
 const MAX_BYTES = 64 * 1024;
 const READS_AT_ONCE = 8;
 /**
- * Maximum time for parsing headers, in ms. Users and models write them, and parsing many hard ones must not
+ * The maximum time for parsing headers, in ms. Users and models write headers, and many complex ones must not
  * block the server.
  */
 const MAX_MS = 5000;
 
 /**
- * Ignores missing folders. Throws when `signal` aborts, and throws `config_invalid` for an invalid pattern.
+ * Finds the skills. Ignores missing folders. Throws when `signal` aborts, and throws `config_invalid` for an
+ * invalid pattern.
  */
 export async function discover(backend: Backend, config: Config, signal: AbortSignal): Promise<Discovery> {
   const isWanted = selection(config);
@@ -58,7 +59,7 @@ async function findFiles(backend: Backend, paths: readonly string[], signal: Abo
   for (const path of paths) {
     try {
       const { matches, truncated } = await backend.glob("**/SKILL.md", path, signal);
-      // Excludes paths with control characters, because the prompt shows them.
+      // Excludes paths with control characters, because the prompt shows the paths.
       for (const match of matches) if (!/\p{Cc}/u.test(match)) files.add(match);
       if (truncated) faults.push(`\`${path}\` contains too many files to read all of them.`);
     } catch (error) {
@@ -104,7 +105,7 @@ const isMissing = (error: unknown) => error instanceof AppError && error.code ==
 
 export interface Skill {
   readonly name: string;
-  /** Absolute path of its SKILL.md. */
+  /** The absolute path of the skill's SKILL.md. */
   readonly path: string;
   readonly description?: string;
   /** The complete instructions of a skill without a description. */
@@ -125,7 +126,7 @@ interface SkillFile extends FileText {
   readonly path: string;
 }
 
-/** Parses a skill, which is named after its folder by default. `fault` completes "The file …". */
+/** Parses a skill. By default, the skill is named after its folder. `fault` completes "The file …". */
 export function parseSkill({ path, text, truncated }: SkillFile): Skill | { fault: string } {
   const parts = split(text);
   if ("fault" in parts) return parts;
@@ -140,7 +141,7 @@ export function parseSkill({ path, text, truncated }: SkillFile): Skill | { faul
   return content ? { name, path, content } : { fault: "is empty" };
 }
 
-/** Everything after the header, or the whole text if the header is invalid. */
+/** Returns everything after the header, or the whole text if the header is invalid. */
 export function instructionsIn(text: string): string {
   const parts = split(text);
   return ("fault" in parts ? text : parts.body).trim();

@@ -29,16 +29,19 @@ import type { SubagentConfig } from "./subagent-config.ts";
 
 /** Maximum number of times that one call resumes a child, to stop a child that asks endlessly. */
 const MAX_ROUNDS = 50;
-/** Time that a cancelled child has to end, in ms: a little less than its parent's call has. */
+/**
+ * The time that a cancelled child has to end, in ms. It is slightly shorter than the time that its parent's
+ * call has.
+ */
 const CANCEL_GRACE_MS = 900;
-/** Interval for checking if the parent was asked to stop after its step, in ms. */
+/** The interval for checking whether the parent was asked to stop after its step, in ms. */
 const STOP_POLL_MS = 100;
-/** Interval for checking if a child that waits for a deferred result has been resumed, in ms. */
+/** The interval for checking whether a child that waits for a deferred result was resumed, in ms. */
 const DEFERRED_POLL_MS = 1000;
 
 interface AwaitOptions {
   readonly call: ToolCall;
-  /** The element that is added to the path of the child's events. */
+  /** The element to add to the path of the child's events. */
   readonly id: string;
   readonly child: Child;
   /** Undefined for a child that has already started. */
@@ -55,7 +58,7 @@ export type ChildOutcome =
   | { readonly status: "ended"; readonly child: Child; readonly report: Report }
   | { readonly status: "waiting" | "left"; readonly child: Child };
 
-/** Throws only errors that end the parent's run or hand it over to another process. */
+/** Waits for a child. Throws only errors that end the parent's run or hand it over to another process. */
 export async function* awaitChild(
   config: SubagentConfig,
   options: AwaitOptions,
@@ -126,7 +129,7 @@ async function currentRun(
 const isWaiting = ({ status, stop_reason }: Ending) =>
   status === "interrupted" && stop_reason !== "interrupt";
 
-/** The ending of a run whose last event could not be read, from the store. */
+/** Reads the ending of a run from the store when the run's last event could not be read. */
 async function storedEnding(
   { subagents }: SubagentConfig,
   record: RunRecord,
@@ -150,7 +153,7 @@ async function stopNewest({ subagents }: SubagentConfig, child: Child, run: Run)
     const newest = await subagents.newest(run.owner, child.thread_id);
     if (newest) await subagents.stop(run.owner, newest, "cancel");
   } catch (error) {
-    // If the store is unavailable, the child cannot write either.
+    // If the store is unavailable, the child cannot write to it either.
     if (!(error instanceof AppError)) throw error;
   }
 }
@@ -184,8 +187,8 @@ interface RunOfChild extends AwaitOptions {
 
 /**
  * Forwards a run's events under the child's path, and adds the usage of a foreground child to the parent's.
- * When the call ends first, it cancels a foreground child and leaves a background child. `ending` is
- * undefined if the child was left.
+ * If the call ends first, it cancels a foreground child but leaves a background child running. `ending` is
+ * undefined if the child was left running.
  */
 async function* follow(
   { subagents }: SubagentConfig,
@@ -196,8 +199,8 @@ async function* follow(
   const watch = watchForStop(subagents, options, run);
   const spans = trackNestedSpans();
   /**
-   * Calls below the child that were already counted. A resumed child follows its own children again from
-   * their start.
+   * The calls below the child that were already counted. A resumed child follows its own children from their
+   * start again.
    */
   const counted = new Set<string>();
   let ending: Ending | undefined;
@@ -239,7 +242,7 @@ function watchForStop(
   run: Run,
 ) {
   const leave = new AbortController();
-  // Does not retry a failed request: the child then ends by itself, or at its own next check.
+  // A failed request is not retried. The child then ends by itself or at its own next check.
   const stop = (mode: "cancel" | "interrupt") => void subagents.stop(run.owner, record, mode).catch(() => {});
   let timer: NodeJS.Timeout | undefined;
   const onAbort = () => {

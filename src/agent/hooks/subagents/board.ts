@@ -1,12 +1,13 @@
-// The board on which a child's task is claimed and settled: one from a plugin or program, otherwise the built-in one.
+// The board on which a child's task is claimed and settled. A plugin or program can provide it. Otherwise, it is the
+// built-in board.
 
 import { AppError, messageOf } from "../../core/errors.ts";
 import type { HookServices } from "../../core/hook.ts";
 import type { TaskBoard } from "../../core/task-board.ts";
 
 /**
- * Undefined when neither another board nor an item store exists. Loads the code of the built-in board with
- * its first task.
+ * Returns the board, or undefined if neither another board nor an item store exists. Loads the code of the
+ * built-in board with its first task.
  */
 export function boardFor({ tasks, items }: Pick<HookServices, "tasks" | "items">): TaskBoard | undefined {
   if (tasks) return withRefusals(tasks);
@@ -22,7 +23,9 @@ export function boardFor({ tasks, items }: Pick<HookServices, "tasks" | "items">
   };
 }
 
-/** Converts an error of a plugin's or program's code to a refusal with the same message, as for a tool. */
+/**
+ * Converts an error in a plugin's or program's code to a refusal with the same message, as is done for tools.
+ */
 function withRefusals(board: TaskBoard): TaskBoard {
   const refusing = (error: unknown) => {
     throw error instanceof AppError

@@ -15,16 +15,16 @@ import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
 import { backendOf, memberCalled, type SubagentConfig } from "./subagent-config.ts";
 
-/** The state key of the thread's children, by thread id. */
+/** The state key of the thread's children, which are stored by thread id. */
 const STATE_KEY = "subagents";
-/** Maximum number of children. Beyond it, the oldest finished children are forgotten. */
+/** Maximum number of children. Beyond it, the oldest finished children are removed. */
 const MAX_CHILDREN = 200;
 const MAX_TASK_CHARS = 500;
 const MAX_CONTEXT_CHARS = 16_000;
 
 const Slot = z.record(z.string(), z.unknown());
 const StoredChild = z.object({
-  /** Number of this child among the children of the thread. */
+  /** The number of this child among the thread's children. */
   number: z.int(),
   /** Identifies the task together with `call_id` and `index`, because call ids may repeat. */
   message_id: z.string(),
@@ -37,7 +37,7 @@ const StoredChild = z.object({
   task_id: z.string().optional(),
   background: z.boolean(),
   status: z.enum(["running", "interrupted", "completed", "failed", "cancelled"]),
-  /** The most recent run that was followed. Undefined until the child has started. */
+  /** The most recent run that the parent followed. Undefined until the child has started. */
   run_id: z.string().optional(),
   summary: z.string().optional().describe("The beginning of the summary."),
   /** Set once the agent has read the outcome of a background child. */
@@ -58,7 +58,7 @@ export interface ChildThread {
 
 export const hasEnded = ({ status }: Child) => status !== "running" && status !== "interrupted";
 
-/** Sorted from oldest to newest. */
+/** Returns the children, sorted from oldest to newest. */
 export function childrenOf({ state }: Run): Child[] {
   const slot = Slot.safeParse(state.get(STATE_KEY)).data ?? {};
   return Object.entries(slot)
@@ -70,8 +70,8 @@ export function childrenOf({ state }: Run): Child[] {
 }
 
 /**
- * Caches validated children. A run saves its children one by one, and nearly all of them are unchanged each
- * time.
+ * Caches validated children. A run saves its children one by one, and each time nearly all of them are
+ * unchanged.
  */
 const checked = new WeakMap<object, z.infer<typeof StoredChild>>();
 
@@ -82,14 +82,14 @@ function storedIn(value: unknown): z.infer<typeof StoredChild> | undefined {
   return stored;
 }
 
-/** Adds or replaces children. They are durable once the consumer has taken the event. */
+/** Adds or replaces children. They are durable once the consumer has received the event. */
 export async function* saveChildren(run: Run, children: readonly Child[]): Stream<void> {
   if (children.length === 0) return;
   const known = childrenOf(run);
   const added = children.filter(({ thread_id }) => !known.some((each) => each.thread_id === thread_id));
   const surplus = Math.max(0, known.length + added.length - MAX_CHILDREN);
   const forgotten = known.filter(hasEnded).slice(0, surplus);
-  // Their readings still count.
+  // The readings of removed children still count.
   if (forgotten.some(({ read = [] }) => read.length > 0))
     yield* setState(run, FLOW_STATE, bounded([...storedReadings(run.state), ...readByChildren(run.state)]));
   yield* patchState(
@@ -109,12 +109,12 @@ export interface Task {
   readonly task_id?: string | undefined;
 }
 
-/** A task with its child, or with the reason why it has none. */
+/** A task with its child, or with the reason why it has no child. */
 export type RegisteredTask =
   | { readonly task: Task; readonly child: Child }
   | { readonly task: Task; readonly fault: string };
 
-/** Finds the children of a repeated call. Names and saves all others. */
+/** Finds the children that an earlier attempt of this call saved. Names and saves all other children. */
 export async function* registerChildren(
   config: SubagentConfig,
   { call, tasks, background }: { call: ToolCall; tasks: readonly Task[]; background: boolean },
@@ -212,11 +212,11 @@ export function lineageOf(config: SubagentConfig, child: Child, call: ToolCall, 
   };
 }
 
-/** The readings of a subagent's thread, with its own subagents. */
+/** Returns the readings of a subagent's thread, including those of its own subagents. */
 export const readInChild = ({ messages, state }: ChildThread): Reading[] =>
   bounded(readingsOf({ messages, state: new Map(Object.entries(state)) }));
 
-/** A subagent's readings so far. */
+/** Returns a subagent's readings so far. */
 export async function readByChild(
   subagents: Subagents,
   { owner }: Run,
@@ -225,13 +225,13 @@ export async function readByChild(
   try {
     return readInChild(await subagents.thread(owner, thread_id));
   } catch (error) {
-    // It has not begun.
+    // The subagent has not begun.
     if (hasCode(error, "not_found")) return [];
     throw error;
   }
 }
 
-/** The caller and the reason, then failures of similar tasks, and finally the task itself. */
+/** Returns the caller and the reason, then failures of similar tasks, and finally the task itself. */
 async function initialMessages(
   { agent: caller, items }: SubagentConfig,
   { agent, task, context }: Task,

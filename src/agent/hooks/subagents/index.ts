@@ -1,5 +1,5 @@
-// Subagents: an agent delegates tasks to other agents. Each works on its own thread and reports when it has finished. The hook is
-// active if the agent has `subagents`, and in every run that works for another one.
+// Lets an agent delegate tasks to other agents. Each subagent works in its own thread and reports when it has finished. The
+// hook is active if the agent has `subagents`, and in every run that works for another run.
 
 import { z } from "zod";
 import { xmlTag } from "../../../lib/text.ts";
@@ -31,7 +31,7 @@ export const subagents = defineHook({
       .describe("Maximum number of tasks from one call that run at the same time. The others wait."),
   }),
   activeByDefault: () => true,
-  // An agent must not escape its parent's rules by `hooks: { subagents: false }`.
+  // An agent must not be able to escape its parent's rules with `hooks: { subagents: false }`.
   bindsSubagents: true,
   create({ concurrency }, services) {
     const { agent, subagents, items } = services;
@@ -84,7 +84,7 @@ function agentsBlock(config: SubagentConfig, tools: readonly string[]): SystemBl
   return { id: "available_agents", text: xmlTag("available_agents", text), cache: "dynamic" };
 }
 
-/** Unfinished foreground children of calls that already have a result. */
+/** Returns the unfinished foreground children of calls that already have a result. */
 function abandoned(run: Run): Child[] {
   const open = new Set(unanswered(run.messages).map(({ id }) => id));
   return childrenOf(run).filter((child) => !child.background && !hasEnded(child) && !open.has(child.call_id));

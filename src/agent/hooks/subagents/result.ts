@@ -1,5 +1,5 @@
-// The result of a child: its report from `task_complete`, or a report derived from the end of its run. The result is stored with
-// the parent's thread, the task board and the reflections, and formatted for the parent's model.
+// Handles the result of a child, which is its report from `task_complete` or a report derived from the end of its run. The
+// result is stored with the parent's thread, the task board and the reflections, and formatted for the parent's model.
 
 import { z } from "zod";
 import { firstChars, xmlTag } from "../../../lib/text.ts";
@@ -40,7 +40,7 @@ export interface Report extends Omit<CompletionFields, "status"> {
   readonly status: "completed" | "failed" | "cancelled";
 }
 
-/** The ending of a run. */
+/** How a run ended. */
 export interface Ending {
   readonly status: RunStatus;
   readonly stop_reason?: string | undefined;
@@ -50,7 +50,7 @@ export interface Ending {
 export const STOPPED = "Stopped before it had finished.";
 export const CANCELLED: Report = { status: "cancelled", summary: "Cancelled." };
 
-/** The report of a run that has ended. */
+/** Returns the report of a run that has ended. */
 export function reportFor(ending: Ending, runId: string, { messages, state }: ChildThread): Report {
   const completion = completionIn(state);
   if (completion && completion.run_id === runId) {
@@ -75,11 +75,14 @@ export function reportFor(ending: Ending, runId: string, { messages, state }: Ch
   }
 }
 
-/** Omits details of the server's internal failures, which no model needs. */
+/**
+ * Explains a failure. Omits the details of the server's internal failures, because a model does not need
+ * them.
+ */
 const whyFailed = ({ code, message }: NonNullable<Ending["error"]>) =>
   code === "unavailable" ? "The server failed while it worked." : `${message} (${code})`;
 
-/** The report of a child whose ending was recorded before. */
+/** Returns the report of a child whose ending was recorded before. */
 export async function storedReport({ subagents }: SubagentConfig, child: Child, run: Run): Promise<Report> {
   const { status, summary = "", run_id = "" } = child;
   const stored: Report =
@@ -93,7 +96,7 @@ export async function storedReport({ subagents }: SubagentConfig, child: Child, 
 interface ChildResult {
   readonly child: Child;
   readonly report: Report;
-  /** Without it, what the child has read is found when it matters. */
+  /** If unset, the child's readings are looked up when they are needed. */
   readonly thread?: ChildThread;
 }
 
@@ -106,7 +109,7 @@ export async function* recordResult(
   run: Run,
 ): Stream<Child> {
   const { owner } = run;
-  // A child that never started had not claimed its task.
+  // A child that never started has not claimed its task.
   const { items, tasks } = child.run_id === undefined ? {} : config;
   if (tasks && child.task_id !== undefined) {
     const claimed = { owner, root: rootOf(run), id: child.task_id };
@@ -133,7 +136,10 @@ export async function* recordResult(
   return settled;
 }
 
-/** A failure to store the result on the board or as a reflection does not change the result. */
+/**
+ * Ignores a failure to store the result on the board or as a reflection, because such a failure does not
+ * change the result.
+ */
 function ignoreRefusal(error: unknown): void {
   if (!(error instanceof AppError) || hasCode(error, "lease_lost")) throw error;
 }
@@ -163,7 +169,7 @@ const reporting = defineTool({
   },
 });
 
-/** The tool with which a child reports. Calling it ends the child's run. */
+/** The tool that a child reports with. Calling it ends the child's run. */
 export const taskComplete: Tool = { ...reporting, parse: (args) => reporting.parse(asCompletion(args)) };
 
 export const completionProtocol: SystemBlock = {
@@ -177,7 +183,7 @@ export const completionProtocol: SystemBlock = {
   cache: "static",
 };
 
-/** The report in a child's state. */
+/** Returns the report in a child's state. */
 const completionIn = (state: Readonly<Record<string, unknown>>) =>
   Completion.safeParse(state[STATE_KEY]).data;
 
@@ -192,8 +198,8 @@ const STATUS: Readonly<Record<string, CompletionFields["status"]>> = {
 };
 
 /**
- * Accepts text instead of a list and the reverse, so that no report is lost because of its shape. Cuts long
- * lists.
+ * Accepts text instead of a list, and a list instead of text, so no report is lost because of its format.
+ * Cuts long lists.
  */
 function asCompletion(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { status, summary, files_modified, tests_run, caveats, ...others } = args;

@@ -31,7 +31,7 @@ function members({ subagents }: AgentDefinition): Member[] {
 
 const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
 
-/** Sorted by name, without agents that no longer exist. */
+/** Returns the agents, sorted by name, without agents that no longer exist. */
 export function available({ agent, subagents }: SubagentConfig): AgentSummary[] {
   const names = members(agent).flatMap(({ name }) => (isSame(name, agent.name) ? [] : [name]));
   return subagents.describe([...new Set(names)]).sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -53,7 +53,7 @@ export function memberCalled(name: string, config: SubagentConfig): { member: Me
   return { fault: `There is no agent \`${name}\` that you may give tasks to. Use one of: ${names}.` };
 }
 
-/** The agent whose backend a member shares. Undefined when the member has its own. */
+/** Returns the agent whose backend a member shares, or undefined if the member has its own. */
 export function backendOf(name: string, { agent }: SubagentConfig, backendOfParent: string | undefined) {
   const member = members(agent).find((each) => each.name === name);
   return agent.backend && member?.backend === "shared" ? (backendOfParent ?? agent.name) : undefined;

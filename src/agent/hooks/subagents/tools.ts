@@ -1,5 +1,6 @@
-// The tools for delegating tasks: in the foreground (delegate, task), and in the background (start_task, check_tasks, wait_tasks,
-// cancel_task), where the work outlasts the run. The id of a background task is the id of its thread.
+// The tools for delegating tasks in the foreground (delegate, task) and in the background (start_task, check_tasks,
+// wait_tasks, cancel_task). Background work continues after the run ends. The id of a background task is the id of its
+// thread.
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
@@ -32,7 +33,7 @@ import {
 import { CANCELLED, formatReport, type Report, recordResult, reportFor } from "./result.ts";
 import { available, lineOf, type SubagentConfig } from "./subagent-config.ts";
 
-/** Maximum number of tasks in one call, and of tasks in the background. */
+/** The maximum number of tasks in one call, and the maximum number in the background. */
 const MAX_TASKS = 16;
 
 const TaskFields = z.strictObject({
@@ -51,14 +52,14 @@ const OptionalIds = Ids.optional().describe(
   "Ids of background tasks. Default: all tasks whose outcome you have not seen.",
 );
 
-// Created once, because the tools are defined for every run.
+// These schemas are created only once, because the tools are defined for every run.
 const Nothing = z.strictObject({});
 const Tasks = z.strictObject({ tasks: z.array(TaskFields).min(1).max(MAX_TASKS) });
 const Checked = z.strictObject({ ids: OptionalIds });
 const Awaited = z.strictObject({ ids: OptionalIds, mode: z.enum(["any", "all"]).default("all") });
 const Cancelled = z.strictObject({ id: z.string().min(1).max(128) });
 
-/** Idempotent, because a repeated call finds its children. */
+/** These tools are idempotent because a repeated call finds its children. */
 export const DELEGATES: ToolAnnotations = { idempotent: true, waits: true, requiresPermission: false };
 const QUICK: ToolAnnotations = { idempotent: true, requiresPermission: false };
 
@@ -160,7 +161,7 @@ async function* delegateTasks(
   return results.every(({ status }) => status === "refused") ? failed(text) : done(text);
 }
 
-/** Pauses the run while it waits for its children, so that they can use its slot. */
+/** Pauses the run while it waits for its children, so they can use its slot. */
 async function* whilePaused<T>({ subagents }: SubagentConfig, run: Run, waiting: Stream<T>): Stream<T> {
   const resume = subagents.pause(run.id, run.signal);
   try {
@@ -185,7 +186,9 @@ async function* delegateOne(
   };
 }
 
-/** The element for a call's `index`-th child in the path of its events. */
+/**
+ * Returns the path element for a call's `index`-th child, which is added to the path of the child's events.
+ */
 const pathId = ({ id }: ToolCall, index: number, count: number) => (count === 1 ? id : `${id}#${index + 1}`);
 
 async function* startInBackground(

@@ -1,5 +1,5 @@
-// Keeps a conversation within the model's context window. The model sees a summary and the most recent messages. The thread keeps
-// all messages, and stores a summary until the next one is due.
+// Keeps a conversation within the model's context window. The model sees a summary and the most recent messages. The thread
+// keeps all messages and stores the summary until the next one is due.
 
 import { z } from "zod";
 import { warning } from "../../../protocol/event.ts";
@@ -15,9 +15,9 @@ import { countTokens, cutPoint, STATE_KEY, type Summary, viewOf } from "./projec
 import { isOverflow, summarize } from "./summarize.ts";
 import { fitted } from "./truncate.ts";
 
-/** Minimum fraction of the window (0–1) that a summary must cover. */
+/** The minimum fraction (0–1) of the window that a summary must cover. */
 const WORTH_IT = 0.1;
-/** Minimum window, in tokens, to assume after a refusal. */
+/** The smallest window to assume after a rejection, in tokens. */
 const MIN_WINDOW = 1000;
 
 const Options = z.strictObject({
@@ -43,15 +43,18 @@ export const summarization = defineHook({
   options: Options,
   activeByDefault: () => true,
   create({ trigger, keep }, { agent }) {
-    /** In tokens. Smaller than the configured window once the model has rejected a smaller request. */
+    /**
+     * The window in tokens. It becomes smaller than the configured window once the model has rejected a
+     * smaller request.
+     */
     let window = agent.context_window;
-    /** Set when a summary failed. The run then tries again only when the model rejects the request. */
+    /** Set when a summary has failed. The run then tries again only if the model rejects the request. */
     let failed = false;
 
     /** Reduces the request to `limit` tokens, as far as possible. */
     async function* reduce(call: Call, least: number, limit: number): Stream<ModelRequest> {
       const { request, run, tokens, shown } = call;
-      // Scales the estimates by the provider's count, because they are too low for some languages.
+      // The provider's count scales the estimates, because these are too low for some languages.
       const scale = Math.max(1, tokens / estimateRequest(shown));
       const sizes = {
         keep,
@@ -78,7 +81,7 @@ export const summarization = defineHook({
           window = Math.max(MIN_WINDOW, Math.min(window, Math.max(tokens, estimateRequest(first))));
           failed = false;
           const second = yield* reduce(call, 1, window / 2);
-          // The provider would also reject a request that is not smaller.
+          // If the second request is not smaller, the provider would reject it too.
           if (estimateRequest(second) >= estimateRequest(first)) throw error;
           return yield* next(second, deltas);
         }
@@ -93,11 +96,11 @@ interface Call {
   readonly run: Run;
   /** The request as projected so far. */
   readonly shown: ModelRequest;
-  /** Tokens of `shown`. */
+  /** The number of tokens in `shown`. */
   readonly tokens: number;
 }
 
-/** Estimated tokens, except `keep`, which is a fraction. */
+/** Sizes in estimated tokens, except for `keep`, which is a fraction. */
 interface Sizes {
   readonly keep: number;
   /** Minimum tokens that a summary must cover. */
@@ -107,7 +110,7 @@ interface Sizes {
   readonly window: number;
 }
 
-/** Creates the thread's next summary if it would cover enough. Returns true if that failed. */
+/** Creates the thread's next summary if it would cover enough. Returns true if creating it failed. */
 async function* compact({ request, next, run, tokens }: Call, sizes: Sizes): Stream<boolean> {
   const { tail, summary } = viewOf(request.messages, run.state);
   const messages = tail.slice(0, cutPoint(tail, sizes.keep, sizes.room));

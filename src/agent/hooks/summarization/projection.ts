@@ -1,5 +1,5 @@
-// The model's view of a thread: all messages, or a summary and the messages after it. Also the size of the view and the position
-// to cut.
+// The model's view of a thread: all messages, or a summary and the messages after it. The file also determines the size of
+// the view and where to cut.
 
 import { z } from "zod";
 import { xmlTag } from "../../../lib/text.ts";
@@ -34,17 +34,19 @@ export interface View {
   readonly messages: readonly Message[];
   /** The messages that the model sees unchanged. */
   readonly tail: readonly Message[];
-  /** The part of `tail` that was written under this projection. Its usage counts measure the request. */
+  /**
+   * The part of `tail` that was written under this projection. The usage counts in it measure the request.
+   */
   readonly measured: readonly Message[];
 }
 
-/** Maximum characters of system messages alongside a summary. */
+/** The maximum number of characters in the system messages next to a summary. */
 const MAX_INSTRUCTION_CHARS = 16_000;
 
 /** Returns the view of a thread. Ignores a summary whose messages were deleted. */
 export function viewOf(messages: readonly Message[], state: Run["state"]): View {
   const slot = state.get(STATE_KEY);
-  // The most common case, and the check runs for every call.
+  // This is the most common case, and the check runs for every call.
   if (slot === undefined) return { messages, tail: messages, measured: messages };
   const summary = Summary.safeParse(slot).data;
   const at = summary ? messages.findLastIndex(({ id }) => id === summary.up_to) : -1;
@@ -59,7 +61,10 @@ export function viewOf(messages: readonly Message[], state: Run["state"]): View 
   };
 }
 
-/** A user message, because providers treat system messages within a conversation differently. */
+/**
+ * Returns a message that introduces the summary. It is a user message because providers treat system messages
+ * within a conversation differently.
+ */
 function introduction({ text }: Summary): Message {
   const summary = xmlTag("conversation_summary", text);
   return userMessage(
@@ -68,7 +73,8 @@ function introduction({ text }: Summary): Message {
 }
 
 /**
- * Keeps the most recent system messages verbatim, and each text once, because a summary would weaken them.
+ * Returns the most recent system messages verbatim, because a summary would weaken them. Includes each text
+ * only once.
  */
 function instructions(messages: readonly Message[]): SystemMessage[] {
   const kept = new Map<string, SystemMessage>();
@@ -84,8 +90,9 @@ function instructions(messages: readonly Message[]): SystemMessage[] {
 }
 
 /**
- * The provider's count for the most recent answer plus an estimate of all later messages; otherwise an
- * estimate. Ignores a count far below the size of the tool results, because that request had shortened them.
+ * Returns the provider's count for the most recent answer plus an estimate of all later messages. Otherwise,
+ * returns an estimate. Ignores a count far below the size of the tool results, because the request of that
+ * count contained shortened results.
  */
 export function countTokens(view: View, request: ModelRequest): number {
   const at = view.measured.findLastIndex((message) => counted(message) > 0);
@@ -103,9 +110,9 @@ function counted(message: Message): number {
 const MIN_KEPT = 2;
 
 /**
- * The number of messages to summarize, from the start; 0 when no position is suitable. Keeps at least two
- * messages and the fraction `keep`, or fewer if they exceed `room` tokens. Never separates a call from its
- * result. Prefers the boundary between two turns.
+ * Returns the number of messages to summarize, counted from the start, or 0 if no position is suitable. Keeps
+ * at least two messages and the fraction `keep`, or fewer if they exceed `room` tokens. Never separates a
+ * call from its result. Prefers a boundary between two turns.
  */
 export function cutPoint(messages: readonly Message[], keep: number, room: number): number {
   const sizes = messages.map((message) => estimateTokens([message]));

@@ -5,11 +5,11 @@ import { type Content, type Message, prettyPrint, type ToolCall } from "../../co
 import type { ModelRequest } from "../../core/model.ts";
 import { estimateRequest } from "../../core/usage-meter.ts";
 
-/** Characters to keep from a long text. The steps are tried in order until everything fits. */
+/** The number of characters to keep from a long text. The steps are tried in order until everything fits. */
 const STEPS = [20_000, 4000, 1000, 250];
-/** Characters to keep from file content in a write or edit, because the file contains the rest. */
+/** The number of characters to keep from file content in a write or edit. The file contains the rest. */
 const MAX_WRITTEN = 2000;
-/** Factor by which messages of people and models may be longer than tool results. */
+/** The factor by which messages from people and models may be longer than tool results. */
 const WORDS_BEFORE_TOOLS = 4;
 const NOTE_CHARS = 50;
 const WRITERS: ReadonlySet<string> = new Set(["write_file", "edit_file"]);
@@ -36,7 +36,10 @@ export function fitted(request: ModelRequest, limit: number): ModelRequest {
   return smaller;
 }
 
-/** The conversation as text, at most `limit` characters. Shortens tool results and arguments first. */
+/**
+ * Returns the conversation as text with at most `limit` characters. Shortens tool results and arguments
+ * first.
+ */
 export function transcript(messages: readonly Message[], limit: number): string {
   let text = "";
   for (const step of STEPS) {

@@ -1,10 +1,11 @@
-// Joins the verdict of the rules and the mode with that of flow rules. The stricter one applies.
+// Combines the verdict of the rules and the mode with the verdict of flow rules. The stricter verdict
+// applies.
 
 import type { Mode, Verdict } from "../policy.ts";
 import type { FlowVerdict } from "./verdict.ts";
 
 export interface HeldVerdict extends Verdict {
-  /** True if a flow rule asks. It asks every time, even after a remembered answer. */
+  /** True if a flow rule asks about the call. It asks every time, even after a remembered answer. */
   readonly isHeld?: true;
 }
 

@@ -1,5 +1,5 @@
-// Applies flow rules to a run: its agent's own and those of the agents that it works for. Collects what the run has read, with its
-// subagents and the files that earlier threads wrote, and decides each call by it.
+// Applies flow rules to a run: the rules of its agent and of the agents that it works for. Collects the readings of the run,
+// its subagents and the files that earlier threads wrote, and decides each call based on them.
 
 import type { AgentDefinition } from "../../../core/agent.ts";
 import {
@@ -39,15 +39,15 @@ type Services = Pick<HookServices, "agent" | "items" | "subagents" | "backend">;
 const WORKDIR = "/workspace";
 
 export interface Hold {
-  /** Adds what the agent's instructions were written after. */
+  /** Adds the readings behind the agent's instructions. */
   begin(run: Run): Stream<void>;
-  /** Returns undefined for a call that no rule holds. */
+  /** Returns the verdict on a call, or undefined if no rule applies to it. */
   judge(request: ToolRequest, run: Run): Promise<FlowVerdict | undefined>;
   /** Makes the call, and records which marked files it reads and which files it marks. */
   pass(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
 }
 
-/** A run without flow rules costs nothing. */
+/** Returns the hold for a run. A run without flow rules causes no cost. */
 export function holdFor(rules: readonly FlowRule[], { agent, items, subagents, backend }: Services): Hold {
   const workdir = backend?.workdir ?? WORKDIR;
   const shelfOf = (run: Run): Shelf => ({
@@ -102,7 +102,7 @@ export function holdFor(rules: readonly FlowRule[], { agent, items, subagents, b
         try {
           return yield* next(request);
         } finally {
-          // If this fails, the file stays marked, which is the safe side.
+          // If this fails, the file stays marked, which is safe.
           await settleWritten(items, shelfOf(run), { name, mark }).catch(() => {});
         }
       }
@@ -117,13 +117,16 @@ export function holdFor(rules: readonly FlowRule[], { agent, items, subagents, b
 
 const hasInstructions = ({ memory, skills }: AgentDefinition) => memory !== undefined || skills !== undefined;
 
-/** The calls of the newest message that has calls. They run in parallel. */
+/** Returns the calls of the newest message that has calls. They run in parallel. */
 function latestCalls({ messages }: Run): readonly ToolCall[] {
   const last = messages.findLast((each) => each.role === "assistant" && each.tool_calls !== undefined);
   return last?.role === "assistant" ? (last.tool_calls ?? []) : [];
 }
 
-/** The readings so far of subagents without a recorded result. A call does not come after its own subagents. */
+/**
+ * Returns the readings so far of subagents without a recorded result, except for the call's own subagents,
+ * because these started after the call.
+ */
 async function readByLiveChildren(subagents: Subagents, run: Run, { id }: ToolCall): Promise<Reading[]> {
   const live = childrenOf(run).filter(({ read, call_id }) => read === undefined && call_id !== id);
   const all: Reading[] = [];

@@ -15,7 +15,7 @@ export interface InheritedFlow {
   wrap(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
 }
 
-/** Does nothing in a run where the hook `permissions` applies the rules. */
+/** Applies the inherited rules. Does nothing in a run where the `permissions` hook applies them. */
 export function inheritedFlow(services: HookServices): InheritedFlow {
   let hold: Hold | undefined;
 

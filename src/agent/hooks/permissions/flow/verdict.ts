@@ -1,18 +1,22 @@
-// Decides a call by flow rules: a thread that has read the words of others may do less. No model takes part in it.
+// Decides a call by flow rules. A thread that has read text by others may do less. No model takes part in the
+// decision.
 
 import { globMatcher } from "../../../../lib/glob.ts";
 import { ANY, type FlowRule, type Reading } from "../../../core/flow.ts";
 
 export interface FlowVerdict {
   readonly decision: "ask" | "deny";
-  /** The reason in words, for the person, the model and the trace. */
+  /** The reason as text, for the person, the model and the trace. */
   readonly why: string;
 }
 
 /** Maximum number of readings that a reason names. */
 const MAX_NAMED = 3;
 
-/** Returns undefined if no rule speaks of the call after these readings. A denial precedes a question. */
+/**
+ * Returns undefined if no rule applies to the call after these readings. A denial takes precedence over a
+ * question.
+ */
 export function flowVerdict(
   tool: string,
   readings: readonly Reading[],
@@ -27,16 +31,16 @@ export function flowVerdict(
   return undefined;
 }
 
-/** True if a rule speaks of the tool, after any reading. */
+/** True if a rule applies to the tool after some reading. */
 export const isSpokenOf = (tool: string, rules: readonly FlowRule[]): boolean =>
   rules.some(({ ask = [], deny = [] }) => matchesAny([...ask, ...deny], tool));
 
-/** The readings that a rule speaks of. */
+/** Returns the readings that any of the rules mentions. */
 export const readingsOfRules = (readings: readonly Reading[], rules: readonly FlowRule[]): Reading[] =>
   readings.filter(({ tool }) => tool === ANY || rules.some(({ after }) => matchesAny(after, tool)));
 
 const compiled = new Map<string, (path: string) => boolean>();
-/** Maximum number of compiled patterns that are kept. */
+/** The maximum number of compiled patterns to keep. */
 const MAX_COMPILED = 1000;
 
 function matchesAny(patterns: readonly string[], tool: string): boolean {
@@ -45,7 +49,7 @@ function matchesAny(patterns: readonly string[], tool: string): boolean {
   return patterns.some((pattern) => matcherOf(pattern)(name));
 }
 
-/** Compiles each pattern once, because runs decide many calls by the same rules. */
+/** Compiles each pattern once, because runs use the same rules for many calls. */
 function matcherOf(pattern: string): (path: string) => boolean {
   const known = compiled.get(pattern);
   if (known) return known;
@@ -55,7 +59,7 @@ function matcherOf(pattern: string): (path: string) => boolean {
   return made;
 }
 
-/** "because it read example.com with `web_fetch`: pages are written by others". */
+/** Returns a reason such as "because it read example.com with `web_fetch`: pages are written by others". */
 function reasonOf(found: readonly Reading[], { because }: FlowRule): string {
   const named = [...new Set(found.map(nameOf))];
   const more = named.length - MAX_NAMED;

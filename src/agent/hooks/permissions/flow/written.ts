@@ -1,5 +1,6 @@
-// Files and notes that a thread wrote after it had read the words of others. Another thread that reads one of them has read these
-// words too. The list belongs to the user and the agent whose files they are. It knows what tools write by path, not what commands do.
+// Tracks the files and notes that a thread wrote after it had read text by others. A thread that reads one of these files
+// has also read that text. The list belongs to the user and the agent that own the files. It covers paths that tools write,
+// but not files that commands change.
 
 import { posix } from "node:path";
 import { isDeepStrictEqual } from "node:util";
@@ -14,8 +15,8 @@ import { rootOf } from "../../../core/run.ts";
 import type { Run } from "../../../core/tool.ts";
 
 /**
- * A reading behind a name. `mark` is the id of the newest mark of this name, which no other mark has. `writers`: the marks whose calls
- * may still write.
+ * A reading behind a name. `mark` is the unique id of the name's newest mark. `writers` lists the marks whose calls may
+ * still write.
  */
 const MarkedReading = Reading.extend({
   mark: z.string().optional(),
@@ -27,36 +28,45 @@ type MarkedReading = z.infer<typeof MarkedReading>;
 const Provenance = z.record(z.string(), z.array(MarkedReading));
 export type Provenance = Readonly<Record<string, readonly MarkedReading[]>>;
 
-/** The name of the readings behind files and notes that do not fit in the list. Any read could be of one of them. */
+/** Stands for all files and notes that do not fit in the list. Any call that reads could read one of them. */
 const UNLISTED = "*";
 
 const KEY = "flow:written";
-/** Maximum number of names. Beyond it, the readings behind the oldest count for every read. */
+/**
+ * The maximum number of names. Beyond it, the readings behind the oldest names count for every call that
+ * reads.
+ */
 const MAX_NAMES = 200;
 const MAX_NAME_CHARS = 200;
-/** Maximum characters of the list without `UNLISTED`. Both are one item. */
+/** The maximum number of characters in the list, not counting `UNLISTED`. Both are stored as one item. */
 const MAX_CHARS = 60_000;
-/** Maximum number of concurrent calls to record for a written name. A process that dies leaves its own calls in the list. */
+/**
+ * The maximum number of concurrent calls to record for a written name. The limit is needed because a process that dies
+ * leaves its calls in the list.
+ */
 const MAX_WRITERS = 16;
-/** Maximum number of readings that a name keeps. */
+/** The maximum number of readings to keep per name. */
 const MAX_SOURCES = 8;
-/** Attempts to change the list while other runs change it. */
+/** The number of attempts to change the list while other runs change it too. */
 const ATTEMPTS = 8;
 
 type KnownCall = Pick<ToolRequest, "call" | "tool">;
 
-/** The file or note that a call writes. `isWhole`: nothing of the earlier content is left. */
+/** Returns the file or note that a call writes. `isWhole` is true if no earlier content remains. */
 export function writtenBy({ call, tool }: KnownCall, run: Run, workdir: string) {
   const { path, name } = call.args;
   if (call.name === "write_note" && typeof name === "string")
     return { name: noteName(name, run), isWhole: true };
   if (tool?.annotations.category !== "write" || typeof path !== "string") return undefined;
   const full = posix.resolve(workdir, path);
-  // Files with the same long beginning share a name, and the others may not be new.
+  // Files with the same long beginning share a name, so other files behind this name may keep their content.
   return { name: cut(full), isWhole: call.name === "write_file" && full.length <= MAX_NAME_CHARS };
 }
 
-/** The names in the list that a call reads: a file, the files of a folder, or notes. Includes `UNLISTED`. */
+/**
+ * Returns the names in the list that a call reads: a file, the files of a folder, or notes. Includes
+ * `UNLISTED`.
+ */
 export function readBy({ call, tool }: KnownCall, written: Provenance, run: Run, workdir: string): string[] {
   const { path = ".", name } = call.args;
   if (call.name === "read_note") return namesIn(written, (each) => each === noteName(String(name), run));
@@ -66,11 +76,11 @@ export function readBy({ call, tool }: KnownCall, written: Provenance, run: Run,
   return namesIn(written, (each) => each === full || isInside(full, each));
 }
 
-/** The names that match, and `UNLISTED`, behind which a name may match. */
+/** Returns the names that match, and `UNLISTED`, which may contain further matches. */
 export const namesIn = (written: Provenance, matches: (name: string) => boolean): string[] =>
   Object.keys(written).filter((each) => each === UNLISTED || matches(each));
 
-/** The readings behind names, as they come through these. */
+/** Returns the readings behind names, marked as having arrived through these names. */
 export const readingsBehind = (names: readonly string[], written: Provenance): Reading[] =>
   names.flatMap((name) => {
     const readings = (written[name] ?? []).map(({ mark: _, writers: __, ...reading }) => reading);
@@ -86,8 +96,8 @@ export async function readWritten(items: ItemStore, shelf: Shelf): Promise<Prove
 }
 
 /**
- * Adds readings to a name. Call it before the name is written, and `settleWritten` with the returned mark
- * afterwards: until then no other thread forgets the name.
+ * Adds readings to a name. Call it before the name is written, and call `settleWritten` with the returned
+ * mark afterwards. Until then, no other thread can remove the name.
  */
 export async function markWritten(
   items: ItemStore,
@@ -103,7 +113,7 @@ export async function markWritten(
   return mark;
 }
 
-/** Notes that the call of a mark no longer writes. */
+/** Records that the call of a mark has finished writing. */
 export const settleWritten = (
   items: ItemStore,
   shelf: Shelf,
@@ -119,8 +129,8 @@ export const settleWritten = (
   });
 
 /**
- * Forgets a name whose whole content is new, unless another thread has marked it since `before` was read, also
- * with the same readings, or may still write it.
+ * Removes a name whose whole content is new. Keeps the name if another thread has marked it since `before` was
+ * read, even with the same readings, or may still write it.
  */
 export const unmarkWritten = (
   items: ItemStore,
@@ -131,7 +141,7 @@ export const unmarkWritten = (
     isDeepStrictEqual(now, before) && !now.some(({ writers }) => writers) ? others : undefined,
   );
 
-/** Applies a change to the newest list. Nothing is written when it returns undefined. */
+/** Applies a change to the newest list. Writes nothing if the change returns undefined. */
 async function changeList(
   items: ItemStore,
   shelf: Shelf,

@@ -1,10 +1,11 @@
-// Variables for commands of agents with rules about commands. They restrict programs that such rules may allow (git, less and
-// editors), so that files and typed input make them run less. A mistake in a rule then does less harm.
+// Variables for commands of agents with rules about commands. They restrict programs that such rules may allow (git, less
+// and editors), so files and typed input can make these programs run fewer other programs. A mistake in a rule then does
+// less harm.
 
 /** Git accepts a folder as a repository only if its name is `.git`. */
 const FOR_ALL = { "safe.bareRepository": "explicit", "protocol.ext.allow": "never" } as const;
 
-/** Also turns off everything that a repository can execute by itself. */
+/** Also disables everything that a repository can execute by itself. */
 const FOR_DENYING = {
   ...FOR_ALL,
   "core.fsmonitor": "false",
@@ -24,7 +25,7 @@ const gitSettings = (settings: Variables): Variables => ({
   ),
 });
 
-/** A key file could undo the setting. */
+/** The key files are disabled because a key file could undo `LESSSECURE`. */
 const LESS: Variables = { LESSSECURE: "1", LESSKEY: "/dev/null", LESSKEYIN: "/dev/null" };
 
 const ALLOWING: Variables = { ...gitSettings(FOR_ALL), ...LESS };
@@ -33,18 +34,18 @@ const DENYING: Variables = {
   ...gitSettings(FOR_DENYING),
   ...LESS,
   GIT_TERMINAL_PROMPT: "0",
-  // A failing editor ends the command that needs one.
+  // If a command needs an editor, the failing editor ends it.
   ...{ GIT_EDITOR: "false", GIT_SEQUENCE_EDITOR: "false", EDITOR: "false", VISUAL: "false" },
   ...{ GIT_PAGER: "cat", PAGER: "cat", MANPAGER: "cat", SYSTEMD_PAGER: "cat" },
 };
 
 /**
- * Returns fewer variables if no rule denies or asks, because an allowed program may need its own features,
- * such as a repository's hooks.
+ * Returns the variables. Returns fewer if no rule denies or asks, because an allowed program may need its
+ * features, such as a repository's hooks.
  */
 export function guardedEnvironment(rules: {
   readonly speaksOfCommands: boolean;
-  /** The rules that deny or ask; undefined if none exist. */
+  /** The rules that deny or ask. Undefined if none exist. */
   readonly guard: unknown;
 }): Variables {
   if (rules.guard !== undefined) return DENYING;

@@ -1,5 +1,5 @@
-// Decides if a command is known to run no other program and to change nothing that other programs execute. All other uses are
-// denied or need a person's answer.
+// Decides whether a command is known to run no other program and to change nothing that other programs execute. All other
+// uses are denied or need a person's approval.
 
 import { baseName, family } from "./programs.ts";
 import { USES } from "./uses/index.ts";
@@ -11,7 +11,7 @@ export interface Argument {
   readonly text: string;
   readonly isLiteral: boolean;
   readonly isOpaque: boolean;
-  /** True if the argument stays one word, or becomes several words that begin with its text. */
+  /** True if the argument stays one word or becomes several words that all begin with its text. */
   readonly isWhole: boolean;
 }
 
@@ -24,8 +24,8 @@ const knownUse = (name: string): Use | undefined => {
 export const isKnown = (name: string): boolean => INERT.has(baseName(name)) || knownUse(name) !== undefined;
 
 /**
- * True if the program's first word may be a subcommand, as in `git push`. Also true for programs that the
- * table does not contain.
+ * True if the program's first word may be a subcommand, as in `git push`. Also true for programs that are not
+ * in the table.
  */
 export function takesVerb(name: string): boolean {
   const use = knownUse(name);
@@ -33,10 +33,10 @@ export function takesVerb(name: string): boolean {
   return use.subcommands !== undefined || use.runsProject === true;
 }
 
-/** True if the program never runs another one and never writes a file, with any arguments. */
+/** True if the program never runs another program and never writes a file, regardless of its arguments. */
 export const isInert = (name: string): boolean => READERS.has(baseName(name));
 
-/** The arguments that may name a file to write. */
+/** Returns the arguments that may name a file to write. */
 export function targetsAmong(name: string, args: readonly Argument[]): readonly Argument[] {
   if (name === "" || isInert(name)) return [];
   const use = knownUse(name);
@@ -49,7 +49,10 @@ export function targetsAmong(name: string, args: readonly Argument[]): readonly 
 /** True if the program may execute instructions in files of its working directory. */
 export const runsProject = (name: string): boolean => knownUse(name)?.runsProject === true;
 
-/** Why a deny rule treats the program's harmless use as unknown, such as "writes files under names from an archive". */
+/**
+ * Returns why a deny rule treats the program's harmless use as unknown, such as "writes files under names from an
+ * archive".
+ */
 export function openEnd(name: string, args: readonly Argument[]): string | undefined {
   const use = knownUse(name);
   const leaf = use && leafOf(use, textsOf(args));
@@ -77,7 +80,7 @@ export function isHarmless(name: string, args: readonly Argument[]): boolean {
   return follows(use, textsOf(args));
 }
 
-/** Programs for which no option or argument runs a program or sets a variable. */
+/** Programs that have no option or argument that runs a program or sets a variable. */
 const INERT: ReadonlySet<string> = new Set([
   ...READERS,
   ...listed(`cp mv ln link tee dd ptx uniq shuf tree truncate shred xxd chmod chown chgrp sync`),

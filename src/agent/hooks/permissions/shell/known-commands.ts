@@ -1,21 +1,21 @@
-// The full reading of a command line, for rules that deny or ask. It returns every command that any POSIX shell would run for the
-// line, or the reason why this is unknown. It supports lists, pipes, groups, `if`, `while`, `for`, `$(…)`, here-documents,
-// redirections and plain expansions, and rejects everything else. So its result is complete. The time is linear in the length of
-// the text. Never throws.
+// The full reading of a command line, for rules that deny or ask. It returns every command that any POSIX shell would run
+// for the line, or the reason why this is unknown. It supports lists, pipes, groups, `if`, `while`, `for`, `$(…)`,
+// here-documents, redirections and plain expansions, and rejects everything else. Its result is therefore complete. The time
+// is linear in the length of the text. Never throws.
 
 import { MAX_COMMAND_CHARS } from "./simple-command.ts";
 
 export interface Word {
   /** The text without quotes and without the results of expansions. */
   readonly text: string;
-  /** True if the word is exactly its text, without expansions and file name patterns. */
+  /** True if the word is exactly its text, without expansions or file name patterns. */
   readonly isLiteral: boolean;
   /**
    * True if the word contains an expansion, which may become any words, or a pattern, which becomes file
    * names.
    */
   readonly isOpaque: boolean;
-  /** True if the word begins with its text, and stays one word or becomes paths with this beginning. */
+  /** True if the word begins with its text and stays one word, or becomes paths that begin with this text. */
   readonly isWhole: boolean;
   /** True if no part of the word is quoted, so it may be a reserved word of the shell. */
   readonly isBare: boolean;
@@ -29,9 +29,9 @@ export interface Assignment {
 /** One simple command. */
 export interface Command {
   readonly assignments: readonly Assignment[];
-  /** The command's name and arguments. Empty when it only assigns or redirects. */
+  /** The command's name and arguments. Empty if the command only assigns or redirects. */
   readonly words: readonly Word[];
-  /** The files to which the command's output is redirected. */
+  /** The files that the command's output is redirected to. */
   readonly outputs: readonly Word[];
 }
 
@@ -69,7 +69,7 @@ const doubt = (what: string): never => {
 const OPENERS = new Set(["if", "then", "elif", "else", "while", "until", "do", "{", "!"]);
 /** Words after which a list continues. */
 const CLOSERS = new Set(["fi", "done", "}"]);
-/** Words that begin constructs which the scanner does not follow. */
+/** Words that begin constructs the scanner does not support. */
 const UNKNOWN = new Set(["case", "esac", "select", "function", "coproc", "[[", "in", "time"]);
 
 const BLANK = /(?:[ \t]|\\\n)+/y;
@@ -82,7 +82,10 @@ const SINGLE = /'[^']*'/y;
 const DOUBLE_TEXT = /(?:[^"\\$`]|\\[^\n])+/y;
 const ESCAPE = /\\[^\n]/uy;
 const PARAMETER = /\$(?:[\p{L}_][\p{L}\p{N}_]*|[@*#?$!\d-])/uy;
-/** An expansion with a default or a removed part in plain characters. The shell executes none of them. */
+/**
+ * An expansion with a default value or a removed part in plain characters. The shell executes neither of
+ * them.
+ */
 const PLAIN_PARAMETER =
   /\$\{#?[A-Za-z_][A-Za-z0-9_]*\}|\$\{[A-Za-z_\d][A-Za-z0-9_]*(?::?-|##?|%%?)[\w.,/*?:@+-]*\}/y;
 const SUM = /\$\(\([\d\s+*/%-]*\)\)/y;
@@ -109,7 +112,7 @@ class Scanner {
 
   #next = (length = 1) => this.#text.slice(this.#at, this.#at + length);
 
-  /** Scans up to the end of the text or, inside a substitution, past its closing parenthesis. */
+  /** Scans to the end of the text or, inside a substitution, past its closing parenthesis. */
   list(depth: number): void {
     if (depth > MAX_DEPTH) doubt("substitutions in substitutions");
     let open = 0;
@@ -181,7 +184,7 @@ class Scanner {
     const target = this.#word(depth) ?? doubt("a redirection without a file");
     if (/[<>]&$/.test(operator) && target.isBare && /^(\d+|-)$/.test(target.text)) return [];
     const isRead = /^\d*<(<<)?$/.test(operator);
-    // Some shells open a connection for `/dev/tcp/host/port`.
+    // Some shells open a network connection for `/dev/tcp/host/port`.
     if (!operator.includes("<<<") && mayBeSocket(target)) doubt("a redirection that may open a connection");
     return isRead || (target.isLiteral && /^\/dev\/(null|std(out|err)|tty)$/.test(target.text))
       ? []
@@ -198,7 +201,7 @@ class Scanner {
     this.#pending.push({ end, isRaw: bare === undefined, isIndented: operator.endsWith("-") });
   }
 
-  /** Call this directly after the end of a line. */
+  /** Reads the pending here-documents. Call it directly after the end of a line. */
   #hereDocuments(depth: number): void {
     if (depth > 0 && this.#pending.length > 0) doubt("a here-document");
     for (const { end, isRaw, isIndented } of this.#pending.splice(0)) {
@@ -261,9 +264,9 @@ class Scanner {
     }
     if (this.#at === start) return undefined;
     const source = this.#text.slice(start, this.#at);
-    // These words alone are not patterns.
+    // On their own, these words are not patterns.
     if (/^(\[\[?|\]\]?)$/.test(source)) [text, isLiteral, isWhole, isBare] = [source, true, true, true];
-    // Braces with these characters inside become several words.
+    // Braces that contain these characters expand to several words.
     if (hasBrace && /,|\.\./.test(source)) {
       isOpaque = true;
       isLiteral = isWhole = isBare = false;

@@ -1,4 +1,4 @@
-// Command prefixes, such as `git status`: whole words that begin with a program.
+// Command prefixes, such as `git status`, which consist of whole words and begin with a program.
 
 import type { Word } from "./known-commands.ts";
 import { programOf } from "./programs.ts";
@@ -17,9 +17,9 @@ export function beginsWith(command: PlainCommand, prefix: readonly string[]): bo
 export type MentionedWord = Pick<Word, "text" | "isLiteral" | "isOpaque">;
 
 /**
- * Broad: the command contains the program's name, in any folder, then the prefix's words in order, with any
- * options between them. Options of the prefix may appear anywhere and in any common spelling, and expansions
- * may become anything. With `isLoose`, any word may name the program.
+ * Broad: the command contains the program's name, in any folder, followed by the prefix's words in order,
+ * with any options between them. The prefix's options may appear anywhere and in any common spelling, and an
+ * expansion may become anything. With `isLoose`, any word may name the program.
  */
 export function mentions(
   command: readonly MentionedWord[],
@@ -35,7 +35,7 @@ export function mentions(
 export const partsOf = (text: string): MentionedWord[] =>
   text.split(/[^\p{L}\p{N}_./-]+/u).map((part) => ({ text: part, isLiteral: true, isOpaque: false }));
 
-/** True if the word may become such an option. Some programs have options that begin with `+`. */
+/** True if the word may become such an option. Some programs have options that start with `+`. */
 const isOpen = ({ text, isLiteral, isOpaque }: MentionedWord) =>
   isOpaque || text.startsWith("+") || (!isLiteral && /^[-*][-*\p{L}]*$/u.test(text));
 
@@ -73,7 +73,7 @@ function begins(given: string, letter: string): boolean {
   return known.length > 0 ? known.some((name) => isSpelling(given, name)) : given.startsWith(letter);
 }
 
-/** How many of the names were found before the current word, and whether the previous word was an option. */
+/** The number of names found before the current word, and whether the previous word was an option. */
 interface Progress {
   readonly found: number;
   readonly afterOption: boolean;

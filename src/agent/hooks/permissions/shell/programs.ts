@@ -1,7 +1,7 @@
-// Programs and shell words that run other commands. The lists cannot be complete, so a program that is not on them is not
-// automatically safe. They show operators early which rules could never allow anything.
+// Programs and shell words that run other commands. The lists cannot be complete, so a program that is not on a list is
+// not automatically safe. Thanks to the lists, operators learn early which rules could never allow anything.
 
-/** Words directly before a command. */
+/** Words that come directly before a command. */
 const OPENERS: ReadonlySet<string> = new Set(
   "if then else elif while until do ! { coproc function".split(" "),
 );
@@ -34,16 +34,16 @@ const LANGUAGES: ReadonlySet<string> = new Set(
 
 const RESERVED: ReadonlySet<string> = new Set("for case select in done fi esac } [[ ]]".split(" "));
 
-/** The name without folders. */
+/** Returns the name without folders. */
 export const baseName = (name: string): string => name.slice(name.lastIndexOf("/") + 1);
 
-/** The name without folders in lower case, as file systems that ignore case see it. */
+/** Returns the name without folders and in lower case, as file systems that ignore case see it. */
 export const programOf = (name: string): string => baseName(name).toLowerCase();
 
 /** Removes the version: `python3.12` becomes `python`. */
 export function family(program: string): string {
   if (!/\d/.test(program)) return program;
-  // A regular expression would try each digit of a long name as the first one.
+  // A regular expression would try a match at each digit of a long name.
   let end = program.length;
   while (end > 0 && /[\d.-]/.test(program.charAt(end - 1))) end--;
   return program.slice(0, end);
@@ -53,7 +53,7 @@ export function family(program: string): string {
 export const isRunner = (name: string): boolean =>
   isNeverAllowed(name) || LANGUAGES.has(family(programOf(name)));
 
-/** True if allowing the program would allow everything, or if it is not a command. */
+/** True if allowing the program would allow everything, or if the name is not a command. */
 export function isNeverAllowed(name: string): boolean {
   const program = programOf(name);
   if (/^ld(-linux|-musl|\.so)/.test(program)) return true;

@@ -1,6 +1,6 @@
 // The strict reading of a command line, for rules that allow. It supports words, simple quotes, `;` `&` `&&` `||` `|`, and
-// redirections that touch no file. Anything else makes the whole line doubtful. So every shell reads an accepted line in the same
-// way and runs only the returned commands. The time is linear in the length of the text. Never throws.
+// redirections that touch no file. Anything else makes the whole line doubtful. Therefore, every shell reads an accepted
+// line in the same way and runs only the returned commands. The time is linear in the length of the text. Never throws.
 
 import { isHarmless, isKnown, obeysInput } from "./harmless.ts";
 import { isNeverAllowed, isRunner } from "./programs.ts";
@@ -13,7 +13,7 @@ export interface PlainWord {
   readonly text: string;
   /** The word as written, including quotes. */
   readonly source: string;
-  /** True if the shell also uses exactly its text, so it is not a pattern of file names. */
+  /** True if the shell uses exactly the word's text because the word is not a file name pattern. */
   readonly isLiteral: boolean;
   readonly isOpaque: false;
   readonly isWhole: boolean;
@@ -30,8 +30,8 @@ export type PlainReading =
   | { readonly doubt: string };
 
 /**
- * The reading for an allow rule. Each program is either known to run no other program with its arguments, or
- * named by the rule.
+ * Returns the reading for an allow rule. Each program either is known to run no other program with these
+ * arguments, or is named by the rule.
  */
 export function allowableReading(line: string, workdir: string): PlainReading {
   const reading = plainReading(line);
@@ -51,9 +51,9 @@ const SEPARATOR = /(?:&&|\|\||[;&|])(?![;&|<>])/y;
 /** Redirections between the three standard streams, or to and from `/dev/null`. */
 const QUIET = /(?:[012]?>&[012]|[012]?>[ \t]?\/dev\/null|<[ \t]?\/dev\/null)(?![^ \t\n;&|])/y;
 
-/** `@{…}` names a revision. Without a comma inside, no shell expands it. */
+/** `@{…}` names a revision. No shell expands it unless it contains a comma. */
 const BARE = /(?:@\{-?\w+\}|[\p{L}\p{M}\p{N}_.,/:@%+=^~*?[\]-])+/uy;
-/** A tilde means a folder at the start of a word or of a value. */
+/** A tilde at the start of a word or a value stands for a folder. */
 const PATTERN = /[*?[\]]|^~|[=:]~/;
 const SINGLE = /'[^']*'/y;
 const DOUBLE = /"(?:[^"\\$`]|\\[^\n])*"/y;
@@ -93,7 +93,7 @@ export function plainReading(line: string): PlainReading {
   return doubt === undefined ? { commands, fed } : { doubt };
 }
 
-/** The end of the token that begins at `at`; 0 if no token begins there. */
+/** Returns the end of the token that begins at `at`, or 0 if no token begins there. */
 function end(token: RegExp, text: string, at: number): number {
   token.lastIndex = at;
   return token.test(text) ? token.lastIndex : 0;
@@ -136,7 +136,10 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 
 const nameOf = (char: string) => NAMES.get(char) ?? `\`${char}\``;
 
-/** The names of dangerous programs must be recognizable, so a command's name must be written literally. */
+/**
+ * Returns a doubt if a command's name is not written literally, because the names of dangerous programs must
+ * be recognizable.
+ */
 function doubtAboutName([name]: PlainCommand): string | undefined {
   if (name === undefined) return "a command without words";
   if (!name.isLiteral || name.source !== name.text) return "a command whose name is quoted or a pattern";
@@ -147,8 +150,8 @@ function doubtAboutName([name]: PlainCommand): string | undefined {
 const SIMPLE = /^[\p{L}\p{N}_.,/:@%+=^~-]*$/u;
 
 /**
- * An unknown program may have no other arguments, because it may execute or write to the files that they
- * name.
+ * An unknown program may have no other arguments, because it may execute or write the files that these
+ * arguments name.
  */
 const isPlain = ({ text, isLiteral }: PlainWord) =>
   isLiteral && SIMPLE.test(text) && !isRunner(text) && !isPlaceThatRuns(text);

@@ -1,5 +1,5 @@
-// The places that the commands of a line write to. A harmless target is a literal name in the workspace that does not affect
-// which programs run. Any other target may change what other programs execute.
+// Finds the places that the commands of a line write to. A harmless target is a literal name in the workspace that does not
+// affect which programs run. Any other target may change the code that other programs execute.
 
 import { runsByItself } from "../self-running.ts";
 import { type Argument, runsProject, targetsAmong } from "./harmless.ts";
@@ -15,11 +15,11 @@ const FOLDERS_OF_PROGRAMS = [
 ];
 
 /**
- * The paths that a word may contain: after an option, `=` or `:`, in braces, or without the extension of an
- * archive.
+ * Returns the paths that a word may contain: after an option, `=` or `:`, in braces, or without the extension
+ * of an archive.
  */
 function pathsIn(word: string): string[] {
-  // The file name of a download is the last part of its address.
+  // A downloaded file gets its name from the last part of the URL.
   const text = /^https?:\/\//.test(word) ? (word.split(/[?#]/, 1)[0]?.replace(/^.*\//s, "") ?? "") : word;
   // Excluded files are not written.
   if (/^--exclude\b/.test(text)) return [];
@@ -28,7 +28,7 @@ function pathsIn(word: string): string[] {
   return parts.flatMap((part) => [part, part.replace(/\.\w+$/, "")]);
 }
 
-/** An address may contain any character as a number. */
+/** Decodes percent-encoded characters in a URL. */
 const unescaped = (text: string) =>
   text.replace(/%([\da-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 
@@ -37,26 +37,27 @@ const behindLetters = (part: string): string[] =>
   /^-\w/.test(part) ? [2, 3, 4, 5].map((length) => part.slice(length)) : [];
 
 /**
- * True if a word may name a folder of programs, or a file that determines which programs run: hooks,
- * configuration, start-up files.
+ * True if a word may name a folder of programs or a file that determines which programs run, such as a hook,
+ * a configuration file or a start-up file.
  */
 export const isPlaceThatRuns = (word: string): boolean =>
   pathsIn(word).some((path) => runsByItself(path) || FOLDERS_OF_PROGRAMS.some((folder) => folder.test(path)));
 
 export interface Writing {
-  /** Empty when the line only redirects. */
+  /** Empty if the command only redirects. */
   readonly name: string;
   readonly args: readonly Argument[];
-  /** The files to which the command's output is redirected. */
+  /** The files that the command's output is redirected to. */
   readonly outputs: readonly Argument[];
 }
 
 /**
- * Returns a function to call with each command of a line, in order. It is true if the command writes or
- * changes to a place that other programs may execute. `workdir`: the workspace, as commands may name it.
+ * Returns a function to call with each command of a line, in order. The function returns true if the command
+ * writes or changes to a place that other programs may execute. `workdir` is the workspace path as commands
+ * may name it.
  */
 export function watchTargets(workdir: string): (command: Writing) => boolean {
-  /** True once an earlier `cd` has left the workspace, or may have. */
+  /** True once an earlier `cd` has left, or may have left, the workspace. */
   let isAway = false;
   const isOutside = (path: string) =>
     /^[/~]/.test(path) && path !== workdir && !path.startsWith(`${workdir}/`) && !OTHER_PLACES.test(path);
@@ -78,7 +79,7 @@ export function watchTargets(workdir: string): (command: Writing) => boolean {
     if (isAway || targets.some(({ isOpaque }) => isOpaque) || keepsBackup(program, args)) return true;
     const isRevision = revisions(program, args);
     const isSource = sources(program, args);
-    // Compilers and git read files outside by their paths.
+    // Compilers and git can read files outside the workspace by their paths.
     const readsOutside = program === "git" || isCompiler(program);
     return targets.some((arg) => {
       if (isRevision(arg)) return false;
@@ -95,15 +96,13 @@ const KEEPS_BACKUPS: ReadonlySet<string> = new Set([...COPIES, "ln", "install"])
 const keepsBackup = (program: string, args: readonly Argument[]) =>
   KEEPS_BACKUPS.has(program) && args.some(({ text }) => /^(?:-[a-zA-Z]*S|--suf)/.test(text));
 
-/**
- * `cp` and `mv` write only to the last word. Patterns and other folders are allowed in the words before it.
- */
+/** `cp` and `mv` write only to the last word. The words before it may contain patterns and other folders. */
 function sources(program: string, args: readonly Argument[]): (arg: Argument) => boolean {
   const isUsual = COPIES.has(program) && !args.some(({ text }) => /^-\w*t|^--t/.test(text));
   return (arg) => isUsual && arg !== args.at(-1);
 }
 
-/** True for names that git only reads, unless it moves files. */
+/** Returns a function that is true for names that git only reads, unless it moves files. */
 function revisions(program: string, args: readonly Argument[]): (arg: Argument) => boolean {
   const reads = program === "git" && !args.some(({ text }) => text === "mv");
   return ({ text }) => reads && /^HEAD$|[^/]\.git$/.test(text);

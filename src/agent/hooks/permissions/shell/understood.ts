@@ -1,15 +1,15 @@
-// The commands that a line runs, for rules that deny or ask, provided that all of them are known to run nothing else. Any other
-// command makes the whole line doubtful, and a doubtful line may run anything.
+// Finds the commands that a line runs, for rules that deny or ask. All of the commands must be known to run nothing else.
+// Any other command makes the whole line doubtful, and a doubtful line may run anything.
 
 import { type Argument, isHarmless, isInert, isKnown, openEnd } from "./harmless.ts";
 import { type Command, fullReading, type Reading, type Word } from "./known-commands.ts";
 import { type Writing, watchTargets } from "./targets.ts";
 import { isHarmlessVariable } from "./uses/index.ts";
 
-/** The words of each command. A command that runs another one is followed by it. */
+/** The words of each command. A command that runs another command is followed by that command. */
 export type Understanding = { readonly commands: readonly (readonly Word[])[] } | { readonly doubt: string };
 
-/** `workdir`: the workspace, as commands may name it. */
+/** Returns the commands of a line. `workdir` is the workspace path as commands may name it. */
 export function understood(line: string, workdir: string): Understanding {
   const reading: Reading = fullReading(line);
   if ("doubt" in reading) return reading;
@@ -40,7 +40,7 @@ function doubtAbout({ assignments, words, outputs }: Command, line: Line): strin
   return name ? doubtAboutWords(words, line) : undefined;
 }
 
-/** Maximum nesting of commands that run others. No ordinary line is deeper. */
+/** The maximum nesting of commands that run other commands. Ordinary lines do not exceed it. */
 const MAX_RUNNERS = 4;
 
 function doubtAboutWords(words: readonly Word[], line: Line, depth = 0): string | undefined {
@@ -67,7 +67,7 @@ function doubtAboutWords(words: readonly Word[], line: Line, depth = 0): string 
 
 const PLACE = "a file that may say what is run";
 
-/** The program's name. Undefined for a program outside the system's folders. */
+/** Returns the program's name, or undefined for a program outside the system's folders. */
 const programIn = (text: string): string | undefined =>
   /^(?:\/(?:usr\/)?(?:local\/)?s?bin\/)?([^/]+)$/.exec(text)?.[1];
 
@@ -79,7 +79,7 @@ function loopDoubt([variable, preposition]: readonly Word[]): string | undefined
   return isKnownLoop ? undefined : "a `for` that may change what runs";
 }
 
-/** Programs that run the command after their own options, with the pattern of these options. */
+/** Programs that run the command after their own options, with a pattern for these options. */
 const RUNNERS: ReadonlyMap<string, RegExp> = new Map([
   ["timeout", /^(-k|-v|--foreground|--preserve-status|--kill-after=\S+|--signal=\w+|\d[\d.]*[smhd]?)$/],
   ["nice", /^(-n|-?-?\d+)$/],
@@ -95,7 +95,7 @@ interface Inner {
   readonly hasMore: boolean;
 }
 
-/** The command that the program runs, if it is a program that runs one. */
+/** Returns the command that the program runs, if the program runs another one. */
 function innerCommand(program: string, args: readonly Word[]): Inner | undefined {
   if (program === "find") return executedBy(args);
   if (program === "env") {
@@ -111,7 +111,10 @@ function innerCommand(program: string, args: readonly Word[]): Inner | undefined
     : { words: args.slice(at), hasMore: program === "xargs" };
 }
 
-/** The command of one `-exec`. The words around it are checked like the arguments of a `find` without it. */
+/**
+ * Returns the command of one `-exec`. The words around it are checked like the arguments of a `find` without
+ * `-exec`.
+ */
 function executedBy(args: readonly Word[]): Inner | undefined {
   const start = args.findIndex(({ text }) => /^-exec(dir)?$/.test(text));
   const end = args.findIndex(({ text, isLiteral }, at) => at > start && isLiteral && /^[;+]$/.test(text));

@@ -1,5 +1,5 @@
-// git: for each subcommand, the options that run no other program. Creating a bare repository is excluded, because its hooks and
-// configuration would look like ordinary files.
+// The git subcommands, each with the options that run no other program. Creating a bare repository is excluded, because its
+// hooks and configuration would look like ordinary files.
 
 import { PRINTS, type Use } from "./use.ts";
 
@@ -41,7 +41,7 @@ const git = (flags = "", valued = "", more: Omit<Use, "flags" | "valued"> = {}):
 const WRITES: Pick<Use, "targets"> = { targets: (args) => args };
 /** Uses that write files under names from a patch or a commit. */
 const UNPACKS = () => "writes files under names from a patch or a repository";
-/** A patch may come from a pipe, and so may the keys for an editor that git opens. */
+/** A pipe may supply a patch, or the key presses for an editor that git opens. */
 const WRITES_TREE = { openEnd: UNPACKS, obeysInput: () => true };
 const BRANCH_ONLY = /^-[bBcC]$/;
 /** Only creating a branch at the current commit leaves all files unchanged. */
@@ -52,7 +52,7 @@ const SWITCHES = {
 const OPENS_EDITOR = "opens an editor, or asks what to do";
 const isPatch = (args: readonly string[]) =>
   args.some((arg) => /^-[a-zA-Z]*[pie]|^--(patch|interactive|edit)$/.test(arg));
-/** Uses that obey typed input, which may come from a pipe. */
+/** Returns a use that obeys typed input, which may come from a pipe. */
 const asking = (asks: (args: readonly string[]) => boolean): Omit<Use, "flags" | "valued"> => ({
   openEnd: (args) => (asks(args) ? OPENS_EDITOR : undefined),
   obeysInput: asks,
@@ -156,7 +156,7 @@ export const GIT: Use = {
   },
 };
 
-/** Allows only reads, because later commands may execute written values. */
+/** Allows only reads, because later commands could execute values that were written. */
 function isGitConfigRead(args: readonly string[]): boolean {
   const [first = ""] = args;
   return (

@@ -1,13 +1,13 @@
-// The table of programs: for each, the options, subcommands and scripts that run no other program. A missing entry only causes a
-// question and never bypasses a rule. Writing files counts as harmless here. Abbreviated options are not listed, so they are
-// never accepted.
+// A table that lists the options, subcommands and scripts of each program that run no other program. A missing entry only
+// causes a question and never bypasses a rule. Writing files counts as harmless here. Abbreviated options are not listed, so
+// they are never accepted.
 
 import { GIT } from "./git.ts";
 import { PROJECT_USES } from "./projects.ts";
 import { isSimpleAwk, isSimpleSed, sedTargets } from "./scripts.ts";
 import { follows, listed, PRINTS, type Use } from "./use.ts";
 
-/** Each word must be one of these, or not an option. */
+/** Every word must be one of these or not be an option. */
 const FIND = `-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -maxdepth -mindepth -depth -d
   -print -print0 -printf -ls -prune -quit -not -a -and -o -or -true -false -empty -size -mtime -mmin -atime -amin -ctime -cmin -newer
   -anewer -cnewer -newermt -perm -user -group -uid -gid -nouser -nogroup -links -inum -samefile -lname -ilname -follow -L -H -P
@@ -81,7 +81,8 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   [
     "wget",
     {
-      // Excludes `-r`, `-m`, `-p`, `-x` and `-i`, with which pages determine the names of folders and files.
+      // Excludes `-r`, `-m`, `-p`, `-x` and `-i`, because they let pages determine the names of folders and
+      // files.
       flags: "qvcNSkbdEHKL46",
       valued: "OPoTtwUlARDI",
       long: "quiet verbose no-verbose continue output-document directory-prefix timeout tries no-check-certificate header user-agent post-data method body-data level no-parent no-clobber timestamping spider progress show-progress",
@@ -129,20 +130,22 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   ...PROJECT_USES,
 ]);
 
-/** Excludes `-J`, with which the response determines the file name. */
+/** Excludes `-J`, because it lets the response determine the file name. */
 const CURL: Use = {
   flags: "sSfLIivgkGNORBa0#64lpn",
   valued: "oXHdFAeubcwmCrTxz",
   long: "silent show-error fail fail-with-body location head include verbose insecure get output remote-name request header data data-raw data-binary data-urlencode form user-agent referer user cookie cookie-jar write-out max-time connect-timeout retry retry-delay compressed json url http1.1 http2 create-dirs continue-at range upload-file proxy no-progress-meter progress-bar",
 };
 
-/** With `-O`, or `#` in the file name, brackets in an address become part of the name. */
+/** With `-O`, or with `#` in the file name, brackets in a URL become part of the name. */
 function isCurl(args: readonly string[]): boolean {
   const namesByAddress = args.some((arg) => /^-\w*O|^--remote-name/.test(arg) || arg.includes("#"));
   return follows(CURL, args) && !(namesByAddress && args.some((arg) => /[[{]/.test(arg)));
 }
 
-/** A first word without a dash is a bundle of letters, which take their values from the following words. */
+/**
+ * If the first word has no dash, it is a bundle of letters that take their values from the following words.
+ */
 function isTar(args: readonly string[]): boolean {
   const [first = "", ...rest] = args;
   // tar reads `host:file` through a remote shell.
@@ -156,7 +159,7 @@ const TAR: Use = {
   long: "create extract list append update file directory exclude verbose gzip bzip2 xz zstd strip-components one-top-level keep-old-files overwrite wildcards totals get",
 };
 
-/** For programs that write files under names from an archive. */
+/** Returns a use for programs that write files under names from an archive. */
 function unpacking(unpacks: (args: readonly string[]) => boolean) {
   return (args: readonly string[]) =>
     unpacks(args) ? "writes files under names from an archive" : undefined;

@@ -6,7 +6,7 @@ import { follows, listed, PRINTS, type Use } from "./use.ts";
 const staysInside = (word: string): boolean =>
   word.split(/[=:,]/).every((part) => !/^(?:-\w)?(?:[/~]|\.\.(?:\/|$))|\/\.\.(?:\/|$)/.test(part));
 
-/** True for a file of the workspace itself, not of its installed packages, and not for an address. */
+/** True for a file of the workspace itself. False for a file of an installed package and for a URL. */
 const isOwnFile = (word: string | undefined): boolean =>
   word !== undefined &&
   /^[^-]/.test(word) &&
@@ -30,14 +30,14 @@ const script =
   };
 
 /**
- * Executes files of the workspace, which may write anything, so the words of the line do not show the
- * targets.
+ * A use that executes files of the workspace. These may write anything, so the words of the line do not show
+ * the targets.
  */
 const project = (use: Use): Use => ({ ...use, runsProject: true, ...PRINTS });
-/** May read the program to run from its input. */
+/** A use that may read the program to run from its input. */
 const interpreter = (check: Check): Use => project({ check, obeysInput: () => true });
 
-/** Names of tests below the workspace, but never of modules that Python includes. */
+/** Names of tests below the workspace, but never of modules that come with Python. */
 const UNITTEST = /^(?:discover|[\w./-]+\.py|(?:tests|test_\w+)(?:\.\w+)*)$/;
 const UNITTEST_OPTION = /^-(?:[vqfcbk]|-verbose|-quiet|-failfast|-catch|-buffer|-locals)$/;
 /** Options that are followed by a folder or a pattern. */
@@ -64,11 +64,11 @@ const isCoverage: Check = ([verb = "", ...rest]) =>
     ? script(/^--(?:branch|append|parallel-mode|source=[\w,./-]+)$/, MODULES)(rest)
     : /^(?:report|html|xml|json|combine|erase)$/.test(verb) && areToolArguments(rest);
 
-/** Modules that `python -m` may run, with the check of their arguments. */
+/** The modules that `python -m` may run, with the checks of their arguments. */
 const MODULES: Readonly<Record<string, Check>> = {
   pytest: (args) => areToolArguments(args),
   unittest: isUnittest,
-  // A second file would be written.
+  // With a second file, the module would write to it.
   "json.tool": (args) =>
     ownFiles(/^--(?:sort-keys|compact|json-lines|no-ensure-ascii|tab)$/)(args) &&
     args.filter((arg) => !arg.startsWith("-")).length < 2,
@@ -100,7 +100,7 @@ const NPM: Use = project({
   long: "silent workspace workspaces json version",
   subcommands: Object.fromEntries(
     listed(
-      // Installing executes scripts of packages.
+      // Installing executes the packages' scripts.
       "test t run run-script start stop restart ci install i uninstall ls list outdated view info why explain audit version root prefix prune dedupe pack search build lint add remove",
     ).map((name) => [name, { check: isNpm }]),
   ),
@@ -118,7 +118,7 @@ const NPM_OPTIONS = new Set(
     --frozen-lockfile --no-save --prefer-offline --offline --loglevel --run --coverage --bail`),
 );
 
-/** Tools that run the workspace's tests, plugins and build, with any arguments. */
+/** Tools that run the workspace's tests, plugins and build, regardless of their arguments. */
 const PROJECT_TOOLS = listed("pytest tsc jest vitest mocha eslint prettier biome ruff black mypy");
 
 /** Options that name or contain a program, or read one from the input. */
@@ -132,7 +132,7 @@ const tool = (subcommands: RegExp): Use =>
 const CARGO = tool(
   /^(build|b|test|t|check|c|clippy|fmt|run|r|doc|bench|tree|metadata|update|clean|--version)$/,
 );
-/** Only a file or a task of the workspace, because an address would be downloaded and executed. */
+/** Accepts only a file or a task of the workspace, because the program would download and execute a URL. */
 const SCRIPTS = interpreter(
   ([verb = "", ...rest]) =>
     verb === "--version" ||
@@ -142,7 +142,7 @@ const SCRIPTS = interpreter(
 );
 const GO: Use = project({
   check: ([verb = "", ...rest]) => {
-    // A module path would be downloaded and executed.
+    // Go would download and execute a module path.
     const [file] = rest.filter((arg) => !arg.startsWith("-"));
     return verb === "run"
       ? areToolArguments(rest) && /^\.|\.go$/.test(file ?? "")
@@ -163,8 +163,8 @@ const COMPILERS: ReadonlySet<string> = new Set(listed("cc gcc c++ g++ clang clan
 export const isCompiler = (program: string): boolean => COMPILERS.has(program.replace(/-\d+$/, ""));
 
 /**
- * Options that do not name a program, a plugin or a file of options. Excludes `-W…` with a comma, which
- * passes options on.
+ * Options that do not name a program, a plugin or an options file. Excludes `-W…` with a comma, which passes
+ * options on.
  */
 const COMPILER_OPTION =
   /^-(c|S|E|o|v|w|-version|g\d?|O[0-3sgz]?|pedantic|shared|static|pthread|std=[\w+]+|[DIlLU].*|M[MDPGFTQ]*|W[\w-]*(=\d+)?|m[\w-]+(=[\w.+-]+)?)$/;

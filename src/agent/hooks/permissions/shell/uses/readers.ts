@@ -1,9 +1,10 @@
-// Programs that write no content and run no other program, with any arguments.
+// Programs that write no content and run no other program, regardless of their arguments.
 
 import { listed } from "./use.ts";
 
 /**
- * Includes programs that create empty files or folders or remove them, because these contain no instructions.
+ * Includes programs that create empty files or folders, or remove them, because these contain no
+ * instructions.
  */
 export const READERS: ReadonlySet<string> = new Set(
   listed(`

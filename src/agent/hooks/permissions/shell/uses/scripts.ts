@@ -6,7 +6,7 @@ const SED_REPLACEMENTS = [..."/|#,@:"].map((mark) => {
   const part = String.raw`(?:[^${mark}\\\n[]|\\[^\n]|\[[^${mark}\]\n\\]+\])*`;
   return String.raw`s[${mark}]${part}[${mark}]${part}[${mark}][gpiI\d]*`;
 });
-/** Commands that print, delete and replace. A text extends to the end of its line. */
+/** Commands that print, delete and replace. A text argument extends to the end of its line. */
 const SED_COMMAND = new RegExp(
   String.raw`(?:[pdqDPhHgGxlnN=]|${SED_REPLACEMENTS.join("|")})[ \t]*(?=[;\n]|$)|[aic](?:\\\n|\\?[ \t])[^\n\\]*(?=\n|$)`,
   "y",
@@ -58,7 +58,7 @@ export function isSimpleSed(args: readonly string[]): boolean {
   return options.every((option) => SED_OPTION.test(option)) && scripts.every(isSedScript);
 }
 
-/** The files that sed writes. It only prints, unless it edits files in place. */
+/** Returns the files that sed writes. It only prints unless it edits files in place. */
 export function sedTargets(args: readonly string[]): readonly string[] {
   const { options, files } = sedArguments(args);
   const editsInPlace = options.some((option) => /^-[nErsuz]*i|^--in-place/.test(option));

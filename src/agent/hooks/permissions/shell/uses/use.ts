@@ -1,7 +1,7 @@
 // The format of the table of harmless uses, and the check that arguments match it.
 
 /**
- * The harmless use of a program. Every word that begins with `-` must be listed, regardless of its position.
+ * A harmless use of a program. Every word that begins with `-` must be listed, regardless of its position.
  */
 export interface Use {
   /** Single letters, which may be bundled. */
@@ -12,7 +12,7 @@ export interface Use {
   readonly long?: string;
   /** Whole words that begin with `-`, for programs that do not bundle letters. */
   readonly words?: string;
-  /** Pattern for all other words. */
+  /** A pattern for all other words. */
   readonly operand?: RegExp;
   /** Replaces all members above. */
   readonly check?: (args: readonly string[]) => boolean;
@@ -20,7 +20,7 @@ export interface Use {
   readonly subcommands?: Readonly<Record<string, Use>>;
   /**
    * Why a deny rule treats the program as unknown with these arguments, although an allow rule may name it.
-   * It writes files under names from an archive, such as git's hooks, or it opens an editor.
+   * Such a use writes files under names from an archive, for example git's hooks, or opens an editor.
    */
   readonly openEnd?: (args: readonly string[]) => string | undefined;
   /** True if the program may execute its input, so it is not allowed at the end of a pipe. */
@@ -28,19 +28,20 @@ export interface Use {
   /** The arguments that may name a file to write. Default: all arguments. */
   readonly targets?: (args: readonly string[]) => readonly string[];
   /**
-   * The program executes files of the workspace. An allow rule may name it; a deny rule treats it as unknown.
+   * The program executes files of the workspace. An allow rule may name such a program, but a deny rule
+   * treats it as unknown.
    */
   readonly runsProject?: true;
 }
 
-/** For programs that only print. */
+/** Used for programs that only print. */
 export const PRINTS: Pick<Use, "targets"> = { targets: () => [] };
 
 export const listed = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 
 /**
- * The use and the arguments of the subcommand that the arguments select. Without a listed subcommand, those
- * of the program itself.
+ * Returns the use and the arguments of the subcommand that the arguments select, or those of the program
+ * itself if no listed subcommand is selected.
  */
 export function leafOf(
   use: Use,
