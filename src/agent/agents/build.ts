@@ -26,7 +26,7 @@ export interface BuildOptions {
   readonly items?: ItemStore | undefined;
   readonly tasks?: TaskBoard | undefined;
   readonly subagents?: Subagents | undefined;
-  /** The tenant's tools, which `tools:` may name as well. */
+  /** The tenant's tools, which `tools:` may also name. */
   readonly tools?: readonly Tool[];
   /** `provider:model` that replaces the definition's model. */
   readonly model?: string | undefined;
@@ -34,7 +34,7 @@ export interface BuildOptions {
   readonly user?: unknown;
 }
 
-/** Throws `invalid_request` for an unknown model. */
+/** Builds an agent for one run. Throws `invalid_request` for an unknown model. */
 export async function buildAgent(
   described: AgentDefinition,
   catalogue: Catalogue,
@@ -67,7 +67,7 @@ export async function buildAgent(
   };
 }
 
-/** The tenant's tools whose names do not conflict with tools of the server. */
+/** Returns the tenant's tools whose names do not conflict with tools of the server. */
 function unreserved(tools: readonly Tool[], catalogue: Catalogue): readonly Tool[] {
   if (tools.length === 0) return tools;
   const taken = reservedNames(catalogue);
@@ -78,7 +78,7 @@ const withoutOf = oncePer(({ tools }: AgentDefinition) =>
   oncePer((hooks: readonly HookDefinition[]) => leftOut(tools, hooks)),
 );
 
-/** All runs of a definition share a hook's options. */
+/** Parses a hook's options once per definition, so all runs of a definition share them. */
 const parsedOptions = oncePer((definition: AgentDefinition) =>
   oncePer((hook: HookDefinition) => Object.freeze(hook.options.parse(optionsOf(definition, hook)))),
 );
@@ -101,13 +101,13 @@ function created(hook: HookDefinition, definition: AgentDefinition, services: Ho
   }
 }
 
-/** Warns once per run about ignored overrides. */
+/** Returns a hook that warns once per run about ignored overrides. */
 function ignoring(what: string): Hook {
   const text = `Some of your overrides no longer fit this agent and are ignored: ${what}`;
   return warningOf("overrides", "overrides_ignored", text);
 }
 
-/** The server's permanent tools. */
+/** Returns the server's permanent tools. */
 function ownTools({ tools, serverTools }: Catalogue): readonly Tool[] {
   const changing = new Set(serverTools?.());
   return changing.size === 0 ? tools() : tools().filter((tool) => !changing.has(tool));
@@ -125,12 +125,12 @@ function policyOf(interrupts: NonNullable<AgentDefinition["interrupts"]>): Inter
   return { onExpiry, unattended, expiresAfterMs: expires_after };
 }
 
-/** In the catalogue's order, not in the YAML's. */
+/** Returns the active hooks in the order of the catalogue, not of the YAML file. */
 export function activeHooks(definition: AgentDefinition, hooks: readonly HookDefinition[]): HookDefinition[] {
   return hooks.filter((hook) => definition.hooks[hook.name] ?? hook.activeByDefault(definition));
 }
 
-/** The options as configured, before the hook's schema parses them. */
+/** Returns the options as configured, before the hook's schema parses them. */
 export function optionsOf({ hooks }: AgentDefinition, { name }: HookDefinition): Record<string, unknown> {
   const setting = hooks[name];
   return typeof setting === "object" ? setting : {};

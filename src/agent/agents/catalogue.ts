@@ -1,4 +1,4 @@
-// The parts for building agents. The composition root provides them.
+// The parts that agents are built from. The composition root provides them.
 
 import type { z } from "zod";
 import type { ModelSpec } from "../core/agent.ts";
@@ -10,7 +10,7 @@ import type { Tool } from "../core/tool.ts";
 export interface ModelChoice {
   /** `name` is `provider:model`. */
   allows(name: string): boolean;
-  /** The allowed names and patterns, for messages. */
+  /** Returns the allowed names and patterns, for messages. */
   list(): readonly string[];
 }
 
@@ -31,42 +31,45 @@ export interface Extended {
 export type Extend = (modules: readonly string[], agentsFile: string) => Promise<Extended>;
 
 export interface Catalogue {
-  /** In the order in which they wrap an agent, the first outermost. */
+  /** The hooks, in the order in which they wrap an agent, with the first one outermost. */
   readonly hooks: readonly HookDefinition[];
-  /** The server's current tools. Tenants may have more. */
+  /** Returns the server's current tools. Tenants may have additional tools. */
   tools(): readonly Tool[];
   /**
-   * The tools that MCP servers have listed, which may change during a run. Returns the same list while
-   * nothing has changed.
+   * Returns the tools that MCP servers have listed, which may change during a run. Returns the same list
+   * until something changes.
    */
   serverTools?(): readonly Tool[];
   /**
-   * Resolves when these MCP servers have listed their tools for the first time, or have failed to. Never
+   * Resolves when these MCP servers have listed their tools for the first time, or failed to do so. Never
    * rejects.
    */
   serversListed?(names: readonly string[]): Promise<void>;
   /**
-   * The MCP servers whose tools are missing or cannot be called now. `why` completes "The server …". Default:
-   * none.
+   * Returns the MCP servers whose tools are missing or currently unavailable. `why` completes "The server …".
+   * Default: none.
    */
   absentServers?(): readonly { readonly server: string; readonly why: string }[];
-  /** Names of the MCP servers that are used with an account of the owner. Default: none. */
+  /** Returns the names of the MCP servers that are used with an account of the owner. Default: none. */
   accountServers?(): readonly string[];
-  /** Schema of `mcp_servers`, by name. */
+  /** The schema of `mcp_servers`, by name. */
   readonly mcpServers: z.ZodType;
-  /** Schema of `schedules`, by name. Default: the file may contain none. */
+  /** The schema of `schedules`, by name. Default: the file may not contain schedules. */
   readonly schedules?: z.ZodType;
-  /** Schema of a configured backend. Its value is a `BackendConfig`. */
+  /** The schema of a configured backend. Its value is a `BackendConfig`. */
   readonly backends: z.ZodType;
-  /** Opens no connection. Throws an `AppError` if no provider accepts the spec. */
+  /** Creates a model without opening a connection. Throws an `AppError` if no provider accepts the spec. */
   createModel(spec: ModelSpec): Model;
-  /** Model aliases of the file. Default: none. */
+  /** The model aliases in the file. Default: none. */
   readonly aliases?: readonly string[];
-  /** The models that a run can request in addition to its agent's own. Undefined means every model. */
+  /**
+   * The models that a run can request in addition to its agent's own. If undefined, a run can request any
+   * model.
+   */
   readonly modelChoice?: ModelChoice;
   /**
-   * Why calls to the model, or to one of its fallbacks, would currently fail, as a clause. Undefined if no
-   * reason is known.
+   * Returns why calls to the model, or to one of its fallbacks, would currently fail, as a clause. Returns
+   * undefined if no reason is known.
    */
   modelDoubt(spec: ModelSpec): string | undefined;
 }

@@ -1,5 +1,5 @@
-// The differences between two agents files: agents and MCP servers that were added, removed or changed, field by field, as
-// written in the files.
+// Compares two agents files. Lists agents and MCP servers that were added, removed or changed, field by field, as written
+// in the files.
 
 import { isObject } from "../../lib/json.ts";
 import { firstChars } from "../../lib/text.ts";
@@ -7,7 +7,7 @@ import { firstChars } from "../../lib/text.ts";
 /** A file as written, with variables unresolved and `defaults` merged into each agent. */
 export interface WrittenAgents {
   readonly agents: Readonly<Record<string, Fields>>;
-  /** The model aliases of the file. */
+  /** The model aliases in the file. */
   readonly models: Readonly<Record<string, unknown>>;
   readonly mcp_servers: Readonly<Record<string, Fields>>;
 }
@@ -21,7 +21,10 @@ export interface Change {
   readonly fields: readonly string[];
 }
 
-/** In the order of the new file, with removed entries last. Does not show values that may be secret. */
+/**
+ * Returns the changes in the order of the new file, with removed entries last. Does not show values that may
+ * be secret.
+ */
 export function changesBetween(before: WrittenAgents, after: WrittenAgents): Change[] {
   return [
     ...changesOf("agent", before.agents, after.agents),
@@ -44,7 +47,7 @@ function changesOf(kind: string, before: Record<string, Fields>, after: Record<s
   ];
 }
 
-/** Accepts a model in its short form, as a name only. */
+/** Converts models to maps, because the short form of a model is only a name. */
 const asFields = (models: Readonly<Record<string, unknown>>): Record<string, Fields> =>
   Object.fromEntries(
     Object.entries(models).map(([name, spec]) => [name, isObject(spec) ? spec : { model: spec }]),
@@ -61,7 +64,7 @@ function fieldChanges(path: readonly string[], before: unknown, after: unknown):
   return [`${path.join(".")}: ${isSecret(path) ? "changed" : difference(before, after)}`];
 }
 
-/** Headers and environment of MCP servers, and the keys of models. */
+/** True for the headers and the environment of MCP servers, and for the keys of models. */
 const isSecret = (path: readonly string[]) =>
   path[0] === "headers" || path[0] === "env" || path.at(-1) === "api_key";
 

@@ -1,4 +1,4 @@
-// Warnings about a valid agents file that will fail when it is used.
+// Warns about a valid agents file that will fail in use.
 
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -20,7 +20,7 @@ export function doubtsOf(draft: RawAgent, catalogue: Catalogue): Fault[] {
   return [...unknownTools(draft, catalogue), ...idleTeam(draft, catalogue), ...models];
 }
 
-/** Warns about tool names that only tools of tenants could match. */
+/** Warns about tool names that only tenants' tools could match. */
 function unknownTools({ fields, placeOf }: RawAgent, catalogue: Catalogue): Fault[] {
   return namedTools(fields).flatMap((name, index) => {
     const message = nameDoubt(name, reservedNames(catalogue));
@@ -37,7 +37,7 @@ function nameDoubt(name: string, builtIn: ReadonlySet<string>): string | undefin
   return `\`${name}\` ${reason} Only tenants that have registered a tool of that name have it.`;
 }
 
-/** Why a rule's name or pattern of tools may match none; undefined if it may match one. */
+/** Returns why a rule's tool name or pattern may match no tool, or undefined if it may match one. */
 export function patternDoubt(
   pattern: string,
   catalogue: Catalogue,
@@ -61,7 +61,7 @@ function idleTeam({ fields, placeOf }: RawAgent, { hooks }: Catalogue): Fault[] 
 }
 
 /**
- * Warns about MCP servers whose program or folder does not exist. `PATH` contains the folders to search for
+ * Warns about MCP servers whose program or folder does not exist. `PATH` lists the folders to search for
  * programs.
  */
 export function serverDoubts(data: unknown, { PATH = "" }: Variables): Fault[] {

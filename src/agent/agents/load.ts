@@ -1,5 +1,5 @@
-// Reads agents.yaml into agent definitions: validates the whole file and adds defaults. Reports all problems at once, each with
-// its position in the file.
+// Loads agent definitions from agents.yaml. Validates the whole file, adds defaults, and reports all problems at once, each
+// with its position in the file.
 
 import { z } from "zod";
 import { type Fault, SELDOM } from "../../lib/check.ts";
@@ -22,10 +22,10 @@ import { type AgentSchema, fileSchemas } from "./schema.ts";
 import { type Prompt, promptFiles, readPrompt } from "./system-prompt.ts";
 
 export interface AgentsSource {
-  /** Paths in this file are relative to its folder. */
+  /** The agents file. Paths in it are relative to its folder. */
   readonly file: string;
   readonly catalogue: Catalogue;
-  /** Loads `plugins`. Default: plugins are not supported. */
+  /** Loads the plugins under `plugins`. Default: plugins are not supported. */
   readonly extend?: Extend | undefined;
   readonly env: Variables;
   /**
@@ -39,23 +39,26 @@ export interface AgentsSource {
 }
 
 export interface LoadedAgents {
-  /** In the order of the file. At least one. */
+  /** At least one definition, in the order of the file. */
   readonly definitions: readonly [AgentDefinition, ...AgentDefinition[]];
   /** The catalogue with the parts of the file's plugins. */
   readonly catalogue: Catalogue;
-  /** The model aliases of the file. */
+  /** The model aliases in the file. */
   readonly models: ModelAliases;
-  /** Names of the agents without a model in the file. */
+  /** The names of the agents for which the file has no model. */
   readonly withoutModel: ReadonlySet<string>;
-  /** Parsed by the catalogue's schema. */
+  /** The MCP servers, parsed by the catalogue's schema. */
   readonly mcpServers: unknown;
-  /** Parsed by the catalogue's schema. */
+  /** The schedules, parsed by the catalogue's schema. */
   readonly schedules: unknown;
-  /** Problems that appear only in use, such as a model without its key. One line each, with its position. */
+  /**
+   * Problems that appear only in use, such as a missing key for a model. Each problem is one line with its
+   * position.
+   */
   readonly warnings: readonly string[];
 }
 
-/** Throws `config_invalid` with all problems, one per line. */
+/** Loads the agents. Throws `config_invalid` with all problems, one per line. */
 export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const { file, env } = source;
   source.onFiles?.([file]);
@@ -65,7 +68,7 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const document = readYaml(file, read.text, env);
   const { catalogue, files: ofPlugins, faults: broken } = await extended(source, document.data);
   source.onFiles?.([file, ...ofPlugins]);
-  // Stops here, because without a plugin's parts every agent that uses them would be invalid.
+  // Stop here, because every agent that uses a missing plugin's parts would be invalid.
   if (broken.length > 0)
     throw invalid(
       document.linesOf(
@@ -134,7 +137,7 @@ interface Drafted extends RawAgent {
   readonly rules: FiledRules;
 }
 
-/** An agent's permissions from `permissions` or `hooks.permissions`, and their position. */
+/** Returns an agent's permissions from `permissions` or `hooks.permissions`, and their position. */
 function permissionsOf({ fields, placeOf }: RawAgent): { value: unknown; place: Fault["path"] } {
   if ("permissions" in fields) return { value: fields.permissions, place: placeOf("permissions") };
   const value = HookFields.safeParse(fields.hooks).data?.permissions;
@@ -175,7 +178,7 @@ function flowDoubts(permissions: unknown, catalogue: Catalogue, servers: readonl
 }
 const FlowFields = z.looseObject({ flow: z.array(FlowRule) });
 
-/** Faults that involve several fields. Skips parts that the schema has rejected. */
+/** Returns faults that involve several fields. Skips parts that the schema has rejected. */
 function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): Fault[] {
   const faults: Fault[] = [];
   for (const field of ["skills", "memory"])
@@ -189,7 +192,8 @@ function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): F
 }
 
 /**
- * Names of MCP tools become known only when their server is asked, but the server's own name is known here.
+ * Checks the server part of MCP tool names. The tools become known only when the server is asked, but the
+ * server's name is known here.
  */
 function serverFaults({ fields, placeOf }: RawAgent, servers: readonly string[]): Fault[] {
   return namedTools(fields).flatMap((name, index) => {
@@ -200,14 +204,14 @@ function serverFaults({ fields, placeOf }: RawAgent, servers: readonly string[])
   });
 }
 
-/** Faults of parts that name other parts of the file. */
+/** Returns faults of parts that refer to other parts of the file. */
 const faultsAmong = (drafts: readonly Drafted[], data: unknown): Fault[] => [
   ...drafts.flatMap((draft) => teamFaults(draft, drafts)),
   ...sharingFaults(drafts),
   ...scheduleFaults(data, drafts),
 ];
 
-/** Subagents must be other agents in the file. */
+/** Checks that subagents are other agents in the file. */
 function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly RawAgent[]): Fault[] {
   const names = drafts.map(({ name }) => name);
   const listed = z.array(z.unknown()).safeParse(fields.subagents).data ?? [];
@@ -226,7 +230,7 @@ function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly R
 }
 const NamedAgent = z.looseObject({ agent: z.string() });
 
-/** The agents of schedules must be in the file. */
+/** Checks that the agents of schedules are in the file. */
 function scheduleFaults(data: unknown, drafts: readonly RawAgent[]): Fault[] {
   const names = drafts.map(({ name }) => name);
   const schedules = Object.entries(WithSchedules.safeParse(data, SELDOM).data?.schedules ?? {});
@@ -244,7 +248,7 @@ const serverNames = (data: unknown) =>
   Object.keys(WithServers.safeParse(data, SELDOM).data?.mcp_servers ?? {});
 const WithServers = z.looseObject({ mcp_servers: z.record(z.string(), z.unknown()) });
 
-/** Agents that share a container by name must configure it identically. */
+/** Checks that agents that share a container by name configure it identically. */
 function sharingFaults(drafts: readonly Drafted[]): Fault[] {
   const meant = new Map<string, { agent: string; options: string }>();
   return drafts.flatMap(({ name: agent, fields, placeOf }) => {
@@ -274,8 +278,8 @@ function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefin
     name,
     model: own.model ?? automaticModel(env),
     system: prompt.blocks,
-    // Unparsed, because hooks and backends parse their own options, and parsing twice could change them
-    // twice.
+    // The options stay unparsed. Hooks and backends parse their own options, and parsing twice could change
+    // them twice.
     hooks: HookSettings.parse({
       ...HookFields.parse(fields.hooks ?? {}),
       ...(permissions === undefined ? {} : { permissions: withRules(permissions, rules) }),
@@ -284,7 +288,7 @@ function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefin
   };
 }
 
-/** Rules from files come before `rules` in the YAML. */
+/** Adds the rules from files before `rules` in the YAML. */
 function withRules(permissions: unknown, { rules: filed }: FiledRules): unknown {
   const { files, rules = [], ...rest } = RuleFields.safeParse(permissions, SELDOM).data ?? {};
   return files ? { ...rest, rules: [...filed, ...rules] } : permissions;

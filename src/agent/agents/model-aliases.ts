@@ -1,4 +1,5 @@
-// The aliases for models that an agents file defines under `models`. They can replace a model name everywhere.
+// The aliases for models that an agents file defines under `models`. An alias can be used wherever a model is
+// named.
 
 import { z } from "zod";
 import { SELDOM } from "../../lib/check.ts";
@@ -7,10 +8,10 @@ import { type ModelConfig, ModelSpec, modelNamed } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import type { Catalogue } from "./catalogue.ts";
 
-/** Models by alias. A model may be another alias, and may have aliases as its fallbacks. */
+/** Models by alias. A model may be another alias and may have aliases as fallbacks. */
 export type ModelAliases = Readonly<Record<string, ModelSpec>>;
 
-/** The aliases in a file's data. Empty if they have faults, which the schema reports. */
+/** Returns the aliases in a file's data, or no aliases if they have faults, which the schema reports. */
 export const aliasesIn = (data: unknown): ModelAliases =>
   WithModels.safeParse(data, SELDOM).data?.models ?? {};
 const WithModels = z.looseObject({ models: z.record(z.string(), ModelSpec).optional() });
@@ -27,10 +28,13 @@ export function withAliases(catalogue: Catalogue, aliases: ModelAliases): Catalo
 
 type Single = string | ModelConfig;
 
-/** Throws `config_invalid` for an alias that refers to itself, and for an unknown name. */
+/**
+ * Resolves the aliases in a model spec. Throws `config_invalid` for an alias that refers to itself and for an
+ * unknown name.
+ */
 function withoutAliases(spec: ModelSpec, aliases: ModelAliases): ModelSpec {
   const [first = "", ...fallback] = chainOf(spec, aliases, []);
-  // Only the map form has fallbacks.
+  // Only the map form of a model has fallbacks.
   return typeof first === "string" || fallback.length === 0 ? first : { ...first, fallback };
 }
 

@@ -16,7 +16,9 @@ const MODELS_BY_VARIABLE = [
 
 const choiceIn = (env: Variables) => MODELS_BY_VARIABLE.find(([variable]) => env[variable]);
 
-/** The default model: one for which the environment has a key or an address, otherwise the built-in demo. */
+/**
+ * Returns the default model: a model for which the environment has a key or an address, or the built-in demo.
+ */
 export function automaticModel(env: Variables): ModelSpec {
   return choiceIn(env)?.[1] ?? "scripted:demo";
 }
@@ -57,7 +59,7 @@ function fullName(name: string, { createModel }: Catalogue): string {
   }
 }
 
-/** Allows the models that match a pattern, and those in the result of `named`. */
+/** Allows the models that match a pattern and the models in the result of `named`. */
 export function modelChoice(patterns: readonly string[], named: () => readonly string[]): ModelChoice {
   const matchers = patterns.map(modelMatcher);
   return {
@@ -66,11 +68,11 @@ export function modelChoice(patterns: readonly string[], named: () => readonly s
   };
 }
 
-/** The names of a model and of its fallbacks. */
+/** Returns the names of a model and its fallbacks. */
 export const namesOf = ({ name, fallback }: Model): string[] =>
   fallback ? [name, ...namesOf(fallback)] : [name];
 
-/** Maximum number of allowed models that an error lists. */
+/** The maximum number of allowed models to list in an error. */
 const LISTED = 20;
 
 function notAllowed(name: string, allowed: readonly string[]): string {

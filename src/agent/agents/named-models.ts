@@ -1,4 +1,4 @@
-// The models that an agent in the file names: its own, the fallbacks, and the models of its hooks.
+// Finds the models that an agent in the file names: its own model, the fallbacks and the models of its hooks.
 
 import { z } from "zod";
 import { type Fault, SELDOM } from "../../lib/check.ts";
@@ -7,7 +7,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { RawAgent } from "./raw-agent.ts";
 
-/** The models with their positions in the file. Skips parts that the schema has rejected. */
+/** Returns the models with their positions in the file. Skips parts that the schema has rejected. */
 export function modelsIn(
   { fields, placeOf }: Pick<RawAgent, "fields" | "placeOf">,
   { hooks }: Catalogue,
@@ -24,7 +24,7 @@ export function modelsIn(
 
 const Hooks = z.record(z.string(), z.unknown());
 
-/** The faults of each model in a chain, with the model's position. */
+/** Returns the faults of each model in a chain, with the model's position. */
 export function modelFaults(spec: ModelSpec, path: Fault["path"], { createModel }: Catalogue): Fault[] {
   const { fallback = [], ...first } = typeof spec === "string" ? { first: spec } : spec;
   const links = [

@@ -1,5 +1,6 @@
 // A user's overrides of an agent for their own runs: some hooks, the skills and the model. Each hook defines what users may
-// change. They may not change anything that protects the operator or others, or give the agent more than the operator does.
+// change. Overrides may not change anything that protects the operator or other users, or give the agent more than the
+// operator allows.
 
 import { z } from "zod";
 import { boundedMap } from "../../lib/bounded-schemas.ts";
@@ -15,7 +16,10 @@ import type { ItemStore, Shelf } from "../core/items.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
 
-/** Maximum characters of all patterns in a list, because every run compiles them. */
+/**
+ * The maximum number of characters in all patterns of a list. The limit exists because every run compiles
+ * them.
+ */
 const MAX_PATTERN_CHARS = 2048;
 
 const Globs = z
@@ -48,7 +52,7 @@ const Skills = z.strictObject({
 const Model = z.string().min(1).max(256);
 const HookName = z.string().max(64);
 const Options = boundedMap(z.string().max(64), z.unknown(), 64);
-/** More hooks than exist. */
+/** The limit exceeds the number of hooks that exist. */
 const MAX_HOOKS = 200;
 
 export const Overrides = z
@@ -84,7 +88,7 @@ export interface Overridden {
   readonly faults: readonly Fault[];
 }
 
-/** Applies stored or new overrides, which may be for an older configuration. Never throws. */
+/** Applies stored or new overrides, which may have been made for an older configuration. Never throws. */
 export function overridden(definition: AgentDefinition, value: unknown, catalogue: Catalogue): Overridden {
   if (value === undefined || value === null) return { definition, faults: [] };
   const checked = check(Overrides, value);
@@ -117,7 +121,7 @@ export const issuesOf = (faults: readonly Fault[]): OverrideIssue[] =>
 export const told = (issues: readonly OverrideIssue[]): string =>
   issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join("; ");
 
-/** The permission of users for each hook. */
+/** Returns the permission of users for each hook. */
 export function changeable(hooks: readonly HookDefinition[]): Record<string, UserMay> {
   return Object.fromEntries(hooks.flatMap(({ name, userMay }) => (userMay ? [[name, userMay]] : [])));
 }
@@ -179,14 +183,14 @@ const MAX_ATTEMPTS = 16;
 
 const shelfOf = (owner: Owner, agent: string): Shelf => ({ owner, of: { agent }, kind: "settings" });
 
-/** Undefined without overrides. */
+/** Returns a user's stored overrides, or undefined if none are stored. */
 export async function keptOverrides(items: ItemStore, owner: Owner, agent: string): Promise<unknown> {
   return (await items.get(shelfOf(owner, agent), KEY))?.value;
 }
 
 /**
- * Stores the result of `change`, which is called again when another request was faster. Throws errors of
- * `change`, and `limit_exceeded` for overrides that are too large.
+ * Stores the result of `change`. Calls `change` again if another request stored overrides first. Throws the
+ * errors of `change`, and `limit_exceeded` for overrides that are too large.
  */
 export async function changeOverrides<T>(
   items: ItemStore,

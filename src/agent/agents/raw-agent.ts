@@ -1,4 +1,5 @@
-// The agents of a file before validation, merged with `defaults`, with the positions of their fields.
+// The agents in a file before validation. They are merged with `defaults`, and include the positions of their
+// fields.
 
 import { z } from "zod";
 import type { Fault } from "../../lib/check.ts";
@@ -8,9 +9,9 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export interface RawAgent {
   readonly name: string;
-  /** As in the file, not validated. */
+  /** The fields as in the file, not validated. */
   readonly fields: Fields;
-  /** A field's position in the file. */
+  /** Returns a field's position in the file. */
   placeOf(field: string): Fault["path"];
 }
 
@@ -18,7 +19,7 @@ export interface RawAgent {
 export const isSingle = (data: unknown): data is Fields =>
   isObject(data) && "name" in data && !("agents" in data);
 
-/** Skips values that are not maps. */
+/** Returns the agents in a file. Skips values that are not maps. */
 export function draftsOf(data: unknown): RawAgent[] {
   if (isSingle(data)) {
     const { name, mcp_servers: _, plugins: __, models: ___, schedules: ____, ...fields } = data;
@@ -31,7 +32,9 @@ export function draftsOf(data: unknown): RawAgent[] {
   );
 }
 
-/** Each field comes from the agent or from the defaults. `hooks` are merged one by one. */
+/**
+ * Merges an agent with the defaults. Each field comes from one of them, but `hooks` are merged one by one.
+ */
 function draft(name: string, own: Fields, defaults: Fields): RawAgent {
   const hooks =
     isObject(own.hooks) && isObject(defaults.hooks) ? { ...defaults.hooks, ...own.hooks } : undefined;
@@ -43,5 +46,5 @@ function draft(name: string, own: Fields, defaults: Fields): RawAgent {
   };
 }
 
-/** The names and globs under `tools`. */
+/** Returns the names and globs under `tools`. */
 export const namedTools = ({ tools }: Fields) => z.array(z.string()).safeParse(tools).data ?? [];

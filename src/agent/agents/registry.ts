@@ -1,4 +1,5 @@
-// The agents of this server: reads them from agents.yaml, finds them by name and prepares them for each run.
+// Manages the agents of this server. Reads them from agents.yaml, finds them by name and builds them for each
+// run.
 
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
@@ -46,7 +47,7 @@ export type UserChoices = z.infer<typeof UserChoices>;
 export type AgentInfo = Omit<z.infer<typeof AgentInfo>, "tools">;
 
 export interface DefaultModel {
-  /** As `provider:model`. */
+  /** The model as `provider:model`. */
   readonly name: string;
   /** Why this model was chosen, as a clause. */
   readonly reason: string;
@@ -55,24 +56,25 @@ export interface DefaultModel {
 export interface AgentRegistry {
   /** Returns the default agent if no name is given. Throws `invalid_request` for an unknown name. */
   find(name: string | undefined): AgentDefinition;
-  /** True if a tool of the server, or of one of its hooks, has this name in any agent. */
+  /** Returns true if a tool of the server, or of one of its hooks, has this name in any agent. */
   isReserved(name: string): boolean;
-  /** True if the file names this model as `provider:model`, fallbacks included. */
+  /** Returns true if the file names this model as `provider:model`, including fallbacks. */
   hasModel(name: string): boolean;
-  /** In the order of the file. */
+  /** Returns the agents in the order of the file. */
   list(): readonly AgentInfo[];
-  /** The default agent's model, if a file describes the agents. */
+  /** Returns the default agent's model, if a file describes the agents. */
   defaultModel?(): DefaultModel;
-  /** An agent with a user's overrides, and the overrides that do not fit. Throws `not_found`. */
+  /** Returns an agent with a user's overrides, and the overrides that do not fit. Throws `not_found`. */
   seenWith(
     name: string,
     user: unknown,
   ): { readonly agent: AgentInfo; readonly ignored: readonly OverrideIssue[] };
   /**
-   * The settings that the user may change in an agent. `user` contains their overrides. Throws `not_found`.
+   * Returns the settings that the user may change in an agent. `user` contains their overrides. Throws
+   * `not_found`.
    */
   choices(name: string, user: unknown): UserChoices;
-  /** The permission of users for each hook. */
+  /** Returns the permission of users for each hook. */
   changeable(): Readonly<Record<string, UserMay>>;
   /** Throws `invalid_request` for a model that runs may not request. */
   checkModel(definition: AgentDefinition, model: string): void;
@@ -82,22 +84,22 @@ export interface AgentRegistry {
     services: Omit<BuildOptions, "model" | "user">,
     overrides: Pick<BuildOptions, "model" | "user">,
   ): Promise<Agent>;
-  /** The file's `mcp_servers`, parsed. */
+  /** Returns the file's `mcp_servers`, parsed. */
   mcpServers(): unknown;
-  /** The file's `schedules`, parsed. */
+  /** Returns the file's `schedules`, parsed. */
   schedules(): unknown;
-  /** Problems that appear only in use. One line each, with its position in the file. */
+  /** Returns problems that appear only in use. Each problem is one line with its position in the file. */
   warnings(): readonly string[];
-  /** All files of the configuration, including unreadable ones. */
+  /** Returns all files of the configuration, including unreadable ones. */
   files(): readonly string[];
   /**
-   * Reads the file again. Returns true if anything changed. Throws `config_invalid` without changing
-   * anything.
+   * Reads the file again. Returns true if anything changed. Throws `config_invalid` for an invalid file,
+   * without changing anything.
    */
   reload(): Promise<boolean>;
 }
 
-/** Throws `config_invalid` when the file is invalid. */
+/** Creates the registry. Throws `config_invalid` if the file is invalid. */
 export async function createRegistry(source: AgentsSource): Promise<AgentRegistry> {
   const { allowModels } = source;
   const choice: Pick<Catalogue, "modelChoice"> = allowModels
@@ -147,7 +149,7 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
     async reload() {
       const turn = ++reloads;
       const loaded = await load();
-      // Only the latest reload counts, because it has read the most recent file.
+      // Only the latest reload counts, because it read the most recent file.
       if (turn !== reloads || isSame(loaded, current)) return false;
       current = loaded;
       return true;
@@ -161,7 +163,7 @@ function defaultModelOf({ default: agent, catalogue, withoutModel }: Snapshot, s
   return { name, reason: isNamed ? `which \`${source.file}\` names` : reasonOfAutomaticModel(source.env) };
 }
 
-/** Immutable, so that runs keep their definitions across reloads. */
+/** The loaded configuration. It is immutable, so runs keep their definitions across reloads. */
 interface Snapshot {
   readonly agents: ReadonlyMap<string, AgentDefinition>;
   readonly default: AgentDefinition;

@@ -1,5 +1,5 @@
-// The JSON rule files that an agent's permissions name. They are read together with agents.yaml, so that an invalid one keeps the
-// previous configuration in effect.
+// The JSON rule files that an agent's permissions name. They are read together with agents.yaml, so if one is invalid, the
+// previous configuration remains in effect.
 
 import { dirname, join } from "node:path";
 import { z } from "zod";
@@ -9,20 +9,22 @@ import type { HookDefinition } from "../core/hook.ts";
 import { textBeside } from "./text-beside.ts";
 
 export interface FiledRules {
-  /** As written, in the order of the files. */
+  /** The rules as written, in the order of the files. */
   readonly rules: readonly unknown[];
-  /** Their paths begin at `permissions`. */
+  /** The faults. Their paths begin at `permissions`. */
   readonly faults: readonly Fault[];
 }
 
 const Permissions = z.looseObject({ files: z.array(z.string()) });
 const namesIn = (permissions: unknown) => Permissions.safeParse(permissions, SELDOM).data?.files ?? [];
 
-/** The paths of all rule files that permissions name. */
+/** Returns the paths of all rule files that the permissions name. */
 export const ruleFiles = (permissions: unknown, configFile: string): string[] =>
   namesIn(permissions).map((file) => join(dirname(configFile), file));
 
-/** `permissions` is not validated yet. Its schema reports invalid values. */
+/**
+ * Reads the rules in files. `permissions` is not validated yet, because its schema reports invalid values.
+ */
 export async function readRuleFiles(
   permissions: unknown,
   configFile: string,

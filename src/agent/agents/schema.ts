@@ -28,7 +28,7 @@ type Parts = Pick<Catalogue, "backends" | "hooks" | "tools" | "mcpServers" | "sc
 
 export type AgentSchema = ReturnType<typeof agentSchema>;
 
-/** The whole file: several agents, or one agent with a name. */
+/** Returns the schemas of the whole file: several agents, or one agent with a name. */
 export function fileSchemas(parts: Parts) {
   const agent = agentSchema(parts);
   const shared = {
@@ -49,7 +49,7 @@ export function fileSchemas(parts: Parts) {
   };
 }
 
-/** The schema of one agent, without its name. */
+/** Returns the schema of one agent, without its name. */
 function agentSchema({ backends, hooks, tools }: Parts) {
   return AgentFields.extend({
     model: ModelSpec.optional().describe(
@@ -75,7 +75,7 @@ function agentSchema({ backends, hooks, tools }: Parts) {
   });
 }
 
-/** Several agents with shared `defaults`. */
+/** Returns the schema of several agents with shared `defaults`. */
 function agentsSchema(agent: AgentSchema) {
   return z.strictObject({
     version: z.literal(1).optional().describe("Version of the format."),
@@ -99,7 +99,9 @@ function hookSettings(hooks: readonly HookDefinition[]) {
   return z.strictObject(Object.fromEntries(hooks.map((hook) => [hook.name, hookSetting(hook).optional()])));
 }
 
-/** Accepts `true` only for a hook whose options all have defaults. */
+/**
+ * Returns the schema of a hook's setting. It accepts `true` only for a hook whose options all have defaults.
+ */
 function hookSetting({ options }: HookDefinition) {
   const needsNothing = options.safeParse({}, SELDOM).success;
   return z.union([needsNothing ? z.boolean() : z.literal(false), options]);
@@ -115,7 +117,10 @@ function toolName(names: readonly string[]) {
     });
 }
 
-/** Rejects only likely misspellings, because other names may be tools of tenants. */
+/**
+ * Returns the fault of a tool name. Rejects only likely misspellings, because other names may belong to
+ * tenants' tools.
+ */
 function nameFault(name: string, names: readonly string[]): string | undefined {
   const isKnown = names.includes(name) || settingOf(name) !== undefined;
   const meant = isKnown ? "" : didYouMean(name, names);

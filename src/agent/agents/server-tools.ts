@@ -11,13 +11,13 @@ import { chosenTools, isPattern, namesServer, toolMatcher } from "./tool-choice.
 interface ServerTools {
   readonly tools: Pick<Agent, "currentTools" | "absence">;
   /**
-   * Waits once for servers that have not answered yet, then warns about unavailable ones. Empty when all are
-   * available.
+   * Hooks that wait once for servers that have not answered yet, and then warn about unavailable ones. Empty
+   * if all servers are available.
    */
   readonly hooks: readonly Hook[];
 }
 
-/** An agent's tools from MCP servers; undefined when `choice` names none. */
+/** Returns an agent's tools from MCP servers, or undefined if `choice` names none. */
 export function serverToolsOf(choice: readonly string[], catalogue: Catalogue): ServerTools | undefined {
   if (!choice.some((text) => text.startsWith("mcp__") || isPattern(text))) return undefined;
   const { serverTools, absentServers, serversListed, accountServers } = catalogue;
@@ -46,7 +46,7 @@ const waiting = (absent: Absent, listed: Catalogue["serversListed"]): Hook => ({
   },
 });
 
-/** Filters again only when the list has changed. */
+/** Filters the tools, and does so again only after the list has changed. */
 function chosenFrom(choice: readonly string[], list: () => readonly Tool[]): () => readonly Tool[] {
   let [last, chosen]: (readonly Tool[])[] = [];
   return () => {
@@ -65,7 +65,10 @@ function absenceOf(choice: readonly string[], absent: Absent) {
   };
 }
 
-/** A call that waited for an account meets no tool when the account is still missing, as its server has listed none. */
+/**
+ * Explains why a call that waited for an account finds no tool. If the account is still missing, its server has not
+ * listed any tools.
+ */
 function unconnected(servers: readonly string[], tool: string): string | undefined {
   const server = servers.find((name) => tool.startsWith(`mcp__${name}__`));
   if (server === undefined) return undefined;

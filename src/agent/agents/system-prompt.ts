@@ -1,5 +1,5 @@
-// The configured part of the system prompt. It never changes during a run and precedes the blocks of hooks, so that providers can
-// cache it. Blocks keep their order and exact text.
+// The configured part of the system prompt. It never changes during a run and comes before the blocks of hooks, so providers
+// can cache it. The blocks keep their order and exact text.
 
 import { dirname, join } from "node:path";
 import { type Fault, SELDOM } from "../../lib/check.ts";
@@ -9,12 +9,12 @@ import type { SystemBlock } from "../core/model.ts";
 import type { RawAgent } from "./raw-agent.ts";
 import { textBeside } from "./text-beside.ts";
 
-/** Maximum characters of all texts under `context` together. */
+/** The maximum number of characters in all texts under `context` together. */
 const MAX_CONTEXT_CHARS = 256 * 1024;
 
 export interface Prompt {
   readonly blocks: readonly SystemBlock[];
-  /** Their paths begin with the field. */
+  /** The faults. Their paths begin with the field. */
   readonly faults: readonly Fault[];
 }
 
@@ -37,7 +37,7 @@ export async function readPrompt(
   return { blocks: parts.flatMap(({ blocks }) => blocks), faults: parts.flatMap(({ faults }) => faults) };
 }
 
-/** The paths of all files that a prompt names. */
+/** Returns the paths of all files that a prompt names. */
 export function promptFiles(fields: Fields, configFile: string): string[] {
   const texts = [
     system_prompt.safeParse(fields.system_prompt, SELDOM).data,
@@ -70,7 +70,7 @@ function identityOf(name: string, fields: Fields): Prompt {
   const who = identity.safeParse(fields.identity).data;
   if (who === undefined) return NOTHING;
   const prompt = system_prompt.safeParse(fields.system_prompt, SELDOM).data;
-  // Both blocks would have to come first in the prompt.
+  // The prompt cannot contain both blocks, because both would have to come first.
   if (Array.isArray(prompt) && prompt.some(({ id }) => id === "identity"))
     return refused({
       path: ["identity"],
@@ -91,7 +91,10 @@ async function instructions(prompt: unknown, configFile: string): Promise<Prompt
   return oneBlock("instructions", read.text);
 }
 
-/** Keeps the order. Blocks up to `identity` come first, and all others take the place of instructions. */
+/**
+ * Returns the blocks in the order in which they were written. Blocks up to `identity` come first, and all
+ * other blocks take the place of the instructions.
+ */
 function ownBlocks(written: readonly { id: string; text: string }[]): Prompt {
   const ids = written.map(({ id }) => id);
   const blocks = written.map(({ id, text }, index) => ({
@@ -104,7 +107,7 @@ function ownBlocks(written: readonly { id: string; text: string }[]): Prompt {
   return { blocks, faults: [{ path: ["system_prompt"], message }] };
 }
 
-/** Combines all texts in one block. */
+/** Combines all texts in a single block. */
 async function projectContext(written: unknown, configFile: string): Promise<Prompt> {
   const given = context.safeParse(written, SELDOM).data ?? [];
   const read = await Promise.all(

@@ -1,4 +1,5 @@
-// Reads text files that a configuration names. Each must be in the configuration's folder or below, after resolving links.
+// Reads text files that a configuration names. After links are resolved, each file must be in the configuration's folder
+// or a folder below it.
 
 import { realpath } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
@@ -6,7 +7,7 @@ import { readText } from "../../lib/read-text.ts";
 
 const MAX_FILE_BYTES = 256 * 1024;
 
-/** Returns the text, which is never blank, or a clause about the fault of `file`. */
+/** Returns the text, which is never blank, or a clause that describes the fault of `file`. */
 export async function textBeside(
   configFile: string,
   file: string,

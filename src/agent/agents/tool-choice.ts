@@ -7,7 +7,7 @@ import type { Catalogue } from "./catalogue.ts";
 
 export const isPattern = (text: string) => /[*?[{]/.test(text);
 
-/** Throws a `SyntaxError` for an invalid glob. */
+/** Compiles a name or glob. Throws a `SyntaxError` for an invalid glob. */
 export function toolMatcher(text: string): (name: string) => boolean {
   return isPattern(text) ? globMatcher(text) : (name) => name === text;
 }
@@ -21,7 +21,10 @@ export function namesServer(choice: readonly string[], server: string): boolean 
   });
 }
 
-/** In the order of `tools`. Contains the first of several tools with the same name. */
+/**
+ * Returns the chosen tools in the order of `tools`. If several tools have the same name, only the first one
+ * is included.
+ */
 export function chosenTools(choice: readonly string[], tools: readonly Tool[]): Tool[] {
   const matchers = choice.map((text) => ({ matches: toolMatcher(text), isBroad: /^[*?[{]/.test(text) }));
   const isChosen = ({ name, annotations: { namedOnly = false } }: Tool) =>
@@ -32,8 +35,9 @@ export function chosenTools(choice: readonly string[], tools: readonly Tool[]): 
 }
 
 /**
- * The tools of hooks that an agent does not get. Without a list: none. With an empty list: all. With a list
- * that matches some of them: all others. A list that matches none of them only adds tools.
+ * Returns the hooks' tools that an agent does not receive. Without a list, it receives all of them. With an
+ * empty list, it receives none. If the list matches some of these tools, the agent receives only those. A
+ * list that matches none of them only adds other tools.
  */
 export function leftOut(
   choice: readonly string[] | undefined,
@@ -49,10 +53,10 @@ export function leftOut(
 
 type Offer = Pick<Catalogue, "tools" | "hooks">;
 
-/** The names of the tools of the server and of hooks. Tools of tenants cannot use them. */
+/** Returns the names of the tools of the server and its hooks. Tenants' tools cannot use these names. */
 export const reservedNames = (offer: Offer): ReadonlySet<string> => new Set(namesIn(offer));
 
-/** True if `name` is one of these. */
+/** True if `name` is one of the reserved names. */
 export const isReserved = (name: string, offer: Offer): boolean =>
   namesIn(offer).some((each) => each === name);
 
@@ -64,6 +68,8 @@ function* namesIn({ tools, hooks }: Offer): Generator<string, void, void> {
   }
 }
 
-/** The setting of server.yaml without which the server lacks a built-in tool. Undefined for other names. */
+/**
+ * Returns the setting in server.yaml that the server needs for a built-in tool, or undefined for other names.
+ */
 export const settingOf = (name: string): string | undefined =>
   name === "web_search" ? "web.search" : undefined;

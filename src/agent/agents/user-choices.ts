@@ -1,4 +1,4 @@
-// The settings of an agent that users may choose for their own runs, in a form for user interfaces.
+// Lists the settings of an agent that users may choose for their own runs, in a form for user interfaces.
 
 import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
@@ -8,7 +8,7 @@ import type { Catalogue } from "./catalogue.ts";
 import { namesOf } from "./model-choice.ts";
 import { isPattern } from "./tool-choice.ts";
 
-/** Maximum number of models in the list. A person cannot use a longer one. */
+/** The maximum number of models in the list. A longer list would be of no use to a person. */
 const MAX_MODELS = 200;
 
 const JsonObject = z.record(z.string(), z.unknown());
@@ -24,7 +24,7 @@ export const HookChoice = z.object({
 });
 export type HookChoice = z.infer<typeof HookChoice>;
 
-/** The hooks that users may change. `definition` is the agent with the user's overrides applied. */
+/** Returns the hooks that users may change. `definition` is the agent with the user's overrides applied. */
 export function hookChoices(definition: AgentDefinition, hooks: readonly HookDefinition[]): HookChoice[] {
   const active = activeHooks(definition, hooks);
   return hooks.flatMap((hook) => {
@@ -50,8 +50,8 @@ export const ModelChoices = z.object({
 export type ModelChoices = z.infer<typeof ModelChoices>;
 
 /**
- * The models that a run or an override of this agent may name. `named`: all models in the configuration of
- * agents.
+ * Returns the models that a run or an override of this agent may name. `named` contains all models in the
+ * agents' configuration.
  */
 export function modelChoices(
   { model }: AgentDefinition,
@@ -70,8 +70,8 @@ export function modelChoices(
 const schemas = new WeakMap<HookDefinition, Record<string, unknown>>();
 
 /**
- * Converts each hook's options once. Omits constraints that JSON Schema cannot express, because the server
- * checks them.
+ * Converts each hook's options to a JSON Schema, once. Omits constraints that JSON Schema cannot express,
+ * because the server checks them.
  */
 function schemaOf(hook: HookDefinition): Record<string, unknown> {
   const known = schemas.get(hook);

@@ -5,12 +5,12 @@ import zlib from "node:zlib";
 import { z } from "zod";
 import { ProviderError } from "./failure.ts";
 
-/** Maximum size of a frame in bytes. A delta has a few hundred bytes. */
+/** Maximum size of a frame in bytes. A delta takes only a few hundred bytes. */
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
-/** Lengths of the frame and of its headers, and the checksum of both. */
+/** The size of the prelude: the lengths of the frame and its headers, and a checksum of both. */
 const PRELUDE_BYTES = 12;
 const CHECKSUM_BYTES = 4;
-/** The type of text headers, the only type that Bedrock sends. */
+/** The type code of text headers. Bedrock sends no other type. */
 const TEXT = 7;
 
 /** Bedrock's wrapper around one event of the model. */

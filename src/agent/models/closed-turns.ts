@@ -1,5 +1,5 @@
-// Caches the closed turns of long threads as text for model requests. A later request of the thread appends the turns that have
-// closed since, and serializes only its most recent turn.
+// Caches the closed turns of long threads as text for model requests. A thread's next request appends the turns that have
+// closed since, and serializes only the most recent turn.
 
 import { ownTick } from "../../lib/ticks.ts";
 import { areLong, type Message } from "../core/message.ts";
@@ -9,11 +9,11 @@ import { jsonList } from "./json-list.ts";
 import { beginsTurn, CallIds, type HistoryStep, newestTurn, repairClosed } from "./repair.ts";
 
 /**
- * Maximum bytes of the whole cache. Beyond it, the largest tenant loses the entry that has not grown for the
- * longest time.
+ * The maximum size of the whole cache, in bytes. Beyond it, the largest tenant loses the entry that has not
+ * grown for the longest time.
  */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Maximum bytes of one thread. */
+/** The maximum size of one thread, in bytes. */
 const MAX_THREAD_BYTES = 4 * 1024 * 1024;
 
 /** Up to this number of short messages, serializing is faster than a cache lookup. */
@@ -29,7 +29,7 @@ export interface WireSteps<M = unknown> {
 export interface ClosedTurns {
   /** The first messages of the request. */
   readonly messages: readonly Message[];
-  /** The elements of a JSON list, at least one. */
+  /** At least one element of a JSON list. */
   readonly text: Buffer;
   readonly ids: CallIds;
 }
@@ -46,11 +46,11 @@ interface Weight {
 }
 
 /**
- * Entries by the first message of the thread. An entry lives as long as other code references that message: a
- * run, or the in-memory store until it deletes or compresses the thread.
+ * The entries, keyed by the first message of the thread. An entry lives as long as other code references that
+ * message, such as a run, or the in-memory store until it deletes or compresses the thread.
  */
 const kept = new WeakMap<Message, CachedTurns>();
-/** Weights of the entries, least recently grown first. */
+/** The weights of the entries, least recently grown first. */
 const weights = new Set<Weight>();
 let keptBytes = 0;
 const collected = new FinalizationRegistry<Weight>(discount);
@@ -64,15 +64,15 @@ export interface LeftOut {
   readonly closed: ClosedTurns;
 }
 
-/** The messages after closed turns begin with a user message. */
+/** Returns the turns to leave out. The messages after closed turns begin with a user message. */
 export const leftOut = (
   closed: ClosedTurns | undefined,
   { messages }: { readonly messages: readonly { readonly role: string }[] },
 ): LeftOut | undefined => closed && { closed, at: messages.findIndex(({ role }) => role === "user") };
 
 /**
- * Returns the closed turns at the start of `messages`, as far as these messages are frozen, because others
- * could still change. Undefined when no turn is closed, and for few short messages.
+ * Returns the closed turns at the start of `messages`. Stops at a message that is not frozen, because it
+ * could still change. Returns undefined if no turn is closed, or for a few short messages.
  */
 export async function closedTurns(
   { messages, model, tenant = "" }: Pick<ModelRequest, "messages" | "model" | "tenant">,
@@ -95,7 +95,10 @@ export async function closedTurns(
 
 const COMMA = Buffer.from(",");
 
-/** Compares messages by identity, because different threads never share message objects. */
+/**
+ * Finds the cached turns. Compares messages by identity, because different threads never share message
+ * objects.
+ */
 function find(messages: readonly Message[], wire: WireSteps): CachedTurns | undefined {
   const found = messages[0] && kept.get(messages[0]);
   if (found?.wire !== wire) return undefined;
@@ -137,5 +140,5 @@ function bytesByTenant(): Map<string, number> {
 
 const oldestOf = (tenant: string) => weights.values().find((weight) => weight.tenant === tenant);
 
-/** Bytes of the text and of the message list. Other code owns the messages themselves. */
+/** Returns the size of the text and the message list, in bytes. Other code owns the messages themselves. */
 const bytesOf = ({ text, messages }: ClosedTurns) => text.length + 8 * messages.length;

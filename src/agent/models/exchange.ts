@@ -1,4 +1,5 @@
-// One model call over HTTP: sends the request, reads the reply to its end and closes or reuses the connection.
+// Makes one model call over HTTP. Sends the request, reads the complete reply, and closes or reuses the
+// connection.
 
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
@@ -12,7 +13,10 @@ import { failureOf, ProviderError, refused } from "./failure.ts";
 import { framesTo, type Listener } from "./reading/frames.ts";
 import type { ReplyReader } from "./reply.ts";
 
-/** Maximum bytes of a reply: four times the size of the longest possible reply with thoughts and framing. */
+/**
+ * The maximum size of a reply, in bytes. It is four times the size of the longest possible reply, including
+ * thoughts and framing.
+ */
 const MAX_REPLY_BYTES = 128 * 1024 * 1024;
 
 export interface Exchange {
@@ -20,14 +24,14 @@ export interface Exchange {
   readonly deltas: DeltaSink | undefined;
   /** The API key, which must never appear in a message. */
   readonly secret?: string;
-  /** Sends the request; see `Send`. */
+  /** Sends the request. See `Send`. */
   open(signal: AbortSignal): Promise<IncomingMessage>;
 }
 
 /**
  * Yields the events of the reply that `deltas` does not take, and returns the complete reply. Destroys the
- * provider's socket immediately when the request's signal aborts or the stream returns early, even during a
- * wait for the provider.
+ * provider's socket immediately when the request's signal aborts or the stream returns early, even while
+ * waiting for the provider.
  */
 export function converse(request: ModelRequest, exchange: Exchange): Stream<ModelReply> {
   const controller = new AbortController();
@@ -77,8 +81,9 @@ async function* run(
 }
 
 /**
- * Processes events that arrived together in order. Passes deltas to their sink in the same tick of the event
- * loop. Yields the deltas that the sink does not take, and reads no further until the consumer continues.
+ * Processes, in order, events that arrived together. Passes deltas to their sink in the same tick of the
+ * event loop. Yields the deltas that the sink does not take, and then stops reading until the consumer
+ * continues.
  */
 async function* read(
   body: Readable,
@@ -88,7 +93,7 @@ async function* read(
   const events: StreamEvent[] = [];
   const frames = framesTo(listenerOf(reader, events), contentType);
   let bytes = 0;
-  /** Events to yield. */
+  /** The events to yield. */
   let left: readonly StreamEvent[] = [];
   const show = () => {
     left = untaken(joined(events), deltas, signal);
@@ -135,7 +140,7 @@ async function* offered(
   }
 }
 
-/** The events from the first one that `deltas` does not take. */
+/** Returns the events starting with the first one that `deltas` does not take. */
 function untaken(
   events: readonly StreamEvent[],
   deltas: DeltaSink | undefined,
@@ -145,7 +150,7 @@ function untaken(
   return at < 0 ? [] : events.slice(at);
 }
 
-/** Merges pieces of text that arrive together into one event, without delay. */
+/** Merges pieces of text that arrive together into one event. Causes no delay. */
 function joined(events: readonly StreamEvent[]): readonly StreamEvent[] {
   if (events.length < 2) return events;
   const result: StreamEvent[] = [];

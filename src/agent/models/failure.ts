@@ -1,4 +1,5 @@
-// Converts errors of SDKs, the network and streams to `AppError`s. Shows the provider's message, but never keys or addresses.
+// Converts errors of SDKs, the network and streams to `AppError`s. The errors contain the provider's message, but never keys
+// or addresses.
 
 import { isIPv6 } from "node:net";
 import { z } from "zod";
@@ -11,8 +12,8 @@ import { firstChars } from "../../lib/text.ts";
 import { AppError, type ErrorCode } from "../core/errors.ts";
 
 /**
- * A failure outside an SDK: beside it, inside a stream or without one. `body` is the provider's error in any
- * format. Without `body` and `refusal`, the stream itself is invalid.
+ * A failure that no SDK reports, such as one inside a stream. `body` is the provider's error in any format.
+ * If neither `body` nor `refusal` is set, the stream itself is invalid.
  */
 export class ProviderError extends Error {
   readonly body: unknown;
@@ -29,7 +30,9 @@ export class ProviderError extends Error {
   }
 }
 
-/** A failure that a retry would repeat: a response of the wrong kind, or one that exceeds a limit. */
+/**
+ * Returns a failure that a retry would not fix: a response of the wrong kind, or one that exceeds a limit.
+ */
 export const refused = (message: string) => new ProviderError(message, { body: { code: 400, message } });
 
 /** A response with a status other than 2xx. */
@@ -39,7 +42,7 @@ interface Refusal {
 }
 
 interface FailedRequest {
-  /** `provider:model`, as the message names it. */
+  /** `provider:model`, which the message names. */
   readonly model: string;
   /** The key that was sent. It must never appear in a message. */
   readonly secret?: string | undefined;
@@ -65,7 +68,7 @@ export function failureOf(error: unknown, { model, secret }: FailedRequest): App
         ...(retryAfter(facts.headers) ?? retryInfo(facts.whole)),
         ...requestId(facts.headers),
       },
-      // For the log. A provider's own error may contain a key; network errors do not.
+      // The cause is for the log. A provider's own error may contain a key, but network errors do not.
       ...causeOf(facts.status === undefined ? error : said !== words && new Error(said)),
     },
   );
@@ -83,9 +86,11 @@ const SAYS = {
   model_unreachable: "could not be reached or closed the connection",
 } satisfies Partial<Record<ErrorCode, string>>;
 
-/** Messages of servers about a conversation that is too long. Matched against the whole error. */
+/**
+ * Messages that servers send about a conversation that is too long. They are matched against the whole error.
+ */
 const OVERFLOW: readonly RegExp[] = [
-  // Most messages contain the word context and a problem with its length, in either order.
+  // Most messages contain the word "context" and a problem with its length, in either order.
   /context[ _-]?(window|length|size|limit)\b.{0,60}?(exceed|overflow|\bfull\b|too (small|long)|reached|is only)/is,
   /(exceed|overflow|longer than|larger than|greater than|too (long|large|big)).{0,80}?\bcontext[ _-]?(window|length|size|limit)\b/is,
   /context_length_exceeded|exceed_context_size|maximum context length|ContextWindowExceeded|context overflow/i,
@@ -98,7 +103,7 @@ const OVERFLOW: readonly RegExp[] = [
   /exceeded (model token limit|max context length)/i, // Moonshot, Ollama
 ];
 
-/** Error types and codes that arrive without a status, or that are more specific than it. */
+/** Error types and codes that arrive without a status, or that are more specific than the status. */
 const TYPES: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
   authentication_error: 401,
@@ -112,7 +117,7 @@ const TYPES: Readonly<Record<string, number>> = {
   server_error: 500,
   timeout_error: 504,
   overloaded_error: 529,
-  // Bedrock, as frames of a stream
+  // Bedrock, sent as frames of a stream
   validationException: 400,
   throttlingException: 429,
   modelStreamErrorException: 500,
@@ -149,7 +154,10 @@ const STATUSES: Readonly<Record<number, keyof typeof SAYS>> = {
 };
 
 interface Facts {
-  /** Undefined when no response arrived or the stream broke. Then no text in here comes from the provider. */
+  /**
+   * Undefined if no response arrived or the stream broke. In this case, none of these texts comes from the
+   * provider.
+   */
   readonly status: number | undefined;
   readonly headers?: Headers | undefined;
   /** The provider's code and type. */
@@ -174,7 +182,7 @@ const ErrorWords = z.object({ message: Word, type: Word, code: Word, status: Wor
 /** The errors of both SDKs, which have the same format because the same company generates them. */
 const Thrown = z.object({
   status: z.number(),
-  // Checked lazily, because `Headers` belongs to Node's own fetch, which is loaded only for an error.
+  // Checked lazily because `Headers` belongs to Node's own fetch, which is loaded only for an error.
   headers: z.custom<Headers>((value) => value instanceof Headers).optional(),
   error: z.unknown(),
 });
@@ -193,7 +201,10 @@ function factsOf(error: unknown): Facts | undefined {
 
 const broken = (message: string): Facts => ({ status: undefined, types: [], message, whole: message });
 
-/** A network failure. Uses only its code, because the message may contain the host. */
+/**
+ * Returns the facts about a network failure. Uses only the error's code, because its message may contain the
+ * host.
+ */
 function disconnected(error: Error): Facts {
   const { code } = z.object({ code: z.string().regex(/^[A-Z\d_]+$/) }).safeParse(error).data ?? {};
   return { ...broken(code ?? ""), whole: error.message };
@@ -208,8 +219,8 @@ function said(body: unknown, fallback: string): Facts & { status: number } {
 }
 
 /**
- * Anthropic sends `{error: {type, message}}`, and OpenAI the inner object. Others send a flat object, a
- * string, a list of one, or other names.
+ * Returns the fields of a provider's error. Anthropic sends `{error: {type, message}}`, and OpenAI sends the
+ * inner object. Other providers send a flat object, a string, a list with one element, or other names.
  */
 function wordsOf(body: unknown): z.infer<typeof ErrorWords> {
   if (typeof body === "string") return { message: body };
@@ -228,7 +239,7 @@ const flat = (body: Readonly<Record<string, unknown>>) =>
     status: body.status,
   });
 
-/** Errors that no network failure throws. */
+/** True for errors that no network failure throws. */
 const isBug = (error: Error) =>
   [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind);
 
@@ -254,7 +265,7 @@ const ADDRESSES: readonly RegExp[] = [
   /(?:\b[a-z][a-z\d+.-]*:)?\/\/[^\s"'<>]+/gi, // URLs
   /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, // IPv4
   /\b[a-z\d-]+(?:\.[a-z\d-]+)+:\d{2,5}\b|\b[a-z][a-z\d-]*:\d{4,5}\b/gi, // a name with a port
-  // A name that only a private network resolves.
+  // A name that only a private network can resolve.
   /\b(?:[a-z\d-]+\.)+(?:internal|local|localdomain|lan|corp|home|intranet|private|invalid|test|svc)\b/gi,
 ];
 
@@ -266,7 +277,7 @@ function withoutAddresses(message: string): string {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** The wait that the provider requests, at most one day. */
+/** Returns the wait that the provider requests, up to one day. */
 function retryAfter(headers: Headers | undefined): { retry_after_ms: number } | undefined {
   const milliseconds = Number.parseFloat(headers?.get("retry-after-ms") ?? "");
   const value = headers?.get("retry-after") ?? "";
@@ -276,7 +287,7 @@ function retryAfter(headers: Headers | undefined): { retry_after_ms: number } | 
   return Number.isFinite(wait) ? { retry_after_ms: atMostADay(wait) } : undefined;
 }
 
-/** Google puts the wait into the body, in seconds. */
+/** Reads the wait from the body, where Google puts it in seconds. */
 function retryInfo(said: string): { retry_after_ms?: number } {
   const [, seconds] = /"retryDelay":"(\d+(?:\.\d+)?)s"/.exec(said) ?? [];
   return seconds === undefined ? {} : { retry_after_ms: atMostADay(Number(seconds) * 1000) };

@@ -9,7 +9,7 @@ const TEXTUAL = /^text\/|[/+](json|xml|yaml|toml|csv|javascript|typescript|x-sh|
 export const isPdf = (part: FilePart) => part.media_type === "application/pdf";
 export const nameOf = (part: FilePart) => part.name ?? (isPdf(part) ? "document.pdf" : "file");
 
-/** The content of a text file, or a line that explains why the file cannot be shown. */
+/** Returns the content of a text file, or a line that explains why the file cannot be shown. */
 export function fileText(part: FilePart): string {
   const name = nameOf(part);
   if (!TEXTUAL.test(part.media_type)) return `[${name}: a file of type ${part.media_type} cannot be shown]`;

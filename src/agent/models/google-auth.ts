@@ -1,4 +1,5 @@
-// Google credentials from a file, a machine, a workload or a login. Google's own library finds and renews them.
+// Gets Google credentials from a file, a machine, a workload or a login. Google's own library finds and renews
+// them.
 
 import type { OAuth2Client } from "google-auth-library";
 import { type ModelOptions, secretOf } from "./options.ts";
@@ -14,7 +15,10 @@ export async function googleTokens({ name }: Pick<ModelOptions, "name">): Promis
   return async () => (await auth.getAccessToken()) ?? "";
 }
 
-/** The token configured instead of a key, in the form that Google's clients accept. Undefined without one. */
+/**
+ * Returns the token that was configured instead of a key, in the form that Google's clients accept, or
+ * undefined if none was.
+ */
 export async function givenToken({ name, key }: ModelOptions): Promise<OAuth2Client | undefined> {
   if (!("secret" in key)) return undefined;
   const { OAuth2Client } = await load(name);

@@ -1,4 +1,4 @@
-// Creates models from their configuration: finds the provider, its address and its key.
+// Creates models from their configuration. Finds the provider, its address and its key.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -17,21 +17,21 @@ const SCRIPTED = "scripted";
 
 type Single = string | ModelConfig;
 
-/** Providers of plugins, by name. */
+/** The providers that plugins add, by name. */
 export type OwnProviders = ReadonlyMap<string, ModelFactory>;
 
 /**
  * Creates the model, linked to its fallbacks. Opens no connection, so a missing key fails only the first
- * call. Throws `config_invalid` for an unknown provider and an invalid address.
+ * call. Throws `config_invalid` for an unknown provider or an invalid address.
  */
 export function createModel(spec: ModelSpec, env: NodeJS.ProcessEnv, own: OwnProviders = new Map()): Model {
   return chainOf(spec).reduceRight<Model | undefined>(
     (fallback, single) => createOne(configOf(single), env, fallback, own),
     undefined,
-  ) as Model; // a chain has at least one link
+  ) as Model; // because a chain has at least one link
 }
 
-/** Why calls to `spec`, or to one of its fallbacks, would currently fail, as a clause. */
+/** Returns why calls to `spec`, or to one of its fallbacks, would currently fail, as a clause. */
 export function modelDoubt(spec: ModelSpec, env: NodeJS.ProcessEnv): string | undefined {
   const variable = missingKey(spec, env);
   if (variable !== undefined)
@@ -43,7 +43,7 @@ export function modelDoubt(spec: ModelSpec, env: NodeJS.ProcessEnv): string | un
     .map((path) => `the file \`${path}\` does not exist, so calls to its model will fail`)[0];
 }
 
-/** The missing environment variable without which a call to `spec`, or to one of its fallbacks, must fail. */
+/** Returns the unset environment variable that a call to `spec`, or to one of its fallbacks, needs. */
 export function missingKey(spec: ModelSpec, env: NodeJS.ProcessEnv): string | undefined {
   return chainOf(spec)
     .map(configOf)
@@ -84,7 +84,7 @@ function createOne(
   return (config.traceparent ?? isGateway(baseUrl)) ? made : untraced(made);
 }
 
-/** Loads the SDKs of these models (`provider:model`), so that their first call does not wait for this. */
+/** Loads the SDKs of these models (`provider:model`), so their first calls do not have to wait for it. */
 export async function loadSdks(models: readonly string[]): Promise<void> {
   const providers = new Set(models.map((name) => name.split(":", 1)[0] ?? ""));
   for (const name of providers) await providerOf(name)?.loadSdk?.();
@@ -139,7 +139,7 @@ function givenKey({ api_key, api_key_env }: ModelConfig, { keyEnv = [] }: Provid
   return api_key?.trim() || variables.map((name) => env[name]?.trim()).find(Boolean);
 }
 
-/** The variable to set first. Only the provider's own address always needs a key. */
+/** Returns the variable to set first. Only the provider's own address always needs a key. */
 function missingFor(config: ModelConfig, env: NodeJS.ProcessEnv): string | undefined {
   const provider = providerOf(config.provider);
   if (!provider) return undefined;

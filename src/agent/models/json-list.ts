@@ -1,13 +1,13 @@
-// Serializes a long list of values as JSON in several ticks of the event loop.
+// Serializes a long list of values as JSON over several ticks of the event loop.
 
 import { ownTick } from "../../lib/ticks.ts";
 
-/** Characters to serialize per turn. A turn ends with the value that exceeds this. */
+/** The number of characters to serialize per turn. A turn ends with the value that exceeds this number. */
 const SLICE_CHARS = 256 * 1024;
 
 /**
- * Returns the elements of the list, separated by commas, in parts. The first turn belongs to the caller, all
- * others to the tenant.
+ * Returns the elements of the list, separated by commas, in parts. The first turn uses the caller's time, and
+ * all other turns use the tenant's.
  */
 export async function jsonList(values: readonly unknown[], tenant: string): Promise<Buffer[]> {
   const parts: Buffer[] = [];

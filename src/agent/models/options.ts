@@ -10,7 +10,7 @@ export interface ModelOptions {
   readonly model: string;
   readonly baseUrl: string;
   readonly key: Key;
-  /** Defaults for requests. */
+  /** The default settings for requests. */
   readonly settings: ModelSettings;
   readonly fallback?: Model | undefined;
 }
@@ -21,7 +21,7 @@ export type Key =
   | { readonly missing: string }
   | { readonly others: "found by the SDK" };
 
-/** Throws `model_auth` for a missing key, and for one that cannot be sent in a header. */
+/** Returns the secret. Throws `model_auth` if the key is missing or cannot be sent in a header. */
 export function secretOf(key: Key, model: string): string {
   if (!("secret" in key)) throw missingKey(key, model);
   if (/^[\x21-\x7e]+$/.test(key.secret)) return key.secret;
@@ -31,7 +31,7 @@ export function secretOf(key: Key, model: string): string {
   );
 }
 
-/** The error of a call that needs a variable which is not set. */
+/** Returns the error for a call that needs an unset variable. */
 export function missingKey(key: Key, model: string): AppError {
   const how = "missing" in key ? ` ${key.missing}` : "";
   return new AppError("model_auth", `No API key is configured for \`${model}\`.${how}`);

@@ -1,5 +1,5 @@
-// Structured output for providers without it: the model passes its answer as the arguments of a tool, and the reader returns it
-// as text.
+// Structured output for providers that do not support it. The model passes its answer as the arguments of a tool, and the
+// reader returns these as text.
 
 import { isObject } from "../../lib/json.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
@@ -17,7 +17,7 @@ interface Planned {
 
 /**
  * Returns the request for the provider, and a reader for its reply. Adds a tool and requires a call. If the
- * model thinks, it only allows a call, because most models reject a forced one then.
+ * model thinks, the request only allows a call, because most models reject a forced call while they think.
  */
 export function planned(
   request: ModelRequest,
@@ -29,7 +29,7 @@ export function planned(
   const tool = answerTool(output, request.tools);
   const { tool_choice: wanted, thinking } = { ...settings, ...request.settings };
   const silent = wanted === "none";
-  // Tools stay sorted, so that requests begin alike.
+  // The tools stay sorted so that requests share a prefix.
   const tools = [...(silent ? [] : request.tools), tool].sort((a, b) => (a.name < b.name ? -1 : 1));
   const withTool = { ...others, tools };
   const text = asText(reader, tool.name);
@@ -49,8 +49,8 @@ function answerTool(schema: JsonSchema, tools: readonly ToolSchema[]): ToolSchem
 }
 
 /**
- * Returns the arguments of calls to `name` as the reply's text. Drops such calls beside other calls, because
- * the model has not seen the other results yet.
+ * Returns the arguments of calls to `name` as the reply's text. Drops such calls if the reply contains other
+ * calls, because the model has not seen their results yet.
  */
 function asText(reader: ReplyReader, name: string): ReplyReader {
   const answers = new Set<number>();

@@ -1,5 +1,5 @@
-// Wraps a plugin's model: uses its configured name and validates its replies. An error that it throws is a fault of the plugin's
-// code or of its service, not of the server.
+// Wraps a plugin's model: uses its configured name and validates its replies. An error from the model is a fault of the
+// plugin's code or service, not of the server.
 
 import { isObject } from "../../lib/json.ts";
 import { AppError, hasCode, messageOf } from "../core/errors.ts";
@@ -7,7 +7,7 @@ import type { Model, ModelReply } from "../core/model.ts";
 import { isStream, type Stream } from "../core/stream.ts";
 import { failureOf } from "./failure.ts";
 
-/** Throws `config_invalid` if `made` is not a model. */
+/** Wraps `made`. Throws `config_invalid` if it is not a model. */
 export function ownModel(name: string, made: Model, fallback: Model | undefined): Model {
   if (typeof made?.stream !== "function")
     throw new AppError(
@@ -48,9 +48,7 @@ function whole(reply: ModelReply): ModelReply {
   throw new TypeError(`\`stream\` must return a complete reply; this one lacks ${missing.join(", ")}`);
 }
 
-/**
- * Converts errors of SDKs and of the network as for Skein's own providers. Any other error keeps its message.
- */
+/** Converts SDK and network errors as for Skein's own providers. Any other error keeps its message. */
 function failed(name: string, error: unknown): AppError {
   const failure = failureOf(error, { model: name });
   if (!hasCode(failure, "internal")) return failure;

@@ -3,7 +3,8 @@
 import { AppError } from "../core/errors.ts";
 
 /**
- * Returns the package that `load` imports. Throws `config_invalid` with its name when it is not installed.
+ * Returns the package that `load` imports. Throws `config_invalid` with the package's name if it is not
+ * installed.
  */
 export async function packageFor<T>(model: string, name: string, load: () => Promise<T>): Promise<T> {
   try {

@@ -10,23 +10,26 @@ import { dialectOf } from "./openai/dialect.ts";
 import type { ModelOptions } from "./options.ts";
 
 export interface Provider {
-  /** Creates a model. Loads the provider's SDK only with the first call. */
+  /** Creates a model. The first call loads the provider's SDK. */
   readonly create: (options: ModelOptions, env: NodeJS.ProcessEnv) => Model;
   /** Loads the SDK in advance. */
   readonly loadSdk?: () => Promise<unknown>;
   /** The provider's address, or an example if each customer has a different one. */
   readonly baseUrl: string | ((env: NodeJS.ProcessEnv) => string);
-  /** The variable for another address. */
+  /** The variable that sets another address. */
   readonly baseUrlEnv?: string;
-  /** Set if customers do not share an address. */
+  /** Set if every customer has a different address. */
   readonly hasOwnAddress?: true;
-  /** Variables for the key; the first one that is set counts. Without them, the provider needs no key. */
+  /**
+   * The variables for the key. The first one that is set counts. If this list is missing, the provider needs
+   * no key.
+   */
   readonly keyEnv?: string | readonly string[];
   /** If one of these variables is set, the SDK finds credentials other than a key. */
   readonly credentialsEnv?: readonly string[];
   /** Set if the SDK also looks for credentials outside the environment. */
   readonly findsCredentials?: true;
-  /** The unset variable without which no call can succeed. */
+  /** Returns an unset variable that every call needs. */
   readonly missing?: (env: NodeJS.ProcessEnv) => string | undefined;
 }
 
@@ -90,7 +93,7 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
 /** Returns `openai.com` for `api.openai.com`. */
 const domainOf = (url: string) => new URL(url).hostname.split(".").slice(-2).join(".");
 
-/** Excludes Ollama, which uses plain HTTP at an address of the user's choice. */
+/** The domains of providers. Excludes Ollama, which uses plain HTTP at an address that the user chooses. */
 const DOMAINS: ReadonlySet<string> = new Set(
   Object.values(PROVIDERS)
     .map(({ baseUrl }) => (typeof baseUrl === "string" ? baseUrl : baseUrl({})))
@@ -99,7 +102,7 @@ const DOMAINS: ReadonlySet<string> = new Set(
 );
 
 /**
- * True if the address belongs to an operator's own gateway and not to a provider. Only gateways receive the
+ * True if the address belongs to an operator's own gateway rather than a provider. Only gateways receive the
  * trace context of runs.
  */
 export const isGateway = (baseUrl: string): boolean => !DOMAINS.has(domainOf(baseUrl));

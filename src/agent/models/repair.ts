@@ -1,5 +1,6 @@
-// Makes any history acceptable to providers. It begins with the user, ends with a message to answer and has no empty parts. Every
-// tool call has a valid id and name, and exactly one result. Equal histories give equal bytes.
+// Makes any history acceptable to providers. A repaired history begins with the user, ends with a message to answer and
+// contains no empty parts. Every tool call has a valid id, a valid name and exactly one result. Equal histories produce
+// equal bytes.
 
 import { createHash } from "node:crypto";
 import type {
@@ -12,13 +13,13 @@ import type {
   ToolMessage,
 } from "../core/message.ts";
 
-/** A step of a conversation. The calls of an assistant include their results, and none is without one. */
+/** A step of a conversation. Every call of an assistant includes its result. */
 export type HistoryStep =
   | { readonly role: "system" | "user"; readonly content: readonly Part[] }
   | {
       readonly role: "assistant";
       readonly text: string;
-      /** Only reasoning that must go back to the same model. */
+      /** Contains only reasoning that must be sent back to the same model. */
       readonly reasoning: readonly Reasoning[];
       readonly calls: readonly AnsweredCall[];
     };
@@ -33,13 +34,15 @@ export interface AnsweredCall {
 }
 
 interface RepairOptions {
-  /** The model that will read the history, as `provider:model`. */
+  /** The model that will receive the history, as `provider:model`. */
   readonly model: string;
   /** The format of ids that the provider accepts. */
   readonly callId: RegExp;
-  /** True if the model accepts its own ids in any format. It created them, and may depend on them. */
+  /**
+   * True if the model accepts its own ids in any format. The model created these ids and may depend on them.
+   */
   readonly keepsOwnIds: boolean;
-  /** The ids used by closed turns before these messages; see `repairClosed`. */
+  /** The ids that closed turns before these messages use. See `repairClosed`. */
   readonly after?: CallIds | undefined;
 }
 
@@ -47,8 +50,8 @@ interface RepairOptions {
 export const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
 
 /**
- * Ids that models may read again, such as `functions.read:0`, or ids with a base64 signature. Longer ids were
- * already cut on arrival.
+ * The ids that can be sent back to models unchanged, such as `functions.read:0` and ids with a base64
+ * signature. Longer ids were already cut on arrival.
  */
 const OWN_ID = /^[\w.:+/=-]{1,255}$/;
 
@@ -63,8 +66,8 @@ export function repair(
 }
 
 /**
- * Repairs closed turns, which no later message changes. `isBeginning`: no other turns precede them. Adds
- * their ids to `taken`. Returns undefined when one of their calls has no result.
+ * Repairs closed turns, which no later message changes. With `isBeginning`, no other turns precede them. Adds
+ * the ids of the turns to `taken`. Returns undefined if one of their calls has no result.
  */
 export function repairClosed(
   messages: readonly Message[],
@@ -79,8 +82,8 @@ export function repairClosed(
 }
 
 /**
- * The index at which the most recent turn begins, with a user message after an answer. 0 when no turn
- * precedes it.
+ * Returns the index at which the most recent turn begins, with a user message after an answer. Returns 0 if
+ * no turn precedes it.
  */
 export function newestTurn(messages: readonly Message[]): number {
   return Math.max(
@@ -117,8 +120,8 @@ interface DraftCall {
 }
 
 /**
- * Assigns each result to the most recent preceding message with an open call of its id. Drops results without
- * such a call, which are orphans or duplicates.
+ * Assigns each result to the most recent preceding message that has an open call with the result's id. Drops
+ * results without such a call, which are orphans or duplicates.
  */
 function pair(messages: readonly Message[], { ids, author }: CallIdScope): Draft[] {
   const drafts: Draft[] = [];
@@ -151,8 +154,9 @@ function pair(messages: readonly Message[], { ids, author }: CallIdScope): Draft
 }
 
 /**
- * The index at which the current tool loop begins, at the user's last message. A message that arrived during
- * tool calls does not begin another loop, because providers see it beside the results, in the same turn.
+ * Returns the index at which the current tool loop begins, which is the user's last message. A message that
+ * arrived during tool calls does not begin another loop, because providers see it in the same turn as the
+ * results.
  */
 function loopStart(drafts: readonly Draft[]): number {
   return drafts.findLastIndex((draft, index) => {
@@ -184,13 +188,13 @@ function answered({ id, call, result }: DraftCall): AnsweredCall {
   return { id, name, args: wellFormed(call.args), output, failed: error !== undefined };
 }
 
-/** Ensures that the first step is a user's and the last one requests an answer. */
+/** Ensures that the first step is a user's and that the last step requests an answer. */
 function withEnds(steps: HistoryStep[]): HistoryStep[] {
   withBeginning(steps);
   const last = steps.at(-1);
   const isEmpty = steps.every((step) => step.role === "system");
-  // A reply at the end was cut off, or its run was. Without it, the model would repeat it. Newer models
-  // reject a request that ends with it.
+  // A reply at the end means that the reply, or its run, was cut off. Without the reply, the model would
+  // repeat it. Newer models reject a request that ends with a reply.
   if (isEmpty || (last?.role === "assistant" && last.calls.length === 0)) steps.push(user("Continue."));
   return steps;
 }
@@ -205,7 +209,7 @@ function withBeginning(steps: HistoryStep[]): HistoryStep[] {
 const text = (content: string): Part => ({ type: "text", text: content });
 const user = (content: string): HistoryStep => ({ role: "user", content: [text(content)] });
 
-/** The non-empty parts. */
+/** Returns the non-empty parts. */
 function filled(content: Content): Part[] {
   const parts = typeof content === "string" ? [text(content)] : content;
   return parts.flatMap((part) => {
@@ -214,21 +218,24 @@ function filled(content: Content): Part[] {
   });
 }
 
-/** Replaces half characters left by cuts, because providers reject them anywhere in the request. */
+/** Replaces half characters that cuts have left, because providers reject them anywhere in a request. */
 function wellFormed(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const json = JSON.stringify(args);
   if (!/\\ud[89a-f]/i.test(json)) return args;
   return JSON.parse(json, (_, value: unknown) => (typeof value === "string" ? value.toWellFormed() : value));
 }
 
-/** Unique ids that the provider accepts: the call's own if possible, otherwise one derived from it. */
+/**
+ * Assigns unique ids that the provider accepts. Uses a call's own id if possible, and otherwise derives one
+ * from it.
+ */
 export class CallIds {
   readonly #pattern: RegExp;
   readonly #before: CallIds | undefined;
   #used = new Set<string>();
   #repeats = new Map<string, number>();
 
-  /** Continues after the ids of `before`, which must assign no further ids. */
+  /** Continues after the ids of `before`, which must not assign any more ids. */
   constructor(pattern: RegExp, before?: CallIds) {
     this.#pattern = pattern;
     this.#before = before;
@@ -241,7 +248,10 @@ export class CallIds {
     return copy;
   }
 
-  /** `isAuthors`: the model that will read the id created it, and may derive meaning from it. */
+  /**
+   * Assigns an id. With `isAuthors`, the model that receives the id also created it and may derive meaning
+   * from it.
+   */
   take(id: string, isAuthors: boolean): string {
     const isOwn = isAuthors && OWN_ID.test(id);
     let repeat = this.#repeatsOf(id);
@@ -269,11 +279,11 @@ export class CallIds {
 
 /**
  * Kimi derives the tool and the number of the call from ids such as `functions.read:0`. Some servers restart
- * at 0 in each reply.
+ * at 0 in every reply.
  */
 const COUNTED = /:\d{1,9}$/;
 const countedOn = (id: string, by: number) =>
   id.replace(COUNTED, (count) => `:${Number(count.slice(1)) + by}`);
 
-/** Nine letters and digits, as the strictest provider requires. */
+/** Returns nine letters and digits, which even the strictest provider accepts. */
 const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 9);

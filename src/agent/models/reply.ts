@@ -1,4 +1,4 @@
-// Shared by the readers of all dialects: their interface, and conversions of providers' values.
+// The interface of the readers of all dialects, and conversions of providers' values that the readers share.
 
 import { isNestedDeeper } from "../../lib/json.ts";
 import { firstChars } from "../../lib/text.ts";
@@ -11,13 +11,13 @@ import { newCallId } from "../core/new-ids.ts";
 /** One event from a provider, of any kind. */
 export type ProviderEvent = Readonly<Record<string, unknown>>;
 
-/** Reads one reply of a provider, event by event. */
+/** Reads one reply from a provider, event by event. */
 export interface ReplyReader {
   /** Adds the resulting events to `out`. Throws `ProviderError` when the event is an error. */
   take(event: ProviderEvent, out: StreamEvent[]): void;
-  /** The stream has announced its end. */
+  /** Records that the stream has announced its end. */
   close(): void;
-  /** True if nothing more must be read. */
+  /** True if no more events need to be read. */
   readonly ended: boolean;
   /** The usage that the provider has reported so far. */
   readonly usage: Usage;
@@ -30,21 +30,21 @@ export interface ReplyReader {
 
 const MAX_NAME_LENGTH = 256;
 
-/** Text from a provider. Compatible servers may send numbers; any other value counts as empty. */
+/** Returns a text from a provider. Compatible servers may send numbers. Any other value counts as empty. */
 export function textIn(value: unknown): string {
   if (typeof value === "string") return value;
   return typeof value === "number" ? String(value) : "";
 }
 
-/** A piece of JSON text. Compatible servers may send the value itself. */
+/** Returns a piece of JSON text. Compatible servers may send the value itself. */
 export function jsonIn(value: unknown): string {
   return typeof value === "object" && value !== null ? JSON.stringify(value) : textIn(value);
 }
 
-/** The name or the id of a tool call; empty when the provider sent none. */
+/** Returns the name or the id of a tool call, or an empty text if the provider sent none. */
 export const nameIn = (value: unknown) => firstChars(textIn(value).toWellFormed(), MAX_NAME_LENGTH);
 
-/** True if a value from the provider may be stored unchanged with the message. */
+/** True if a value from the provider can be stored unchanged with the message. */
 export function isKeepable(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !isNestedDeeper(value, MAX_ARGUMENT_DEPTH);
 }
@@ -57,8 +57,8 @@ interface ReadCall {
 }
 
 /**
- * Returns one call, or several if a server joined their arguments; only the first of these keeps the id.
- * `cut`: the model ran out of tokens during this call, so missing arguments do not mean an empty object.
+ * Returns one call, or several if a server joined their arguments. Only the first of several keeps the id.
+ * With `cut`, the model ran out of tokens during this call, so missing arguments do not mean an empty object.
  */
 export function toToolCalls({ id, name, json }: ReadCall, cut: boolean): ToolCall[] {
   const read = readArguments(json);

@@ -1,4 +1,5 @@
-// The body of a model request. A long thread is serialized in separate ticks of the event loop, and its closed turns only once.
+// Creates the body of a model request. A long thread is serialized over several ticks of the event loop, and closed turns
+// are serialized only once.
 
 import { ownTick } from "../../lib/ticks.ts";
 import { areLong } from "../core/message.ts";
@@ -16,7 +17,7 @@ export interface RequestBody {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** `params`: the parameters for `request`. An SDK serializes short ones itself. */
+/** Returns the body. `params` are the parameters for `request`. An SDK serializes short ones itself. */
 export async function requestBody(
   request: ModelRequest,
   params: Params,

@@ -46,7 +46,10 @@ export type Turn = z.input<typeof Turn>;
 /** Returns the answer to `request`, which is the model's `call`-th request (from 0). */
 export type Script = (request: ModelRequest, call: number) => Turn | undefined;
 
-/** A model that answers its first call with the first turn, and so on. */
+/**
+ * Returns a model that answers its first call with the first turn, its second call with the second, and so
+ * on.
+ */
 export function scriptedModel(script: readonly Turn[] | Script, name = "scripted:test"): Model {
   const turnOf: Script = typeof script === "function" ? script : (_, call) => script[call];
   let calls = 0;
@@ -62,12 +65,12 @@ export function scriptedModel(script: readonly Turn[] | Script, name = "scripted
 }
 
 /**
- * A model that plays a YAML file with a list of turns, from the beginning for each user message. It derives
- * the next turn from the history, so it survives restarts.
+ * Returns a model that plays a YAML file with a list of turns. It starts from the beginning for each user
+ * message. It derives the next turn from the history, so it survives restarts.
  */
 export function scriptedFile(path: string, name: string): Model {
   const turns = readScript(path, name);
-  turns.catch(() => {}); // reported by the first call
+  turns.catch(() => {}); // the first call reports the error
   return {
     name,
     async *stream(request, deltas) {

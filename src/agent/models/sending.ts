@@ -11,14 +11,14 @@ import { requestBody, traceHeaders } from "./request-body.ts";
 export interface Wire {
   readonly params: { readonly messages: readonly unknown[] };
   readonly leftOut?: LeftOut | undefined;
-  /** In addition to the SDK's headers. Names in lower case. */
+  /** Headers to send in addition to the SDK's. The names are in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** `isWhole`: the parameters must be complete. */
+/** Creates the provider's form. With `isWhole`, the parameters must be complete. */
 export type WireOf = (how: { readonly isWhole: boolean }) => Promise<Wire>;
 
-/** Resolves with the unread body of the response. Throws for a status other than 2xx. */
+/** Sends a request and resolves with the unread body of the response. Throws for a status other than 2xx. */
 export type Send = (request: ModelRequest, wireOf: WireOf, signal: AbortSignal) => Promise<IncomingMessage>;
 
 interface SdkClient {
@@ -29,8 +29,8 @@ interface SdkClient {
 }
 
 /**
- * Sends through the SDK, which uses `httpFetch`. `takesObjectsOnly`: the SDK changes the body, so it must
- * serialize it itself.
+ * Sends through the SDK, which uses `httpFetch`. With `takesObjectsOnly`, the SDK changes the body and must
+ * therefore serialize it itself.
  */
 export function throughSdk(client: SdkClient, path: string, { takesObjectsOnly = false } = {}): Send {
   return async (request, wireOf, signal) => {
@@ -57,8 +57,8 @@ interface BuildingClient {
 
 /**
  * Sends without the SDK. The SDK provides the address and headers once, because they do not depend on the
- * body. Its other work for each call costs several times as much as sending. Only for a client whose
- * credentials never change.
+ * body. The SDK's other work for each call costs several times as much as sending. Use this only for a client
+ * whose credentials never change.
  */
 export function besideSdk(client: BuildingClient, path: string): Send {
   let learned: ReturnType<typeof headOf> | undefined;

@@ -1,4 +1,4 @@
-// The `tool_choice` of a request: the configured one, as far as it fits the request.
+// Determines the `tool_choice` of a request: the configured choice, as far as it fits the request.
 
 import { AppError } from "../core/errors.ts";
 import type { ModelRequest, ModelSettings, ToolChoice } from "../core/model.ts";

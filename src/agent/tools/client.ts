@@ -1,4 +1,5 @@
-// Tools that a front end executes. It defines them with the run and sends each call's result with `resume`.
+// Tools that a front end executes. The front end defines the tools in the request for a run and sends each
+// call's result with `resume`.
 
 import {
   type JsonSchema,
@@ -14,7 +15,10 @@ import type { Stream } from "../core/stream.ts";
 import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../core/tool.ts";
 import { usableParameters } from "./parameters.ts";
 
-/** Maximum number of parts in the schemas of a run's tools. Checking that number takes about ten milliseconds. */
+/**
+ * The maximum number of parts in the schemas of a run's tools. Checking that many parts takes about ten
+ * milliseconds.
+ */
 const MAX_PARTS = 500;
 
 /**
@@ -42,7 +46,7 @@ export async function checkClientTools(tenant: string, definitions: readonly Cli
   }
 }
 
-/** Number of parts in the tool's schema; 0 for an unusable tool, which the run excludes. */
+/** Returns the number of parts in the tool's schema, or 0 for an unusable tool, which the run excludes. */
 async function partsOf({ parameters }: ClientTool, engine: SchemaEngine, tenant: string): Promise<number> {
   const checked = await checkedBy(engine, parameters, tenant);
   return "fault" in checked ? 0 : checked.parts;
@@ -55,7 +59,7 @@ interface Checked {
   readonly parts: number;
 }
 
-/** `fault` completes "its parameters …". */
+/** Compiles the checker of a tool. `fault` completes "its parameters …". */
 async function checkedBy(
   { validate }: SchemaEngine,
   described: JsonSchema,
@@ -64,7 +68,7 @@ async function checkedBy(
   const usable = usableParameters(described);
   if ("fault" in usable) return usable;
   const { parameters, schema } = usable;
-  // Expressions that are not RE2, such as one for e-mail addresses, are left to the front end.
+  // The front end checks expressions that are not RE2, such as one for e-mail addresses.
   const faults: string[] = [];
   for (const candidate of [schema, withoutExpressions(schema)])
     try {
@@ -82,7 +86,8 @@ const withoutExpressions = (schema: JsonSchema): JsonSchema =>
   );
 
 /**
- * For definitions that `checkClientTools` accepted. Each schema is compiled with the first call of its tool.
+ * Creates tools from definitions that `checkClientTools` accepted. The first call of a tool compiles its
+ * schema.
  */
 export async function createClientTools(definitions: readonly ClientTool[]): Promise<Tool[]> {
   if (definitions.length === 0) return [];
@@ -99,7 +104,7 @@ export async function createClientTools(definitions: readonly ClientTool[]): Pro
   return tools;
 }
 
-/** The result arrives with `resume`, as a text or as a refusal with a reason. */
+/** Creates a tool whose result arrives with `resume`, either as text or as a refusal with a reason. */
 export function clientTool({ name, description, parameters }: ClientTool, checker?: SchemaChecker): Tool {
   return {
     name,

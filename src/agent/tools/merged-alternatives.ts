@@ -5,7 +5,7 @@ import { isObject } from "../../lib/json.ts";
 import { referredSchema } from "../../lib/json-pointer.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 
-/** Maximum number of alternatives, including nested ones. Further ones are ignored. */
+/** Maximum number of alternatives, including nested ones. Further alternatives are ignored. */
 const MAX_MERGED = 500;
 
 interface Shape {
@@ -13,7 +13,7 @@ interface Shape {
   readonly required: readonly string[];
 }
 
-/** The properties in the alternatives of `schema`, and the names that every alternative requires. */
+/** Returns the properties in the alternatives of `schema`, and the names that every alternative requires. */
 export function mergedShape(schema: JsonSchema): Shape {
   let merged = 0;
   const shapeOf = (part: unknown): Shape => {
@@ -48,7 +48,7 @@ function either(shapes: readonly Shape[]): Shape {
   return { properties: united(shapes), required };
 }
 
-/** A property with several descriptions may match any of them. */
+/** Merges properties. A property that several alternatives describe may match any of their schemas. */
 function united(shapes: readonly Shape[]): Record<string, unknown> {
   const found = new Map<string, Map<string, unknown>>();
   for (const { properties } of shapes)

@@ -41,7 +41,7 @@ export const askUser = defineTool({
 });
 
 const MAX_FORMATS = 64;
-/** Formats by time zone. Creating one takes longer than all other work of the call. */
+/** The formats, by time zone. Creating a format takes longer than all other work of the call. */
 const formats = new LRUCache<string, Intl.DateTimeFormat>({ max: MAX_FORMATS });
 
 function formatIn(timeZone: string): Intl.DateTimeFormat {

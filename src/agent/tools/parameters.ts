@@ -1,5 +1,5 @@
-// Converts the parameters of externally defined tools to a form that every provider accepts. A single schema that a provider
-// rejects would fail all requests that offer the tool.
+// Converts the parameters of externally defined tools to a form that every provider accepts. If a provider rejected a single
+// schema, all requests that offer the tool would fail.
 
 import { isObject } from "../../lib/json.ts";
 import { firstChars } from "../../lib/text.ts";
@@ -34,7 +34,7 @@ export interface UsableParameters {
   readonly schema: JsonSchema;
 }
 
-/** `fault` completes "its parameters …". */
+/** Converts parameters. `fault` completes "its parameters …". */
 export function usableParameters(described: unknown): UsableParameters | { readonly fault: string } {
   if (!isObject(described)) return { fault: "are not a JSON Schema" };
   if (isTooDeep(described, 0)) return { fault: `are nested more than ${MAX_DEPTH} deep` };
@@ -73,7 +73,7 @@ function propertyFault({ properties = {} }: Record<string, unknown>): string | u
     : undefined;
 }
 
-/** Why the value is not a JSON Schema, as far as providers check. */
+/** Returns why the value is not a JSON Schema, as far as providers check this. */
 function faultOf(schema: unknown): string | undefined {
   if (typeof schema === "boolean") return undefined;
   if (!isObject(schema)) return "contain a value that is not a JSON Schema";

@@ -1,4 +1,4 @@
-// The tools with which an agent starts runs later, by schedules of the user for whom it works.
+// Tools that let an agent start runs later. They manage schedules of the user that the agent works for.
 
 import { z } from "zod";
 import { firstChars } from "../../lib/text.ts";
@@ -45,7 +45,9 @@ const WHEN = {
     .describe("Time after which no run starts, with an offset."),
 };
 
-/** `schedules` is asked for with each call: the store opens after the tools are made. */
+/**
+ * Creates the tools. Each call reads `schedules` again, because the store opens after the tools are created.
+ */
 export const scheduleTools = (schedules: () => OwnSchedules): readonly Tool[] => [
   creation(schedules),
   listing(schedules),
@@ -116,7 +118,10 @@ const deletion = (schedules: () => OwnSchedules): Tool =>
     },
   });
 
-/** The result of a call that a person does not allow, or has not decided on. Undefined: the call may start. Permissions replace the question. */
+/**
+ * Returns the result of a call that a person has denied or has not decided on yet. Returns undefined if the call may start.
+ * Permissions replace this question.
+ */
 async function* refusedBy(prompt: string, call: ToolCall, run: Run): Stream<ToolResult | undefined> {
   if (run.values.has(CALLS_ARE_DECIDED)) return undefined;
   const answer = yield* askFor({ call, kind: "approval", prompt, options: ["approve", "deny"] }, run);

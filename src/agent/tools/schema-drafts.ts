@@ -3,7 +3,7 @@
 import { isObject } from "../../lib/json.ts";
 import { withSoundKeywords } from "./sound-keywords.ts";
 
-/** Keywords that contain schemas by name, lists of schemas, and one schema. */
+/** Keywords whose values are schemas by name, lists of schemas, and single schemas. */
 export const SCHEMAS_BY_NAME = [
   "properties",
   "patternProperties",
@@ -23,7 +23,10 @@ export const SCHEMAS = [
   "propertyNames",
 ];
 
-/** The caller has limited the nesting of `schema` to a depth that the stack allows. */
+/**
+ * Converts a schema to the current draft. The caller has limited the nesting of `schema` to a depth that the
+ * stack can handle.
+ */
 export function asCurrentDraft(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const entries = Object.entries(schema).map(([keyword, value]) => [keyword, within(keyword, value)]);
@@ -37,7 +40,10 @@ function within(keyword: string, value: unknown): unknown {
   return Array.isArray(value) ? value.map(asCurrentDraft) : asCurrentDraft(value);
 }
 
-/** Before draft 2020-12, `items` could be a list. Some providers require `items` in each array schema. */
+/**
+ * Converts `items`, which could be a list before draft 2020-12. Some providers require `items` in every array
+ * schema.
+ */
 function withItems(schema: Record<string, unknown>): Record<string, unknown> {
   const { items, additionalItems, ...rest } = schema;
   if (Array.isArray(items))
@@ -46,7 +52,9 @@ function withItems(schema: Record<string, unknown>): Record<string, unknown> {
   return isList && items === undefined ? { ...schema, items: {} } : schema;
 }
 
-/** In draft 4, `exclusiveMinimum: true` meant that the value must be greater than `minimum`. */
+/**
+ * Converts limits. In draft 4, `exclusiveMinimum: true` meant that the value must be greater than `minimum`.
+ */
 function withLimits(schema: Record<string, unknown>): Record<string, unknown> {
   let { exclusiveMinimum, exclusiveMaximum, minimum, maximum, ...rest } = schema;
   if (typeof exclusiveMinimum !== "boolean" && typeof exclusiveMaximum !== "boolean") return schema;

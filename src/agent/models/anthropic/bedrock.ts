@@ -1,4 +1,5 @@
-// Models at Amazon Bedrock: Claude through Anthropic's SDK for Bedrock, all others through the endpoint with OpenAI's protocol.
+// Models on Amazon Bedrock. Claude uses Anthropic's SDK for Bedrock, and all other models use the endpoint with OpenAI's
+// protocol.
 
 import type { Model } from "../../core/model.ts";
 import { openaiModel } from "../openai/client.ts";
@@ -40,8 +41,8 @@ async function connect({ name, baseUrl, key }: ModelOptions, env: NodeJS.Process
 }
 
 /**
- * Credentials from the program's environment. Without them, the SDK searches the same places as AWS's own
- * tools.
+ * Returns credentials from the program's environment. Without them, the SDK searches the same places as AWS's
+ * own tools.
  */
 function credentialsOf({ AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN }: NodeJS.ProcessEnv) {
   if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return {};

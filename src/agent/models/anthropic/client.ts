@@ -1,4 +1,4 @@
-// The client for Claude. The official SDK makes the requests; this code reads the replies.
+// The client for Claude. The official SDK makes the requests, and this code reads the replies.
 
 import { httpFetch } from "../../../lib/http-fetch.ts";
 import type { Model } from "../../core/model.ts";
@@ -13,14 +13,16 @@ import { toWire, wireSteps } from "./wire.ts";
 
 /**
  * The path of the requests. `messages.create` is not used, because it prints advice about models to the
- * console with every call.
+ * console on every call.
  */
 export const PATH = "/v1/messages";
 
 interface AnthropicOptions extends ModelOptions {
-  /** Default: sends the key to Anthropic. */
+  /** Connects to the provider. By default, sends the key to Anthropic. */
   readonly connect?: (options: ModelOptions) => Promise<Send>;
-  /** True if the provider enforces output schemas. Default: true if Anthropic does for this model. */
+  /**
+   * True if the provider enforces output schemas. Default: true if Anthropic enforces them for this model.
+   */
   readonly enforces?: boolean;
 }
 
@@ -57,10 +59,10 @@ export function anthropicModel(options: AnthropicOptions): Model {
   };
 }
 
-/** Loads the SDK. A server starts without it. */
+/** Loads the SDK. The server can start without it. */
 export const loadAnthropic = () => import("@anthropic-ai/sdk");
 
-/** Never retries; a hook does that. */
+/** Returns a function that sends requests with an API key. It never retries, because a hook does that. */
 async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
   const apiKey = secretOf(key, name);
   const { Anthropic } = await loadAnthropic();
@@ -69,5 +71,5 @@ async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
   return besideSdk(new Anthropic({ ...EXCHANGE, apiKey, baseURL }), PATH);
 }
 
-/** Options for every client of the SDK. */
+/** The options for every client of the SDK. */
 export const EXCHANGE = { fetch: httpFetch, maxRetries: 0, logLevel: "off", openTelemetry: false } as const;

@@ -5,8 +5,8 @@ import { DEFAULT_MAX_TOKENS, type ModelSettings } from "../../core/model.ts";
 
 export interface Generation {
   /**
-   * `budget`: thinks on request, within a budget. `adaptive`: thinks on request, for as long as it decides.
-   * `always`: like `adaptive`, but without a request.
+   * `budget`: the model thinks on request, within a budget. `adaptive`: it thinks on request and decides for
+   * how long. `always`: like `adaptive`, but without a request.
    */
   readonly thinking: "budget" | "adaptive" | "always";
   readonly temperature: boolean;
@@ -38,14 +38,18 @@ export function generationOf(model: string): Generation {
 }
 
 /**
- * The limit of an answer, thinking included. If `max_tokens` leaves no tokens beyond the thinking, it limits the answer alone.
+ * Returns the limit of an answer, thinking included. If `max_tokens` leaves no tokens beyond the thinking, it limits the
+ * answer alone.
  */
 export function maxTokens({ max_tokens, thinking = 0 }: ModelSettings): number {
   const limit = max_tokens ?? DEFAULT_MAX_TOKENS + thinking;
   return limit > thinking ? limit : limit + thinking;
 }
 
-/** Minimum thinking budget that the provider accepts, and minimum tokens for the answer in addition. */
+/**
+ * The minimum thinking budget that the provider accepts, and the minimum number of tokens for the answer in
+ * addition to it.
+ */
 const LEAST_THINKING = 1024;
 const LEAST_ANSWER = 1024;
 

@@ -6,10 +6,12 @@ import type { Reasoning } from "../../core/message.ts";
 import { openThought, replyDraft, type Thought } from "../reading/draft.ts";
 import { type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";
 
-/** A thought and its position in the reply, because a stored reply separates text from calls. */
+/**
+ * A thought and its position in the reply, which are kept because a stored reply separates text from calls.
+ */
 interface PlacedThought {
   readonly thought: Thought;
-  /** Undefined until it arrives. Some servers sign nothing. */
+  /** Undefined until it arrives. Some servers do not sign thoughts. */
   signature: string | undefined;
   readonly redacted?: string;
   readonly afterText: number;
@@ -119,7 +121,7 @@ export function anthropicReply(): ReplyReader {
   };
 }
 
-/** The kind of a piece without a `type`. */
+/** Returns the kind of a piece without a `type`. */
 const kindOf = (delta: ProviderEvent) => KINDS.find(([key]) => typeof delta[key] === "string")?.[1];
 
 const KINDS = [

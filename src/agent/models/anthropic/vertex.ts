@@ -1,4 +1,4 @@
-// Models at Google's Vertex AI: Claude through Anthropic's SDK for Vertex, Gemini through the endpoint with OpenAI's protocol.
+// Models on Google's Vertex AI. Claude uses Anthropic's SDK for Vertex, and Gemini uses the endpoint with OpenAI's protocol.
 
 import type { Model } from "../../core/model.ts";
 import { givenToken } from "../google-auth.ts";
@@ -16,7 +16,7 @@ const locationOf = (env: NodeJS.ProcessEnv) =>
 export function vertexAddress(env: NodeJS.ProcessEnv): string {
   const location = locationOf(env);
   if (location === "global") return "https://aiplatform.googleapis.com/v1";
-  // The two multi-regions.
+  // Vertex AI has these two multi-regions.
   if (location === "us" || location === "eu") return `https://aiplatform.${location}.rep.googleapis.com/v1`;
   return `https://${location}-aiplatform.googleapis.com/v1`;
 }

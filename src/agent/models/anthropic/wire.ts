@@ -1,5 +1,5 @@
-// Converts a model request for the Messages API. Pure. The least changing parts come first, and equal beginnings give equal
-// bytes, so that the provider's cache can reuse them.
+// Converts a model request for the Messages API. Pure. The parts that change least come first, and equal beginnings produce
+// equal bytes, so the provider's cache can reuse them.
 
 import type { Anthropic } from "@anthropic-ai/sdk";
 import type { JsonSchema } from "../../../lib/untrusted-schema/index.ts";
@@ -67,7 +67,8 @@ export function toWire(
       messages: cachedToTheEnd(turnsOf(steps)),
       ...thinking.params,
       ...(format ? { output_config: { ...effortIn(thinking.params), format } } : {}),
-      // The current API version has no temperature. The previous version has it, for models that accept it.
+      // The current API version does not support a temperature. The previous version does, for models that
+      // accept it.
       ...(temperature === undefined ? {} : { temperature: Math.min(temperature, 1) }),
     },
     headers: {
@@ -113,15 +114,15 @@ function thinkingOf(model: string, { thinking: budget }: ModelSettings, steps: r
       params: { thinking: { type: "adaptive", display: "summarized" }, ...effort } as const,
       headers: {},
     };
-  // A tool loop that began without thoughts, for example with another model, cannot continue with thoughts.
+  // If a tool loop began without thoughts, for example with another model, it cannot continue with thoughts.
   const last = steps.findLast((step) => step.role === "assistant");
   if (last && last.calls.length > 0 && last.reasoning.length === 0) return NO_THINKING;
   return { params: { thinking: { type: "enabled", budget_tokens: budget } } as const, headers: {} };
 }
 
 /**
- * The provider allows four cache marks. Two of them are here; the last tool and the last message have the
- * others.
+ * The provider allows four cache marks. This function sets two of them. The others are on the last tool and
+ * the last message.
  */
 function systemBlocks(blocks: readonly SystemBlock[]): Anthropic.TextBlockParam[] {
   const kinds = (["static", "semi", "dynamic"] as const).map((kind) => {
@@ -166,7 +167,7 @@ function turnsOf(steps: readonly HistoryStep[]): Turn[] {
   return turns;
 }
 
-/** `keepsOwnIds`: the server is a compatible one, whose ids may have another format. */
+/** With `keepsOwnIds`, the server is a compatible one whose ids may have another format. */
 export const wireSteps = (keepsOwnIds: boolean): WireSteps<Turn> => ({
   ...{ callId: CALL_ID, keepsOwnIds },
   write: turnsOf,
@@ -178,7 +179,7 @@ const cachedToTheEnd = (turns: readonly Turn[]): Anthropic.MessageParam[] =>
     index === turns.length - 1 ? { ...turn, content: cacheLast(turn.content) } : turn,
   );
 
-/** A reply in its original order, with thoughts between the texts and calls around them. */
+/** Returns a reply in its original order, with each thought between the texts and calls that surround it. */
 function replyBlocks({ text, calls, reasoning }: Reply): Block[] {
   const blocks: Block[] = [];
   let said = 0;
@@ -243,7 +244,7 @@ function block(part: Part) {
   }
 }
 
-/** A system message within a conversation. The user's side sends it, marked as a system message. */
+/** Converts a system message within a conversation to content that the user sends, marked as a system message. */
 function asUser(content: readonly Part[]): Block[] {
   return content.map((part) =>
     part.type === "text" ? { type: "text", text: `<system>\n${part.text}\n</system>` } : block(part),

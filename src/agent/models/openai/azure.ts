@@ -1,4 +1,5 @@
-// OpenAI's models at Azure, which needs a deployment instead of a model, a version in the address, and a key or an Entra token.
+// OpenAI's models on Azure. Azure expects a deployment instead of a model, a version in the address, and a key or an Entra
+// token.
 
 import type { Model } from "../../core/model.ts";
 import { type ModelOptions, missingKey, secretOf } from "../options.ts";
@@ -28,7 +29,10 @@ async function connect({ name, model, baseUrl, key }: ModelOptions, apiVersion: 
   return throughSdk(new AzureOpenAI({ ...options, apiKey: "", azureADTokenProvider }), PATH);
 }
 
-/** Tokens of the machine, a workload or a login. Azure's own SDK finds and renews them. */
+/**
+ * Returns a function that provides access tokens from the machine, a workload or a login. Azure's own SDK
+ * finds and renews them.
+ */
 async function entraTokens(name: string): Promise<() => Promise<string>> {
   const identity = "@azure/identity";
   const { DefaultAzureCredential, getBearerTokenProvider } = await packageFor(

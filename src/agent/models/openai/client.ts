@@ -1,5 +1,5 @@
-// The client for OpenAI and servers that are compatible with its Chat Completions API. The official SDK makes the requests; this
-// code reads the replies.
+// The client for OpenAI and servers that are compatible with its Chat Completions API. The official SDK makes the requests,
+// and this code reads the replies.
 
 import { httpFetch } from "../../../lib/http-fetch.ts";
 import { DEFAULT_MAX_TOKENS, type Model, type ModelSettings } from "../../core/model.ts";
@@ -16,9 +16,9 @@ import { toWire, wireSteps } from "./wire.ts";
 export const PATH = "/chat/completions";
 
 interface OpenAIOptions extends ModelOptions {
-  /** Default: the dialect that the host of `baseUrl` is known to use. */
+  /** The server's dialect. Default: the dialect that the host of `baseUrl` is known to use. */
   readonly dialect?: Dialect;
-  /** Default: sends the key as a bearer token. */
+  /** Connects to the server. By default, sends the key as a bearer token. */
   readonly connect?: (options: ModelOptions) => Promise<Send>;
 }
 
@@ -59,10 +59,10 @@ function limitOf({ max_tokens, thinking }: ModelSettings): number | undefined {
   return max_tokens ?? (thinking === undefined ? undefined : DEFAULT_MAX_TOKENS + thinking);
 }
 
-/** Loads the SDK. A server starts without it. */
+/** Loads the SDK. The server can start without it. */
 export const loadOpenai = () => import("openai");
 
-/** Never retries; a hook does that. */
+/** Returns a function that sends requests with an API key. It never retries, because a hook does that. */
 async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
   const apiKey = secretOf(key, name);
   // Users also configure the full request address as the base URL.
@@ -71,5 +71,5 @@ async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
   return besideSdk(new OpenAI({ apiKey, baseURL, ...EXCHANGE }), PATH);
 }
 
-/** Options for every client of the SDK. */
+/** The options for every client of the SDK. */
 export const EXCHANGE = { fetch: httpFetch, maxRetries: 0, logLevel: "off" } as const;

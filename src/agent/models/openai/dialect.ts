@@ -10,18 +10,21 @@ export interface Dialect {
   readonly callId: RegExp;
   /** The server accepts ids that its own models created, in any format. */
   readonly keepsOwnIds: boolean;
-  /** The server expects a thought in every reply, even an empty one. */
+  /** The server expects a thought in every reply, even if the thought is empty. */
   readonly thoughtInEveryReply: boolean;
   /**
-   * True for models that accept tools here only without reasoning. With both, they need another endpoint:
-   * https://github.com/openai/openai-openapi/issues/541
+   * Returns true for models that accept tools here only without reasoning. For both, they need another
+   * endpoint: https://github.com/openai/openai-openapi/issues/541
    */
   readonly toolsOrReasoning: (model: string) => boolean;
-  /** How the server makes this model follow a schema, with or without tools. */
+  /** Returns how the server makes this model follow a schema, with or without tools. */
   readonly output: (model: string, hasTools: boolean) => OutputMode;
   /** The server accepts documents as well as images. */
   readonly documents: boolean;
-  /** Google's format: a separate field requests thoughts, and a call includes a signature to send back. */
+  /**
+   * The server uses Google's format, where a separate field requests thoughts and a call includes a signature
+   * to send back.
+   */
   readonly google: boolean;
 }
 
@@ -37,7 +40,7 @@ const COMMON: Dialect = {
   google: false,
 };
 
-/** Gemini, at Google AI Studio and at Vertex AI. */
+/** The dialect of Gemini on Google AI Studio and Vertex AI. */
 const GOOGLE: Partial<Dialect> = {
   documents: false,
   google: true,

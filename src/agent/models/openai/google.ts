@@ -5,7 +5,9 @@ import type { Reasoning } from "../../core/message.ts";
 import { effortOf } from "../effort.ts";
 import { isKeepable } from "../reply.ts";
 
-/** The field that requests thoughts. From Gemini 3 on, it takes a level instead of a budget. */
+/**
+ * Returns the field that requests thoughts. From Gemini 3 on, the field accepts a level instead of a budget.
+ */
 export function thinkingConfig(model: string, budget: number): object {
   const amount = /gemini-[12]\b/.test(model)
     ? { thinking_budget: budget }
@@ -13,14 +15,15 @@ export function thinkingConfig(model: string, budget: number): object {
   return { extra_body: { google: { thinking_config: { ...amount, include_thoughts: true } } } };
 }
 
-/** Extra data of the calls in a reply, by position. */
+/** The extra data of the calls in a reply, by position. */
 export type CallExtras = Readonly<Record<number, unknown>>;
 
-/** Replaces the signature of a call that another model made, which turns off the provider's check. */
+/** Replaces the signature of a call that another model made. This value turns off the provider's check. */
 const UNSIGNED = { google: { thought_signature: "skip_thought_signature_validator" } };
 
 /**
- * The extra data to send back with the call at `index`. Only the first of several parallel calls is signed.
+ * Returns the extra data to send back with the call at `index`. Only the first of several parallel calls is
+ * signed.
  */
 export function callExtra(reasoning: readonly Reasoning[], index: number): { extra_content?: unknown } {
   const kept = reasoning[0]?.metadata?.calls;
@@ -31,10 +34,10 @@ export function callExtra(reasoning: readonly Reasoning[], index: number): { ext
 
 const Thought = /^<thought>|<\/thought>$/g;
 
-/** Text of a thought without its tags. */
+/** Returns the text of a thought without its tags. */
 export const untagged = (text: string): string => text.replace(Thought, "");
 
-/** Removes the closing tag with which the text after a thought begins. */
+/** Removes the closing tag at the beginning of the text that follows a thought. */
 export const afterThought = (text: string): string => text.replace(/^<\/thought>/, "");
 
 /** True if a piece of text is a thought. */

@@ -87,10 +87,10 @@ export function openaiReply(): ReplyReader {
       if (!isObject(choice)) return;
       const { delta, message, error } = choice;
       if (isObject(error)) throw new ProviderError("the stream ended with an error", { body: error });
-      draft.counts.take(choice.usage); // Moonshot
+      draft.counts.take(choice.usage); // Moonshot sends counts here
       if (isObject(delta)) grow(delta, out);
       else if (isObject(message)) growTo(message, out);
-      else draft.say(choice.text, out); // as a completion that is no chat
+      else draft.say(choice.text, out); // the format of plain completions, without chat
       draft.ending.take(choice.finish_reason);
       if (!isObject(delta)) return;
       draft.counts.take(delta.usage);
@@ -108,12 +108,12 @@ export function openaiReply(): ReplyReader {
 }
 
 /**
- * Fields in which servers send thoughts. Only the first two names are sent back:
- * src/agent/models/openai/wire.ts.
+ * The fields in which servers send thoughts. Only the first two are sent back (see
+ * src/agent/models/openai/wire.ts).
  */
 const THOUGHTS = ["reasoning_content", "reasoning", "reasoning_text", "thinking"] as const;
 
-/** Pieces of one thought share an index and a type. Texts are appended, other values replaced. */
+/** Pieces of one thought share an index and a type. Texts are appended, and other values are replaced. */
 function addDetail(details: Detail[], piece: Detail): void {
   const same = details.find((detail) => detail.index === piece.index && detail.type === piece.type);
   if (!same || piece.index === undefined) {

@@ -1,4 +1,4 @@
-// Gemini at Vertex AI, through its endpoint with OpenAI's protocol and a Google access token.
+// Gemini on Vertex AI, called through the endpoint with OpenAI's protocol and a Google access token.
 
 import type { Model } from "../../core/model.ts";
 import { googleTokens } from "../google-auth.ts";
@@ -9,7 +9,7 @@ import { dialectOf } from "./dialect.ts";
 
 const DIALECT = dialectOf("https://aiplatform.googleapis.com");
 
-/** A `model` without a publisher belongs to Google. */
+/** Creates a Gemini model. A `model` without a publisher belongs to Google. */
 export function vertexGemini(
   options: ModelOptions,
   { project, location }: { readonly project: string; readonly location: string },

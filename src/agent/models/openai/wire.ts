@@ -1,5 +1,5 @@
-// Converts a model request for Chat Completions. Pure. The least changing parts come first, and equal beginnings give equal
-// bytes, so that the provider's cache can reuse them.
+// Converts a model request for Chat Completions. Pure. The parts that change least come first, and equal beginnings produce
+// equal bytes, so the provider's cache can reuse them.
 
 import type { OpenAI } from "openai";
 import type { JsonSchema } from "../../../lib/untrusted-schema/index.ts";
@@ -20,7 +20,7 @@ type Reply = Extract<HistoryStep, { role: "assistant" }>;
 
 /**
  * The format in which compatible servers accept a model's thoughts. OpenAI itself neither sends nor accepts
- * any.
+ * thoughts.
  */
 interface Thoughts {
   reasoning_content?: string;
@@ -34,7 +34,7 @@ export interface Target {
   readonly dialect: Dialect;
 }
 
-/** Serializes steps for servers of a dialect. */
+/** Returns the serializer for servers that use a dialect. */
 export const wireSteps = (dialect: Dialect): WireSteps<Message> => ({
   callId: dialect.callId,
   keepsOwnIds: dialect.keepsOwnIds,
@@ -146,7 +146,7 @@ function reply({ text, calls, reasoning }: Reply, dialect: Dialect): Message & T
   };
 }
 
-/** Sends thoughts in the field from which they came. */
+/** Sends thoughts in the field they came from. */
 function thoughts(reasoning: readonly Reasoning[]): Thoughts {
   const { field, details } = reasoning[0]?.metadata ?? {};
   if (details !== undefined) return { reasoning_details: details };
@@ -184,7 +184,7 @@ function textOfPart(part: Part): string {
   return `[${part.media_type}]`;
 }
 
-/** Plain text if possible, because some servers do not accept parts. */
+/** Returns plain text if possible, because some servers do not accept parts. */
 function content(parts: readonly Part[]): string | OpenAI.ChatCompletionContentPart[] {
   return parts.some(isMedia) ? parts.map(contentPart) : textOf(parts);
 }

@@ -3,7 +3,10 @@
 import { wholeCharacters } from "./whole-characters.ts";
 
 export interface ArgumentText {
-  /** `empty`: no text yet, or `{}`. `open`: incomplete. `whole`: a JSON object or list is complete. */
+  /**
+   * `empty`: no text yet, or `{}`. `open`: the text is incomplete. `whole`: a JSON object or list is
+   * complete.
+   */
   readonly state: "empty" | "open" | "whole";
   /** The arguments, followed by any later text that adds new values. */
   readonly text: string;
@@ -12,7 +15,7 @@ export interface ArgumentText {
    * follow it.
    */
   take(piece: string): string;
-  /** Text that is still held back when the reply has ended. */
+  /** Returns text that is still held back when the reply has ended. */
   rest(): string;
   /** True if `piece` repeats all of the arguments, as some proxies do. */
   repeats(piece: string): boolean;
@@ -64,7 +67,7 @@ export function argumentText(): ArgumentText {
   };
 }
 
-/** Maximum characters to examine. Longer texts consist of many pieces. */
+/** The maximum length of a text to examine. Longer texts arrive in many pieces. */
 const SHORT = 32;
 
 /** True for an empty object, or the beginning of one. */

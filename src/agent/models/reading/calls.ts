@@ -1,6 +1,6 @@
-// Assembles the tool calls of a reply from their pieces. A piece belongs to the call with its id, otherwise with its place,
-// otherwise to the previous call. A name after complete arguments begins another call, and so does each further object in one
-// text.
+// Assembles the tool calls of a reply from their pieces. A piece belongs to the call with the same id. Without one, it
+// belongs to the call with the same place, or else to the previous call. A name after complete arguments begins another
+// call, and so does each further object in one text.
 
 import type { StreamEvent } from "../../../protocol/event.ts";
 import type { ToolCall } from "../../core/message.ts";
@@ -19,7 +19,7 @@ export interface CallPiece {
   readonly place?: unknown;
   readonly id?: unknown;
   readonly name?: unknown;
-  /** A part of the arguments as text, or all of them. */
+  /** Some or all of the arguments, as text. */
   readonly args?: unknown;
   /** True if the provider itself marks the beginning of another call. */
   readonly begins?: boolean;
@@ -32,7 +32,7 @@ interface OpenCall {
   /** Empty until it arrives. */
   name: string;
   readonly args: ArgumentText;
-  /** Arguments that viewers have not seen yet. They see a call once its name is known. */
+  /** The arguments that viewers have not seen yet. Viewers see a call once its name is known. */
   unseen: string;
   /** The number of the call for viewers. */
   index: number | undefined;
@@ -46,10 +46,10 @@ interface Piece {
 }
 
 export interface Calls {
-  /** Adds a piece. Returns the number of its call; undefined until the call has a name. */
+  /** Adds a piece. Returns the number of its call, or undefined until the call has a name. */
   take(piece: CallPiece, out: StreamEvent[]): number | undefined;
   readonly count: number;
-  /** True if each call has complete arguments, or none. */
+  /** True if every call has either complete arguments or none. */
   readonly areWhole: boolean;
   /** Returns the calls of a reply that ended with `stop`. Adds held-back events to `out`. */
   settle(stop: StopReason, out: StreamEvent[]): ToolCall[];
@@ -78,7 +78,7 @@ export function callList(): Calls {
     out.push(calling({ index: call.index, id: call.id, name: call.name, args_delta }));
   };
 
-  /** Viewers number calls in the order of the reply, so a call waits for the names of those before it. */
+  /** Viewers number calls in the order of the reply, so a call waits until the calls before it have names. */
   const showNext = (out: StreamEvent[]) => {
     for (let next = calls[shown]; next && next.name !== ""; next = calls[shown]) show(next, out);
   };
@@ -128,7 +128,7 @@ const pieceIn = ({ place, id, name, args }: CallPiece): Piece => ({
   ...{ id: nameIn(id), name: nameIn(name), args: jsonIn(args) },
 });
 
-/** Some gateways send the number as text. */
+/** Reads the number of a call. Some gateways send it as text. */
 function placeIn(place: unknown): number | undefined {
   const number = typeof place === "string" && /^\d{1,6}$/.test(place) ? Number(place) : place;
   return typeof number === "number" ? number : undefined;
@@ -143,7 +143,7 @@ const isBegunAgain = ({ place, id, name, args }: Piece, call: OpenCall) =>
   args === "" &&
   call.args.text === "";
 
-/** The call to which a piece belongs; undefined when it begins another one. */
+/** Returns the call that a piece belongs to, or undefined if the piece begins another call. */
 function ownerOf(piece: Piece, calls: readonly OpenCall[]): OpenCall | undefined {
   const { place, id } = piece;
   const sameId = id === "" ? undefined : calls.findLast((call) => call.id === id && isAt(place, call));
@@ -161,13 +161,13 @@ const isAt = (place: number | undefined, call: OpenCall) =>
   place === undefined || call.place === undefined || call.place === place;
 
 /**
- * True if a piece with the id or the place of `call` begins another one. Some servers give all calls the same
- * id or place.
+ * True if a piece with the id or the place of `call` begins another call. Some servers give all calls the
+ * same id or place.
  */
 function isAnother({ place, id, name, args }: Piece, call: OpenCall): boolean {
   const { state } = call.args;
   const hasOtherId = id !== "" && call.id !== "" && id !== call.id;
-  // A piece without a name begins another call only if the server numbers nothing. Some servers give each
+  // A piece without a name begins another call only if the server sends no numbers. Some servers give every
   // piece a new id.
   if (name === "") return hasOtherId && place === undefined && state === "whole";
   if (call.name === "" || state === "open") return hasOtherId && call.name !== "" && name !== call.name;

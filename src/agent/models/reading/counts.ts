@@ -16,7 +16,10 @@ export function counter(): Counter {
   let usage: Usage = NO_USAGE;
   const beside = { input: 0, read: 0, written: 0 };
 
-  /** Anthropic counts cached tokens separately from the input, and may omit counts that it sent before. */
+  /**
+   * Reads Anthropic's counts. Anthropic counts cached tokens separately from the input and may omit counts
+   * that it has already sent.
+   */
   const inputBeside = (counts: Counts) => {
     beside.input = countIn(counts.input_tokens) ?? beside.input;
     beside.read = countIn(counts.cache_read_input_tokens) ?? beside.read;
@@ -48,7 +51,7 @@ const usageBeside = (counts: Counts, input_tokens: number): Usage => ({
   cache_write_tokens: countIn(counts.cache_creation_input_tokens) ?? 0,
 });
 
-/** OpenAI's counts, in which `prompt_tokens` includes cached tokens. */
+/** Reads OpenAI's counts, in which `prompt_tokens` includes cached tokens. */
 function usageOf(counts: Counts, prompt: number): Usage {
   const { cache_write_tokens } = detailsIn(counts.prompt_tokens_details);
   const completion = countIn(counts.completion_tokens) ?? countIn(counts.output_tokens) ?? 0;
@@ -80,7 +83,9 @@ const higher = (a: Usage, b: Usage): Usage => ({
   cache_write_tokens: Math.max(a.cache_write_tokens, b.cache_write_tokens),
 });
 
-/** Converts a token count, as a number or as text, to an integer; undefined for any other value. */
+/**
+ * Converts a token count, given as a number or as text, to an integer. Returns undefined for any other value.
+ */
 function countIn(value: unknown): number | undefined {
   const count = typeof value === "string" && /^\d{1,12}$/.test(value) ? Number(value) : value;
   const isCount = typeof count === "number" && count >= 0 && count <= MAX_COUNT;

@@ -1,4 +1,5 @@
-// Builds a reply. The reader of each dialect adds text, thoughts, calls, counts and the end, and gets the complete reply.
+// Builds a reply. The reader of each dialect adds text, thoughts, calls, counts and the end. It then receives the
+// complete reply.
 
 import type { StreamEvent } from "../../../protocol/event.ts";
 import type { Reasoning } from "../../core/message.ts";
@@ -11,8 +12,8 @@ import { type Ending, ending } from "./stop-reasons.ts";
 import { wholeCharacters } from "./whole-characters.ts";
 
 /**
- * Maximum characters of text, thoughts and arguments in one reply. Several times the longest replies of
- * models, and small enough for a small process.
+ * The maximum number of characters of text, thoughts and arguments in one reply. This is several times as
+ * long as the longest replies of models, but fits into the memory of a small process.
  */
 const MAX_REPLY_CHARS = 8 * 1024 * 1024;
 
@@ -25,7 +26,7 @@ export interface Draft {
   think(thought: Thought, words: unknown, out: StreamEvent[]): void;
   /** Adds a piece of a call. Returns the number of the call, once it has a name. */
   call(piece: CallPiece, out: StreamEvent[]): number | undefined;
-  /** Records that the model declined to answer, in its own words. */
+  /** Records that the model declined to answer in its own words. */
   refuse(): void;
   /** Records that the provider has announced the end. */
   close(): void;

@@ -1,20 +1,21 @@
-// Finds errors that arrive as events of a stream, or as a whole response with status 200. Servers wrap them in many ways.
+// Finds errors that arrive as events of a stream, or as a whole response with status 200. Servers wrap errors in many
+// ways.
 
 import { isObject } from "../../../lib/json.ts";
 import type { ProviderEvent } from "../reply.ts";
 
-/** The error in an event, in the provider's format; undefined for any other event. */
+/** Returns the error in an event, in the provider's format, or undefined for any other event. */
 export function errorIn(event: ProviderEvent): unknown {
   const { error, type, object, base_resp: status, choices, message } = event;
   if (saysSomething(error) || type === "error" || object === "error") return event;
   if (isObject(status) && status.status_code) return status; // MiniMax
   if (Array.isArray(choices) && choices.length > 0) return undefined;
-  // Anthropic's `message_start` has a `message` that is not text.
+  // The `message` of Anthropic's `message_start` is not text.
   const hasWords = typeof message === "string" || WORDS.some((key) => saysSomething(event[key]));
   return hasWords ? event : undefined;
 }
 
-/** Fields in which servers without an `error` field send their message. */
+/** The fields in which servers send their message if they do not use an `error` field. */
 const WORDS = ["detail", "errors", "error_message", "error_msg", "msg"] as const;
 
 const saysSomething = (value: unknown) =>

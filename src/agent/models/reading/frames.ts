@@ -1,5 +1,5 @@
-// Reads the events in a response body of any format: server-sent events, AWS frames or JSON. The beginning of the body determines
-// the format, because gateways send wrong content types.
+// Reads the events in a response body of any format: server-sent events, AWS frames or JSON. The beginning of the body
+// determines the format, because some gateways send wrong content types.
 
 import { isObject } from "../../../lib/json.ts";
 import { sseParser } from "../../../lib/sse-parser.ts";
@@ -9,8 +9,8 @@ import type { ProviderEvent } from "../reply.ts";
 import { errorIn } from "./error-shape.ts";
 
 /**
- * Maximum length of one event, or of a response that is one event. Parsing it blocks the event loop for one
- * tick.
+ * The maximum length of one event, or of a response that is one event. An event is parsed in one tick, which
+ * blocks the event loop.
  */
 const MAX_EVENT_CHARS = 2 * 1024 * 1024;
 
@@ -29,7 +29,7 @@ export interface Frames {
   end(): void;
 }
 
-/** `contentType` is the response's. */
+/** Returns a reader for a response body. `contentType` is the content type of the response. */
 export function framesTo(listener: Listener, contentType: string): Frames {
   if (contentType.includes("vnd.amazon.eventstream")) {
     const frames = awsFrames((data) => hear(data, listener));
@@ -45,7 +45,10 @@ export function framesTo(listener: Listener, contentType: string): Frames {
   };
 }
 
-/** Detects the format from the first character other than white space; undefined until it has arrived. */
+/**
+ * Detects the format from the first character that is not white space. Returns undefined until that character
+ * has arrived.
+ */
 function formOf(bytes: Buffer, listener: Listener, contentType: string): Frames | undefined {
   if (bytes[0] === GZIP) throw refused("the response is compressed with gzip, but its headers do not say so");
   const first = bytes.find((byte) => byte > 0x20 && !BYTE_ORDER_MARK.includes(byte));
@@ -76,7 +79,7 @@ function serverSent(listener: Listener): Frames {
       try {
         parser.push(END_OF_EVENT);
       } catch (error) {
-        // The last event may be incomplete. The reply decides if it was needed.
+        // The last event may be incomplete. The reply decides whether it was needed.
         if (error instanceof ProviderError) throw error;
       }
     },
@@ -92,7 +95,7 @@ function hearOther(line: string, listener: Listener): void {
 
 const END_OF_EVENT = Buffer.from("\n\n");
 
-/** A response that is JSON, or one line of JSON per event. */
+/** Reads a response that is JSON, or that has one line of JSON per event. */
 function json(listener: Listener, contentType: string): Frames {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -105,7 +108,7 @@ function json(listener: Listener, contentType: string): Frames {
       const [choice]: unknown[] = Array.isArray(event.choices) ? event.choices : [];
       isReply ||= choice !== undefined || typeof event.type === "string";
       listener.event(event);
-      // A whole message that is complete JSON needs no other end.
+      // A complete message in valid JSON needs no other end.
       if (isObject(choice) && isObject(choice.message)) listener.close();
     },
     close: () => listener.close(),
@@ -128,7 +131,7 @@ function hear(data: string, listener: Listener): void {
   if (listener.ended) return;
   const isPlain = data.charCodeAt(0) === BRACE;
   const text = isPlain ? data : bare(data);
-  // A fast path, because nearly every frame is an object and every token is a frame.
+  // This is a fast path, because nearly every frame is an object and every token is a frame.
   if (!isPlain && IDLE.test(text)) return;
   if (!isPlain && DONE.test(text)) {
     listener.close();
@@ -161,7 +164,8 @@ function isEmpty(value: object): boolean {
 const bare = (data: string) => data.replace(/^\uFEFF?\s*(?:data:\s*)*/, "").trimEnd();
 
 /**
- * Data without an event that keeps the connection open, including comments that a proxy has wrapped as data.
+ * Data that only keeps the connection open and contains no event, including comments that a proxy has wrapped
+ * as data.
  */
 const IDLE =
   /^(?::.*|null|""|\{\s*\}|\[\s*\]|\[?(?:ping|keep-?alive|heartbeat)\]?|(?:event|id|retry):.*)?$/is;
@@ -181,7 +185,7 @@ function valueIn(text: string): unknown {
 
 const failed = (body: unknown) => new ProviderError("the stream ended with an error", { body });
 
-/** The data of an event with the name `error`. */
+/** Returns the data of an event named `error`. */
 function errorOf(data: string): unknown {
   try {
     return JSON.parse(data);

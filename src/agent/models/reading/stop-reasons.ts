@@ -7,7 +7,7 @@ import { textIn } from "../reply.ts";
 /** `failed`: the provider gave up during the reply, and a retry may succeed. */
 type End = StopReason | "failed";
 
-/** Most severe first. If a server sends several reasons, the most severe counts. */
+/** The reasons, most severe first. If a server sends several reasons, the most severe one counts. */
 const WORDS: readonly (readonly [End, readonly string[]])[] = [
   [
     "failed",
@@ -24,7 +24,7 @@ const WORDS: readonly (readonly [End, readonly string[]])[] = [
         "disconnected",
       ],
       ...["overloaded", "engine_overloaded", "insufficient_system_resource", "rate_limit"],
-      // Gemini withdraws a malformed call without further explanation. A retry usually produces a valid one.
+      // Gemini withdraws a malformed call without further explanation. A retry usually produces a valid call.
       ...["function_call_filter", "malformed_function_call", "malformed_response", "unexpected_tool_call"],
     ],
   ],
@@ -112,5 +112,5 @@ export function ending(): Ending {
 
 const MAX_LENGTH = 100;
 
-/** Normalizes spellings such as `STOP` and `tool-calls`. Removes details that Google adds after a colon. */
+/** Normalizes a word, such as `STOP` or `tool-calls`. Removes details that Google adds after a colon. */
 const plain = (word: string) => (word.split(":", 1)[0] ?? "").toLowerCase().replace(/[\s-]+/g, "_");

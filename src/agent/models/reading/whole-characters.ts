@@ -1,4 +1,4 @@
-// Prevents half characters in the output, because some providers cut pieces between the two halves of an emoji.
+// Prevents half characters in the output. Some providers split pieces between the two halves of an emoji.
 
 /**
  * Returns a function that delays half a character at the end of a piece until the next piece completes

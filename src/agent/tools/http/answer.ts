@@ -12,14 +12,14 @@ import { done, failed, type ToolResult } from "../../core/tool.ts";
 import { streamOf } from "./stream.ts";
 
 const MAX_RESULT_BYTES = 1024 * 1024;
-/** Maximum bytes of a stream, including all progress. */
+/** The maximum size of a stream, including all progress, in bytes. */
 const MAX_STREAM_BYTES = 4 * MAX_RESULT_BYTES;
 /** Maximum number of keys and values in a JSON text. */
 const MAX_ENTRIES = 20_000;
 const MAX_ERROR_BYTES = 64 * 1024;
 /** Maximum characters of a failed call's error text. */
 const MAX_ERROR_CHARS = 2000;
-/** Maximum number of progress updates per call. Further ones are not shown. */
+/** Maximum number of progress updates per call. Further updates are not shown. */
 const MAX_PROGRESS = 1000;
 
 /** `deferred`: the result arrives later. `refused`: a status after which another attempt may succeed. */
@@ -33,15 +33,18 @@ export type EndpointReply =
       readonly retryAfterMs: number | undefined;
     };
 
-/** Why the endpoint did not execute a call, for the log. Contains no text from the endpoint. */
+/** Why the endpoint did not execute a call. For the log, and therefore without text from the endpoint. */
 export interface EndpointFailure {
-  /** `http_` and the status, `timeout`, or the kind of the request's failure. */
+  /** `http_` followed by the status, `timeout`, or the kind of failure of the request. */
   readonly code: string;
   readonly message: string;
   readonly cause?: unknown;
 }
 
-/** Yields the server's progress. Throws a `FetchError`. Long work takes turns with other tenants. */
+/**
+ * Reads the response. Yields the server's progress. Throws a `FetchError`. Long work takes turns with the
+ * work of other tenants.
+ */
 export async function* answerOf(
   response: PublicResponse,
   call: ToolCall,
@@ -74,7 +77,7 @@ async function* readResult(response: PublicResponse, call: ToolCall, tenant: str
   return result;
 }
 
-/** Reads `{progress}` any number of times, then `{result}` or `{error}`. Skips other values. */
+/** Reads any number of `{progress}` values, then `{result}` or `{error}`. Skips other values. */
 async function* readStream(
   texts: AsyncGenerator<string>,
   call: ToolCall,
@@ -95,8 +98,8 @@ async function* readStream(
 }
 
 /**
- * Counts keys before parsing, as for the body of a late result, because parsing one MiB of keys takes a tenth
- * of a second.
+ * Counts keys before parsing, as is done for the body of a late result, because parsing one MiB of keys takes
+ * a tenth of a second.
  */
 function parsed(text: string): unknown {
   const { entries } = jsonSize(Buffer.from(text));
@@ -112,7 +115,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The server's message about its failure, or only the status. */
+/** Returns the server's message about its failure, or only the status. */
 async function refusal(response: PublicResponse): Promise<string> {
   const { status } = response;
   if (status >= 300 && status < 400)
@@ -138,7 +141,7 @@ async function textOf(response: PublicResponse, maxBytes: number): Promise<strin
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** A response without a content type counts as JSON. */
+/** Returns the media type of a response. A response without a content type counts as JSON. */
 const mediaTypeOf = ({ headers }: PublicResponse) =>
   (headers["content-type"] ?? "application/json").split(";", 1).join().trim().toLowerCase();
 
@@ -147,7 +150,7 @@ const isJson = (mediaType: string) => mediaType === "application/json" || mediaT
 const shown = (mediaType: string) =>
   /^[\w.+-]{1,50}\/[\w.+-]{1,50}$/.test(mediaType) ? mediaType : "something";
 
-/** Parses the header, in seconds or as a date, to milliseconds. */
+/** Converts the header's value, in seconds or as a date, to milliseconds. */
 function retryAfter(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
   const ms = /^\d{1,9}$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();

@@ -1,4 +1,4 @@
-// Executes one call in as many attempts as are safe. It retries if nothing was sent. If repeating the call does no harm, it also
+// Executes one call in as many attempts as are safe. Retries if nothing was sent. If repeating the call does no harm, also
 // retries after a temporary error status or a broken connection.
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,11 +18,14 @@ export interface Attempts {
   readonly isRepeatable: boolean;
   /** Ends every attempt, and every wait between two attempts. */
   readonly signal: AbortSignal;
-  /** Remaining time of the call in ms. A longer wait does not start. */
+  /** Returns the remaining time of the call, in ms. A wait that is longer does not start. */
   left(): number;
 }
 
-/** Converts a `FetchError` to a result instead of throwing it. Throws the reason of `signal`. */
+/**
+ * Runs the attempts. Converts a `FetchError` to a result instead of throwing it. Throws the reason of
+ * `signal`.
+ */
 export async function* persist(
   attempt: () => Stream<EndpointReply>,
   { isRepeatable, signal, left }: Attempts,

@@ -1,9 +1,9 @@
-// Deferred results: the address to which a call's server delivers its result, and the stored record of a call that was sent
+// Deferred results: the address that a call's server delivers its result to, and the stored record of a call that was sent
 // before.
 //
-// An address accepts one result of one call. Its token derives from the tool's secret, and only the token's hash is stored with
-// the call. So read access to stored calls is not enough to deliver a result. A call that is sent again after a crash keeps its
-// address.
+// An address accepts one result of one call. Its token derives from the tool's secret, and only the token's hash is stored
+// with the call. Therefore, read access to stored calls is not enough to deliver a result. A call that is sent again after a
+// crash keeps the same address.
 
 import { createHmac } from "node:crypto";
 import { maskedValue } from "../../../lib/mask.ts";
@@ -21,12 +21,12 @@ import { type HttpTool, maskOfTool } from "./registration.ts";
 import type { Delivery } from "./request.ts";
 import type { HttpToolStore } from "./store.ts";
 
-/** Maximum time until a deferred result arrives, in ms. */
+/** The maximum time that a deferred result may take to arrive, in ms. */
 const PATIENCE_MS = 24 * 3_600_000;
 
 export interface Deferral {
   readonly store: Pick<DeferredCallStore, "open" | "get" | "accept" | "close">;
-  /** The public address of this server for one token. */
+  /** Returns the public address of this server for one token. */
   urlOf(token: string): string;
 }
 
@@ -39,11 +39,11 @@ export interface DeferredResult {
   known(): Promise<ToolResult | undefined>;
   /** Call this before sending the call. */
   open(): Promise<Delivery>;
-  /** Call this when the server has announced a later result. */
+  /** Call this when the server has announced that the result will arrive later. */
   accept(): Promise<ToolResult>;
   /**
    * Call this when the call has another result. Later deliveries are refused. Returns a result that was
-   * delivered before.
+   * already delivered, if any.
    */
   close(): Promise<ToolResult | undefined>;
 }
@@ -53,7 +53,7 @@ export function deferredResult(
   { tool, call, run }: { tool: HttpTool; call: ToolCall; run: Run },
 ): DeferredResult {
   const key: CallKey = { owner: run.owner, thread_id: run.threadId, call_id: call.id };
-  /** The record that an attempt before a crash has stored. */
+  /** The record that an attempt before a crash stored. */
   let sent: DeferredCall | undefined;
   return {
     async known() {
@@ -90,7 +90,7 @@ export function deferredResult(
   }
 }
 
-/** The same store, with delivered results masked. Results of a removed tool are not masked. */
+/** Returns the same store, with delivered results masked. Results of a removed tool are not masked. */
 export function maskedCalls(calls: DeferredCallStore, tools: Pick<HttpToolStore, "get">): DeferredCallStore {
   async function masked(call: DeferredCall | undefined): Promise<DeferredCall | undefined> {
     const tool = call?.reply && (await tools.get(call.owner.tenant, call.tool));
@@ -105,8 +105,8 @@ export function maskedCalls(calls: DeferredCallStore, tools: Pick<HttpToolStore,
     isKept: (tokenHash) => calls.isKept(tokenHash),
     async deliver(tokenHash, reply) {
       const call = await calls.deliver(tokenHash, reply);
-      // The result is already stored, so this must not fail. Without `late`, it is not sent to an active run
-      // and stays due.
+      // The result is already stored, so this must not fail. If the call is not `late`, the result is not
+      // sent to an active run and remains due.
       return masked(call).catch(() => call && { ...call, state: "delivered" });
     },
     forget: (key) => calls.forget(key),

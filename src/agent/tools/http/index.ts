@@ -22,13 +22,13 @@ import { type CallRequest, callRequest } from "./request.ts";
 
 export interface HttpToolServices {
   readonly fetch: PublicFetch;
-  /** Undefined: a response that announces a later result fails the call. */
+  /** If undefined, a response that announces a later result fails the call. */
   readonly deferral?: Deferral;
-  /** True to trust the annotations of tools even if they make calls less strict. Default: false. */
+  /** True to trust tools' annotations even if they make calls less strict. Default: false. */
   readonly trustAnnotations?: boolean;
 }
 
-/** The tools of one tenant, ready for its runs. */
+/** Creates the tools of one tenant for its runs. */
 export async function createHttpTools(
   tools: readonly HttpTool[],
   services: HttpToolServices,
@@ -97,7 +97,7 @@ async function* execute(
     isSettled = true;
     if (answer.kind === "result") {
       if (answer.failure) report(tool, answer.failure, execution);
-      // A result that was delivered before this response counts instead. If the store is unavailable, this
+      // A result that was delivered before this response replaces it. If the store is unavailable, this
       // response counts, and a delivered result becomes a message.
       return (await deferred?.close().catch(() => undefined)) ?? answer.result;
     }

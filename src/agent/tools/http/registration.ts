@@ -1,5 +1,5 @@
-// HTTP tools, which a tenant's own servers execute: the format of a registration, of the stored tool, and of the tool as the
-// tenant sees it.
+// HTTP tools, which a tenant's own servers execute. Defines the formats of a registration, of the stored tool, and of the
+// tool as the tenant sees it.
 
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -16,18 +16,18 @@ import { usableParameters } from "../parameters.ts";
 
 const MAX_HEADERS = 20;
 /**
- * Maximum characters of all header values. Servers accept no more, and each text from an endpoint is searched
- * for all of them.
+ * The maximum number of characters in all header values. Servers do not accept more, and every text from an
+ * endpoint is searched for all of these values.
  */
 const MAX_HEADER_CHARS = 16_384;
 
-/** The same format as for all other tools, because models accept no other. */
+/** The format is the same as for all other tools, because models accept no other. */
 const Name = z
   .string()
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters from A-Z, a-z, 0-9, _ and -")
   .refine((name) => !name.startsWith("mcp__"), "must not begin with mcp__");
 
-/** Headers that a call sets itself: for the connection, for the message, and for the receiver's checks. */
+/** Headers that a call sets by itself, for the connection, the message and the receiver's checks. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(
   (
     "connection keep-alive te trailer transfer-encoding upgrade expect host http2-settings via forwarded " +
@@ -109,7 +109,9 @@ export type HttpToolRegistration = z.infer<typeof HttpToolRegistration>;
 const { description, parameters, callback_url, timeout_ms, idempotent, annotations, agents } =
   HttpToolRegistration.shape;
 
-/** The fields of a tool that can change. Its name and the secret that signs its calls cannot. */
+/**
+ * The fields of a tool that can change. The name and the secret that signs the tool's calls cannot change.
+ */
 export const HttpToolChange = z
   .strictObject({
     description: description.optional(),
@@ -159,13 +161,16 @@ export const RegisteredHttpTool = HttpToolInfo.extend({
   secret: z.string().describe("Secret for verifying the signatures of calls. Returned only once."),
 }).meta({ id: "RegisteredHttpTool" });
 
-/** Unless tenants are trusted, their annotations can only make a tool's calls stricter. */
+/**
+ * Returns a tool's annotations. Unless tenants are trusted, their annotations can only make a tool's calls
+ * stricter.
+ */
 export function annotationsOf({ annotations, idempotent }: HttpTool, isTrusted: boolean): ToolAnnotations {
   const { read_only = false, destructive, category = "network", requires_permission } = annotations;
   if (!isTrusted)
     return omitUndefined({
       readOnly: false,
-      // A read-only call may be repeated, because this affects only the tenant and its tool.
+      // A read-only call may be repeated, because repeating it affects only the tenant and its tool.
       idempotent: idempotent || read_only,
       category: "network" as const,
       destructive,
@@ -181,17 +186,18 @@ export function annotationsOf({ annotations, idempotent }: HttpTool, isTrusted: 
 }
 
 /**
- * Time for which a replaced secret still signs calls, in ms, so that the endpoint can receive the new one.
+ * How long a replaced secret still signs calls, in ms. During this time, the endpoint can receive the new
+ * secret.
  */
 const PREVIOUS_SECRET_MS = 24 * 3_600_000;
 
-/** `tool`, which replaces `before`. Both secrets sign its calls for 24 hours. */
+/** Returns `tool` as the replacement of `before`. Both secrets sign its calls for 24 hours. */
 export function succeeding(tool: HttpTool, before: HttpTool, now: number): HttpTool {
   const until = new Date(now + PREVIOUS_SECRET_MS).toISOString();
   return { ...tool, previous: { secret: before.secret, until } };
 }
 
-/** The secrets that currently sign a call, newest first. */
+/** Returns the secrets that currently sign a call, newest first. */
 export function secretsOf({ secret, previous }: Pick<HttpTool, "secret" | "previous">): string[] {
   return previous && Date.parse(previous.until) > Date.now() ? [secret, previous.secret] : [secret];
 }
@@ -209,7 +215,7 @@ export function maskOfTool(tool: Pick<HttpTool, "headers" | "callback_url" | "se
 const SECRET_BYTES = 32;
 
 export interface RegistrationChecks {
-  /** True if a tool of the server has this name, in any agent. */
+  /** True if a tool of the server has this name in any agent. */
   isTaken(name: string): boolean;
   /**
    * True if calls to this URL are refused, because its host has an address that is neither public nor
@@ -219,8 +225,9 @@ export interface RegistrationChecks {
 }
 
 /**
- * Throws `already_exists` for a name that is in use. Throws `invalid_request` for parameters that are not a
- * JSON Schema of an object, and for an address that is refused.
+ * Creates a tool from a registration. Throws `already_exists` for a name that is in use. Throws
+ * `invalid_request` for parameters that are not a JSON Schema of an object, and for an address that is
+ * refused.
  */
 export async function newHttpTool(
   registration: HttpToolRegistration,
@@ -245,8 +252,8 @@ export async function newHttpTool(
 }
 
 /**
- * Applies a change to a tool and keeps its secret. Throws errors of `newHttpTool`, and `invalid_request` for
- * too many headers.
+ * Applies a change to a tool and keeps its secret. Throws the errors of `newHttpTool`, and `invalid_request`
+ * for too many headers.
  */
 export async function changedHttpTool(
   before: HttpTool,

@@ -1,5 +1,5 @@
-// A call as an HTTP request, signed as in Standard Webhooks, with a key by which the receiver recognizes a repeated call. A
-// repeated call has the same key and body.
+// Creates the HTTP request of a call. The request is signed as in Standard Webhooks and contains a key that lets the
+// receiver recognize a repeated call. A repeated call has the same key and body.
 
 import { createHash } from "node:crypto";
 import { webhookHeaders } from "../../../lib/webhook-signature.ts";
@@ -20,7 +20,7 @@ export interface SignedRequest {
 }
 
 export interface CallRequest {
-  /** Signed for each attempt, because a signature expires after some minutes. */
+  /** Signs the request. Call it for each attempt, because a signature expires after a few minutes. */
   signed(): Promise<SignedRequest>;
 }
 
@@ -60,7 +60,7 @@ export function callRequest(
 }
 
 /**
- * Combines the ids of the run and the call. The model creates the call's id, so an id that a header cannot
+ * Combines the ids of the run and the call. The model chooses the call's id, so an id that a header cannot
  * contain is hashed.
  */
 function idempotencyKey(call: ToolCall, run: Run): string {

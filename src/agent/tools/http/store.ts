@@ -16,16 +16,16 @@ import { type HttpTool, succeeding } from "./registration.ts";
 /** Maximum number of HTTP tools per tenant. */
 export const MAX_HTTP_TOOLS = 100;
 
-/** A tool belongs to the tenant, not to the user who registered it. */
+/** Stores the tools of tenants. A tool belongs to the tenant, not to the user who registered it. */
 export interface HttpToolStore {
   /**
    * Replaces a tool with the same name. Throws `limit_exceeded` for a new tool beyond `MAX_HTTP_TOOLS`, and
-   * for a tool with which the tenant's tools would exceed their maximum bytes.
+   * for a tool that would make the tenant's tools exceed their maximum size.
    */
   put(tenant: string, tool: HttpTool): Promise<void>;
   /**
-   * Writes the result of `update`, which is called again when another writer was faster. Returns undefined
-   * when the tool does not exist.
+   * Writes the result of `update`. Calls `update` again if another writer changed the tool first. Returns
+   * undefined if the tool does not exist.
    */
   change(
     tenant: string,
@@ -34,25 +34,29 @@ export interface HttpToolStore {
   ): Promise<HttpTool | undefined>;
   get(tenant: string, name: string): Promise<HttpTool | undefined>;
   /**
-   * Tools sorted by name (by character codes): up to `limit` tools after the name `after`. Callers share the
-   * objects and must not change them.
+   * Returns up to `limit` tools after the name `after`, sorted by name (by character codes). Callers share
+   * the objects and must not change them.
    */
   list(
     tenant: string,
     page?: { readonly after?: string; readonly limit?: number },
   ): Promise<readonly HttpTool[]>;
-  /** The tools whose registrations allow this agent. Sorted and shared like those of `list`. */
+  /**
+   * Returns the tools whose registrations allow this agent. They are sorted and shared like those of `list`.
+   */
   listFor(tenant: string, agent: string): Promise<readonly HttpTool[]>;
-  /** Returns false when the tool does not exist. */
+  /** Deletes a tool. Returns false when it does not exist. */
   delete(tenant: string, name: string): Promise<boolean>;
 }
 
 const toolsOf = (tenant: string): ListedCollection => ({ kind: "tools", tenant });
 
-/** Maximum bytes of the tools that are cached for runs. */
+/** The maximum size of the tools that are cached for runs, in bytes. */
 const MAX_READY_BYTES = 64 * 1024 * 1024;
 
-/** `maxBytes`: maximum bytes of all tools of a tenant, including names and headers. */
+/**
+ * Creates the store. `maxBytes` is the maximum size of all of a tenant's tools, including names and headers.
+ */
 export function createHttpToolStore(documents: Documents, maxBytes: number): HttpToolStore {
   const ready = new LRUCache<string, ReadyTool>({ maxSize: MAX_READY_BYTES });
 
@@ -119,7 +123,7 @@ interface ReadyTool {
   isFor(agent: string): boolean;
 }
 
-/** Maximum number of agents for which the cache stores if they may use the tool. */
+/** The maximum number of agents per tool for which the cache stores whether they may use it. */
 const MAX_KNOWN_AGENTS = 1000;
 
 function readyTool(body: string): ReadyTool {

@@ -6,7 +6,9 @@ import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
 
 type Chunks = AsyncIterable<Uint8Array>;
 
-/** Returns a reader for the texts in a body of this media type; undefined for a type that is not a stream. */
+/**
+ * Returns a reader for the texts in a body of this media type, or undefined for a type that is not a stream.
+ */
 export function streamOf(mediaType: string, maxLength: number): ((chunks: Chunks) => Texts) | undefined {
   if (mediaType === "application/x-ndjson") return (chunks) => linesOf(chunks, maxLength);
   if (mediaType === "text/event-stream") return (chunks) => eventsOf(chunks, maxLength);
@@ -15,7 +17,7 @@ export function streamOf(mediaType: string, maxLength: number): ((chunks: Chunks
 
 type Texts = AsyncGenerator<string, void>;
 
-/** Text after the last line ending also counts as a line. */
+/** Yields the lines. Text after the last line ending also counts as a line. */
 async function* linesOf(chunks: Chunks, maxLength: number): Texts {
   const decoder = new StringDecoder("utf8");
   let begun = "";

@@ -1,5 +1,5 @@
-// Queues the calls to one server. It limits the number of running calls, of running calls per user, and of waiting calls. Calls
-// run in order of arrival, except that calls of a user at the limit wait for other users.
+// Queues the calls to one server. Limits the number of running calls, running calls per user, and waiting calls. Calls run
+// in order of arrival, but when a user is at the limit, other users' calls go first.
 
 import type { Owner } from "../../../protocol/ids.ts";
 import { McpFailure } from "./reporting.ts";
@@ -11,8 +11,8 @@ const MAX_WAITING_OF_ONE = 64;
 
 export interface CallQueue {
   /**
-   * Resolves when the call may run, with a function that ends it. Throws an `McpFailure` when too many calls
-   * wait, and the signal's reason when it aborts.
+   * Resolves when the call may run. The result is a function that ends the call. Throws an `McpFailure` when
+   * too many calls wait, and the signal's reason when the signal aborts.
    */
   take(owner: Owner, signal: AbortSignal): Promise<() => void>;
   /** Pauses new calls until the returned function is called. Running calls continue. */
@@ -88,7 +88,7 @@ export function createCallQueue(): CallQueue {
   };
 }
 
-/** Waiting calls, in order of arrival. */
+/** Creates the list of waiting calls, in order of arrival. */
 function waitingLine() {
   let waiting: readonly QueuedCall[] = [];
   const leave = (call: QueuedCall) => {
@@ -103,8 +103,8 @@ function waitingLine() {
     },
 
     /**
-     * Resolves when the call may run. Throws the signal's reason, and an `McpFailure` when too many calls
-     * wait.
+     * Resolves when the call may run. Throws the signal's reason when it aborts, and an `McpFailure` when too
+     * many calls wait.
      */
     async join(user: string, signal: AbortSignal): Promise<void> {
       const own = waiting.filter((each) => each.user === user).length;

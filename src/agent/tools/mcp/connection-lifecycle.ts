@@ -1,4 +1,5 @@
-// Manages the connection to one server: opens it on demand, replaces it when it ends, and retries failed attempts with back-off.
+// Manages the connection to one server. Opens it on demand, replaces it when it ends, and retries failed attempts with
+// back-off.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../../lib/async.ts";
@@ -11,18 +12,19 @@ import { createTail, dismissed, McpFailure } from "./reporting.ts";
 
 const REST = { base: 1000, cap: 60_000 };
 /**
- * Maximum wait of a call for the next attempt, in ms. If the attempt is further away, the call fails at once.
+ * The maximum time that a call waits for the next attempt, in ms. If the attempt starts later, the call fails
+ * at once.
  */
 const MAX_WAIT_MS = 2000;
-/** Minimum lifetime in ms. A server that ends earlier did not start properly. */
+/** The minimum lifetime of a server, in ms. A server that ends earlier did not start properly. */
 const PROVEN_MS = 5000;
-/** Maximum time for a server to answer a ping after a call was abandoned, in ms. */
+/** The maximum time that a server may take to answer a ping after a call was abandoned, in ms. */
 const HUNG_MS = 3000;
 
 export interface LinkOptions {
   readonly definition: McpServerDefinition;
   readonly log: Log;
-  /** The version of Skein, as sent to servers. */
+  /** The version of Skein that is sent to servers. */
   readonly version: string;
   readonly queue: CallQueue;
   /** Called for each new connection, and when the server announces that its tools may have changed. */
@@ -45,7 +47,10 @@ export class Link {
     this.#options = options;
   }
 
-  /** Throws an `McpFailure` when no connection is available now, and the signal's reason when it aborts. */
+  /**
+   * Returns the connection. Throws an `McpFailure` if no connection is available now, and the signal's reason
+   * when it aborts.
+   */
   async connection(signal: AbortSignal): Promise<Connection> {
     if (this.#closing.signal.aborted) throw dismissed();
     const rest = this.#restsUntil - performance.now();
@@ -67,8 +72,8 @@ export class Link {
   }
 
   /**
-   * Checks if a server that failed a call still responds, and pauses new calls meanwhile. If it does not
-   * respond, it is ended once no call is running.
+   * Checks whether a server that failed a call still responds. Pauses new calls in the meantime. If the
+   * server does not respond, ends it once no call is running.
    */
   examine(connection: Connection): void {
     if (this.#isExamined || this.#closing.signal.aborted) return;
@@ -82,7 +87,7 @@ export class Link {
       });
   }
 
-  /** Why no connection exists while attempts fail. Completes "The server …". */
+  /** Why no connection exists while attempts fail. The text completes "The server …". */
   get failure(): string | undefined {
     return this.#isUp || this.#failures === 0 ? undefined : this.#lastFailure;
   }
@@ -138,7 +143,7 @@ export class Link {
     }
   }
 
-  /** `said` grows with the server's output. */
+  /** Watches a connection. `said` grows with the server's output. */
   #watch(connection: Connection, said: readonly string[]): void {
     this.#options.log("debug", "is connected");
     const since = performance.now();
@@ -149,11 +154,11 @@ export class Link {
       else this.#rest("ended soon after it had started");
       this.#options.log("warn", connection.end() ?? "has ended", undefined, said);
     });
-    // After the connection is ready to list its tools.
+    // Runs after the connection is ready to list its tools.
     queueMicrotask(() => this.#options.onToolsChanged());
   }
 
-  /** Returns true if the connection was still in use. */
+  /** Drops the connection. Returns true if it was still in use. */
   async #forget(connection: Connection): Promise<boolean> {
     const current = this.#connection;
     if ((await current?.catch(() => undefined)) !== connection || this.#connection !== current) return false;

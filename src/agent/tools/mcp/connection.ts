@@ -1,6 +1,6 @@
-// One connection: the SDK's client over a pipe or HTTP. Every failure is an `McpFailure`. Its message completes "The server …"
-// for the model, and its cause is for the log. The SDK gets neither the tool list nor an output schema, so it compiles no schema
-// of a server and runs none of its regular expressions.
+// One connection to a server: the SDK's client over a pipe or HTTP. Every failure is an `McpFailure`. Its message completes
+// "The server …" for the model, and its cause is for the log. The SDK receives neither the tool list nor an output schema,
+// so it never compiles a server's schemas or runs a server's regular expressions.
 
 import {
   type CallToolResult,
@@ -25,7 +25,7 @@ import { StdioTransport } from "./stdio.ts";
 
 /** Maximum time for a server to report its protocol revision, in ms. */
 const PROBE_MS = 5000;
-/** The longest wait of a Node timer, so that Skein's own limits always apply first. */
+/** The longest possible wait of a Node timer. Skein's own limits therefore always apply first. */
 const NEVER_MS = 2 ** 31 - 1;
 const MAX_PAGES = 100;
 
@@ -42,8 +42,8 @@ export interface Progress {
 }
 
 /**
- * `auto`: ask the server for its protocol revision. `legacy`: use the protocol from before servers could be
- * asked.
+ * `auto`: the client asks the server for its protocol revision. `legacy`: the client uses the older protocol,
+ * in which servers cannot be asked.
  */
 export type Era = "auto" | "legacy";
 
@@ -55,23 +55,23 @@ export interface CallOptions {
 }
 
 export interface Connection {
-  /** The era to try first for the next connection. */
+  /** The era to try first when opening the next connection. */
   readonly era: Era;
-  /** Yields the server's tools page by page, unvalidated; at most a hundred pages. */
+  /** Yields the server's tools page by page, unvalidated. Yields at most a hundred pages. */
   tools(signal: AbortSignal): AsyncGenerator<readonly unknown[], void>;
   /** Rejects as soon as `signal` aborts, and notifies the server. */
   call(tool: ToolToCall, args: Record<string, unknown>, options: CallOptions): Promise<CallToolResult>;
-  /** Resolves with true when the server responds at all, with false when the connection ends first. */
+  /** Resolves with true when the server sends any response, or with false if the connection ends first. */
   isAlive(): Promise<boolean>;
   /** Resolves when the connection has ended. */
   readonly closed: Promise<void>;
-  /** How the connection ended, if known. Completes "The server …". */
+  /** Returns how the connection ended, if known. The text completes "The server …". */
   end(): string | undefined;
-  /** Asks the server to end, then closes the connection and ends a server that is a program. */
+  /** Asks the server to end, and then closes the connection. Ends a server that is a local program. */
   close(): Promise<void>;
-  /** Like `close`, but at once and without asking. */
+  /** Like `close`, but acts at once and without asking. */
   kill(): Promise<void>;
-  /** Closes the connection when its running calls have ended. */
+  /** Closes the connection once its running calls have ended. */
   retire(): void;
 }
 
@@ -91,7 +91,8 @@ export async function connect(definition: McpServerDefinition, options: ConnectO
   try {
     return await open(definition, options, options.era);
   } catch (error) {
-    // Some older servers fail when asked in the newer way, and the server may have been replaced.
+    // Some older servers fail when they are asked in the newer way. The server may also have been replaced
+    // since the last connection.
     if (options.signal.aborted) throw error;
     return await open(definition, options, second);
   }
@@ -102,9 +103,9 @@ interface Channel {
   readonly transport: Transport;
   close(): Promise<void>;
   kill(): Promise<void>;
-  /** How the channel ended, if known. */
+  /** Returns how the channel ended, if known. */
   end(): string | undefined;
-  /** The failure text when the server is not available at all. */
+  /** The text of the failure if the server is not available at all. */
   readonly absent: string;
 }
 
@@ -194,7 +195,7 @@ const metaOf = (traceparent: string | undefined) =>
 const LONG = { timeout: NEVER_MS };
 const MAX_LOGGED = 500;
 
-/** Tools of a page are validated one by one, so that an invalid tool does not hide the others. */
+/** A page's tools are validated one by one, so an invalid tool does not hide the others. */
 const ToolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 
 function clientOptions(mode: Era, { onToolsChanged }: ConnectOptions): ClientOptions {
@@ -274,7 +275,8 @@ function reasonOf(error: unknown, channel: Channel): [FailureKind, string] {
 function statusReason(status: number): [FailureKind, string] {
   if (status === 401) return ["unauthorized", "rejects the configured credentials (HTTP 401)"];
   if (status === 403) return ["answered", "rejects the configured credentials (HTTP 403)"];
-  // A server that has lost a session returns 404, and some return 400. The call had no effect in either case.
+  // A server that has lost a session returns 404, or in some cases 400. The call had no effect in either
+  // case.
   if (status === 404 || status === 400) return ["forgotten", `rejects the request (HTTP ${status})`];
   return ["answered", `returned HTTP ${status}`];
 }

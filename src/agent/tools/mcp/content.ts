@@ -1,5 +1,5 @@
-// Converts a server's response to content for threads and models. It limits the size, and detects types from the bytes instead of
-// trusting the declared ones.
+// Converts a server's response to content for threads and models. Limits the size, and detects types from the bytes instead
+// of trusting the declared types.
 
 import { isUtf8 } from "node:buffer";
 import { isDeepStrictEqual } from "node:util";
@@ -12,10 +12,10 @@ import { done, failed, type ToolResult } from "../../core/tool.ts";
 type Block = CallToolResult["content"][number];
 type Resource = Extract<Block, { type: "resource" }>["resource"];
 
-/** Maximum characters of all text in one result. Longer text keeps its beginning and its end. */
+/** Maximum characters of all text in one result. Only the beginning and the end of longer text are kept. */
 const MAX_TEXT = 400_000;
 const MAX_PARTS = 100;
-/** Maximum base64 characters of one image or file: the most that providers accept. */
+/** The maximum number of base64 characters in one image or file, which is the most that providers accept. */
 const MAX_MEDIA = 5_000_000;
 /** Maximum base64 characters of all images and files together. */
 const MAX_ALL_MEDIA = 12_000_000;
@@ -91,7 +91,10 @@ const IMAGES = [
   ["image/webp", (start: string) => /^RIFF[\s\S]{4}WEBP/.test(start)],
 ] as const;
 
-/** Servers also send structured content as text, for clients that do not support it. */
+/**
+ * True if the text blocks repeat the structured content. Servers also send it as text, for clients that do
+ * not support structured content.
+ */
 function says(blocks: readonly Block[], structured: unknown): boolean {
   return blocks.some((block) => {
     if (block.type !== "text" || block.text.length > MAX_TEXT) return false;

@@ -1,4 +1,4 @@
-// The transport to a remote server over streamable HTTP. It uses the SDK's transport with a `fetch` that limits size and rate,
+// The transport to a remote server over streamable HTTP. Uses the SDK's transport with a `fetch` that limits size and rate,
 // has no time limits, and ends the request of a cancelled call.
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -16,10 +16,10 @@ const CONNECT_MS = 10_000;
 const FAREWELL_MS = 1000;
 
 export interface CurrentCall {
-  /** Needed because the SDK cancels a call at the server but keeps its own request open. */
+  /** Ends the request. Needed because the SDK cancels a call at the server but keeps its own request open. */
   readonly signal: AbortSignal;
   readonly traceparent: string | undefined;
-  /** The scopes that the server missed in the token when it refused the call. */
+  /** The scopes that were missing from the token when the server refused the call. */
   missingScopes?: readonly string[];
 }
 
@@ -27,13 +27,13 @@ export const currentCall = new AsyncLocalStorage<CurrentCall>();
 
 export interface HttpTransport {
   readonly transport: StreamableHTTPClientTransport;
-  /** Closes all connections. With `farewell`, it first ends the session at the server. */
+  /** Closes all connections. With `farewell`, ends the session at the server first. */
   release(farewell: boolean): Promise<void>;
 }
 
-/** The caller releases the transport. */
+/** Creates the transport. The caller must release it. */
 export function httpTransport({ url, headers }: HttpServer): HttpTransport {
-  // Calls have separate time limits.
+  // The time limits are off because calls have their own.
   const options = { connections: MAX_CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 };
   const connect = { timeout: CONNECT_MS };
   const dispatcher =
@@ -78,7 +78,7 @@ function fairFetch(dispatcher: Dispatcher) {
   };
 }
 
-/** RFC 6750, 3.1. */
+/** Records the missing scopes from a challenge (RFC 6750, section 3.1). */
 function noteMissingScopes(challenge: string): void {
   const call = currentCall.getStore();
   if (!call || !/\berror\s*=\s*"?insufficient_scope\b/i.test(challenge)) return;
@@ -92,7 +92,10 @@ function traced(headers: Headers): [string, string][] {
   return [...headers];
 }
 
-/** A cancelled call ends its request and its resumption, but not the cancellation notice. */
+/**
+ * Returns the signal for a request. A cancelled call ends its request and its resumption, but not the
+ * cancellation notice.
+ */
 function signalOf(method: string, own: AbortSignal | null | undefined): AbortSignal | null {
   const call = currentCall.getStore()?.signal;
   if (!call || (call.aborted && method === "POST")) return own ?? null;

@@ -39,14 +39,14 @@ const common = {
     ),
 };
 
-/** A path may contain spaces. */
+/** True if the text names one program. A path may contain spaces. */
 const isOneProgram = (text: string) =>
   !/\s/.test(text.trim()) || /[/\\]/.test(text.trim().split(/\s/, 1)[0] ?? "");
 const printable = (text: string) => !/[\0\r\n]/.test(text);
 const Text = z.string().refine(printable, "must be one line");
 const Unbroken = z.string().refine((text) => !text.includes("\0"), "must not contain a NUL character");
 
-/** RFC 6749, 3.3. */
+/** See RFC 6749, section 3.3. */
 const OAuthScope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/, "must be a scope without spaces");
 
 const OAuth = z

@@ -1,5 +1,5 @@
-// MCP servers that each user, or each tenant, connects with credentials of their own. Nothing of one owner's connection, not even the list
-// of its tools, is used for another.
+// MCP servers that every user or tenant connects to with their own credentials. One owner's connection, including its list
+// of tools, is never used for another owner.
 
 import { LRUCache } from "lru-cache";
 import type { Logger } from "../../../lib/logger.ts";
@@ -12,21 +12,24 @@ import { done, failed, interrupted, type Run, type Tool, type ToolResult } from 
 import type { HttpServer, McpServerDefinitions } from "./options.ts";
 import { isUnauthorized, McpServer, type McpServices, missingScopesIn } from "./server.ts";
 
-/** Maximum number of live connections of this process. The one unused for longest is closed for one more. */
+/**
+ * The maximum number of live connections in this process. Opening one more closes the connection that has
+ * been unused for the longest time.
+ */
 const MAX_CONNECTED = 500;
-/** Time without use after which a connection is closed, in ms. */
+/** The time after which an unused connection is closed, in ms. */
 const IDLE_MS = 10 * 60_000;
 
 export interface OwnerServers {
   /**
-   * The tools of the servers that `isNamed` selects, as the owner may use them. A server that the owner has not connected has only the
-   * tool `mcp__<server>__connect`. Never throws.
+   * Returns the tools of the servers that `isNamed` selects, as the owner may use them. A server that the owner has not
+   * connected offers only the tool `mcp__<server>__connect`. Never throws.
    */
   toolsOf(owner: Owner, isNamed: (server: string) => boolean): Promise<readonly Tool[]>;
   names(): readonly string[];
-  /** Undefined for a server that is not used with accounts. */
+  /** Returns the definition of a server, or undefined if the server is not used with accounts. */
   definitionOf(server: string): OwnerServer | undefined;
-  /** Closes all connections, each when its calls have ended. */
+  /** Replaces the definitions. Closes each connection once its calls have ended. */
   replace(definitions: McpServerDefinitions): void;
   close(): Promise<void>;
 }
@@ -44,7 +47,7 @@ interface Session {
   readonly generation: string;
 }
 
-/** The caller closes it. */
+/** Creates the servers. The caller closes them. */
 export function createOwnerServers(services: OwnerServices): OwnerServers {
   const { logger } = services;
   let definitions: ReadonlyMap<string, OwnerServer> = new Map();
@@ -107,7 +110,7 @@ interface ServerPlace {
 interface Connecting {
   readonly connections: () => Connections | undefined;
   open(place: ServerPlace, access: OpenAccess): McpServer;
-  /** Closes the connection of a token that was refused. */
+  /** Closes the connection whose token was refused. */
   drop(place: ServerPlace): void;
   readonly logger: Logger;
 }
@@ -132,7 +135,7 @@ type OwnerSession =
   | NoAccess;
 type NoAccess = Exclude<ConnectionAccess, OpenAccess>;
 
-/** A token that the server refuses is renewed once. */
+/** Returns the owner's session. Renews a token once if the server refuses it. */
 async function sessionAt(
   place: ServerPlace,
   connecting: Connecting,
@@ -151,7 +154,10 @@ async function sessionAt(
 
 type AccessOptions = Parameters<Connections["access"]>[2];
 
-/** A connection for another address than the configured one counts as none: its token must not be sent here. */
+/**
+ * Returns the owner's access to a server. A connection for another address than the configured one does not
+ * count, because its token must not be sent to this server.
+ */
 async function accessTo(
   { name, definition, keeper }: ServerPlace,
   { connections }: Connecting,
@@ -164,7 +170,7 @@ async function accessTo(
   return isSame ? access : { state: "absent" };
 }
 
-/** The server's tool, called with the token that is current then. */
+/** Returns the server's tool. Each call uses the current token. */
 function ownTool(tool: Tool, place: ServerPlace, connecting: Connecting): Tool {
   const call = (server: McpServer, ...rest: Parameters<Tool["execute"]>) => {
     const current = server.tools().find(({ name }) => name === tool.name) ?? tool;
@@ -211,7 +217,7 @@ const notEnough = ({ name }: ServerPlace) =>
   `The account at MCP server \`${name}\` has too few rights for this call.`;
 const notConnected = ({ name }: ServerPlace) => `The account at MCP server \`${name}\` is not connected.`;
 
-/** Lets a model ask for the account before it knows any tool of the server. */
+/** Creates a tool with which a model can ask for the account before any of the server's tools are known. */
 function connectTool(place: ServerPlace, connecting: Connecting): Tool {
   const { name, definition } = place;
   const whose = definition.per === "user" ? "the user's" : "the tenant's";
@@ -237,11 +243,14 @@ function connectTool(place: ServerPlace, connecting: Connecting): Tool {
 interface Asking extends Pick<Connecting, "connections"> {
   readonly call: ToolCall;
   readonly run: Run;
-  /** Scopes that the token lacks. */
+  /** The scopes that the token lacks. */
   readonly scopes?: readonly string[] | undefined;
 }
 
-/** Undefined once a person says that the account is connected. Otherwise the result of the call. */
+/**
+ * Asks a person to connect the account. Returns undefined once the person says that the account is connected.
+ * Otherwise, returns the result of the call.
+ */
 async function* askToConnect(
   place: ServerPlace,
   access: NoAccess,
@@ -268,7 +277,10 @@ async function* askToConnect(
   return { ...done(answer.message ? `${words} ${answer.message}` : words), denied: true };
 }
 
-/** Only admins connect the account of a tenant, so its address is not for the user of the run. */
+/**
+ * Returns the address for connecting an account. Only admins may connect a tenant's account, so its address
+ * is not shown to the run's user.
+ */
 async function addressFor(
   { name, definition, keeper: { tenant } }: ServerPlace,
   { connections, run: { owner, interrupts }, scopes = [] }: Omit<Asking, "call">,

@@ -1,4 +1,4 @@
-// Reports failures of servers to the log and the model, in short form and without the server's secrets.
+// Reports servers' failures to the log and the model, briefly and without the servers' secrets.
 
 import type { Logger } from "../../../lib/logger.ts";
 import { type Mask, maskOf } from "../../../lib/mask.ts";
@@ -7,16 +7,19 @@ import { messageOf } from "../../core/errors.ts";
 import type { McpServerDefinition } from "./options.ts";
 
 /**
- * `forgotten`: the session has expired, and the call had no effect. `unauthorized`: the server refused the token, and the call had no
- * effect. `insufficient`: the token lacks scopes, and the call had no effect. `answered`: the server refused. `ended`:
- * the connection ended, and the effect is unknown. `strange`: the response is invalid.
+ * `forgotten`: the session has expired, and the call had no effect. `unauthorized`: the server refused the token, and the
+ * call had no effect. `insufficient`: the token lacks scopes, and the call had no effect. `answered`: the server refused the
+ * call. `ended`: the connection ended, and the effect is unknown. `strange`: the response is invalid.
  */
 export type FailureKind = "forgotten" | "unauthorized" | "insufficient" | "answered" | "ended" | "strange";
 
-/** The message completes "The server …". It contains no path, address or secret of this server. */
+/**
+ * A failure of a server. The message completes "The server …". It contains no paths, addresses or secrets of
+ * this server.
+ */
 export class McpFailure extends Error {
   readonly kind: FailureKind;
-  /** With `insufficient`: the scopes that the server names. */
+  /** For `insufficient`, the scopes that the server names. */
   missingScopes: readonly string[] = [];
 
   constructor(kind: FailureKind, message: string, cause?: unknown) {
@@ -26,7 +29,7 @@ export class McpFailure extends Error {
   }
 }
 
-/** For a server that was removed from the configuration, or at shutdown. */
+/** Returns the failure for a server that was removed from the configuration, and for a shutdown. */
 export const dismissed = () => new McpFailure("ended", "is no longer configured");
 
 /** Masks the secrets in the server's headers, variables and URL. */
@@ -41,7 +44,7 @@ export function maskOfServer(definition: McpServerDefinition): Mask {
 const MAX_DETAIL = 500;
 
 /**
- * `what` completes "MCP server …". `detail` is the thrown value or a text. `said` is the server's last
+ * `what` completes "MCP server …". `detail` is the thrown value or a text. `said` contains the server's last
  * output.
  */
 export type Log = (level: "debug" | "warn", what: string, detail?: unknown, said?: readonly string[]) => void;
@@ -58,7 +61,7 @@ export function logOf(server: string, logger: Logger, mask: Mask): Log {
 const LAST_LINES = 10;
 const MAX_LINE = 300;
 
-/** The last lines that a server printed. */
+/** Collects the last lines that a server printed. */
 export function createTail() {
   const lines: string[] = [];
   return {

@@ -1,4 +1,4 @@
-// One MCP server of this process, and its tools `mcp__<server>__<tool>`.
+// One MCP server of this process and its tools, named `mcp__<server>__<tool>`.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../../lib/async.ts";
@@ -19,20 +19,20 @@ import type { McpServerDefinition } from "./options.ts";
 import { dismissed, type Log, logOf, McpFailure, maskOfServer } from "./reporting.ts";
 import { type ListedTool, readListing } from "./tool-list.ts";
 
-/** Minimum time between two listings, in ms. */
+/** The minimum time between two listings of tools, in ms. */
 const REST_MS = 500;
 
 export interface McpServices {
   readonly logger: Logger;
-  /** The version of Skein, as sent to servers. */
+  /** The version of Skein that is sent to servers. */
   readonly version: string;
-  /** Credentials for the servers of owners. Undefined if the server keeps none. */
+  /** Returns the credentials for owners' servers, or undefined if Skein stores none. */
   readonly connections: () => Connections | undefined;
 }
 
 /**
- * Keeps the tools listed most recently. A call to an unavailable server returns an error result. Failures
- * never throw into a run.
+ * Keeps the most recently listed tools. A call to an unavailable server returns an error result. Failures
+ * never throw an error into a run.
  */
 export class McpServer {
   readonly definition: McpServerDefinition;
@@ -50,7 +50,7 @@ export class McpServer {
   #isListed = false;
   #isRefused = false;
 
-  /** Connects on first use. */
+  /** Creates the server. It connects on first use. */
   constructor(name: string, definition: McpServerDefinition, { logger, version }: McpServices) {
     this.#name = name;
     this.definition = definition;
@@ -72,7 +72,7 @@ export class McpServer {
     return "per" in this.definition && this.definition.per !== undefined;
   }
 
-  /** Why the server cannot be used now. */
+  /** Why the server is currently unusable. */
   get absence(): string | undefined {
     const isEmpty = this.#isListed && this.#tools.length === 0;
     const why = this.#link.failure ?? (isEmpty ? "lists no tools" : undefined);
@@ -80,7 +80,8 @@ export class McpServer {
   }
 
   /**
-   * The tools listed most recently. Lists them again in the background if the listing is old or was empty.
+   * Returns the most recently listed tools. Lists them again in the background if the listing is old or was
+   * empty.
    */
   tools(): readonly Tool[] {
     const isEmpty = this.#isListed && this.#tools.length === 0;
@@ -88,7 +89,7 @@ export class McpServer {
     return this.#tools;
   }
 
-  /** Resolves when the server has listed its tools or has failed to. */
+  /** Resolves when the server has listed its tools or failed to do so. */
   async listed(): Promise<void> {
     if (this.#listedAt === Number.NEGATIVE_INFINITY) await this.#list();
   }
@@ -101,13 +102,13 @@ export class McpServer {
     return this.#listing;
   }
 
-  /** Closes when its running calls have ended. New calls are not expected. */
+  /** Closes the server once its running calls have ended. The caller makes no new calls. */
   async retire(): Promise<void> {
     await this.#queue.over();
     await this.close();
   }
 
-  /** Running calls end with an error result. */
+  /** Closes the server. Running calls end with an error result. */
   async close(): Promise<void> {
     this.#closing.abort(dismissed());
     await this.#link.close();
@@ -168,7 +169,7 @@ export class McpServer {
       return yield* showing(call, this.#mask, (show) => this.#ask({ ...question, show }, run));
     } catch (error) {
       run.signal.throwIfAborted();
-      // The owner's token may be renewed.
+      // The caller renews the owner's token, if possible.
       if (
         this.#isOfOwner &&
         (isUnauthorized(error) ||
@@ -198,7 +199,7 @@ export class McpServer {
         return await this.#send(question, connection);
       } catch (error) {
         if (!(error instanceof McpFailure) || error.kind !== "forgotten") throw error;
-        // The server may have refused only this call.
+        // The server may have refused this call only.
         if (await orAborted(connection.isAlive(), signal)) throw error;
         await this.#link.replace(connection);
         return await this.#send(question, await this.#link.connection(signal));
@@ -259,7 +260,7 @@ const MAX_SHOWN = 1000;
 interface Limits {
   /** Aborts when the run aborts or a limit has passed. */
   readonly signal: AbortSignal;
-  /** The limit that has passed. Completes "It …". */
+  /** Returns which limit has passed. The text completes "It …". */
   passed(): string | undefined;
   /** Restarts the idle limit. The first call starts it. */
   renew(): void;
@@ -313,7 +314,7 @@ async function* showing<T>(
     isOver = true;
     wake();
   });
-  // A reader that leaves early does not wait for the call.
+  // A reader that stops early does not wait for the call.
   working.catch(() => {});
   while (!isOver || unread.length > 0) {
     if (unread.length === 0) await new Promise<void>((resolve) => (wake = resolve));
@@ -335,7 +336,10 @@ function lineOf({ progress, total, message }: Progress, mask: Mask): string {
   return `${message ? `${count} ${firstChars(mask(message.toWellFormed()), MAX_LINE)}` : count}\n`;
 }
 
-/** The scopes that the token lacks, if the server refused a call for that. The call had no effect. */
+/**
+ * Returns the scopes that the token lacks, if the server refused a call because of them. The call had no
+ * effect.
+ */
 export const missingScopesIn = (error: unknown) =>
   error instanceof McpFailure && error.kind === "insufficient" ? error.missingScopes : undefined;
 

@@ -1,5 +1,5 @@
-// The MCP servers of this process and their tools, `mcp__<server>__<tool>`. The servers live as long as the process, for all runs
-// and users. The creator closes them.
+// The MCP servers of this process and their tools, named `mcp__<server>__<tool>`. All runs and users share the servers,
+// which live as long as the process. The code that creates them must close them.
 
 import { isDeepStrictEqual } from "node:util";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -15,27 +15,30 @@ export interface AbsentServer {
 
 export interface McpServers {
   /**
-   * The tools listed most recently, by name. Cheap enough for every model call: returns the same list while
-   * nothing has changed.
+   * Returns the most recently listed tools, sorted by name. This is cheap enough for every model call,
+   * because it returns the same list until something changes.
    */
   tools(): readonly Tool[];
-  /** The servers that cannot be used now, each with a reason that completes "The server …". */
+  /** Returns the currently unusable servers, each with a reason that completes "The server …". */
   absent(): readonly AbsentServer[];
-  /** Resolves when each of these servers (default: all) has listed its tools or failed to. Never rejects. */
+  /**
+   * Resolves when each of these servers (default: all) has listed its tools or failed to do so. Never
+   * rejects.
+   */
   listed(names?: readonly string[]): Promise<void>;
-  /** Names of the servers that are used with an account of the owner. */
+  /** Returns the names of the servers that are used with an account of the owner. */
   ofOwners(): readonly string[];
-  /** How a server is used with accounts. Undefined if it is not. */
+  /** Returns how a server is used with accounts, or undefined if it is not. */
   accountsAt: OwnerServers["definitionOf"];
-  /** The tools of servers with an account of the owner. See `OwnerServers.toolsOf`. */
+  /** Returns the tools of servers that are used with an account of the owner. See `OwnerServers.toolsOf`. */
   toolsOf(owner: Owner, isNamed: (server: string) => boolean): Promise<readonly Tool[]>;
   /** Keeps servers with unchanged definitions, ends all others, and connects new ones. */
   replace(definitions: McpServerDefinitions): Promise<void>;
-  /** Ends all servers, with everything that they started. */
+  /** Ends all servers and everything that they started. */
   close(): Promise<void>;
 }
 
-/** Returns at once. Servers connect in the background. */
+/** Creates the servers and returns at once. Servers connect in the background. */
 export function createMcpServers(definitions: McpServerDefinitions, services: McpServices): McpServers {
   let servers: ReadonlyMap<string, McpServer> = new Map();
   let current: readonly Tool[] = [];

@@ -1,5 +1,5 @@
-// A local server, as the SDK's `Transport`. Unlike the SDK's own transport, it starts the program with a minimal environment,
-// limits the reading rate, and ends the program with everything that it started.
+// A `Transport` of the SDK for a local server. Unlike the SDK's own transport, it starts the program with a minimal
+// environment, limits the reading rate, and ends the program together with everything that the program started.
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -18,17 +18,17 @@ import type { StdioServer } from "./options.ts";
 import { allowance, messageAllowance } from "./rate-limiter.ts";
 
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
-/** Maximum bytes of input that a server has not read. */
+/** The maximum number of bytes sent to a server that it has not read yet. */
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
 export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: <T extends JSONRPCMessage>(message: T) => void;
-  /** Together with `pid`, tells the SDK that silence of this server is not an outage. */
+  /** Together with `pid`, this tells the SDK that a silent server has not failed. */
   readonly stderr = null;
   readonly pid = null;
-  /** How the server ended. Undefined while it runs. */
+  /** How the server ended. Undefined while the server is running. */
   exit: Exit | undefined;
   readonly #server: StdioServer;
   readonly #onLog: (line: string) => void;
@@ -82,10 +82,10 @@ export class StdioTransport implements Transport {
     } catch (error) {
       this.#report(error);
     }
-    // The server closed its output, or its output can no longer be read.
+    // Here, the server has closed its output, or its output can no longer be read.
     await child.end();
     this.exit = await child.exited;
-    // The last lines of its log may explain why.
+    // The last lines of the server's log may explain why.
     await this.#logRead;
     this.#close();
   }
@@ -115,7 +115,7 @@ const LOG_BYTES_PER_SECOND = 1024 * 1024;
 const LOG_LINES_AT_ONCE = 200;
 const LOG_LINES_PER_SECOND = 20;
 
-/** Discards faster output, and reads at most one MiB per second. */
+/** Reads the log, at most one MiB per second. Discards faster output. */
 async function readLog({ stderr }: Child, onLog: (line: string) => void): Promise<void> {
   const takeBytes = allowance(LOG_BYTES_PER_SECOND, LOG_BYTES_PER_SECOND);
   const takeLines = allowance(LOG_LINES_AT_ONCE, LOG_LINES_PER_SECOND);
@@ -136,16 +136,16 @@ async function readLog({ stderr }: Child, onLog: (line: string) => void): Promis
 
 // The server's process leads a process group. A shell in that group keeps one end of a pipe open. When this
 // process dies, the pipe closes and the shell kills the group. Processes that left the group have a mark in
-// their environment. Ending the server here finds them by this mark, on systems with /proc. When this process
-// dies, they survive.
+// their environment. When Skein ends the server on a system with /proc, it finds these processes by their
+// mark. When this process dies, they survive.
 const SCRIPT = `{ read -r _ <&3; kill -KILL 0; } </dev/null >/dev/null 2>&1 &
 exec 3<&-
 exec "$@"`;
 const MARK = "SKEIN_MCP";
 
-/** Maximum time for the server to react to the end of its input, and then to SIGTERM, in ms each. */
+/** The maximum time that the server has to react to the end of its input, and then to SIGTERM, in ms each. */
 const GRACE_MS = 1000;
-/** Maximum time that a process outside the group may keep the output of an ended server open, in ms. */
+/** How long a process outside the group may keep the output of an ended server open, in ms. */
 const DRAIN_MS = 500;
 
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
@@ -154,15 +154,21 @@ export interface Child {
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Resolves once the server has ended and the rest of its group was killed. */
+  /** Resolves once the server has ended and the rest of its group has been killed. */
   readonly exited: Promise<Exit>;
-  /** Closes the server's input, then ends it with everything that it started. Resolves when it has ended. */
+  /**
+   * Closes the server's input, then ends the server and everything that it started. Resolves when the server
+   * has ended.
+   */
   end(): Promise<void>;
-  /** Like `end`, but at once and without asking. */
+  /** Like `end`, but acts at once and without asking. */
   kill(): Promise<void>;
 }
 
-/** Rejects when the shell cannot start. A missing command starts and exits with 127. */
+/**
+ * Starts a server. Rejects if the shell cannot start. If the command is missing, the shell starts and exits
+ * with 127.
+ */
 export async function startChild({ command, args, env, cwd }: StdioServer): Promise<Child> {
   const mark = randomId();
   const child: ChildProcessByStdio<Writable, Readable, Readable> = spawn(
@@ -180,7 +186,8 @@ export async function startChild({ command, args, env, cwd }: StdioServer): Prom
   closed.catch(() => {});
   // The reader notices the end, so errors of pipes add no information.
   for (const stream of child.stdio) stream?.on("error", () => {});
-  // The group's number may belong to another group once the leader has ended and the rest was killed.
+  // Once the leader has ended and the rest of the group has been killed, the group's number may belong to
+  // another group.
   let isOver = false;
   const signalGroup = (name: NodeJS.Signals) => {
     if (!isOver && child.pid !== undefined) signal(-child.pid, name);
@@ -236,7 +243,7 @@ function signal(target: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Maximum number of searches, because a process that forks during a search may need several. */
+/** The maximum number of searches. A process that forks during a search may require several. */
 const MAX_ROUNDS = 10;
 
 async function killMarked(mark: string): Promise<void> {
@@ -257,8 +264,8 @@ async function isMarked(pid: string, mark: string): Promise<boolean> {
 const NEWLINE = 0x0a;
 
 /**
- * Yields lines without their endings, in limited memory. Drops an unfinished last line. Throws for a line
- * that is too long.
+ * Yields lines without their line endings and uses limited memory. Drops an unfinished last line. Throws an
+ * error for a line that is too long.
  */
 export async function* linesOf(bytes: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<string> {
   let held: Buffer[] = [];

@@ -1,4 +1,4 @@
-// Converts a server's list of tools to tools for models. It trusts nothing in the list: it skips unusable tools with a reason,
+// Converts a server's list of tools to tools for models. It does not trust the list. It skips unusable tools with a reason
 // and limits the size.
 
 import { createHash } from "node:crypto";
@@ -12,7 +12,7 @@ import type { ToolAnnotations } from "../../core/tool.ts";
 import { usableParameters } from "../parameters.ts";
 import type { McpServerDefinition } from "./options.ts";
 
-/** Maximum number of tools, which is the most that providers accept in one request. */
+/** The maximum number of tools. Providers do not accept more in one request. */
 const MAX_TOOLS = 128;
 /** Maximum number of listed tools to examine. */
 const MAX_LISTED = 10_000;
@@ -29,7 +29,7 @@ export interface ListedTool {
 }
 
 export interface Listing {
-  /** Sorted by name, so that requests to models stay the same while the tools do. */
+  /** The tools, sorted by name. Requests to models therefore stay the same as long as the tools do. */
   readonly tools: readonly ListedTool[];
   /** The first few skipped tools, each with its reason. */
   readonly leftOut: readonly string[];
@@ -43,7 +43,9 @@ export interface ListingContext {
   readonly mask: Mask;
 }
 
-/** Reads no more pages than needed. Throws errors of reading them. */
+/**
+ * Reads a server's tools. Reads no more pages than needed. Throws the errors that occur while reading them.
+ */
 export async function readListing(
   pages: AsyncIterable<readonly unknown[]>,
   { server, choice, isTrusted, mask }: ListingContext,
@@ -117,13 +119,13 @@ function usable(
 
 function annotationsOf(hints: RawTool["annotations"], isTrusted: boolean): ToolAnnotations {
   const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = hints ?? {};
-  // A call that only reads may be repeated, but the claim that it only reads is not trusted.
+  // A call that only reads may be repeated, but the server's claim that it only reads is not trusted.
   if (!isTrusted)
     return omitUndefined({ idempotent: idempotentHint || readOnlyHint, destructive: destructiveHint });
   return omitUndefined({
     readOnly: destructiveHint ? false : readOnlyHint,
     idempotent: idempotentHint,
-    // The protocol's defaults: a read-only tool is not destructive, and any other tool may be.
+    // By default in the protocol, a read-only tool is not destructive, and any other tool may be.
     destructive: destructiveHint ?? (readOnlyHint ? false : undefined),
     category: openWorldHint ? ("network" as const) : readOnlyHint ? ("read" as const) : undefined,
   });
@@ -153,8 +155,8 @@ const HASH_LENGTH = 8;
 export const plainName = (original: string) => original.replace(/[^A-Za-z0-9_-]/g, "_") || "_";
 
 /**
- * Names `mcp__<server>__<tool>`, independent of the order. Uses the plain name if it is unique and short
- * enough, otherwise a name that ends in a hash. `originals` has no duplicates.
+ * Returns names of the form `mcp__<server>__<tool>`, regardless of the order. Uses the plain name if it is
+ * unique and short enough, and otherwise a name that ends in a hash. `originals` has no duplicates.
  */
 export function toolNames(server: string, originals: readonly string[]): ReadonlyMap<string, string> {
   const prefix = `mcp__${server}__`;

@@ -1,4 +1,4 @@
-// The tool that reads a page of the web.
+// The tool that reads a web page.
 
 import { z } from "zod";
 import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
@@ -10,10 +10,10 @@ import { framed } from "./others-words.ts";
 import { pageAt, type Reading, type WebPage } from "./page.ts";
 import { secretIn } from "./secrets.ts";
 
-/** Longer results would be moved to a file. */
+/** The eviction hook would move longer results to a file. */
 const MAX_CHARS = 60_000;
 
-/** `limitMs`: maximum time of a call. */
+/** Creates the tool. `limitMs` is the maximum time of a call. */
 export function webFetch(reading: Reading, limitMs: number): Tool {
   return defineTool({
     name: "web_fetch",
@@ -29,7 +29,7 @@ export function webFetch(reading: Reading, limitMs: number): Tool {
         .describe("Maximum number of characters to return."),
       offset: z.int().min(0).default(0).describe("Number of characters to skip."),
     }),
-    // It changes nothing, but strangers read its address.
+    // The tool changes nothing, but other people can read the URL that it requests.
     annotations: { readOnly: true, category: "network" },
     describeCall: ({ url }) => `read ${url}`,
     async execute({ url, max_chars, offset }, _call, run) {

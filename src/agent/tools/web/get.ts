@@ -1,4 +1,4 @@
-// Sends the GET requests of the web tools. The host of each address, also of a redirect, must be allowed and public.
+// Sends the GET requests of the web tools. The host of every URL, including redirects, must be allowed and public.
 
 import { hostMatcher } from "../../../lib/host-patterns.ts";
 import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
@@ -6,13 +6,13 @@ import { httpUrl, type PublicFetch, type PublicResponse } from "../../../lib/ssr
 
 const MAX_REDIRECTS = 5;
 
-/** Who asks, whose turn it is with shared threads, and until when. */
+/** The tenant whose turn on shared threads the request uses, and the signal that ends it. */
 export interface Asker {
   readonly turn: string;
   readonly signal: AbortSignal;
 }
 
-/** Throws a `FetchError` for a host that must not be asked. */
+/** Throws a `FetchError` for a host that must not be contacted. */
 export type Hosts = (url: URL) => void;
 
 export interface GetOptions {
@@ -24,7 +24,10 @@ export interface GetOptions {
 
 export type Fetched = PublicResponse & { readonly url: URL };
 
-/** The caller must dispose of the response, which is no redirect. Throws a `FetchError`. */
+/**
+ * Sends a GET request. The caller must dispose of the response, which is never a redirect. Throws a
+ * `FetchError`.
+ */
 export type PublicGet = (url: URL, options: GetOptions) => Promise<Fetched>;
 
 export function publicGet(fetch: PublicFetch, userAgent: string): PublicGet {
@@ -54,7 +57,7 @@ function withoutFragment(url: URL): URL {
   return bare;
 }
 
-/** Returns the bytes in a buffer of their own, so that they can be given to a thread. */
+/** Returns the bytes in a separate buffer, so they can be transferred to a thread. */
 export async function readBody(response: PublicResponse, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -71,7 +74,7 @@ export async function readBody(response: PublicResponse, maxBytes: number): Prom
   return bytes;
 }
 
-/** Patterns of hosts. Without `allow` every host that is not denied is allowed. */
+/** Creates the check of hosts from patterns. Without `allow`, every host that is not denied is allowed. */
 export function hostsOf({
   allow,
   deny,

@@ -11,14 +11,14 @@ import { createSearch, type SearchOptions } from "./search/index.ts";
 import { webSearch } from "./search.ts";
 
 export interface WebOptions {
-  /** Patterns of the hosts to read. Undefined: all. */
+  /** The patterns of hosts that may be read. If undefined, all hosts may be read. */
   readonly allow?: readonly string[] | undefined;
-  /** Patterns of hosts that are never read. */
+  /** The patterns of hosts that are never read. */
   readonly deny: readonly string[];
-  /** Hosts that may have private addresses, separated by commas. */
+  /** The hosts that may have private addresses, separated by commas. */
   readonly private: string;
   readonly robots: "respect" | "ignore";
-  /** The service that `web_search` asks. Without it there is no such tool. */
+  /** The service that `web_search` uses. Without it, the tool does not exist. */
   readonly search?: SearchOptions | undefined;
 }
 
@@ -28,10 +28,10 @@ export interface WebTools {
   close(): Promise<void>;
 }
 
-/** In milliseconds: of a call, and of the work on one document. */
+/** The time limits in milliseconds of a call and of the work on one document. */
 const LIMITS = { call: 30_000, document: 10_000 };
 
-/** `userAgent`: names this program to the servers that it asks. */
+/** Creates the tools. `userAgent` names this program to the servers that it contacts. */
 export function createWebTools(options: WebOptions, userAgent: string, limits = LIMITS): WebTools {
   const pool = createDocumentPool(limits.document);
   const get = publicGet(createPublicFetch({ allow: hostList(options.private) }), userAgent);

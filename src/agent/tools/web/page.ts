@@ -1,4 +1,4 @@
-// A document on the web as text.
+// Reads a web document as text.
 
 import { isUtf8 } from "node:buffer";
 import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
@@ -10,7 +10,7 @@ import type { Robots } from "./robots.ts";
 const MAX_BYTES = 10 * 1024 * 1024;
 
 export interface WebPage extends DocumentText {
-  /** Its address after redirects. */
+  /** The URL of the page after redirects. */
   readonly url: string;
 }
 
@@ -18,11 +18,11 @@ export interface Reading {
   readonly get: PublicGet;
   readonly hosts: Hosts;
   readonly pool: DocumentPool;
-  /** Undefined: robots.txt is ignored. */
+  /** If undefined, robots.txt is ignored. */
   readonly robots: Robots | undefined;
 }
 
-/** Throws a `FetchError`, a `DocumentError` or the reason of the asker's signal. */
+/** Reads a page. Throws a `FetchError`, a `DocumentError` or the reason of the asker's signal. */
 export async function pageAt(
   url: URL,
   asker: Asker,
@@ -52,7 +52,7 @@ async function jobOf(response: Fetched): Promise<ReadJob> {
   return { kind, bytes, charset: charsetOf(parameters), url: response.url.href };
 }
 
-/** Media types that servers send with files whose type they do not know. */
+/** The media types that servers send for files of an unknown type. */
 const UNTOLD: ReadonlySet<string> = new Set(["", "application/octet-stream", "binary/octet-stream"]);
 const TEXTS =
   /^(text\/.+|application\/(json|xml|javascript|x-javascript|ecmascript|yaml|x-yaml|toml|x-ndjson|jsonl|x-sh|sql|graphql|rtf|.+\+(json|xml|yaml)))$/;

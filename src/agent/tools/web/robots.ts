@@ -1,22 +1,22 @@
-// The robots.txt of sites, remembered for an hour.
+// Reads the robots.txt of sites and caches it for an hour.
 
 import { LRUCache } from "lru-cache";
 import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
 import type { DocumentPool } from "../../../lib/web-documents/pool.ts";
 import { type Asker, type Hosts, type PublicGet, readBody } from "./get.ts";
 
-/** The name that robots.txt may have rules for. */
+/** The name that rules in robots.txt can refer to. */
 const ROBOT = "Skein";
 const MAX_BYTES = 512 * 1024;
 const TTL_MS = 60 * 60 * 1000;
-/** For a site that failed to answer. */
+/** The caching time for a site that failed to answer. */
 const FAILED_TTL_MS = 60 * 1000;
-/** Bytes of all remembered files. */
+/** The maximum size of all cached files, in bytes. */
 const MAX_REMEMBERED = 16 * 1024 * 1024;
 
 export type Robots = (url: URL, asker: Asker) => Promise<boolean>;
 
-/** Returns a function that is true if the site's robots.txt lets agents read a URL. */
+/** Returns a function that returns true if the site's robots.txt allows agents to read a URL. */
 export function createRobots(get: PublicGet, hosts: Hosts, pool: DocumentPool): Robots {
   const files = new LRUCache<string, string>({
     maxSize: MAX_REMEMBERED,
@@ -37,11 +37,12 @@ export function createRobots(get: PublicGet, hosts: Hosts, pool: DocumentPool): 
       const isFailing = status >= 500 || status === 429;
       const isThere = status >= 200 && status < 300;
       const text = isThere ? Buffer.from(await readBody(response, MAX_BYTES)).toString("utf8") : "";
-      // RFC 9309: while a site fails, nothing of it may be read; without a file, everything.
+      // According to RFC 9309, nothing on a site may be read while the site fails. If it has no robots.txt,
+      // everything may be read.
       files.set(origin, isFailing ? NOTHING : text, isFailing ? { ttl: FAILED_TTL_MS } : {});
       return isFailing ? NOTHING : text;
     } catch (error) {
-      // The page itself fails likewise, with a better reason.
+      // Reading the page itself will fail too, with a better reason.
       if (error instanceof FetchError) return "";
       throw error;
     }

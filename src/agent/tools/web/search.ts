@@ -18,7 +18,7 @@ export function webSearch(search: Search): Tool {
       query: z.string().min(1).max(400).describe("Search terms, as for a search engine."),
       count: z.int().min(1).max(20).default(8).describe("Maximum number of pages."),
     }),
-    // The query leaves this server.
+    // The query is sent to another server.
     annotations: { readOnly: true, category: "network" },
     describeCall: ({ query }) => `search the web for ${JSON.stringify(query)}`,
     async execute({ query, count }, call, run) {

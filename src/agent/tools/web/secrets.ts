@@ -1,6 +1,8 @@
-// Finds keys in an address. A page can mislead a model into writing a secret into an address, which every host on the way reads.
+// Finds keys in a URL. A page can mislead a model into writing a secret into a URL, which every host on the way can read.
 
-/** Forms of secrets that cannot be mistaken for other texts. AWS key ids are not included, because signed addresses contain them. */
+/**
+ * Forms of secrets that cannot be confused with other texts. AWS key ids are not included, because signed URLs contain them.
+ */
 const FORMS: readonly (readonly [what: string, form: RegExp])[] = [
   ["an API key of Anthropic", /\bsk-ant-[\w-]{20}/],
   ["an API key", /\b(?:sk|rk)[-_][\w-]{20}/],
@@ -13,10 +15,10 @@ const FORMS: readonly (readonly [what: string, form: RegExp])[] = [
   ["a private key", /-----BEGIN [A-Z ]{0,20}PRIVATE KEY/],
 ];
 
-/** An address may be encoded within an address. */
+/** A URL may be encoded within another URL, so decoding is repeated. */
 const ROUNDS = 4;
 
-/** The kind of secret that an address contains, also percent-encoded. */
+/** Returns the kind of secret that a URL contains, even if it is percent-encoded. */
 export function secretIn(address: string): string | undefined {
   let text = address;
   for (let round = 0; round < ROUNDS; round++) {
@@ -29,7 +31,7 @@ export function secretIn(address: string): string | undefined {
   return undefined;
 }
 
-/** Decodes each escape by itself, because one that is invalid must not hide the others. */
+/** Decodes every escape separately, because an invalid one must not hide the others. */
 const decoded = (text: string) =>
   text
     .replaceAll("+", " ")

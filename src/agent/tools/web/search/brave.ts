@@ -8,7 +8,7 @@ const BraveAnswer = z.object({
     .object({
       results: z.array(z.object({ title: z.string(), url: z.string(), description: z.string().nullish() })),
     })
-    // Missing where nothing was found.
+    // The field is missing if nothing was found.
     .default({ results: [] }),
 });
 
@@ -25,6 +25,6 @@ export const brave: SearchService = {
       url,
       snippet: description ?? "",
     })),
-  // It answers so to a wrong key.
+  // Brave sends this status for a wrong key.
   advice: (status) => (status === 422 ? "Its operator has to check `web.search.api_key`." : undefined),
 };

@@ -1,4 +1,4 @@
-// Searches of the web through the service that the operator configured.
+// Searches the web through the service that the operator configured.
 
 import { httpFetch, readCapped, release, streamOf } from "../../../../lib/http-fetch.ts";
 import { firstChars } from "../../../../lib/text.ts";
@@ -9,12 +9,12 @@ import { tavily } from "./tavily.ts";
 
 export interface SearchOptions {
   readonly provider: "searxng" | "brave" | "tavily";
-  /** Address of the service. Needed for SearXNG, which every operator runs at another place. */
+  /** The address of the service. Required for SearXNG, because every operator runs their own instance. */
   readonly url?: string | undefined;
   readonly api_key?: string | undefined;
 }
 
-/** The service cannot be used. The message is one sentence without the key. */
+/** Thrown when the service cannot be used. The message is one sentence and does not contain the key. */
 export class SearchError extends Error {
   readonly status: number | undefined;
 
@@ -24,7 +24,7 @@ export class SearchError extends Error {
   }
 }
 
-/** Throws a `SearchError`, or the reason of `signal`. */
+/** Searches the web. Throws a `SearchError` or the reason of `signal`. */
 export type Search = (query: string, count: number, signal: AbortSignal) => Promise<readonly FoundPage[]>;
 
 const SERVICES: Readonly<Record<SearchOptions["provider"], SearchService>> = { searxng, brave, tavily };
@@ -49,7 +49,7 @@ interface SearchCall {
   readonly signal: AbortSignal;
 }
 
-/** Follows no redirect: only the operator's own address may be private. */
+/** Sends a request. Does not follow redirects, because only the operator's own address may be private. */
 async function answerTo(
   { url, headers, body }: SearchRequest,
   { service, userAgent, signal }: SearchCall,
@@ -109,7 +109,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   ...{ "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'", "&#39;": "'", "&nbsp;": " ", "&amp;": "&" },
 };
 
-/** Services mark words of the query with tags, and escape the others. */
+/** Converts a snippet to plain text. Services mark words of the query with tags and escape other tags. */
 function plain(text: string, max: number): string {
   const words = text.slice(0, 4 * max).replace(/<\/?(?:strong|b|em|mark)>/g, "");
   const decoded = words.replace(

@@ -1,4 +1,4 @@
-// A service that searches the web: its requests and its answers.
+// The interface of a service that searches the web.
 
 export interface FoundPage {
   readonly title: string;
@@ -6,13 +6,13 @@ export interface FoundPage {
   readonly snippet: string;
 }
 
-/** How a service is asked, and how its answer is read. */
+/** Creates a service's requests and reads its answers. */
 export interface SearchService {
-  /** `base`: the configured address, without a slash at its end. */
+  /** Returns a request. `base` is the configured address without a trailing slash. */
   request(query: string, count: number, options: { base: string; key: string }): SearchRequest;
-  /** Throws if the answer has another form. */
+  /** Returns the results in an answer. Throws if the answer has an unexpected form. */
   results(answer: unknown): readonly FoundPage[];
-  /** Advice for the operator about a status, as a sentence. */
+  /** Returns a sentence of advice for the operator about a status. */
   advice(status: number): string | undefined;
   readonly base: string;
 }
@@ -20,6 +20,6 @@ export interface SearchService {
 export interface SearchRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON of a POST. Undefined: a GET. */
+  /** The JSON body of a POST request. If undefined, the request is a GET. */
   readonly body?: string;
 }

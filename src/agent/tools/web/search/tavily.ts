@@ -20,6 +20,6 @@ export const tavily: SearchService = {
       url,
       snippet: content ?? "",
     })),
-  // Its own status for a plan that is used up.
+  // Tavily's own status codes for a plan that is used up.
   advice: (status) => (status === 432 || status === 433 ? "The limit of its plan is reached." : undefined),
 };
