@@ -34,11 +34,11 @@ export interface BackendServices {
   readonly dataDir: string;
   /** Allows several users on a machine that does not isolate them from each other. */
   readonly allowSeveralUsers: boolean;
-  /** Defaults to this process alone. */
+  /** The processes that share this machine. Defaults to this process alone. */
   readonly machine?: SharedMachine;
   readonly docker: DockerSettings;
   readonly sandboxes: SandboxLedger;
-  /** Secrets for the requests of sandboxes. Undefined without a vault. */
+  /** Provides secrets for the requests of sandboxes. Undefined without a vault. */
   readonly connections?: Connections | undefined;
   readonly logger: Logger;
   /** Called when the state of a backend changes. */
@@ -49,7 +49,9 @@ export interface BackendServices {
 export interface SharedMachine {
   /** Changes at each start of the server. */
   readonly id: string;
-  /** True if `owner` is the only user of this machine: the first owner that any of these processes asked about. */
+  /**
+   * True if `owner` is the only user of this machine: the first owner that any of these processes has asked about.
+   */
   isOneUser(owner: string): Promise<boolean>;
 }
 
@@ -59,26 +61,35 @@ export interface DockerSettings {
   readonly engines: readonly EngineSettings[];
   /** Marks this server's containers on a shared engine. Default: created once and stored in `dataDir`. */
   readonly deployment: string | undefined;
-  /** True if other servers use the same sandboxes. Sandboxes then outlive this server and expire when unused. */
+  /**
+   * True if other servers use the same sandboxes. Sandboxes then outlive this server and expire when they are
+   * unused.
+   */
   readonly isShared: boolean;
   /** Limits on running sandboxes across all engines. */
   readonly caps: Omit<SandboxCaps, "engine">;
   /** Milliseconds between two checks for unused sandboxes. */
   readonly sweepMs: number;
-  /** Who blocks the host and private addresses for sandboxes on the network `bridge`: this server or the operator. */
+  /**
+   * Who blocks access to the host and private addresses for sandboxes on the network `bridge`: this server or the
+   * operator.
+   */
   readonly firewall: "managed" | "operator";
-  /** How the hosts of `network.allow` are found. By default only public addresses are reached. */
+  /** How to connect to the hosts in `network.allow`. By default, only public addresses can be reached. */
   readonly egress: DialOptions;
 }
 
 export interface EngineSettings {
   readonly name: string;
-  /** `unix:///…` or `tcp://…`. Defaults to the environment's `DOCKER_HOST`, then to the engine's usual socket. */
+  /**
+   * `unix:///…` or `tcp://…`. Defaults to `DOCKER_HOST` from the environment, or else to the engine's usual
+   * socket.
+   */
   readonly host?: string | undefined;
   readonly tls?: TlsFiles | undefined;
-  /** If true, the engine takes no new sandboxes. */
+  /** If true, the engine accepts no new sandboxes. */
   readonly drain?: boolean;
-  /** Maximum number of sandboxes that run at once on this engine. Defaults to the deployment's limit. */
+  /** The maximum number of sandboxes that run at once on this engine. Defaults to the deployment's limit. */
   readonly sandboxes?: number | undefined;
 }
 
@@ -96,23 +107,28 @@ export interface EngineCheck {
   ping(): Promise<void>;
 }
 
-/** One driver per type and pool. The driver owns processes and containers; the backends that it returns do not. */
+/** One driver per type and pool. The driver owns processes and containers. The backends that it returns do not. */
 export interface BackendDriver<O> {
-  /** Called when an agent uses this type. From then on the driver manages what earlier processes left running. */
+  /**
+   * Called when an agent uses this type. From then on, the driver also manages everything that earlier processes
+   * left running.
+   */
   begin(): void;
   /** Starts the backend and may return before it is ready. Safe to repeat. Throws `backend_refused` or `backend_failed`. */
   create(options: O, place: BackendKey): Promise<Backend>;
-  /** Resolves when the backend is ready. Throws the reason if it cannot be used. */
+  /** Resolves when the backend is ready. Throws the reason if the backend cannot be used. */
   ready(options: O, place: BackendKey): Promise<void>;
   /** Returns the current state without creating anything. */
   state(options: O, place: BackendKey): Promise<BackendState>;
   /** True if a caller is waiting for an operation in this backend. */
   isBusy(place: BackendKey): boolean;
-  /** Ends the backend's processes. Its `Backend` objects stay usable: their next operation starts it again. */
+  /**
+   * Ends the backend's processes. Its `Backend` objects stay usable, and their next operation starts it again.
+   */
   stop(place: BackendKey): Promise<void>;
-  /** Deletes all data of the owner, running or not. Returns the number of workspaces deleted. */
+  /** Deletes all of the owner's data, even of running backends. Returns the number of deleted workspaces. */
   erase(owner: Owner): Promise<number>;
-  /** Throws `unavailable` if nothing can run. */
+  /** Throws `unavailable` if no backend can run. */
   ping(): Promise<void>;
   /** The engines to check, if the type runs on several. */
   readonly engines?: readonly EngineCheck[];

@@ -8,7 +8,7 @@ import { replaceFirst } from "./replace.ts";
 
 const MAX_EDIT_BYTES = 10 * 1024 * 1024;
 
-/** Runs the edits of one file one after another. */
+/** Implements `edit`. Edits of the same file run one after another. */
 export function editing(files: Pick<Backend, "stat" | "read" | "write">): Pick<Backend, "edit"> {
   const inTurn = serially();
   return {

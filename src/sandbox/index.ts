@@ -1,4 +1,4 @@
-// Lists the backend types. A new type is a folder here and a line in each of these lists.
+// Lists the backend types. To add a type, add a folder here and a line to each of these lists.
 
 import { z } from "zod";
 import type { BackendDefinition } from "./definition.ts";

@@ -1,5 +1,5 @@
-// The ledger of sandboxes: who owns each one, its state, and its last use. All processes of a deployment share it, so
-// that no two of them create, stop or remove the same sandbox at once.
+// The ledger of sandboxes: who owns each one, its state, and its last use. All processes of a deployment share the
+// ledger, so no two of them create, stop or remove the same sandbox at the same time.
 
 import { type Collection, change, type Document, type Documents } from "../agent/core/documents.ts";
 import { AppError } from "../agent/core/errors.ts";
@@ -35,43 +35,49 @@ export type SandboxesOf = { readonly tenant?: string; readonly engine?: string }
 
 export interface SandboxLedger {
   /**
-   * Records a sandbox as running and used now, in one step. A sandbox that already runs always enters, and its name,
+   * Records a sandbox as running and used now, in one step. A sandbox that is already running always enters, and its name,
    * owner and `keep` are updated.
    *
    * - `ending`: a process is ending it. Try again shortly. After a minute that process is considered dead.
-   * - `elsewhere`: another engine is recorded for it.
+   * - `elsewhere`: the ledger records another engine for it.
    * - `tenant`, `total`, `engine`, `disk`: the first cap that it would exceed.
    */
   enter(sandbox: Sandbox, caps: SandboxCaps): Promise<"entered" | "ending" | "elsewhere" | ReachedCap>;
   /** Marks running sandboxes as used now. Skips all others. */
   touch(ids: readonly string[]): Promise<void>;
-  /** Records a sandbox found without a record, as used now. Ignores the caps. Keeps an existing record. */
+  /**
+   * Records a sandbox that was found without a record, as used now. Ignores the caps. Keeps an existing
+   * record.
+   */
   adopt(sandbox: Sandbox, state: "running" | "stopped" | "removed"): Promise<void>;
   get(id: string): Promise<SandboxRecord | undefined>;
   /** Returns all records in no particular order. */
   list(): Promise<SandboxRecord[]>;
   /**
-   * Returns sandboxes whose time in their current state has expired, earliest first. In the state `ending` that time is
-   * one minute.
+   * Returns sandboxes whose time in their current state has expired, earliest first. In the state `ending`, that time
+   * is one minute.
    */
   due(limit: number): Promise<SandboxRecord[]>;
   /**
-   * Returns running sandboxes unused for `idleMs`. The tenant with the most sandboxes comes first; within a tenant, the
-   * least recently used sandbox.
+   * Returns running sandboxes unused for `idleMs`. The tenant with the most sandboxes comes first. Within a tenant, the
+   * least recently used sandbox comes first.
    */
   idle(idleMs: number, limit: number, of?: SandboxesOf): Promise<SandboxRecord[]>;
   /**
-   * Marks the sandbox as `ending` and returns the new record for `settle`. If several callers compete, one succeeds.
-   * Returns undefined and does nothing if the sandbox was used or changed since `seen` was read, or has been `ending`
-   * for less than a minute. For a move, `copy` names the target engine.
+   * Marks the sandbox as `ending` and returns the new record for `settle`. If several callers compete, only one
+   * succeeds. Returns undefined and does nothing if the sandbox was used or changed since `seen` was read, or has
+   * been `ending` for less than a minute. For a move, `copy` names the target engine.
    */
   begin(seen: SandboxRecord, where?: Pick<Where, "copy">): Promise<SandboxRecord | undefined>;
-  /** Restarts the minute of a record that `begin` returned. Returns undefined and does nothing in the same cases as `settle`. */
+  /**
+   * Restarts the one-minute period of a record that `begin` returned. Returns undefined and does nothing in the same cases
+   * as `settle`.
+   */
   extend(seen: SandboxRecord, where?: Where): Promise<SandboxRecord | undefined>;
   /**
    * Records the outcome for a record that `begin` returned, or that was already seen in that state. Keeps the time of
-   * the last use; `gone` deletes the record. Returns false and does nothing if the sandbox was used or changed since
-   * `seen` was read. This happens, for example, when a minute was not enough and another process took over.
+   * the last use. `gone` deletes the record. Returns false and does nothing if the sandbox was used or changed since
+   * `seen` was read. For example, this happens when one minute was not enough and another process took over.
    */
   settle(
     seen: SandboxRecord,
@@ -80,17 +86,23 @@ export interface SandboxLedger {
   ): Promise<boolean>;
   /**
    * Removes a permanently lost engine from the sandbox's record. `lost`: the engine had the files, and the record is
-   * deleted. `kept`: a move was in progress, and the files on the other engine remain. Undefined: the files are
-   * elsewhere.
+   * deleted. `kept`: a move was in progress, and the files on the other engine remain. Returns undefined if the
+   * files are elsewhere.
    */
   forget(id: string, engine: string): Promise<"lost" | "kept" | undefined>;
 }
 
 const LEDGER: Collection = { kind: "sandboxes" };
-/** Document that lists the running and ending sandboxes with tenant and engine. The caps apply to the sum of them. */
+/**
+ * The document that lists the running and ending sandboxes with their tenant and engine. The caps apply to their
+ * total number.
+ */
 const TAKEN = "taken";
 
-/** Compares and changes caps and states in one write. If several processes decide at once, all but one decide again. */
+/**
+ * Creates the ledger. It checks caps and changes states in a single write. If several processes decide at the same
+ * time, all but one must decide again.
+ */
 export function createLedger(documents: Documents): SandboxLedger {
   return {
     enter: (sandbox, caps) =>
@@ -100,11 +112,11 @@ export function createLedger(documents: Documents): SandboxLedger {
         const others = [...taken].flatMap(([id, each]) => (id === sandbox.id ? [] : [each]));
         const reached = found?.state === "running" ? undefined : reachedCap(sandbox, others, caps);
         if (reached) return { result: reached };
-        // A concurrent entry changes the list of running sandboxes, and then this decision is repeated. So it counts as
-        // well.
+        // A concurrent entry changes the list of running sandboxes, which repeats this decision. The entry is therefore
+        // counted too.
         if (growsDisk(sandbox, found, caps) && exceedsDisk(sandbox, await allBut(sandbox.id), caps))
           return { result: "disk" };
-        // A sandbox keeps a larger disk that it already has.
+        // If a sandbox already has a larger disk, it keeps that disk.
         const disk = sandbox.disk && Math.max(sandbox.disk, diskOf(found));
         const entry = entryOf({ ...sandbox, disk, copy: found?.copy }, "running", now, now);
         return { entry, result: "entered" };
@@ -241,15 +253,15 @@ export function createLedger(documents: Documents): SandboxLedger {
 
 /** The result of removing a permanently lost engine. */
 export interface Forgotten {
-  /** Number of sandboxes whose files were on the engine. */
+  /** The number of sandboxes whose files were on the engine. */
   readonly lost: number;
-  /** Number of sandboxes that were being moved. They continue with the files on the other engine. */
+  /** The number of sandboxes that were being moved. They continue with the files on the other engine. */
   readonly kept: number;
 }
 
 /**
- * Removes a permanently lost engine and all files on it from the ledger. Its users get new workspaces on other engines.
- * Safe to repeat. Throws `invalid_request` if the settings still name the engine, because it would take sandboxes
+ * Removes a permanently lost engine and all files on it from the ledger. The users get new workspaces on other engines.
+ * Safe to repeat. Throws `invalid_request` if the settings still name the engine, because it would accept sandboxes
  * again.
  */
 export async function forgetEngine(

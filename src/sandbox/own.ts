@@ -12,20 +12,22 @@ export type OwnBackend = Backend & { close?(): Promise<void> };
 /** Options common to all backends. */
 export interface CommonOptions {
   readonly name?: string | undefined;
-  /** Path under which the agent sees its files. */
+  /** The path where the agent sees its files. */
   readonly workdir: string;
-  /** Maximum duration of a command, in seconds. */
+  /** The maximum duration of a command, in seconds. */
   readonly timeout: number;
 }
 
 export interface OwnBackendType<S extends z.ZodObject = z.ZodObject> {
-  /** Schema of the options in addition to `type`, `name`, `workdir` and `timeout`, which every backend has. */
+  /**
+   * The schema of the options in addition to `type`, `name`, `workdir` and `timeout`, which every backend has.
+   */
   readonly options: S;
-  /** Called once per owner and name until the backend is stopped. The user sees an error that it throws as `backend_failed`. */
+  /** Called once per owner and name until the backend is stopped. If it throws an error, the user sees `backend_failed`. */
   create(options: z.output<S> & CommonOptions, place: BackendKey): OwnBackend | Promise<OwnBackend>;
 }
 
-/** Hides the type of the options, so that all types fit into one map. */
+/** Hides the type of the options, so all backend types fit into one map. */
 export function defineBackend<S extends z.ZodObject>({ options, create }: OwnBackendType<S>): OwnBackendType {
   return { options, create: (given, place) => create(given as z.output<S> & CommonOptions, place) };
 }

@@ -1,4 +1,4 @@
-// Checks the paths that agents write as text, and builds the messages about them. Messages contain the agent's path,
+// Checks the text of paths that agents write, and builds the messages about them. Messages contain the agent's path,
 // never the host's. Each backend follows links itself.
 
 import { AppError, type ErrorCode } from "../agent/core/errors.ts";
@@ -9,9 +9,9 @@ const MAX_PATH_BYTES = 4096;
 const MAX_NAME_BYTES = 255;
 
 /**
- * Returns the path relative to the workspace, without `.` and `..`; empty for the workspace itself. `path` must be
- * relative or begin with one of `roots`, the first of which the agent knows. Throws `invalid_request` for an invalid
- * path and `backend_refused` for one outside the workspace.
+ * Returns the path relative to the workspace, without `.` and `..`. The result is empty for the workspace itself.
+ * `path` must be relative or begin with one of `roots`. The agent knows the first root. Throws `invalid_request` for
+ * an invalid path and `backend_refused` for a path outside the workspace.
  */
 export function toRelative(path: string, roots: readonly [string, ...string[]]): string {
   checkText(path);
@@ -46,7 +46,7 @@ function checkText(path: string): void {
     );
 }
 
-/** Failures by errno, or by the backends' own codes for operations that the system would allow. */
+/** The failures by errno. Backends have their own codes for operations that the system would allow. */
 const FAILURES: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ENOENT: ["not_found", "does not exist"],
   ENOTDIR: ["invalid_request", "has a file where a folder must be"],

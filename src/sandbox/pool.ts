@@ -13,11 +13,11 @@ export interface PoolOptions extends Omit<BackendServices, "onState"> {
   /** Called when a backend's status changes. */
   readonly onStatus: (owner: Owner, status: BackendStatus) => void;
   /**
-   * Maximum number of backends. At the limit, `get` stops the least recently used idle backend of the tenant with the
-   * most backends. Throws `unavailable` if no backend is idle.
+   * The maximum number of backends. At the limit, `get` stops the least recently used idle backend of the tenant with
+   * the most backends. Throws `unavailable` if no backend is idle.
    */
   readonly maxBackends?: number;
-  /** Backend types from plugins, by name. */
+  /** The backend types from plugins, by name. */
   readonly own?: Readonly<Record<string, OwnBackendType>>;
 }
 
@@ -32,14 +32,17 @@ interface Wanted {
 
 interface Entry extends Wanted {
   readonly backend: Promise<Backend>;
-  /** The state until the backend is created. After that, its driver knows the state. */
+  /** The state until the backend is created. After that, the driver provides the state. */
   making: BackendState | undefined;
 }
 
 export interface ProcessBackends extends BackendPool {
-  /** Manages processes that earlier servers left running for these types, and includes the types in `ping`. */
+  /**
+   * Starts managing processes that earlier servers left running for these types, and includes the types in
+   * `ping`.
+   */
   begin(types: readonly string[]): void;
-  /** The engines of the types that run on several. */
+  /** The engines of the backend types that run on several engines. */
   readonly engines: readonly EngineCheck[];
 }
 
@@ -49,7 +52,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
   const { maxBackends = MAX_BACKENDS, onStatus, own = {}, ...services } = options;
   const { definitions, options: schema } = withOwnBackends(own);
   const read = (owner: Owner, config: BackendConfig) => wantedBy(schema, owner, config);
-  /** Least recently used first. */
+  /** The backends, least recently used first. */
   const entries = new Map<string, Entry>();
   const begun = new Set<BackendDriver<Options>>();
   let isClosed = false;
@@ -82,7 +85,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
       },
       (error: unknown) => {
         entry.making = { status: "error", error: messageOf(error) };
-        // A refused owner occupies no place.
+        // A refused owner does not occupy a place.
         const isRefused = error instanceof AppError && error.code === "backend_refused";
         if (isRefused && entries.get(entry.key) === entry) entries.delete(entry.key);
       },
@@ -94,7 +97,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
     const isIdle = (entry: Entry) =>
       entry.making?.status !== "starting" && !driverOf(entry).isBusy(entry.place);
     const counts = countsOf(entries.values().map(tenantOf));
-    // The sort is stable: within a tenant, the least recently used backend comes first.
+    // The sort is stable, so within a tenant, the least recently used backend comes first.
     const byHolder = [...entries.values()].sort(
       (a, b) => (counts.get(tenantOf(b)) ?? 0) - (counts.get(tenantOf(a)) ?? 0),
     );
@@ -166,7 +169,9 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
   };
 }
 
-/** Throws `config_invalid`. The owner's agents that name no backend share one. */
+/**
+ * Parses a configuration. Throws `config_invalid`. The owner's agents that do not name a backend share one.
+ */
 function wantedBy(schema: typeof BackendOptions, owner: Owner, config: BackendConfig): Wanted {
   const parsed = schema.safeParse(config);
   if (!parsed.success)

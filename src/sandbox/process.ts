@@ -1,4 +1,5 @@
-// A running command, the same for every backend type: reads its output, ends it and reports its result.
+// A running command. Reads its output, ends it and reports its result, in the same way for every backend
+// type.
 
 import { StringDecoder } from "node:string_decoder";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,15 +11,21 @@ import { firstChars, headTail } from "../lib/text.ts";
 /** Linux accepts at most 128 KiB in one argument. */
 const MAX_COMMAND_BYTES = 100_000;
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
-/** Number of characters that the result keeps from the beginning of the output, and again from its end. */
+/**
+ * The number of characters that the result keeps from the beginning of the output. It keeps the same number
+ * from the end.
+ */
 const KEPT_CHARS = 50_000;
-/** Number of characters to stream while the command runs, and the interval between two pieces. */
+/** The number of characters to stream while the command is running, and the interval between two pieces. */
 const STREAMED_CHARS = 50_000;
 const STREAM_EVERY_MS = 100;
-/** After the command exits, limits on reading output that background processes keep open: time and size. */
+/**
+ * The limits in time and size for reading output that background processes keep open after the command has
+ * exited.
+ */
 const DRAIN_MS = 100;
 const DRAIN_BYTES = 1024 * 1024;
-/** Milliseconds that the rest of a command's report may arrive after its exit status. */
+/** How long after a command's exit status the rest of its report may arrive, in milliseconds. */
 const REPORT_MS = 1000;
 /** Milliseconds between two reads of background output. */
 const SLOW_READ_MS = 10;
@@ -34,7 +41,7 @@ export type Exit = Pick<ExecResult, "exitCode" | "signal" | "ended">;
  */
 export type ProcessOutcome = "done" | "held" | "cut" | "lost";
 
-/** Environment variable that marks every process of a command. */
+/** The environment variable that marks every process of a command. */
 export const JOB = "SKEIN_JOB";
 
 export abstract class CommandProcess {
@@ -51,21 +58,26 @@ export abstract class CommandProcess {
   #isEnded = false;
   #wake = () => {};
 
-  /** Stops reading the output until `resume`. Meanwhile the command blocks when it writes. */
+  /**
+   * Stops reading the output until `resume` is called. In the meantime, the command blocks when it writes.
+   */
   protected abstract pause(): void;
   protected abstract resume(): void;
   /** Kills the command and all processes that it started. */
   protected abstract kill(): Promise<void>;
   protected abstract exit(): Promise<Exit>;
 
-  /** Why the server ended it. */
+  /** Why the server ended the command. */
   get ended(): CommandEnd | undefined {
     return this.#ended;
   }
   get outcome(): ProcessOutcome | undefined {
     return this.#outcome;
   }
-  /** True once the command has exited. If the server ended it, true once all processes that it started have ended, too. */
+  /**
+   * True once the command has exited. If the server ended the command, true only once all processes that it started have
+   * ended as well.
+   */
   get isOver(): boolean {
     return this.#ending ? this.#isEnded : this.#outcome !== undefined;
   }
@@ -79,7 +91,10 @@ export abstract class CommandProcess {
     clearTimeout(timer);
   }
 
-  /** Stops reading while the consumer is busy, unless the command is being ended: the server must see its end. */
+  /**
+   * Stops reading while the consumer is busy, but not while the command is being ended, because the server must
+   * see its end.
+   */
   hold(): void {
     if (this.#ended) return;
     this.#isHeld = true;
@@ -155,7 +170,8 @@ export abstract class CommandProcess {
     const settle = () => this.settle("held");
     clearTimeout(this.#drain);
     this.#drain = setTimeout(() => {
-      // On a busy server, output that arrived in time may be unread. It is read before the immediate runs.
+      // On a busy server, output that arrived in time may still be unread. It is read before the immediate
+      // runs.
       if (this.isReported) setImmediate(settle);
       else this.#drain = setTimeout(settle, REPORT_MS);
     }, DRAIN_MS);
@@ -202,7 +218,7 @@ export async function* followProcess(
   }
 }
 
-/** Resolves when `work` does, or after `ms` milliseconds. */
+/** Resolves when `work` settles or after `ms` milliseconds. */
 export async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
   const done = new AbortController();
   await Promise.race([work, sleep(ms, undefined, { signal: done.signal }).catch(() => {})]);
@@ -244,9 +260,9 @@ function newTranscript() {
 
   return {
     add: (bytes: Buffer) => push(decoder.write(bytes)),
-    /** The text to stream now, if any. */
+    /** Returns the text to stream now, if any. */
     due: () => (pending !== "" && performance.now() >= dueAt ? flush() : ""),
-    /** Milliseconds until text is due. Undefined if there is none. */
+    /** Returns the milliseconds until text is due, or undefined if there is no text. */
     dueIn: () => (pending === "" ? undefined : Math.max(1, dueAt - performance.now())),
     /** Marks the end of the output. Returns the remaining text to stream. */
     end() {

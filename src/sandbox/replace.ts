@@ -1,4 +1,4 @@
-// The rule of an edit: which text is replaced, and with which line endings.
+// The rules of an edit, which decide which text is replaced and with which line endings.
 
 import { setImmediate as turn } from "node:timers/promises";
 import { indexIn } from "../lib/search.ts";
@@ -7,7 +7,7 @@ import { fromUtf16, toUtf16, utf16Of } from "../lib/utf16.ts";
 /** Converts a file's bytes to characters for searching, and back. */
 interface Characters {
   readonly text: string;
-  /** Converts a text of the edit to the file's encoding. */
+  /** Converts a text in the edit to the file's encoding. */
   of(text: string): string;
   toBytes(text: string): Buffer;
 }
@@ -27,7 +27,7 @@ function charactersOf(bytes: Buffer): Characters {
 
 /**
  * Replaces the first exact occurrence of `oldText`, or else the first that differs only in line endings. Models write
- * `\n`, so `newText` gets the line endings found at that place. Returns undefined if there is no occurrence.
+ * `\n`, so `newText` gets the line endings of the replaced text. Returns undefined if `oldText` does not occur.
  */
 export async function replaceFirst(
   bytes: Buffer,
@@ -45,12 +45,12 @@ export async function replaceFirst(
   return toBytes(text.slice(0, place.start) + replacement + text.slice(place.end));
 }
 
-/** Number of characters to search per tick of the event loop. */
+/** The number of characters to search per tick of the event loop. */
 const PART = 1_000_000;
 
 async function placeOf(text: string, needle: string): Promise<number> {
   for (let from = 0; ; from += PART) {
-    // A match that begins in this part may end in the next one.
+    // A match that begins in this part may end in the next part.
     const at = indexIn(text.slice(from, from + PART + needle.length), needle);
     if (at !== -1) return from + at;
     if (from + PART >= text.length) return -1;
@@ -74,14 +74,17 @@ async function unlikeInLineEnds(text: string, old: string): Promise<TextRange | 
   return { start, end: inOriginal(text, at + wanted.length) };
 }
 
-/** Maps an index in `unix(text)` to the index of the same character in `text`. For a line end, that is its `\r`. */
+/**
+ * Maps an index in `unix(text)` to the index of the same character in `text`. For a line ending, this is the index
+ * of its `\r`.
+ */
 function inOriginal(text: string, index: number): number {
   let at = index;
   for (let end = text.indexOf("\r\n"); end !== -1 && end < at; end = text.indexOf("\r\n", end + 2)) at++;
   return at;
 }
 
-/** Returns the line ending at or after the start of the place. At the end of the file, returns the one before it. */
+/** Returns the first line ending at or after the start of the range. If none follows, returns the one before it. */
 function lineEndAt(text: string, { start }: TextRange): "\n" | "\r\n" {
   const next = text.indexOf("\n", start);
   const at = next === -1 ? text.lastIndexOf("\n", start) : next;

@@ -3,13 +3,15 @@
 import type { CountedSandbox, Entry, Sandbox } from "./sandbox-records.ts";
 
 export interface SandboxCaps {
-  /** Maximum number of running or ending sandboxes, across all tenants. */
+  /** The maximum number of running or ending sandboxes, across all tenants. */
   readonly total: number;
-  /** Maximum number of running or ending sandboxes per tenant. */
+  /** The maximum number of running or ending sandboxes per tenant. */
   readonly tenant: number;
-  /** Maximum number of running or ending sandboxes on the sandbox's engine. Unlimited if omitted. */
+  /** The maximum number of running or ending sandboxes on the sandbox's engine. Unlimited if omitted. */
   readonly engine?: number;
-  /** Maximum number of bytes for the files of all sandboxes of one tenant, running or not. Unlimited if omitted. */
+  /**
+   * The maximum number of bytes for the files of all sandboxes of one tenant, running or not. Unlimited if omitted.
+   */
   readonly tenantDisk?: number;
 }
 
@@ -29,13 +31,14 @@ export function reachedCap(
   return undefined;
 }
 
-/** True if the sandbox takes more disk space than before. `tenantDisk` limits the sum. */
+/** True if the sandbox uses more disk space than before. `tenantDisk` limits the sum. */
 export function growsDisk(
   { disk = 0 }: Sandbox,
   found: Entry | undefined,
   { tenantDisk }: SandboxCaps,
 ): boolean {
-  // The disk size of sandboxes from before disks were recorded is unknown. Their users keep access to the files.
+  // The disk size of old sandboxes is unknown, because disks were not recorded then. Their users keep access to
+  // the files.
   const isKnown = !found || found.disk !== undefined;
   return tenantDisk !== undefined && isKnown && disk > diskOf(found);
 }

@@ -1,62 +1,72 @@
-// The ledger's records and their storage: one document per sandbox, and one that lists the running and ending ones.
+// The ledger's records and their storage: one document per sandbox, and a document that lists the running and
+// ending sandboxes.
 
 import type { Document, DocumentWrite } from "../agent/core/documents.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Owner } from "../protocol/ids.ts";
 
 export interface Sandbox {
-  /** Names the container and the volume. */
+  /** The id, which is also the name of the container and the volume. */
   readonly id: string;
   readonly owner: Owner;
   /** The backend's name. */
   readonly name: string;
-  /** Name of the engine that has its files. */
+  /** The name of the engine that has the sandbox's files. */
   readonly engine: string;
   readonly keep: SandboxKeep;
-  /** Maximum number of bytes for its files. Undefined if unknown. */
+  /** The maximum number of bytes for the sandbox's files. Undefined if unknown. */
   readonly disk?: number | undefined;
 }
 
-/** Name of the engine in a deployment that names none. Also applies to records from before engines had names. */
+/**
+ * The name of the engine in a deployment that does not name its engine. Also used for records from before
+ * engines had names.
+ */
 export const SOLE_ENGINE = "default";
 
-/** Milliseconds without use, counted from the last use, until each step. Null means never. */
+/** The milliseconds from the last use until each step. Null means never. */
 export interface SandboxKeep {
-  /** Until the sandbox is stopped. */
+  /** The time until the sandbox is stopped. */
   readonly running: number | null;
-  /** Until its container is removed. */
+  /** The time until its container is removed. */
   readonly container: number | null;
-  /** Until its files are deleted. */
+  /** The time until its files are deleted. */
   readonly files: number | null;
 }
 
-/** `removed`: the container is removed, the files exist. `ending`: a process is stopping, removing or deleting it. */
+/**
+ * `removed`: the container was removed, but the files still exist. `ending`: a process is stopping, removing or
+ * deleting the sandbox.
+ */
 export type SandboxState = "running" | "ending" | "stopped" | "removed";
 
 export interface SandboxRecord extends Sandbox {
   readonly state: SandboxState;
-  /** Another engine that may have a copy of its files from a move. That copy must be deleted. */
+  /** Another engine that may have a copy of the files from a move. This copy must be deleted. */
   readonly copy?: string | undefined;
-  /** Time of the last use in milliseconds since 1970, by the store's clock. */
+  /** The time of the last use in milliseconds since 1970, by the store's clock. */
   readonly used_at: number;
-  /** Changes with every use and every change, even within one millisecond. Compare for equality only. */
+  /**
+   * Changes with every use and every change, even within one millisecond. Compare revisions only for
+   * equality.
+   */
   readonly revision: string;
 }
 
 /** The stored form. The revision is the document's version. */
 export interface Entry extends Omit<SandboxRecord, "revision"> {
-  /** Time at which its current state expires. Null means never. */
+  /** The time at which the current state expires. Null means never. */
   readonly due_at: number | null;
 }
 
-/** New location of a sandbox's files. Omitted fields keep their value. */
+/** The new location of a sandbox's files. Omitted fields keep their values. */
 export interface Where {
   readonly engine?: string;
-  /** Null: there is no copy any more. */
+  /** Null means that the copy no longer exists. */
   readonly copy?: string | null;
 }
 
-/** Milliseconds for a process to end a sandbox before others consider that process dead. */
+/** How long a process may take to end a sandbox before others consider the process dead, in milliseconds. */
 const ENDING_MS = 60_000;
 /** True if a process that is probably alive is ending it. */
 export const isBeingEnded = ({ state, due_at }: Entry, now: number) =>
@@ -91,7 +101,7 @@ export function writeOf(id: string, before: Document | undefined, entry: Entry |
 }
 
 export function readEntry({ key, body }: Document): Entry {
-  // Only `writeOf` creates these.
+  // Only `writeOf` creates these bodies.
   const { owner, ...entry } = JSON.parse(body) as Omit<Entry, "id" | "owner"> & { owner: [string, string] };
   return {
     ...entry,

@@ -1,5 +1,5 @@
-// Finds files and lines, for every backend, in its list of files and their contents. Both searches limit their work and
-// results and yield to other work. `truncated` reports that there may be more.
+// Finds files and lines in a backend's list of files and their contents. Both searches limit their work and results and
+// yield to other work. `truncated` means that more matches may exist.
 
 import type { Backend, GrepMatch, SearchMatches } from "../agent/core/backend.ts";
 import { AppError } from "../agent/core/errors.ts";
@@ -13,19 +13,22 @@ import { toRelative } from "./paths.ts";
 const MAX_PATHS = 100;
 const MAX_MATCHES = 200;
 const MAX_LINE_CHARS = 500;
-/** Number of characters of a long line to show before the match. */
+/** The number of characters of a long line to show before the match. */
 const CHARS_BEFORE = 100;
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
-/** A file with a NUL byte in its first bytes is not text. */
+/** The number of bytes to check for a NUL byte. A file with a NUL byte among its first bytes is not text. */
 const BINARY_PROBE_BYTES = 8192;
 const MAX_SEARCH_MS = 10_000;
 const SKIPPED_FOLDERS = [".git", ".skein", "node_modules", "__pycache__", ".venv"];
 
-/** The operations that a backend must provide. Paths are relative to the workspace; a search returns absolute ones. */
+/**
+ * The operations that a backend must provide. Paths are relative to the workspace, but a search returns absolute
+ * paths.
+ */
 export interface Tree extends Pick<Backend, "workdir" | "stat"> {
   /** Lists the regular files below a folder. Does not follow links or enter folders named in `skipped`. */
   files(folder: string, skipped: ReadonlySet<string>, signal: AbortSignal): Promise<SearchMatches<string>>;
-  /** Omits files that are larger than `maxBytes`, missing or unreadable. */
+  /** Yields the contents of files. Omits files that are larger than `maxBytes`, missing or unreadable. */
   contents(
     paths: readonly string[],
     maxBytes: number,
@@ -56,7 +59,10 @@ export function searching(tree: Tree): Pick<Backend, "glob" | "grep"> {
   };
 }
 
-/** A pattern may be absolute, like a path. It then applies to the whole workspace. */
+/**
+ * Returns the pattern relative to the workspace. A pattern may be absolute, like a path, and then applies to
+ * the whole workspace.
+ */
 function fromWorkspace(pattern: string, workdir: string): string {
   return isAbsolute(pattern) ? `./${toRelative(pattern, [workdir])}` : pattern;
 }
@@ -101,7 +107,7 @@ interface Search {
   readonly regex: SafeRegex;
   readonly clock: TimeSlices;
   readonly matches: GrepMatch[];
-  /** True if there may be more than `matches`. */
+  /** True if more matches may exist than `matches` contains. */
   truncated: boolean;
 }
 
@@ -129,14 +135,17 @@ async function searchLines(
   };
 }
 
-/** Returns undefined for a file that is not text. */
+/** Decodes a file. Returns undefined if it is not text. */
 function textOf(bytes: Uint8Array): string | undefined {
   const order = utf16Of(bytes);
   if (order) return new TextDecoder(order).decode(bytes);
   return bytes.subarray(0, BINARY_PROBE_BYTES).includes(0) ? undefined : new TextDecoder().decode(bytes);
 }
 
-/** Adds a file's matches. Returns false if the search must end: too many matches, or out of time. */
+/**
+ * Adds a file's matches. Returns false if the search must end because it has too many matches or is out of
+ * time.
+ */
 async function searchFile(file: string, text: string, search: Search): Promise<boolean> {
   const { regex, clock, matches } = search;
   let number = 0;

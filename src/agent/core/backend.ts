@@ -14,7 +14,7 @@ export interface BackendConfig {
 }
 
 export interface FileStat {
-  /** Absolute path as the agent sees it, with links resolved. */
+  /** The absolute path as the agent sees it, with links resolved. */
   readonly path: string;
   readonly type: "file" | "directory" | "symlink" | "other";
   /** Bytes. */
@@ -44,7 +44,7 @@ export interface ExecResult {
    * missing.
    */
   readonly output: string;
-  /** Number of characters missing from `output`. */
+  /** The number of characters missing from `output`. */
   readonly omitted: number;
   /** Null when a signal killed the command. */
   readonly exitCode: number | null;
@@ -83,7 +83,7 @@ export type CommandEnd =
 
 export interface GrepMatch {
   readonly file: string;
-  /** Line number, from 1. */
+  /** The line number, from 1. */
   readonly line: number;
   readonly text: string;
 }
@@ -92,7 +92,7 @@ export interface SearchMatches<T> {
   readonly matches: readonly T[];
   /** True when more matches exist than the limit allows. */
   readonly truncated: boolean;
-  /** Number of files that were not searched because they are binary, too large or unreadable. */
+  /** The number of files that were not searched because they are binary, too large or unreadable. */
   readonly skipped?: number;
 }
 

@@ -3,7 +3,7 @@
 import { isNestedDeeper, isObject, jsonSize } from "../../lib/json.ts";
 import { readJsonValues } from "../../lib/lenient-json.ts";
 
-/** Maximum nesting. Every reader of the thread recurses into the arguments. */
+/** The maximum nesting. Every reader of the thread recurses into the arguments. */
 export const MAX_ARGUMENT_DEPTH = 64;
 /** The maximum number of keys and values. Validating more would block the event loop for too long. */
 const MAX_ENTRIES = 20_000;

@@ -11,9 +11,9 @@ import { type CallArguments, readJson } from "./call-arguments.ts";
 import type { ToolCall } from "./message.ts";
 import type { Tool } from "./tool.ts";
 
-/** Maximum number of schemas to visit for one call. Values beyond the limit stay unchanged. */
+/** The maximum number of schemas to visit for one call. Values beyond the limit stay unchanged. */
 const MAX_STEPS = 20_000;
-/** Maximum nesting of references and alternatives. */
+/** The maximum nesting of references and alternatives. */
 const MAX_NESTING = 16;
 
 interface Coercion {

@@ -42,7 +42,7 @@ export interface AgentInternals {
    * return, because the next message starts a new run.
    */
   receive(): Stream<Message | undefined>;
-  /** The model's tool calls without a result, oldest first. */
+  /** Returns the model's tool calls without a result, oldest first. */
   openCalls(): ToolCall[];
   /**
    * Calls the agent's model through all hooks and appends its reply to the thread. First closes all open
@@ -248,7 +248,7 @@ function resultOf({ id }: ToolCall, { messages }: Run): ToolResult | undefined {
   return result.error === undefined ? done(result.content) : failed(result.error, result.content);
 }
 
-/** A model that always returns `content`. */
+/** Returns a model that always answers with `content`. */
 function constantModel(name: string, content: string): Model {
   return {
     name: `${name}:own`,

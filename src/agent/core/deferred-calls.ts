@@ -48,7 +48,7 @@ export const hasResult = (state: CallState) => state === "delivered" || state ==
 /** True if the thread must be checked when the call expires. */
 export const isAwaited = (state: CallState) => state === "accepted" || state === "left";
 
-/** Maximum number of deferred calls per thread. */
+/** The maximum number of deferred calls per thread. */
 export const MAX_DEFERRED_CALLS = 100;
 
 export const DeferredCall = z.object({
@@ -56,11 +56,11 @@ export const DeferredCall = z.object({
   thread_id: z.string(),
   run_id: z.string(),
   call_id: z.string(),
-  /** Name of the tool. */
+  /** The name of the tool. */
   tool: z.string(),
   /** SHA-256 of the token in the delivery address, in hex. The token itself is not stored. */
   token_hash: z.string(),
-  /** Time after which no result is accepted. */
+  /** The time after which no result is accepted. */
   expires_at: z.iso.datetime(),
   state: CallState,
   /** Set once the call is `delivered` or `late`: `{result}` or `{error}`, as received. */

@@ -8,7 +8,7 @@ import { type Message, textOf, type UserMessage, unanswered, userMessage } from 
 import type { RunStatus } from "./records.ts";
 import { type DoneResult, done, failed } from "./tool.ts";
 
-/** Maximum characters of a text. Hooks do not see these results, so this file limits them. */
+/** The maximum number of characters in a text. Hooks do not see these results, so this file limits them. */
 const MAX_CHARS = 80_000;
 
 /** The result of a call that was running when the server stopped. */

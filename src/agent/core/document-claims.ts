@@ -20,7 +20,7 @@ export interface ClaimedDocument extends Document {
 }
 
 export interface ClaimOptions extends Pick<PickOptions, "limit" | "aheadMs"> {
-  /** Time until an unfinished claim expires, in ms. */
+  /** The time until an unfinished claim expires, in ms. */
   readonly leaseMs: number;
 }
 

@@ -8,14 +8,14 @@ import type { Documents, ListedCollection, ListedDocument } from "./documents.ts
 import type { Page } from "./stores.ts";
 
 /**
- * Maximum number of documents that one call reads. At this limit, the call returns a cursor even with fewer
- * matches than requested.
+ * The maximum number of documents that one call reads. At this limit, the call returns a cursor even with
+ * fewer matches than requested.
  */
 export const SEARCHED = 1_000;
 const PAGE = 100;
-/** Maximum number of words in a search. Any further words are ignored. */
+/** The maximum number of words in a search. Any further words are ignored. */
 const MAX_WORDS = 16;
-/** Maximum characters of a text, and of a search, to compare. */
+/** The maximum number of characters in a text, and of a search, to compare. */
 export const SEARCHED_CHARS = 4_096;
 
 export interface DocumentSearch {
@@ -25,13 +25,13 @@ export interface DocumentSearch {
    */
   readonly q: string;
   /**
-   * Prefix of the keys. With a prefix, matches are sorted by key; without one, the most recently written
-   * comes first.
+   * The prefix of the keys. With a prefix, matches are sorted by key. Without one, the most recently written
+   * document comes first.
    */
   readonly prefix?: string;
   /** Returns the text of a document to search. */
   readonly textOf: (document: ListedDocument) => string;
-  /** Maximum number of matches, at least 1. */
+  /** The maximum number of matches, at least 1. */
   readonly limit: number;
   /** `next_cursor` of a search in the same order. */
   readonly cursor?: string | undefined;

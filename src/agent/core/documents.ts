@@ -66,9 +66,9 @@ export interface DocumentSnapshot {
 }
 
 export interface ListedDocument extends Document {
-  /** Time of creation by the store's clock, in ms since 1970. */
+  /** The time of creation by the store's clock, in ms since 1970. */
   readonly created_at: number;
-  /** Time of the last write, in ms since 1970. */
+  /** The time of the last write, in ms since 1970. */
   readonly updated_at: number;
 }
 
@@ -80,9 +80,9 @@ export type ListOrder = "key" | "created" | "updated";
 
 export interface ListQuery {
   readonly order: ListOrder;
-  /** Prefix of the keys. Only for the order `key`. */
+  /** The prefix of the keys. Only for the order `key`. */
   readonly prefix?: string;
-  /** Maximum number of documents in the page, at least 1. */
+  /** The maximum number of documents in the page, at least 1. */
   readonly limit: number;
   /**
    * `next_cursor` of the previous page, from a query in the same order. The current `prefix` applies even if
@@ -105,15 +105,15 @@ export interface Retention {
   readonly count?: number;
 }
 
-/** Maximum number of documents that one call of `trim` deletes. */
+/** The maximum number of documents that one call of `trim` deletes. */
 export const TRIMMED = 1_000;
-/** Maximum number of documents that one call of `pick` returns. */
+/** The maximum number of documents that one call of `pick` returns. */
 export const MAX_PICKED = 100;
 
 export interface PickOptions {
-  /** Maximum number of documents to return, up to `MAX_PICKED`. */
+  /** The maximum number of documents to return, up to `MAX_PICKED`. */
   readonly limit: number;
-  /** Time until the documents are due again, in ms. */
+  /** The time until the documents are due again, in ms. */
   readonly holdMs: number;
   /** The same as for `due`. Omit it for documents that may be due at any time. */
   readonly aheadMs?: number | undefined;
@@ -146,8 +146,7 @@ export interface Documents {
   /** Deletes the oldest documents beyond `retention`, at most `TRIMMED`. Returns how many it deleted. */
   trim(collection: ListedCollection, retention: Retention): Promise<number>;
   /**
-   * Returns due documents of a kind from all tenants and users. Tenants take turns, starting with the one
-   * that has waited longest. Within a tenant, the longest due document comes first. No other call returns
+   * Returns due documents of a kind from all tenants and users. Tenants take turns, and the longest-waiting tenant comes first. Within a tenant, the longest due document comes first. No other call returns
    * these documents for `holdMs`. Then they are due again. Shelves and collections of the deployment are
    * excluded. Prefer `claimDue`, which also fences writers.
    */
@@ -175,11 +174,11 @@ export const newVersion = () => `v${randomId()}`;
 export interface Change {
   readonly collection: Collection;
   readonly keys: readonly string[];
-  /** Maximum number of documents in the collection, and the error to throw for one more. */
+  /** The maximum number of documents in the collection, and the error to throw for one more. */
   readonly limit?: { readonly count: number; readonly error: () => AppError };
   /**
-   * Maximum bytes of all bodies in the collection, and the error to throw for a change that would exceed
-   * them.
+   * The maximum number of bytes of all bodies in the collection, and the error to throw for a change that
+   * would exceed them.
    */
   readonly size?: { readonly bytes: number; readonly error: () => AppError };
 }

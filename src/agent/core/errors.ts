@@ -170,7 +170,7 @@ export function isTransient(error: unknown): error is AppError {
   return error instanceof AppError && TRANSIENT.has(error.code);
 }
 
-/** The text of any thrown value, for a tool's error result. */
+/** Returns the text of any thrown value, for a tool's error result. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

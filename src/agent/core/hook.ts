@@ -141,9 +141,9 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
    * protect the operator, the tenant or other users, and for hooks that add tools.
    */
   readonly userMay?: UserMay;
-  /** The models in the hook's options, which are validated with the agents file. */
+  /** Returns the models in the hook's options, which are validated with the agents file. */
   models?(options: z.output<S>): readonly ModelSpec[];
-  /** Warnings about valid options, for `config check`. */
+  /** Returns warnings about valid options, for `config check`. */
   doubts?(options: z.output<S>): readonly Fault[];
   /**
    * True for a hook that applies the rules of parents to their subagents. Every run has this hook. If

@@ -3,11 +3,11 @@
 
 import type { Owner } from "../../protocol/ids.ts";
 
-/** Maximum number of items per shelf. */
+/** The maximum number of items per shelf. */
 export const MAX_ITEMS = 256;
-/** Maximum bytes of an item's value as JSON. */
+/** The maximum number of bytes in an item's value as JSON. */
 export const MAX_ITEM_BYTES = 64 * 1024;
-/** Maximum characters of an item's key. */
+/** The maximum number of characters in an item's key. */
 export const MAX_KEY_CHARS = 256;
 
 /**

@@ -347,7 +347,7 @@ async function* inNameOf<T>(hook: Hook, work: () => MaybeStream<T>): Stream<T> {
   }
 }
 
-/** An abort is a cancellation, unless its reason is a server error. */
+/** Returns the outcome of a failure. An abort is a cancellation unless its reason is a server error. */
 function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
   const cause: unknown = signal.aborted ? signal.reason : error;
   if (isCancellation(signal))

@@ -240,7 +240,7 @@ function knownIn(thread: readonly Message[]): (id: string) => boolean {
   return (id) => ids.has(id);
 }
 
-/** The messages that the thread does not contain yet. */
+/** Returns the messages that the thread does not contain yet. */
 export function unknownTo<M extends Message>(thread: readonly Message[], messages: readonly M[]): M[] {
   // For a few messages, a search is cheaper than building a set of the ids of a long thread.
   const isKnown =
@@ -257,7 +257,7 @@ export function unanswered(messages: readonly Message[]): ToolCall[] {
   return assistant.tool_calls.filter((call) => !answered.has(call.id));
 }
 
-/** The tool calls with which users started runs. */
+/** Returns the tool calls with which users started runs. */
 export const callsByUsers = (messages: readonly Message[]): ToolCall[] =>
   messages.flatMap((message) =>
     message.role === "assistant" && message.by_user ? (message.tool_calls ?? []) : [],

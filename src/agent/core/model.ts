@@ -79,7 +79,10 @@ export interface ModelRequest {
   readonly tenant?: string;
   /** W3C `traceparent` of the call. Sent to the operator's gateways but not to providers. */
   readonly traceparent?: string;
-  /** Maximum output tokens, thinking included. Sent to every provider. Lowers `max_tokens` and `thinking`. */
+  /**
+   * The maximum number of output tokens, thinking included. Sent to every provider. Lowers `max_tokens` and
+   * `thinking`.
+   */
   readonly outputLimit?: number;
   /** Called once when an answer ends early, with the usage that the provider has reported so far. */
   readonly onPartialUsage?: (usage: Usage) => void;

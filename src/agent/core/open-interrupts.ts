@@ -178,7 +178,7 @@ export const inCallOrder = <I extends Pick<Interrupt, "call_id">>(
   calls: readonly string[],
 ) => open.toSorted((a, b) => calls.indexOf(a.call_id) - calls.indexOf(b.call_id));
 
-/** The ids of the interrupts that an event of a run answers or withdraws. */
+/** Returns the ids of the interrupts that an event of a run answers or withdraws. */
 export function closedBy(event: StreamEvent): string[] {
   if (event.event !== "on_state" || event.data.key !== STATE_KEY) return [];
   const isClosed = (change: unknown) =>
@@ -203,7 +203,7 @@ function unattendedAnswer(id: string): Answer {
   return { id, decision: "deny", message };
 }
 
-/** The policy's decision on an unattended or expired interrupt. */
+/** Returns the policy's decision on an unattended or expired interrupt. */
 function expiry(
   { id, kind, expires_at }: Interrupt,
   { onExpiry, unattended }: InterruptPolicy,
@@ -246,7 +246,7 @@ export function staleAnswers({ answers, state, attempt }: Run): string[] {
   return answers.flatMap(({ id }) => (open.has(id) ? [] : [id]));
 }
 
-/** A thread's open interrupts, oldest first. */
+/** Returns a thread's open interrupts, oldest first. */
 export function openInterrupts(state: ReadonlyMap<string, unknown>): Interrupt[] {
   return [...kept(state).values()].flatMap(({ answer, ...interrupt }) => (answer ? [] : [interrupt]));
 }

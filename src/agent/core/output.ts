@@ -16,7 +16,7 @@ export interface OutputFormat {
 
 export type Output = Record<string, unknown>;
 
-/** Maximum number of corrections that the model may make before the run fails. */
+/** The maximum number of corrections that the model may attempt before the run fails. */
 export const MAX_CORRECTIONS = 2;
 
 const MAX_CHARS = 256 * 1024;

@@ -7,8 +7,8 @@ import { z } from "zod";
 export const PluginModule = z.string().trim().min(1).max(1024);
 
 /**
- * Maximum number of plugins. Every plugin is imported, watched and searched for names, so a longer list is a
- * mistake.
+ * The maximum number of plugins. Every plugin is imported, watched and searched for names, so a longer list
+ * is a mistake.
  */
 export const MAX_PLUGINS = 64;
 

@@ -124,7 +124,7 @@ export type ClientTool = z.infer<typeof ClientTool>;
 
 /** The request that started a run. */
 export const Origin = z.object({
-  /** Id of the request in the server's response and in its log. */
+  /** The id of the request in the server's response and in its log. */
   request_id: z.string(),
   /** W3C trace context of the span that contains the run. */
   traceparent: z.string().optional(),
@@ -141,7 +141,7 @@ export const RunRequest = z.object({
   model: z.string().optional(),
   settings: ModelSettings,
   input: z.array(Message),
-  /** Id of the message that this run deleted, with all later messages, when it was accepted. */
+  /** The id of the message that this run deleted, with all later messages, when it was accepted. */
   replaces: z.string().optional(),
   answers: z.array(Answer).optional(),
   /** JSON Schema of an object that the final answer must match. Default: the agent's. */
@@ -152,15 +152,15 @@ export const RunRequest = z.object({
   lineage: Lineage.optional(),
   /** True if no one can answer, so questions and approvals are denied at once. */
   unattended: z.literal(true).optional(),
-  /** Id of the API key that started the run, or the run that it works for. */
+  /** The id of the API key that started the run, or the run that it works for. */
   api_key: z.string().optional(),
   /** Undefined for a run that the server started by itself. */
   origin: Origin.optional(),
   /** True if the run only cancels its thread's waiting calls, without calling a model. */
   cancel: z.literal(true).optional(),
   /**
-   * Id of the branch whose messages are the input. They replace the thread's messages, without a model call.
-   * Only with `cancel`.
+   * The id of the branch whose messages are the input. They replace the thread's messages, without a model
+   * call. Only with `cancel`.
    */
   restores: z.string().optional(),
   /**

@@ -85,7 +85,7 @@ export interface RunInput extends RunIdentity {
   readonly answers?: readonly Answer[];
   /** Usage of earlier attempts. */
   readonly usage: Usage;
-  /** Ids of calls that an earlier attempt started and did not finish. */
+  /** The ids of calls that an earlier attempt started and did not finish. */
   readonly begun: ReadonlySet<string>;
   /** The message that an earlier attempt was writing. */
   readonly partial?: PartialMessage;
@@ -111,7 +111,7 @@ export interface RunInput extends RunIdentity {
 
 /** A model call that is about to start. */
 export interface ModelCallInfo {
-  /** Id of the message that the call will produce. */
+  /** The id of the message that the call will produce. */
   readonly id: string;
   /** The thread's current messages. */
   readonly thread: readonly Message[];
@@ -135,7 +135,7 @@ export interface MutableRun extends Run {
   currentTools: readonly Tool[];
   /** Names that may not be registered, because the agent excludes these tools. */
   readonly without: ReadonlySet<string>;
-  /** Ids of calls that this attempt started and that have no result yet. */
+  /** The ids of calls that this attempt started and that have no result yet. */
   readonly started: Set<string>;
   /** Names of the tools in the most recent model request. */
   offeredTools: readonly string[];

@@ -30,7 +30,7 @@ export interface Agent {
   readonly without?: ReadonlySet<string>;
   /** In order, the first outermost. */
   readonly hooks: readonly Hook[];
-  /** Maximum number of model calls in one run; 0 means no limit. */
+  /** The maximum number of model calls in one run. 0 means no limit. */
   readonly maxIterations: number;
   /** Default: a question stays open until it is answered. */
   readonly interrupts?: InterruptPolicy;

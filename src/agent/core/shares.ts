@@ -11,7 +11,9 @@ export type Verdict = "granted" | "over_share" | "full";
 
 export interface Places {
   readonly size: number;
-  /** Number of places that a single tenant leaves free, so the first request of another tenant succeeds. */
+  /**
+   * The number of places that a single tenant leaves free, so the first request of another tenant succeeds.
+   */
   readonly reserve: number;
 }
 
@@ -25,7 +27,7 @@ export interface Holding {
   readonly own: number;
   /** Places that all tenants occupy. */
   readonly used: number;
-  /** Number of other tenants that occupy places. */
+  /** The number of other tenants that occupy places. */
   readonly others: number;
 }
 
@@ -43,7 +45,7 @@ export function verdict({ size, reserve }: Places, { own, used, others }: Holdin
 }
 
 /**
- * Time until a tenant at its share should retry, in ms. The value is fixed because no one can know when a
+ * The time until a tenant at its share should retry, in ms. The value is fixed because no one can know when a
  * place will become free.
  */
 const RETRY_MS = 5_000;

@@ -44,9 +44,10 @@ export interface NewRun {
   /** The run that this run resumes. */
   readonly resumes?: string;
   /**
-   * Id of a message. Accepting the run deletes this message, all later ones, and the thread's deferred calls
-   * except those it no longer waits for. The thread must be free, otherwise `start` throws `thread_busy` for
-   * every `whenBusy`. The thread must contain the message, otherwise `start` throws `invalid_request`.
+   * The id of a message. Accepting the run deletes this message, all later ones, and the thread's deferred
+   * calls except those it no longer waits for. The thread must be free, otherwise `start` throws
+   * `thread_busy` for every `whenBusy`. The thread must contain the message, otherwise `start` throws
+   * `invalid_request`.
    */
   readonly rewind_to?: string;
   /**
@@ -209,7 +210,7 @@ export interface RunStore {
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
   /**
    * Takes over runs whose process died, with the next attempt, and waiting runs whose thread is free. Returns
-   * at most `limit` runs. Tenants take turns, starting with the one that has waited longest. Runs of the
+   * at most `limit` runs. Tenants take turns, and the longest-waiting tenant comes first. Runs of the
    * tenants in `except` keep waiting and keep their turn. So do runs that died more often than `mostDeaths`
    * (default: no limit) and runs that may not execute alongside another claim.
    */
@@ -346,7 +347,7 @@ export interface Stores {
   readonly shared?: {
     /** Unique id of the deployment. Created once. */
     readonly deployment: string;
-    /** Secret of the deployment. Created once. */
+    /** The secret of the deployment. Created once. */
     readonly secret: string;
   };
   /**

@@ -139,7 +139,7 @@ export interface Run extends RunIdentity {
   readonly agent: string;
   /** The agent's description. */
   readonly description?: string | undefined;
-  /** Number of the current model call in this attempt, from 1; 0 before the first. */
+  /** The number of the current model call in this attempt, starting at 1. It is 0 before the first call. */
   readonly step: number;
   /** All current messages of the thread. Only `append` adds to them. */
   readonly messages: readonly Message[];

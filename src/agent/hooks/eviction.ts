@@ -19,7 +19,7 @@ const EXCLUDED: ReadonlySet<string> = new Set(["ls", "glob", "grep", "read_file"
 const FOLDER = ".skein/results";
 /** Keeps these files out of a Git repository in the workspace. */
 const IGNORE = { path: ".skein/.gitignore", content: "*\n" };
-/** Maximum number of files in the workspace. The oldest is removed first. */
+/** The maximum number of files in the workspace. The oldest is removed first. */
 const MAX_FILES = 100;
 
 const characters = z.int().min(0);

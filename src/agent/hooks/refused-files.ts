@@ -13,7 +13,7 @@ import type { Run } from "../core/tool.ts";
 
 /** The state key for the ids of messages whose files were rejected, listed per model, oldest first. */
 const STATE_KEY = "refused_files";
-/** Maximum number of message ids to store per model. */
+/** The maximum number of message ids to store per model. */
 const MAX_REMEMBERED = 500;
 
 export const refusedFiles = defineHook({

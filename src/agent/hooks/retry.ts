@@ -42,8 +42,8 @@ const Options = z.strictObject({
 type Options = z.output<typeof Options>;
 
 /**
- * Maximum number of attempts. A provider that reports being busy gets more attempts than one that does not
- * respond.
+ * The maximum number of attempts. A provider that reports being busy gets more attempts than one that does
+ * not respond.
  */
 const ATTEMPTS = { busy: 10, other: 3 };
 

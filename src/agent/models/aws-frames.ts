@@ -5,7 +5,7 @@ import zlib from "node:zlib";
 import { z } from "zod";
 import { ProviderError } from "./failure.ts";
 
-/** Maximum size of a frame in bytes. A delta takes only a few hundred bytes. */
+/** The maximum size of a frame in bytes. A delta takes only a few hundred bytes. */
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 /** The size of the prelude: the lengths of the frame and its headers, and a checksum of both. */
 const PRELUDE_BYTES = 12;

@@ -100,7 +100,7 @@ const untraced = (made: Model): Model => ({
 
 const providerOf = (name: string) => (Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined);
 
-/** A single word names a built-in script. Any other text is a path. */
+/** True for a built-in script. A single word names one, and any other text is a path. */
 const isBuiltIn = (script: string) => /^[\w-]+$/.test(script);
 
 /** Throws `config_invalid` when no built-in script has this name. */

@@ -5,7 +5,7 @@ import { isObject } from "../../lib/json.ts";
 import { referredSchema } from "../../lib/json-pointer.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 
-/** Maximum number of alternatives, including nested ones. Further alternatives are ignored. */
+/** The maximum number of alternatives, including nested ones. Further alternatives are ignored. */
 const MAX_MERGED = 500;
 
 interface Shape {

@@ -8,12 +8,18 @@ import type { Engines, Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { expire } from "./reaper.ts";
 
-/** Milliseconds without use after which a sandbox may be stopped for another one. Processes report use more often. */
+/**
+ * The number of milliseconds without use after which a sandbox may be stopped to make room for another one. Processes
+ * report use more often than this.
+ */
 const ROOM_IDLE_MS = 60_000;
 const CANDIDATES = 5;
 const RETRY_MS = 100;
 
-/** Records the sandbox as running and returns its engine. Throws `unavailable` or `limit_exceeded` at a limit. */
+/**
+ * Records the sandbox as running and returns its engine. Throws `unavailable` or `limit_exceeded` if a limit is
+ * reached.
+ */
 export async function admit(engines: Engines, sandbox: Unplaced, signal: AbortSignal): Promise<Host> {
   let hasMadeRoom = false;
   for (;;) {
@@ -72,7 +78,7 @@ const TOO_MANY = {
       "unavailable",
       `All ${engine} sandboxes on this workspace's engine are in use. Try again later.`,
     ),
-  // Stopping an idle sandbox would not help: its files stay on disk.
+  // Stopping an idle sandbox would not help, because its files stay on disk.
   disk: ({ tenantDisk }: SandboxCaps) =>
     new AppError(
       "limit_exceeded",

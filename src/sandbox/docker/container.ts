@@ -1,4 +1,4 @@
-// A sandbox's container: its specification, and how to get from any state to one running container of that
+// A sandbox's container: its specification, and how to get from any state to a single running container with that
 // specification. The specification isolates any image by default.
 //
 // Other processes and people may change the container at the same time. Each step therefore inspects, does one thing,
@@ -16,7 +16,7 @@ import type { Host } from "./host.ts";
 import { ERRAND, labelsOf, SPEC } from "./identity.ts";
 import { type DockerOptions, SHM_BYTES } from "./options.ts";
 
-/** Milliseconds during which calls to an unreachable or conflicting engine are retried. */
+/** How long calls to an unreachable or conflicting engine are retried, in milliseconds. */
 const RETRY_MS = 12_000;
 const RETRY_BACKOFF = { base: 20, cap: 1000 };
 
@@ -25,7 +25,10 @@ export interface Wanted {
   readonly options: DockerOptions;
 }
 
-/** Resolves with the container's id. Throws `backend_failed`, `backend_refused`, or `unavailable` when the engine is unreachable. */
+/**
+ * Resolves with the id of the running container. Throws `backend_failed`, `backend_refused`, or `unavailable` when the
+ * engine is unreachable.
+ */
 export async function ensureContainer(host: Host, wanted: Wanted, signal: AbortSignal): Promise<string> {
   const { sandbox, options } = wanted;
   const network = await host.networks.prepare(engineNetwork(options), signal);
@@ -110,11 +113,11 @@ const isMissingImage = ({ status, message }: EngineError) => status === 404 && /
 const isTransient = ({ status, message }: EngineError) =>
   status === 0 || status === 409 || status === 503 || (status === 404 && /no such container/i.test(message));
 
-/** Pid 1 runs as another user than the tenant, so that `kill -9 -1` in the sandbox does not reach it. */
+/** Pid 1 does not run as the tenant's user, so `kill -9 -1` in the sandbox cannot reach it. */
 const INIT_USER = "65534:65534";
 const TENANT = "1000:1000";
 const FOREVER = ["sleep", "2147483647"];
-/** Even an empty file takes one page of memory. A tmpfs is limited to one file per page. */
+/** Even an empty file takes one page of memory, so a tmpfs is limited to one file per page. */
 const BYTES_PER_FILE = 4096;
 /** Combines the masked paths of all engine versions with files that reveal other sandboxes' disks. */
 const MASKED = [
@@ -139,12 +142,15 @@ interface SpecOptions {
   readonly options: DockerOptions;
   /** The volume's name. */
   readonly volume: string;
-  /** Name or id of the network, as known to the engine. */
+  /** The name or id of the network, as known to the engine. */
   readonly network: string;
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Builds the specification. Other processes recognise a matching container by a label with the hash. */
+/**
+ * Builds the specification. Other processes recognize a matching container by a label with the
+ * specification's hash.
+ */
 export function specOf({ options, volume, network, labels }: SpecOptions): ContainerSpec {
   const { image, workdir, memory, cpus, pids, disk, tmp, runtime } = options;
   const spec = {
@@ -167,7 +173,7 @@ export function specOf({ options, volume, network, labels }: SpecOptions): Conta
         "/tmp": `exec,uid=1000,gid=1000,${inMemory(tmp)}`,
         "/dev/shm": `noexec,${inMemory(SHM_BYTES)}`,
       },
-      // Frees a shared memory segment when the last process that uses it ends.
+      // Frees a shared memory segment when the last process that uses it has ended.
       Sysctls: { "kernel.shm_rmid_forced": "1" },
       MaskedPaths: MASKED,
       Ulimits: [
@@ -222,7 +228,7 @@ export function shellSpec({ workdir }: DockerOptions): ExecSpec {
     user: TENANT,
     folder: workdir,
     environment: [
-      // Below the workspace, the only place with room that outlives the container.
+      // HOME is in the workspace, which is the only place that outlives the container and has enough space.
       `HOME=${workdir}/${HOME}`,
       `WORKSPACE=${workdir}`,
       "TMPDIR=/tmp",
@@ -236,7 +242,7 @@ export function shellSpec({ workdir }: DockerOptions): ExecSpec {
   };
 }
 
-/** A relay, which the tenant can neither signal nor trace. It needs no folder. */
+/** The shell of a relay, which the tenant can neither signal nor trace. It needs no folder. */
 export const RELAY_SHELL: ExecSpec = {
   command: ["/bin/sh"],
   user: "65533:65533",
@@ -244,7 +250,10 @@ export const RELAY_SHELL: ExecSpec = {
   environment: ["ENV=", "PS1="],
 };
 
-/** A container whose hosts are listed has no network: a relay carries its connections. */
+/**
+ * Returns the network for the engine. A container with a list of hosts has no network, because a relay
+ * carries its connections.
+ */
 const engineNetwork = ({ network }: DockerOptions) => (typeof network === "string" ? network : "none");
 
 const hashOf = (spec: object) => createHash("sha256").update(JSON.stringify(spec)).digest("hex").slice(0, 16);

@@ -5,10 +5,16 @@ import type { SandboxLedger } from "../ledger.ts";
 import type { SandboxRecord } from "../sandbox-records.ts";
 import type { Host } from "./host.ts";
 
-/** Milliseconds between two extensions. Others take this process for dead after a minute without one. */
+/**
+ * The number of milliseconds between two extensions. After a minute without one, other processes consider
+ * this process dead.
+ */
 const EXTEND_MS = 15_000;
 
-/** Deletes the files that a move left on the engine `copy`. Returns false and does nothing if the sandbox was used meanwhile. */
+/**
+ * Deletes the files that a move left on the engine `copy`. Returns false and does nothing if the sandbox was used in the
+ * meantime.
+ */
 export async function deleteCopy(copy: Host, seen: SandboxRecord, signal: AbortSignal): Promise<boolean> {
   if (seen.copy !== copy.name || (seen.state !== "stopped" && seen.state !== "removed")) return false;
   const begun = await copy.ledger.begin(seen);
@@ -24,13 +30,13 @@ export async function deleteCopy(copy: Host, seen: SandboxRecord, signal: AbortS
   return copy.ledger.settle(hold.record, seen.state, where);
 }
 
-/** Works for users who are being deleted, too. Does nothing if there are no files. */
+/** Deletes a sandbox's files. Also works for users who are being deleted. Does nothing if no files exist. */
 export async function deleteFiles({ engine, disk }: Host, id: string): Promise<void> {
   await engine.remove(id);
   await disk.remove(id);
 }
 
-/** Keeps a sandbox in the state `ending`, so that no other process uses it, until disposed. */
+/** Keeps a sandbox in the state `ending` until disposed, so no other process uses the sandbox. */
 export function holding(ledger: SandboxLedger, begun: SandboxRecord, signal: AbortSignal) {
   const lost = new AbortController();
   let record = begun;
@@ -46,7 +52,7 @@ export function holding(ledger: SandboxLedger, begun: SandboxRecord, signal: Abo
   };
   const timer = setInterval(() => void extend().catch(() => {}), EXTEND_MS);
   return {
-    /** Aborts with the caller's signal, or when another process takes over the sandbox. */
+    /** Aborts together with the caller's signal, or when another process takes over the sandbox. */
     signal: AbortSignal.any([signal, lost.signal]),
     extend,
     get record() {

@@ -1,4 +1,5 @@
-// Limits the size of a workspace. A workspace is a Docker volume; the engine's location decides how it can be limited.
+// Limits the size of a workspace. A workspace is a Docker volume. The engine's location decides how its size can be
+// limited.
 
 import type { ExecOptions, ExecOutput, ExecResult } from "../../agent/core/backend.ts";
 import { AppError, messageOf } from "../../agent/core/errors.ts";
@@ -12,18 +13,18 @@ import { EngineError } from "./engine-error.ts";
 import { labelOf } from "./identity.ts";
 import type { LoopDisks } from "./loop-disks/index.ts";
 
-/** Default deadline of disk operations, in milliseconds. */
+/** The default deadline of disk operations, in milliseconds. */
 const PATIENCE_MS = 60_000;
-/** `discard` returns space freed in a workspace to the host at once. */
+/** With `discard`, space that is freed in a workspace returns to the host at once. */
 const MOUNT_OPTIONS = "nosuid,nodev,noatime,discard";
 
 export interface Disk {
-  /** The kind used for new workspaces. An existing workspace keeps its kind: see `isCapped`. */
+  /** The kind of disk for new workspaces. An existing workspace keeps its kind (see `isCapped`). */
   readonly kind: DiskKind;
   /**
    * Creates the volume `id`, or makes an existing one mountable. Call it before a container is created and before it is
-   * started. Safe to repeat, also from several processes. Grows a workspace where possible and never shrinks it. Throws
-   * `backend_failed` or the engine's error.
+   * started. Safe to repeat, even from several processes. Grows a workspace where possible, but never shrinks it.
+   * Throws `backend_failed` or the engine's error.
    */
   prepare(
     id: string,
@@ -33,7 +34,10 @@ export interface Disk {
   ): Promise<void>;
   /** True if the system limits the size of this existing workspace. */
   isCapped(id: string, signal: AbortSignal): Promise<boolean>;
-  /** Frees the workspace's resources on the host after its container stopped or was removed. Keeps the files. */
+  /**
+   * Frees the workspace's resources on the host after its container has stopped or been removed. Keeps the
+   * files.
+   */
   release(id: string, signal?: AbortSignal): Promise<void>;
   /** Deletes the files. Throws 409 while a container exists. */
   remove(id: string, signal?: AbortSignal): Promise<void>;
@@ -46,15 +50,17 @@ type WorkspaceFiles = Pick<VolumeInfo, "labels"> & { readonly id: string };
 export type DiskClient = ProbedClient & Pick<DockerClient, "inspectVolume" | "listVolumes">;
 
 interface DiskOptions {
-  /** Folder for the files of the kind `loop`. All processes on one machine use the same folder. */
+  /** The folder for files of the kind `loop`. All processes on a machine use the same folder. */
   readonly folder: string;
   readonly deployment: string;
-  /** Prefix for the names of links of the kind `loop`. */
+  /** The prefix for the names of links of the kind `loop`. */
   readonly mark: string;
   readonly logger: Logger;
 }
 
-/** Probes the engine for supported kinds. Throws the engine's error if the engine is unreachable. */
+/**
+ * Finds out which kinds of disk the engine supports. Throws the engine's error if the engine is unreachable.
+ */
 export async function openDisk(engine: DiskClient, options: DiskOptions): Promise<Disk> {
   const { deployment, logger } = options;
   const candidates = await loopCandidates(options);
@@ -120,8 +126,8 @@ const isElsewhere = () =>
   );
 
 /**
- * `quota`: the engine's storage limits a volume; `loop`: a volume is a file system with a fixed size. Both limits are hard.
- * `watch`: the server checks the size and ends commands that exceed it.
+ * `quota`: the engine's storage limits the size of a volume. `loop`: a volume is a file system with a fixed size. Both
+ * limits are hard. `watch`: the server checks the size and ends commands that exceed it.
  */
 type DiskKind = "quota" | "loop" | "watch";
 
@@ -134,7 +140,7 @@ const PROBE_BYTES = 16 * 1024 ** 2;
 
 interface FoundKind {
   readonly kind: DiskKind;
-  /** Manages all workspaces of the kind `loop`, even from earlier servers. */
+  /** Manages all workspaces of the kind `loop`, including those from earlier servers. */
   readonly loops: LoopDisks | undefined;
   /** Why no better kind is available. */
   readonly why?: string;
@@ -175,7 +181,8 @@ async function findObstacle(
   probe: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  // These options change users or labels in a container, so that they differ from a file system made outside.
+  // These options change users or labels in a container, so they would differ from those in a file system
+  // that was created outside.
   const security = await engine.securityOptions(signal);
   const other = security.find((option) => /^name=(rootless|userns|selinux)/.test(option));
   if (other !== undefined) return `the engine runs with ${other.slice("name=".length)}`;
@@ -207,7 +214,10 @@ async function sees(engine: ProbedClient, path: string, signal: AbortSignal): Pr
 
 const isAway = (error: unknown) => error instanceof EngineError && error.status === 0;
 
-/** Milliseconds between two checks. A workspace can exceed its size by as much as it can write in that time. */
+/**
+ * The number of milliseconds between two checks. Commands can exceed a workspace's size by as much as they can
+ * write in that time.
+ */
 const CHECK_EVERY_MS = 2000;
 const KIB = 1024;
 
@@ -231,7 +241,7 @@ interface DiskWatchOptions {
 }
 
 interface WatchedCommand extends Disposable {
-  /** Aborts with the caller's signal, or when the workspace is full. */
+  /** Aborts together with the caller's signal, or when the workspace is full. */
   readonly signal: AbortSignal;
   /** True if the command was aborted because the workspace is full. */
   readonly isFull: boolean;

@@ -1,5 +1,5 @@
-// The network of a sandbox that may reach some hosts only. Its container has no network. Programs connect to a
-// port on its loopback interface. A relay carries these connections over a stream of the engine to the proxy in this process.
+// The network of a sandbox that may reach only some hosts. Its container has no network. Programs connect to a port on its
+// loopback interface. A relay carries these connections over a stream of the engine to the proxy in this process.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RefusedHost } from "../../agent/core/backend.ts";
@@ -14,28 +14,34 @@ import type { Secrets } from "../egress/secrets.ts";
 import { openRelay, type Relay } from "../shell/perl/relay.ts";
 import type { OpenChannel } from "../shell/session.ts";
 
-/** The relay's first choice. */
+/** The port that the relay tries first. */
 const PORT = 3128;
-/** Maximum number of commands whose background processes keep the hosts of their thread. */
+/** The maximum number of commands whose background processes can keep using the hosts of their thread. */
 const MAX_PASSES = 256;
-/** Maximum number of refused targets that a command reports. */
+/** The maximum number of refused targets to report for a command. */
 const MAX_REFUSALS = 8;
-/** After this many relays, something keeps ending them, and the sandbox stays without network until it is opened again. */
+/**
+ * The maximum number of relays to open. If more are needed, something keeps ending them, and the sandbox has no network
+ * until it is opened again.
+ */
 const MAX_OPENED = 20;
 const RETRY_BACKOFF = { base: 50, cap: 5000 };
 
 /** The network of one command. */
 export interface CommandNetwork {
-  /** Variables that lead programs to the proxy. */
+  /** Variables that tell programs to use the proxy. */
   readonly environment: Readonly<Record<string, string>>;
-  /** The targets that the command was refused so far, each once. */
+  /** The targets that the command was not allowed to reach so far, without duplicates. */
   readonly refused: readonly RefusedHost[];
-  /** Processes that the command leaves behind keep its hosts, and their refusals are no longer collected. */
+  /**
+   * Call this when the command has ended. Processes that it leaves behind can keep using its hosts, but their
+   * refusals are no longer collected.
+   */
   end(): void;
 }
 
 export interface Egress {
-  /** The command may also reach `hosts`. */
+  /** Returns the network for a command that may also reach `hosts`. */
   enter(hosts: readonly string[]): CommandNetwork;
   close(): void;
 }
@@ -45,13 +51,16 @@ export interface EgressOptions {
   readonly dialing: DialOptions;
   /** Opens a channel to a shell that the tenant cannot signal. */
   readonly open: OpenChannel;
-  /** Secrets that the proxy sends for the sandbox. */
+  /** The secrets that the proxy sends for the sandbox. */
   readonly secrets?: Secrets | undefined;
-  /** Variables that all commands have. */
+  /** The variables that all commands have. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** Throws `backend_failed` if the image has no Perl. The caller closes it. */
+/**
+ * Opens the network of a sandbox. Throws `backend_failed` if the image has no Perl. The caller closes the
+ * network.
+ */
 export async function openEgress(options: EgressOptions, signal: AbortSignal): Promise<Egress> {
   const closing = new AbortController();
   const usual = allowing(options.hosts);
@@ -80,7 +89,7 @@ export async function openEgress(options: EgressOptions, signal: AbortSignal): P
       relay = (await start(relay.port, closing.signal)) ?? relay;
     }
   };
-  // Programs see that the proxy refuses connections. The sandbox's owner finds out if the container is lost.
+  // Programs see that the proxy refuses connections. If the container is lost, the sandbox's owner finds out.
   keep().catch(() => {});
   closing.signal.addEventListener("abort", () => relay.close(), { once: true });
 
@@ -120,7 +129,7 @@ function environmentFor({ port }: Relay, user: string): Record<string, string> {
   return {
     ...{ HTTP_PROXY: proxy, HTTPS_PROXY: proxy, http_proxy: proxy, https_proxy: proxy },
     ...{ NO_PROXY: own, no_proxy: own },
-    // Node's own clients use the variables above only if this one is set.
+    // Node's own clients use the variables above only if this variable is set.
     NODE_USE_ENV_PROXY: "1",
   };
 }

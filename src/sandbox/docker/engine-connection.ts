@@ -1,6 +1,6 @@
-// Connects to a Docker engine: address, certificates, and a deadline for every call. An engine may never answer:
-// inspecting a wedged container can hang. A refused call throws an `EngineError` with its HTTP status. The status is 0
-// if the engine is unreachable or silent.
+// Connects to a Docker engine, with an address, certificates, and a deadline for every call. A call may never return.
+// For example, inspecting a wedged container can hang. A refused call throws an `EngineError` with its HTTP status.
+// The status is 0 if the engine is unreachable or silent.
 
 import type Dockerode from "dockerode";
 import { AppError } from "../../agent/core/errors.ts";
@@ -11,7 +11,7 @@ import { EngineError, toEngineError } from "./engine-error.ts";
 
 type Address = Pick<EngineSettings, "host" | "tls">;
 
-/** Calls the engine, and aborts the call after `ms` milliseconds or with `signal`. */
+/** Calls the engine. Aborts the call after `ms` milliseconds or when `signal` aborts. */
 export type EngineCall = <T>(
   signal: AbortSignal | undefined,
   ms: number,
@@ -42,7 +42,7 @@ export function engineCalls({ host, tls }: Address): EngineCall {
     try {
       const opened = await docker();
       abort.signal.throwIfAborted();
-      // Some calls do not end when aborted.
+      // Some calls do not end when they are aborted.
       return await Promise.race([work(opened, abort.signal), aborted(abort.signal)]);
     } catch (error) {
       signal?.throwIfAborted();
@@ -58,7 +58,7 @@ function addressOf(host: string | undefined): Dockerode.DockerOptions {
   if (host === undefined) return {};
   const url = URL.canParse(host) ? new URL(host) : undefined;
   if (url?.protocol === "unix:" || host.startsWith("/"))
-    // Explicitly undefined, because the client would otherwise use a host from its environment.
+    // The host is explicitly undefined, because the client would otherwise use a host from its environment.
     return { socketPath: url ? url.pathname : host, host: undefined } as Dockerode.DockerOptions;
   if (url && ["tcp:", "http:", "https:"].includes(url.protocol)) {
     const isTls = url.protocol === "https:" || url.port === "2376";

@@ -1,5 +1,5 @@
-// Translates errors of a Docker engine: from the client's error to an `EngineError`, and from that to a message for
-// users.
+// Converts errors of a Docker engine from the client's error to an `EngineError`, and from an `EngineError` to a
+// message for users.
 
 import { AppError } from "../../agent/core/errors.ts";
 
@@ -23,19 +23,19 @@ export function toEngineError(error: unknown): unknown {
   return new EngineError(status, status === 0 && code ? `it cannot be reached (${code})` : said, error);
 }
 
-/** For a `catch`: ignores these statuses, which mean that nothing was left to do. */
+/** For use in `catch`. Ignores errors with these statuses, which mean that nothing was left to do. */
 export const unless =
   (...statuses: number[]) =>
   (error: unknown): undefined => {
     if (!(error instanceof EngineError) || !statuses.includes(error.status)) throw error;
   };
 
-/** Resolves with undefined for a 404. */
+/** Resolves with undefined if the engine returns 404. */
 export const unlessMissing = <T>(answer: Promise<T>): Promise<T | undefined> => answer.catch(unless(404));
 
 /**
  * Converts an `EngineError` to an error for users. Returns any other error unchanged. The message contains the reason
- * of a refusal. Internal errors of the engine are only logged, because they may name the host's folders.
+ * for a refusal. Internal errors of the engine are only logged, because they may name the host's folders.
  */
 export function toAppError(error: unknown): unknown {
   if (!(error instanceof EngineError)) return error;

@@ -11,12 +11,12 @@ const CALL_MS = 10_000;
 const START_MS = 30_000;
 const PULL_MS = 10 * 60_000;
 const COPY_MS = 30 * 60_000;
-/** Two empty blocks, the end marker of a tar archive. */
+/** Two empty blocks, which mark the end of a tar archive. */
 const EMPTY_TAR = Buffer.alloc(1024);
 
 export type DockerClient = ReturnType<typeof connect>;
 
-/** Keeps no connection open, so there is nothing to close. */
+/** Creates the client. It keeps no connection open, so it does not need to be closed. */
 export function connect(settings: Pick<EngineSettings, "host" | "tls">) {
   const call = engineCalls(settings);
   return {
@@ -39,7 +39,10 @@ const engineItself = (call: EngineCall) => ({
       return ping.call(docker, { abortSignal });
     }),
 
-  /** Examples: `name=seccomp,profile=default`, `name=userns`, `name=rootless`. */
+  /**
+   * Returns the engine's security options, for example `name=seccomp,profile=default`, `name=userns`,
+   * `name=rootless`.
+   */
   securityOptions: (signal?: AbortSignal): Promise<readonly string[]> =>
     call(signal, CALL_MS, async (docker) => {
       const info: { SecurityOptions?: readonly string[] | null } = await docker.info();
@@ -70,14 +73,14 @@ const containers = (call: EngineCall) => ({
       }),
     ),
 
-  /** Throws 409 if the name is taken, 404 if the image or network is missing. */
+  /** Creates a container. Throws 409 if the name is taken, or 404 if the image or network is missing. */
   create: (name: string, spec: ContainerSpec, signal?: AbortSignal): Promise<string> =>
     call(signal, START_MS, async (docker, abortSignal) => {
       const { id } = await docker.createContainer({ ...spec, name, abortSignal });
       return id;
     }),
 
-  /** Does nothing if the container is running. */
+  /** Starts a container. Does nothing if it is already running. */
   start: (id: string, signal?: AbortSignal) =>
     call(signal, START_MS, (docker, abortSignal) => docker.getContainer(id).start({ abortSignal })).catch(
       unless(304),
@@ -86,20 +89,20 @@ const containers = (call: EngineCall) => ({
   unpause: (id: string, signal?: AbortSignal) =>
     call(signal, CALL_MS, (docker, abortSignal) => docker.getContainer(id).unpause({ abortSignal })),
 
-  /** Resolves with the exit code. */
+  /** Waits for a container to end. Resolves with its exit code. */
   wait: (id: string, signal?: AbortSignal): Promise<number> =>
     call(signal, START_MS, async (docker, abortSignal) => {
       const { StatusCode } = await docker.getContainer(id).wait({ abortSignal });
       return StatusCode;
     }),
 
-  /** Does nothing if the container is stopped or missing. */
+  /** Stops a container. Does nothing if it is stopped or missing. */
   stop: (id: string, signal?: AbortSignal) =>
     call(signal, START_MS, (docker, abortSignal) =>
       docker.getContainer(id).stop({ t: 1, abortSignal }),
     ).catch(unless(304, 404)),
 
-  /** Also removes a running container. Does nothing if it is missing. */
+  /** Removes a container, even if it is running. Does nothing if it is missing. */
   remove: (id: string, signal?: AbortSignal) =>
     call(signal, START_MS, (docker, abortSignal) =>
       docker.getContainer(id).remove({ force: true, v: false, abortSignal }),
@@ -145,7 +148,10 @@ const insideContainers = (call: EngineCall) => ({
       return stream;
     }),
 
-  /** Streams a folder as a tar whose entry names begin with the folder's name. The container need not run. */
+  /**
+   * Streams a folder as a tar whose entry names begin with the folder's name. The container does not have to
+   * be running.
+   */
   readFolder: (id: string, path: string, signal?: AbortSignal): Promise<Readable> =>
     call(signal, START_MS, async (docker) => {
       // The archive is a Node stream, but its type is narrower.
@@ -153,8 +159,8 @@ const insideContainers = (call: EngineCall) => ({
     }),
 
   /**
-   * Unpacks a tar into the root folder, with owners and modes. In any other folder the engine refuses links that lead
-   * out of it. The container need not run.
+   * Unpacks a tar into the root folder, with owners and modes. In any other folder, the engine would refuse links
+   * that lead out of it. The container does not have to be running.
    */
   unpack: (id: string, tar: Readable, signal?: AbortSignal): Promise<void> =>
     call(signal, COPY_MS, async (docker, abortSignal) => {
@@ -199,7 +205,7 @@ const volumes = (call: EngineCall) => ({
       ),
     ),
 
-  /** Does nothing if the volume is missing. Throws 409 while a container uses it. */
+  /** Removes a volume. Does nothing if it is missing. Throws 409 while a container uses it. */
   removeVolume: (name: string, signal?: AbortSignal) =>
     call(signal, CALL_MS, (docker, abortSignal) => docker.getVolume(name).remove({ abortSignal })).catch(
       unless(404),
@@ -230,14 +236,14 @@ const networks = (call: EngineCall) => ({
       return found.map(networkInfo);
     }),
 
-  /** Does nothing if the network is missing. Throws 403 while containers are connected. */
+  /** Removes a network. Does nothing if it is missing. Throws 403 while containers are connected. */
   removeNetwork: (id: string, signal?: AbortSignal) =>
     call(signal, CALL_MS, (docker, abortSignal) => docker.getNetwork(id).remove({ abortSignal })).catch(
       unless(404),
     ),
 });
 
-/** Waits for the end of a pull or an import, which the engine reports step by step. */
+/** Waits until a pull or an import ends. The engine reports its progress step by step. */
 const ended = (docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void> =>
   new Promise((resolve, reject) => {
     docker.modem.followProgress(progress, (error: Error | null) => (error ? reject(error) : resolve()));

@@ -12,22 +12,28 @@ import { deploymentOf } from "./identity.ts";
 export type Unplaced = Omit<Sandbox, "engine">;
 
 export interface Engines {
-  /** Returns the deployment's name. Needs no engine. */
+  /** Returns the deployment's name. Does not need an engine. */
   deployment(): Promise<string>;
-  /** Throws `unavailable` if the engine is unreachable or the settings do not name it. */
+  /** Returns an engine. Throws `unavailable` if the engine is unreachable or not in the settings. */
   host(name: string): Promise<Host>;
-  /** Returns the engine with the sandbox's files. Undefined if no engine is known to have them. */
+  /** Returns the engine that has the sandbox's files, or undefined if no engine is known to have them. */
   find(id: string): Promise<Host | undefined>;
   /**
    * Calls `work` to enter the sandbox in the ledger: on its own engine, or on the engine that `place` chooses if it is
-   * new. Entries of new sandboxes run one at a time, so that each sees the earlier ones.
+   * new. New sandboxes are entered one at a time, so each entry takes the earlier ones into account.
    */
   enter<T>(sandbox: Unplaced, work: (host: Host, sandbox: Sandbox) => Promise<T>): Promise<T>;
-  /** Returns the engine that would get a new sandbox now. Undefined if no engine takes new ones. */
+  /**
+   * Returns the engine that a new sandbox would be placed on now, or undefined if no engine accepts new
+   * sandboxes.
+   */
   place(): Promise<Host | undefined>;
-  /** True if the settings drain the engine, so that its sandboxes move to other engines. */
+  /** True if the settings drain the engine, which moves its sandboxes to other engines. */
   isDraining(name: string): boolean;
-  /** Asks all engines and returns the hosts that answer. Never rejects: `onAway` receives the error of each other engine. */
+  /**
+   * Pings all engines and returns the hosts that answer. Never rejects, but calls `onAway` with the error of every other
+   * engine.
+   */
   reachable(onAway: (name: string, error: unknown) => void): Promise<Host[]>;
   /** Throws `unavailable` if no engine can be reached. */
   ping(): Promise<void>;
@@ -35,7 +41,7 @@ export interface Engines {
   readonly checks: readonly EngineCheck[];
 }
 
-/** Milliseconds for which a ping result stays valid when an engine is chosen, and the deadline of a ping. */
+/** How long a ping result stays valid for choosing an engine, and the deadline of a ping, in milliseconds. */
 const FRESH_MS = 1000;
 const PING_MS = 3000;
 
@@ -53,7 +59,7 @@ export function openEngines(services: BackendServices): Engines {
   const [first] = engines;
   if (!first)
     throw new AppError("config_invalid", "`backends.docker.engines` is empty. Name at least one engine.");
-  /** A sole engine needs no search. */
+  /** If only one engine exists, no search is needed. */
   const sole = engines.length === 1 && !first.settings.drain ? first : undefined;
   const inTurn = serially();
 
@@ -67,7 +73,7 @@ export function openEngines(services: BackendServices): Engines {
     );
   };
 
-  /** Searches the engines themselves. A ledger in memory may have no record of files that exist. */
+  /** Searches the engines themselves, because a ledger in memory may not have a record of existing files. */
   const lookFor = async (id: string): Promise<Host | undefined> => {
     const hosts = await reachable(() => {});
     const found = await Promise.all(
@@ -173,16 +179,17 @@ export interface EngineLoad {
   readonly name: string;
   readonly isUp: boolean;
   readonly isDraining: boolean;
-  /** Maximum number of sandboxes that run at once. */
+  /** The maximum number of sandboxes that run at once. */
   readonly capacity: number;
   readonly running: number;
-  /** Number of sandboxes with files on the engine, running or not. */
+  /** The number of sandboxes with files on the engine, running or not. */
   readonly sandboxes: number;
 }
 
 /**
  * Chooses among the engines that are up and not draining. Engines with room for one more running sandbox come first,
- * then the engine with the fewest sandboxes for its capacity, then the first by name. Undefined if there is none.
+ * followed by the engine with the fewest sandboxes relative to its capacity, and then by name. Returns undefined if
+ * no engine qualifies.
  */
 export function placeNew(engines: readonly EngineLoad[]): string | undefined {
   const [first] = engines

@@ -1,4 +1,5 @@
-// A sandbox's files. The file helper does the work. The shells do it if there is no helper or it is lost.
+// Accesses a sandbox's files. The file helper does the work. If there is no helper, or if it is lost, the
+// shells do the work.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { lostWhile, quoted } from "../paths.ts";
@@ -13,7 +14,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
   };
   const byShell = shellFiles(runner, workdir);
 
-  /** For operations that are safe to repeat. */
+  /** Tries the helper and then a shell. Use this for operations that are safe to repeat. */
   const either = async <T>(work: (files: Files) => Promise<T>, signal: AbortSignal): Promise<T> => {
     const helper = await current().helper(signal);
     if (!helper) return work(byShell);

@@ -1,4 +1,5 @@
-// Runs programs on the server's machine for disks and firewall. Never uses a shell or the server's environment.
+// Runs programs on the server's machine to manage disks and the firewall. Never uses a shell or the server's
+// environment.
 
 import { execFile, spawn } from "node:child_process";
 
@@ -8,11 +9,16 @@ const LOCK_MS = 60_000;
 const MAX_OUTPUT_BYTES = 64 * 1024 ** 2;
 const ENVIRONMENT = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 
-/** The message names paths of the machine: log it, but never show it to users. */
+/**
+ * The failure of a program. The message contains paths on the machine, so log it, but never show it to users.
+ */
 export class CommandFailed extends Error {
   override name = "CommandFailed";
   readonly program: string;
-  /** `ENOENT` if the program is missing. Undefined if it was killed at its deadline. */
+  /**
+   * The exit code, or `ENOENT` if the program is missing. Undefined if the program was killed at its
+   * deadline.
+   */
   readonly code: number | string | undefined;
 
   constructor(program: string, code: number | string | undefined, said: string) {
@@ -23,13 +29,16 @@ export class CommandFailed extends Error {
 }
 
 interface CommandOptions {
-  /** Kills the program; the call returns after it has ended. Omit it where an interruption does harm. */
+  /**
+   * Kills the program. The call returns after the program has ended. Omit the signal if an interruption would
+   * do harm.
+   */
   readonly signal?: AbortSignal;
   readonly input?: string;
   readonly deadlineMs?: number;
 }
 
-/** Resolves with the program's output. Throws `CommandFailed` or the signal's reason. */
+/** Runs a program and resolves with its output. Throws `CommandFailed` or the signal's reason. */
 export async function runCommand(
   program: string,
   args: readonly string[],
@@ -58,12 +67,12 @@ export async function runCommand(
 
 /**
  * Runs `work` while holding the lock file `path`, which excludes all other processes on this machine. The lock ends
- * with this process, even after a crash; the file stays. Throws `CommandFailed` if the lock is not free within a
- * minute.
+ * with this process, even after a crash, but the file stays. Throws `CommandFailed` if the lock is not free within
+ * a minute.
  */
 export async function withLock<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
-  // `cat` echoes the line after `flock` got the lock. The lock lasts until the input of `cat` ends.
+  // `cat` echoes the line after `flock` has acquired the lock. The lock lasts until the input of `cat` ends.
   const holder = spawn("flock", ["--no-fork", path, "cat"], {
     env: ENVIRONMENT,
     stdio: ["pipe", "pipe", "ignore"],

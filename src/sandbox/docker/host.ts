@@ -1,4 +1,4 @@
-// A Docker engine with the parts that its sandboxes share, opened on first use.
+// A Docker engine and the parts that its sandboxes share. They are opened on first use.
 
 import { join } from "node:path";
 import type { Connections } from "../../agent/core/connections.ts";
@@ -14,7 +14,7 @@ import { connect, type DockerClient } from "./engine.ts";
 import { toAppError } from "./engine-error.ts";
 import { type Networks, networks } from "./network.ts";
 
-/** The parts shared by all sandboxes of one engine. */
+/** The parts that all sandboxes of an engine share. */
 export interface Host {
   /** The engine's name. */
   readonly name: string;
@@ -49,7 +49,7 @@ export function lazyHost(
   const openHost = async (): Promise<Host> => {
     const deployment = await deploymentOf();
     await engine.ping();
-    // Several engines may run on one machine. The mark keeps their resources apart.
+    // Several engines may run on one machine, so the mark keeps their resources apart.
     const mark = name === SOLE_ENGINE ? deployment : `${deployment}/${name}`;
     const folder = name === SOLE_ENGINE ? "volumes" : join("volumes", name);
     const disk = await openDisk(engine, { folder: join(dataDir, folder), deployment, mark, logger });

@@ -1,4 +1,4 @@
-// Names and labels by which a deployment recognises its own containers, volumes and networks on an engine.
+// Names and labels that identify a deployment's containers, volumes and networks on an engine.
 
 import { createHash } from "node:crypto";
 import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -12,17 +12,17 @@ import type { Sandbox, SandboxKeep } from "../sandbox-records.ts";
 const DEPLOYMENT = "skein.deployment";
 const PLACE = "skein.place";
 const KEEP = "skein.keep";
-/** Hash of a container's specification. A container with a different hash is replaced. */
+/** The hash of a container's specification. A container with a different hash is replaced. */
 export const SPEC = "skein.spec";
 /** Marks a short-lived container that does a task for a sandbox. */
 export const ERRAND = "skein.errand";
 /** Marks a container that copies files during a move. */
 export const MOVE = "move";
 
-/** Label filter for everything that belongs to a deployment. */
+/** Returns the label filter for everything that belongs to a deployment. */
 export const labelOf = (deployment: string) => `${DEPLOYMENT}=${deployment}`;
 
-/** Derives the sandbox's id, the same in every process. The id reveals nothing about the owner. */
+/** Derives the sandbox's id. It is the same in every process and reveals nothing about the owner. */
 export function sandboxId(deployment: string, { owner, name }: BackendKey): string {
   const hash = createHash("sha256").update(JSON.stringify([deployment, owner.tenant, owner.user, name]));
   return `skein-${hash.digest("hex").slice(0, 24)}`;
@@ -46,7 +46,7 @@ const Span = z.number().nullable();
 const PlaceLabel = z.tuple([z.string(), z.string(), z.string()]);
 const KeepLabel = z.tuple([Span, Span, Span]);
 
-/** Returns the sandbox described by the labels. Undefined if they do not match its id. */
+/** Returns the sandbox that the labels describe, or undefined if they do not match its id. */
 export function sandboxOf(
   deployment: string,
   id: string,
@@ -76,8 +76,8 @@ function parsed(text: string | undefined): unknown {
 }
 
 /**
- * Returns the deployment's name. The first process creates it and stores it in `dataDir`; all processes share it.
- * Throws `backend_failed`.
+ * Returns the deployment's name. The first process creates the name and stores it in `dataDir`, and all processes
+ * share it. Throws `backend_failed`.
  */
 export async function deploymentOf(dataDir: string): Promise<string> {
   const path = join(dataDir, "deployment");
@@ -87,7 +87,7 @@ export async function deploymentOf(dataDir: string): Promise<string> {
     if (known !== undefined) return known;
     await mkdir(dataDir, { recursive: true });
     await writeFile(draft, randomId());
-    // If two processes create the file at once, both use the first one.
+    // If two processes create the file at the same time, both use the first file.
     await link(draft, path).catch(() => {});
     const made = await readName(path);
     if (made !== undefined) return made;

@@ -37,7 +37,9 @@ export const docker = {
       sandboxes.set(id, made);
       return made;
     };
-    /** Returns the sandbox with this configuration. Closes an open sandbox that has another configuration. */
+    /**
+     * Returns the sandbox with this configuration. Closes an open sandbox that has a different configuration.
+     */
     const obtain = async (id: string, options: DockerOptions, place: BackendKey): Promise<DockerSandbox> => {
       reaper.start();
       const known = sandboxes.get(id);
@@ -66,7 +68,7 @@ export const docker = {
       async create(options, place): Promise<Backend> {
         const id = await idOf(place);
         const sandbox = await obtain(id, options, place);
-        // Its first use reports the failure.
+        // The first use of the sandbox reports a failure.
         sandbox.ready(FOREVER).catch(() => {});
         return backendOf(() => sandboxes.get(id) ?? make(id, options, place), options);
       },

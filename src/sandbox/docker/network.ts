@@ -1,6 +1,6 @@
-// Controls what a sandbox can reach. `none`: nothing. `bridge`: the internet, but not the host, private addresses or
-// other sandboxes. Rules in the host's firewall for one Docker bridge enforce this. Any other name: an internal network
-// of the operator.
+// Controls what a sandbox can reach. With `none`, it can reach nothing. With `bridge`, it can reach the internet, but
+// not the host, private addresses or other sandboxes. Rules in the host's firewall for one Docker bridge enforce this.
+// Any other name stands for an internal network of the operator.
 
 import { createHash } from "node:crypto";
 import { access, readFile } from "node:fs/promises";
@@ -15,17 +15,17 @@ import { CommandFailed, runCommand } from "./host-command.ts";
 import { labelOf } from "./identity.ts";
 
 const OPTION = "com.docker.network.bridge";
-/** Must contain 1. Otherwise traffic between sandboxes on one bridge bypasses the firewall. */
+/** This file must contain 1. Otherwise, traffic between sandboxes on one bridge bypasses the firewall. */
 const SEES_BRIDGES = "/proc/sys/net/bridge/bridge-nf-call-iptables";
 
 export interface Networks {
   /**
    * Returns the network's name for a container's specification. The name changes when the network is recreated. Also
-   * sets up the firewall: call it before a container is created and before it is started. Throws `backend_refused` for
-   * a network that sandboxes may not use, `backend_failed`, or the engine's error.
+   * sets up the firewall, so call it before a container is created and before it is started. Throws `backend_refused`
+   * for a network that sandboxes may not use, `backend_failed`, or the engine's error.
    */
   prepare(mode: string, signal: AbortSignal): Promise<string>;
-  /** Removes the network of `bridge` and its firewall. Throws 403 while sandboxes use it. */
+  /** Removes the network of `bridge` and its firewall. Throws 403 while sandboxes use the network. */
   remove(signal: AbortSignal): Promise<void>;
 }
 
@@ -35,7 +35,9 @@ export interface NetworksOptions {
   readonly deployment: string;
   /** Part of the names of the network and its firewall. */
   readonly mark: string;
-  /** `operator`: the operator restricts what sandboxes reach on `bridge` and on internal networks. */
+  /**
+   * With `operator`, the operator restricts what sandboxes can reach on `bridge` and on internal networks.
+   */
   readonly firewall: DockerSettings["firewall"];
   readonly logger: Logger;
 }
@@ -45,7 +47,7 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
   const isManaged = options.firewall === "managed";
   const mark = createHash("sha256").update(options.mark).digest("hex").slice(0, 12);
   const name = `skein-${mark}`;
-  // The kernel allows at most 15 characters.
+  // The kernel allows at most 15 characters in the name.
   const bridge = `sk-${mark}`;
   const wall = firewall(bridge, mark);
   const inTurn = serially();
@@ -141,7 +143,7 @@ const needsFirewall = (why: string, cause?: unknown) =>
     { cause },
   );
 
-/** Address ranges outside the internet that a host may route. */
+/** Address ranges that a host may route but that are not part of the internet. */
 const PRIVATE = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -155,9 +157,9 @@ const PRIVATE = [
   "224.0.0.0/4",
   "240.0.0.0/4",
 ];
-/** Files in which an engine finds the resolvers for its containers. */
+/** Files from which an engine reads the resolvers for its containers. */
 const RESOLVER_FILES = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
-/** Docker's chain for rules of other programs. It precedes Docker's own rules. */
+/** Docker's chain for rules of other programs. It comes before Docker's own rules. */
 const BEFORE_DOCKER = "DOCKER-USER";
 
 /** A rule of this deployment in one of the host's chains. */
@@ -169,7 +171,7 @@ interface Hook {
 
 export interface Firewall {
   /**
-   * Adds missing rules; existing rules stay in force meanwhile. Safe to repeat. Two concurrent calls may add a rule
+   * Adds missing rules, while existing rules stay in force. Safe to repeat. Two concurrent calls may add a rule
    * twice, which is harmless. Throws `CommandFailed`.
    */
   raise(signal: AbortSignal): Promise<void>;
@@ -177,7 +179,10 @@ export interface Firewall {
   lower(signal: AbortSignal): Promise<void>;
 }
 
-/** `mark` separates the rules of different deployments: at most 16 letters and digits. */
+/**
+ * Creates the firewall. `mark` separates the rules of different deployments. It has at most 16 letters and
+ * digits.
+ */
 export function firewall(bridge: string, mark: string): Firewall {
   const [refusing, toHost, passing] = [`SKEIN-NO-${mark}`, `SKEIN-IN-${mark}`, `SKEIN-FW-${mark}`];
   const hooks: readonly Hook[] = [
@@ -196,7 +201,7 @@ export function firewall(bridge: string, mark: string): Firewall {
       ["udp", "tcp"].map((protocol) => `-d ${address} -p ${protocol} --dport 53 -j RETURN`),
     );
     const chains = {
-      // Rejects at once, so that a command does not wait for a timeout.
+      // Rejects the connection at once, so a command does not wait for a timeout.
       [refusing]: ["-p tcp -j REJECT --reject-with tcp-reset", "-j REJECT"],
       [toHost]: [...resolved, `-j ${refusing}`],
       [passing]: [
@@ -215,7 +220,7 @@ export function firewall(bridge: string, mark: string): Firewall {
 
   return {
     async raise(signal) {
-      // Throws unless Docker uses the chain.
+      // This throws unless Docker uses the chain.
       await runCommand("iptables", ["-w", "-C", "FORWARD", "-j", BEFORE_DOCKER], { signal });
       // Replaces the rules of these chains atomically and leaves all others alone.
       await runCommand("iptables-restore", ["-w", "--noflush"], { signal, input: await rules() });
@@ -235,7 +240,7 @@ export function firewall(bridge: string, mark: string): Firewall {
   };
 }
 
-/** Drops the IPv6 rules on a machine without IPv6. */
+/** Omits the IPv6 rules on a machine without IPv6. */
 async function usable(hooks: readonly Hook[]): Promise<readonly Hook[]> {
   const hasIpv6 = await access("/proc/self/net/if_inet6").then(
     () => true,

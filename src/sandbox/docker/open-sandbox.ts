@@ -1,5 +1,5 @@
-// Opens a running container for work: a shell that answers, a writable workspace and a file helper. Explains why a
-// container was lost.
+// Opens a running container for work, which requires a shell that answers, a writable workspace and a file helper.
+// Also explains why a container was lost.
 
 import type { Duplex } from "node:stream";
 import { randomId } from "../../lib/random-id.ts";
@@ -26,13 +26,13 @@ export interface OpenSandbox {
   readonly containerId: string;
   readonly shell: Shell;
   readonly helper: Helper;
-  /** Present if the sandbox may reach some hosts only. */
+  /** Present if the sandbox may reach only some hosts. */
   readonly egress: Egress | undefined;
   /** Present if nothing else limits the workspace's size. */
   readonly diskWatch: DiskWatch | undefined;
   /** Why the sandbox was lost. Undefined until then. */
   lost: string | undefined;
-  /** Waiting calls throw `reason`. The container keeps running. */
+  /** Closes the sandbox. Waiting calls throw `reason`. The container keeps running. */
   close(reason: Error): void;
 }
 
@@ -44,7 +44,7 @@ export interface OpenSandboxOptions {
   readonly onSilence: () => void;
 }
 
-/** Throws `SandboxLostError` if the container ends meanwhile. */
+/** Opens the sandbox. Throws `SandboxLostError` if the container ends in the meantime. */
 export async function openSandbox(
   host: Host,
   { sandbox, options, containerId, onSilence }: OpenSandboxOptions,
@@ -92,7 +92,7 @@ export async function openSandbox(
   }
 }
 
-/** The secrets of the sandbox's variables, and the variables of its commands. */
+/** Returns the secrets in the sandbox's variables, and the variables for its commands. */
 async function secretsFor(
   { connections, logger }: Host,
   { sandbox: { id, owner }, options: { env, workdir } }: Pick<OpenSandboxOptions, "sandbox" | "options">,
@@ -119,7 +119,10 @@ async function isUsable(
   return fields[0] === "0";
 }
 
-/** Needed for an image without a workspace folder: root owns its volume. */
+/**
+ * Makes the tenant the owner of the workspace. Needed for an image without a workspace folder, because root
+ * owns its volume.
+ */
 async function giveToTenant(
   { engine, deployment }: Host,
   { sandbox, options }: Pick<OpenSandboxOptions, "sandbox" | "options">,
@@ -139,16 +142,19 @@ async function giveToTenant(
   }
 }
 
-/** Maximum number of helpers to open. After that, something keeps killing them and the shells do all file work. */
+/**
+ * The maximum number of helpers to open. If more are needed, something keeps killing them, and the shells then do
+ * all file work.
+ */
 const MAX_OPENED = 4;
 
-/** The file helper, if the image has Perl. The shells do file operations while there is none. */
+/** The file helper, if the image has Perl. While there is no helper, the shells do the file operations. */
 interface Helper {
   readonly files: PerlFiles | undefined;
   close(reason: Error): void;
 }
 
-/** Opens the helper in the background, and again after it is lost. */
+/** Opens the helper in the background, and opens it again whenever it is lost. */
 function keepHelper(open: OpenChannel, workdir: string): Helper {
   const closing = new AbortController();
   let files: PerlFiles | undefined;
@@ -181,8 +187,8 @@ const OUTPUT = 1;
 const ERROR_OUTPUT = 2;
 
 /**
- * Wraps an exec stream as a channel that owns it. Docker sends output in frames. The eight-byte header contains the
- * output's number and the length.
+ * Wraps an exec stream as a channel that owns it. Docker sends output in frames. The eight-byte header of a frame
+ * contains the number of the output and the length.
  */
 export function frameChannel(stream: Duplex, events: ChannelEvents): Channel {
   let failure: Error | undefined;
@@ -210,7 +216,7 @@ export function frameChannel(stream: Duplex, events: ChannelEvents): Channel {
 function unframe({ onOutput, onErrorOutput }: ChannelEvents): (bytes: Buffer) => boolean {
   const header = Buffer.alloc(HEADER_BYTES);
   let headerBytes = 0;
-  /** Bytes of the current frame that have not arrived yet. */
+  /** The number of bytes of the current frame that have not arrived yet. */
   let missing = 0;
   return (bytes) => {
     let rest = bytes;
@@ -235,7 +241,10 @@ function unframe({ onOutput, onErrorOutput }: ChannelEvents): (bytes: Buffer) =>
   };
 }
 
-/** Milliseconds for a shell to kill all other processes. After that, the engine stops the container. */
+/**
+ * How long a shell may take to kill all other processes, in milliseconds. After that, the engine stops the
+ * container.
+ */
 const KILL_ALL_MS = 1500;
 
 /** Kills all processes of the sandbox. Returns true if the container still runs. Never throws. */

@@ -8,11 +8,11 @@ import { AllowedHosts, isCovered } from "../egress/allowed-hosts.ts";
 import type { SandboxKeep } from "../sandbox-records.ts";
 
 const MIB = 1024 ** 2;
-/** Pages of a tmpfs count as memory. If they could fill it, no process could start. */
+/** The pages of a tmpfs count as memory. If they could fill the memory, no process could start. */
 const MAX_TMP_SHARE = 0.4;
 export const SHM_BYTES = 16 * MIB;
 const USUAL_TMP_BYTES = 64 * MIB;
-/** In MiB. Leaves room for /tmp. */
+/** The minimum memory in MiB. It leaves room for /tmp. */
 const LEAST_MEMORY_MIB = 48;
 
 const roomForTmp = (memory: number) => Math.floor(memory * MAX_TMP_SHARE) - SHM_BYTES;
@@ -38,7 +38,7 @@ export const Egress = z.strictObject({
     .describe("Gives the agent the `request_host` tool, which asks the user to allow a host for the thread."),
 });
 
-/** Variables that lead commands to their shell, files, proxy and authorities. */
+/** Variables that commands use to find their shell, files, proxy and certificate authorities. */
 const TAKEN =
   /^(?:PATH|HOME|PWD|WORKSPACE|TMPDIR|ENV|IFS|LD_.*|(?:HTTPS?|NO|ALL)_PROXY|NODE_(?:OPTIONS|USE_ENV_PROXY|EXTRA_CA_CERTS)|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO)$/i;
 const MAX_VARIABLES = 32;
@@ -123,7 +123,7 @@ export const DockerOptions = z
   .refine(({ memory, tmp }) => tmp === undefined || tmp <= roomForTmp(memory), {
     path: ["tmp"],
     error: ({ input }) => {
-      // Refinements run only after all earlier fields were accepted.
+      // Refinements run only after all earlier fields have been accepted.
       const { memory } = input as { memory: number };
       const most = Math.floor(roomForTmp(memory) / MIB);
       return `must be at most ${most}m for this \`memory\`: what is in /tmp counts as memory`;

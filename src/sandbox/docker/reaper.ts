@@ -1,4 +1,4 @@
-// Stops, removes and deletes unused sandboxes: this process's own, and leftovers of other processes.
+// Stops, removes and deletes unused sandboxes, both this process's own and leftovers from other processes.
 
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
@@ -15,7 +15,7 @@ import type { Host } from "./host.ts";
 import { ERRAND, labelOf, MOVE, sandboxOf, sandboxOfErrand } from "./identity.ts";
 import type { drainer } from "./moving/index.ts";
 
-/** Maximum number of sandboxes that expire in one round. */
+/** The maximum number of sandboxes that expire in one round. */
 const BATCH_SIZE = 20;
 const RECONCILE_MS = 5 * 60_000;
 
@@ -30,7 +30,7 @@ interface OwnSandbox {
 interface ReaperOptions {
   readonly engines: Engines;
   readonly ledger: SandboxLedger;
-  /** This process's sandboxes by id. */
+  /** Returns this process's sandboxes by id. */
   readonly sandboxes: () => Iterable<readonly [id: string, sandbox: OwnSandbox]>;
   readonly sweepMs: number;
   readonly logger: Logger;
@@ -44,7 +44,7 @@ export class Reaper {
   #round: Promise<void> = Promise.resolve();
   #isInRound = false;
   #moving: Promise<void> | undefined;
-  /** Keys are engine names. */
+  /** The keys are engine names. */
   readonly #reconciledAt = new Map<string, number>();
   readonly #watched = new Set<string>();
   readonly #failures = new Map<string, string>();
@@ -53,14 +53,14 @@ export class Reaper {
     this.#options = options;
   }
 
-  /** Safe to repeat. */
+  /** Starts the rounds. Safe to repeat. */
   start(): void {
     if (this.#timer || this.#closing.signal.aborted) return;
     this.#timer = setInterval(() => this.#next(), this.#options.sweepMs).unref();
     this.#next();
   }
 
-  /** Resolves when the current round has ended. */
+  /** Stops the rounds. Resolves when the current round has ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     clearInterval(this.#timer);
@@ -91,7 +91,8 @@ export class Reaper {
       if (host)
         await expire(host, seen, this.#closing.signal).catch((error: unknown) => this.#complain("", error));
     }
-    // Moving files takes longer than one round may take. Use must be reported meanwhile.
+    // Moving files takes longer than one round may take, and the use of sandboxes must be reported in the
+    // meantime.
     this.#moving ??= this.#empty(hosts.filter(({ name }) => engines.isDraining(name)))
       .catch((error: unknown) => this.#complain("", error))
       .finally(() => (this.#moving = undefined));
@@ -131,7 +132,7 @@ export class Reaper {
     );
   }
 
-  /** Logs the same failure of an engine once, not in every round. */
+  /** Logs a repeated failure of an engine only once, not in every round. */
   #complain(engine: string, err: unknown): void {
     if (this.#closing.signal.aborted) return;
     const failure = String(err);
@@ -141,7 +142,7 @@ export class Reaper {
   }
 }
 
-/** Lists due sandboxes on engines that answer, so that an unreachable engine does not delay the others. */
+/** Lists due sandboxes on engines that answer, so an unreachable engine does not delay the others. */
 async function dueOn(ledger: SandboxLedger, hosts: ReadonlyMap<string, Host>): Promise<SandboxRecord[]> {
   for (let limit = BATCH_SIZE; ; limit *= 4) {
     const due = await ledger.due(limit);
@@ -152,10 +153,10 @@ async function dueOn(ledger: SandboxLedger, hosts: ReadonlyMap<string, Host>): P
 
 /**
  * Moves an unused sandbox one step down: stops it, removes its container, or deletes its files. Returns false and does
- * nothing if it was used meanwhile. Throws the engine's error.
+ * nothing if it was used in the meantime. Throws the engine's error.
  */
 export async function expire(host: Host, seen: SandboxRecord, signal: AbortSignal): Promise<boolean> {
-  // The copy must be deleted before the record may be.
+  // The copy must be deleted before the record.
   if (seen.copy !== undefined && seen.state === "removed") return false;
   const ending = await host.ledger.begin(seen);
   if (!ending) return false;
@@ -185,7 +186,9 @@ const STEPS: Record<SandboxRecord["state"], ReapAction> = {
     await disk.remove(id, signal);
     return "gone";
   },
-  /** A process crashed during a step. The step is unknown, so this runs the first possible one. */
+  /**
+   * Handles a crash of a process during a step. Which step is unknown, so this runs the first possible one.
+   */
   async ending(host, id, signal) {
     if (await host.engine.inspect(id, signal)) return stop(host, id, signal);
     await host.disk.release(id, signal);
@@ -231,10 +234,13 @@ async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<s
   }
 }
 
-/** Milliseconds. Younger containers and records are skipped: another process may be creating them. */
+/**
+ * The minimum age in milliseconds. Younger containers and records are skipped, because another process may be
+ * creating them.
+ */
 const SETTLED_MS = 120_000;
 
-/** Makes the ledger match the engine, so that everything with this deployment's label expires. Throws the engine's error. */
+/** Makes the ledger match the engine, so everything with this deployment's label can expire. Throws the engine's error. */
 async function reconcile(host: Host, signal: AbortSignal): Promise<void> {
   const containers = await host.engine.list(labelOf(host.deployment), signal);
   for (const container of containers) await reconcileContainer(host, container, signal);
@@ -261,7 +267,7 @@ async function reconcileContainer(
     return;
   }
   await adopt(host, sandbox, status === "running" ? "running" : "stopped");
-  // An operator stopped it, or it stopped with the machine.
+  // An operator stopped the container, or it stopped with the machine.
   if (status === "exited") await correct(host, name, ["running"], "stopped");
 }
 
@@ -270,7 +276,10 @@ async function reconcileFiles(host: Host, sandbox: Unplaced): Promise<void> {
   await correct(host, sandbox.id, ["running", "stopped"], "removed");
 }
 
-/** Skips files on an engine other than the recorded one: only a person can tell which are right. */
+/**
+ * Adds a sandbox to the ledger. Skips files on an engine other than the recorded one, because only a person
+ * can tell which files are right.
+ */
 async function adopt(host: Host, sandbox: Unplaced, state: "running" | "stopped" | "removed") {
   await host.ledger.adopt({ ...sandbox, engine: host.name }, state);
   const { engine, copy } = (await host.ledger.get(sandbox.id)) ?? {};

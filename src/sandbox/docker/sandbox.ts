@@ -1,7 +1,7 @@
-// One user's sandbox: a container that is opened on use, and opened again after a loss.
+// One user's sandbox, which is a container that is opened on use and reopened after a loss.
 //
-// After a loss, file operations are retried. Commands are not, because their effect is unknown. (Longer than most
-// files: its states form one machine and can only be judged side by side.)
+// After a loss, file operations are retried. Commands are not, because their effect is unknown. (This file is
+// longer than most, because its states form one state machine and can only be reviewed together.)
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExecOptions, ExecOutput, ExecResult } from "../../agent/core/backend.ts";
@@ -25,9 +25,15 @@ import { diagnoseLoss, killAll, type OpenSandbox, openSandbox } from "./open-san
 import type { DockerOptions } from "./options.ts";
 
 const TRIES = 6;
-/** After this many losses in one operation, all processes in the sandbox are killed: one of them keeps killing the shells. */
+/**
+ * After this many losses in one operation, all processes in the sandbox are killed, because one of them keeps killing the
+ * shells.
+ */
 const TRIES_BEFORE_RESET = 3;
-/** After this many lost commands in a row, all processes are killed, for example a fork bomb. Commands are not retried. */
+/**
+ * After this many lost commands in a row, all processes are killed, for example to end a fork bomb. Commands are not
+ * retried.
+ */
 const LOST_BEFORE_RESET = 2;
 const RETRY_BACKOFF = { base: 30 };
 const EXPLAIN_TRIES = 4;
@@ -83,12 +89,12 @@ export class DockerSandbox implements ScriptRunner {
     return wasUsed;
   }
 
-  /** Resolves when the sandbox runs. Throws the reason if it cannot. */
+  /** Resolves when the sandbox is running. Throws the reason if it cannot run. */
   async ready(signal: AbortSignal): Promise<void> {
     await this.#use(() => this.#open(signal));
   }
 
-  /** Returns the file helper, if there is one. */
+  /** Returns the file helper, if one is running. */
   async helper(signal: AbortSignal): Promise<Files | undefined> {
     const { helper } = await this.#use(() => this.#open(signal));
     return helper.files;
@@ -110,7 +116,10 @@ export class DockerSandbox implements ScriptRunner {
     });
   }
 
-  /** Runs `work`, which must be safe to repeat, again after each loss. Throws `backend_failed` after `TRIES` losses. */
+  /**
+   * Runs `work` and repeats it after each loss, so it must be safe to repeat. Throws `backend_failed` after `TRIES`
+   * losses.
+   */
   async repeated<T>(work: (opened: OpenSandbox) => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#use(async () => {
       for (let tried = 1; ; tried++) {
@@ -147,7 +156,7 @@ export class DockerSandbox implements ScriptRunner {
           if (this.#lostInARow === LOST_BEFORE_RESET) await this.#reset(opened);
           return { ...result, ...detail };
         } catch (error) {
-          // Thrown before any process was started.
+          // This error is thrown before any process has been started.
           await this.#afterLoss(error, opened, tried);
         }
       }
@@ -168,7 +177,10 @@ export class DockerSandbox implements ScriptRunner {
     else void this.#diagnose(opened);
   }
 
-  /** Closes the sandbox: waiting calls fail with `why`, and later use opens it again. The container keeps running. */
+  /**
+   * Closes the sandbox. Waiting calls fail with `why`, and later use opens the sandbox again. The container keeps
+   * running.
+   */
   async detach(why: string): Promise<void> {
     await this.#opening?.catch(() => {});
     if (this.#opened) this.#drop(this.#opened, why);
@@ -202,10 +214,10 @@ export class DockerSandbox implements ScriptRunner {
     return orAborted(this.#opening, signal);
   }
 
-  /** The failure belongs to no run: all calls that need the sandbox fail. */
+  /** Logs a failure here because it belongs to no single run. All calls that need the sandbox fail. */
   #logFailure(err: AppError): void {
     const { sandbox, logger } = this.#settings;
-    // The tenant reads about its own limit.
+    // The tenant itself is informed about its own limit.
     if (this.#closing.signal.aborted || err.code === "limit_exceeded") return;
     const { id, owner, name: backend } = sandbox;
     const image = err.details?.image;
@@ -245,7 +257,7 @@ export class DockerSandbox implements ScriptRunner {
         const both = AbortSignal.any([signal, ending.signal]);
         return await openSandbox(host, { sandbox, options, containerId, onSilence }, both);
       } catch (error) {
-        // The container ended before it was open.
+        // The container ended before it was opened.
         if (!(error instanceof SandboxLostError) || tried === TRIES) throw error;
         await sleep(backoff(tried, RETRY_BACKOFF), undefined, { signal });
       }
@@ -266,7 +278,10 @@ export class DockerSandbox implements ScriptRunner {
     await sleep(backoff(tried, RETRY_BACKOFF), undefined, { signal: this.#closing.signal });
   }
 
-  /** Inspects the container more than once, because its processes die before the engine reports it stopped. */
+  /**
+   * Inspects the container more than once, because its processes die before the engine reports that it has
+   * stopped.
+   */
   async #explain(opened: OpenSandbox): Promise<string> {
     for (let attempt = 0; attempt < EXPLAIN_TRIES && opened.lost === undefined; attempt++) {
       await this.#diagnose(opened);
@@ -275,7 +290,7 @@ export class DockerSandbox implements ScriptRunner {
     return this.#diagnose(opened);
   }
 
-  /** Finds out why a shell ended or does not answer, and closes a lost sandbox. Returns the reason as text. */
+  /** Finds out why a shell ended or does not answer, closes a lost sandbox, and returns the reason as text. */
   async #diagnose(opened: OpenSandbox): Promise<string> {
     if (opened.lost !== undefined) return opened.lost;
     const { host, containerId } = opened;
@@ -312,7 +327,7 @@ export class DockerSandbox implements ScriptRunner {
   }
 }
 
-/** Runs a command with its network, if the sandbox may reach some hosts only. */
+/** Runs a command, with its network if the sandbox may reach only some hosts. */
 async function* execInside(
   opened: OpenSandbox,
   command: string,
@@ -329,5 +344,5 @@ async function* execInside(
   }
 }
 
-/** For a diagnosis, which also runs while the server stops. The engine's deadline ends it. */
+/** Used for a diagnosis, which runs even while the server is stopping. The engine's deadline ends it. */
 const NEVER = new AbortController().signal;

@@ -1,24 +1,28 @@
-// The hosts that a sandbox may reach: names, optionally with a leading `*.` for all names below, and with a port.
+// The hosts that a sandbox may reach. An entry is a name, optionally with a port. A leading `*.` stands for all
+// names below it.
 
 import { z } from "zod";
 
-/** Ports of an entry without one: HTTPS and HTTP. */
+/** The ports of an entry that names none: HTTPS and HTTP. */
 const USUAL_PORTS: readonly number[] = [443, 80];
 const MAX_ENTRIES = 256;
 const LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?";
 const NAME = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
-/** Also `127.1` and `0x7f.1`, which systems read as addresses. */
+/** Also matches `127.1` and `0x7f.1`, which systems read as addresses. */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
 const ENTRY = /^(\*$|\*(?=:)|(?:\*\.)?[^*:]+)(?::(\d{1,5}))?$/;
 
-/** Returns the name in lower case without a final dot. Undefined if it is an address or not a name. */
+/**
+ * Returns the name in lower case without a final dot. Returns undefined if it is an address or not a valid
+ * name.
+ */
 export function hostName(text: string): string | undefined {
   const name = text.toLowerCase().replace(/\.$/, "");
   return name.length <= 253 && NAME.test(name) && !ENDS_IN_NUMBER.test(name) ? name : undefined;
 }
 
 interface Entry {
-  /** Without `*.`; empty for `*`. */
+  /** The name without `*.`. Empty for `*`. */
   readonly name: string;
   readonly isWildcard: boolean;
   readonly port: number | undefined;
@@ -43,7 +47,7 @@ const Host = z
 
 export const AllowedHosts = z.array(Host).min(1).max(MAX_ENTRIES);
 
-/** True if all that `entry` allows is allowed by one of `hosts`. False for `*`. */
+/** True if one of `hosts` allows everything that `entry` allows. False for `*`. */
 export function isCovered(entry: string, hosts: readonly string[]): boolean {
   const inner = entryOf(entry);
   if (!inner || inner.name === "") return false;
@@ -59,13 +63,13 @@ export function isCovered(entry: string, hosts: readonly string[]): boolean {
   });
 }
 
-/** The name in an entry, with `*.` but without a port. */
+/** Returns the name in an entry, with `*.` but without a port. */
 export const nameIn = (entry: string) => entry.replace(/:\d+$/, "").toLowerCase();
 
-/** True if the host, as `hostName` returns it, may be reached on the port. */
+/** Returns true if the host, as returned by `hostName`, may be reached on the port. */
 export type Allows = (host: string, port: number) => boolean;
 
-/** Skips entries that `AllowedHosts` refuses. */
+/** Creates the check for a list of hosts. Skips entries that `AllowedHosts` refuses. */
 export function allowing(hosts: readonly string[]): Allows {
   const entries = hosts.flatMap((host) => entryOf(host) ?? []);
   return (host, port) =>

@@ -1,5 +1,5 @@
-// A certificate authority for one sandbox. It exists in memory only, and can sign for the hosts that it was made for and for no other.
-// Node can read certificates and not make them, so the one profile that is needed is written here (RFC 5280).
+// A certificate authority for one sandbox. It exists only in memory and can sign only for the hosts that it was created for.
+// Node can read certificates but not create them, so this file writes the one profile that is needed (RFC 5280).
 
 import { createHash, generateKeyPair, type KeyObject, randomBytes, sign } from "node:crypto";
 import type { SecureContext } from "node:tls";
@@ -10,24 +10,24 @@ import { bits, integer, octets, oid, sequence, set, tagged, utcTime, utf8, yes }
 const { createSecureContext } = process.getBuiltinModule("node:tls");
 
 export interface Authority {
-  /** Its own certificate, in PEM. */
+  /** The authority's own certificate in PEM format. */
   readonly certificate: string;
-  /** For a TLS server with the name `host`. */
+  /** Returns the context for a TLS server named `host`. */
   contextFor(host: string): SecureContext;
 }
 
 const DAY_MS = 86_400_000;
 const LASTS_MS = 5 * 365 * DAY_MS;
-/** Clocks in sandboxes may be late. */
+/** Certificates are valid from one day ago, because clocks in sandboxes may be slow. */
 const SKEW_MS = DAY_MS;
 const LEAF_LASTS_MS = 7 * DAY_MS;
-/** Maximum number of certificates of hosts in memory, and how long they are used. */
+/** The maximum number of host certificates in memory, and how long they are used. */
 const KEPT = { max: 128, ttl: DAY_MS };
 
 const newKey = promisify(generateKeyPair);
 const P256 = { namedCurve: "P-256" };
 
-/** `hosts`: names, and with `*.` all names below one. */
+/** Creates an authority. `hosts` contains names. A name with `*.` stands for all names below it. */
 export async function newAuthority(hosts: readonly string[]): Promise<Authority> {
   const [own, leaf] = await Promise.all([newKey("ec", P256), newKey("ec", P256)]);
   const subject = nameOf(`Skein sandbox ${randomBytes(6).toString("hex")}`);
@@ -62,7 +62,7 @@ export async function newAuthority(hosts: readonly string[]): Promise<Authority>
 function leafFor(signer: Signer, host: string, publicKey: KeyObject): string {
   const now = Date.now();
   return certified(signer, {
-    // A name has at most 64 characters; the host's own name is the alternative one.
+    // The subject's name may have at most 64 characters, so the host's name is the alternative name.
     subject: nameOf("Skein"),
     publicKey,
     lasts: [now - SKEW_MS, now + LEAF_LASTS_MS],
@@ -85,7 +85,9 @@ const AUTHORITY_KEY = "2.5.29.35";
 const EXTENDED_KEY_USAGE = "2.5.29.37";
 const SERVER_AUTH = "1.3.6.1.5.5.7.3.1";
 const ECDSA_WITH_SHA256 = sequence(oid("1.2.840.10045.4.3.2"));
-/** Context-specific tags: the version, the extensions, a key's identifier, a name of a host, permitted names. */
+/**
+ * Context-specific tags for the version, the extensions, a key's identifier, a host's name and permitted names.
+ */
 const VERSION = 0xa0;
 const EXTENSIONS = 0xa3;
 const KEY_IDENTIFIER = 0x80;
@@ -102,15 +104,15 @@ interface Signer {
 interface Profile {
   readonly subject: Buffer;
   readonly publicKey: KeyObject;
-  /** First and last moment, in ms since 1970. */
+  /** The start and the end of the validity, in ms since 1970. */
   readonly lasts: readonly [number, number];
   readonly extensions: readonly Buffer[];
 }
 
-/** A certificate in PEM. */
+/** Returns a certificate in PEM format. */
 function certified(signer: Signer, { subject, publicKey, lasts, extensions }: Profile): string {
   const spki = publicKey.export({ type: "spki", format: "der" });
-  // The first bit makes it positive, and the second keeps it from beginning with a zero.
+  // Clearing the first bit makes the number positive. Setting the second bit prevents a leading zero byte.
   const serial = randomBytes(16);
   serial.writeUInt8(((serial[0] ?? 0) & 0x3f) | 0x40);
   const toSign = sequence(
@@ -146,7 +148,7 @@ const keyIdOf = (key: KeyObject) =>
     .digest()
     .subarray(0, 20);
 
-/** A constraint also covers all names below, so one with `*.` is its name without that. */
+/** Returns the names for the constraint. A constraint also covers all names below, so a `*.` is removed. */
 const namesBelow = (hosts: readonly string[]) =>
   sequence(
     tagged(

@@ -7,18 +7,18 @@ const HOST_NAME = 0;
 const RECORD_HEAD_BYTES = 5;
 const HEAD_BYTES = 4;
 const MAX_RECORD_BYTES = 16 * 1024;
-/** Maximum number of records in which the message may arrive. */
+/** The maximum number of records that the message may consist of. */
 const MAX_RECORDS = 16;
-/** Maximum bytes of the message. Browsers send less than 2 KiB. */
+/** The maximum size of the message in bytes. Browsers send less than 2 KiB. */
 const MAX_HELLO_BYTES = 16 * 1024;
 
 /**
- * `more`: the message is not complete. `none`: this is not TLS, or it does not name exactly one server. Otherwise the
- * name as it was sent.
+ * `more`: the message is not complete yet. `none`: the connection is not TLS or does not name exactly one server.
+ * Otherwise, contains the name as it was sent.
  */
 export type HelloName = "more" | "none" | { readonly name: string };
 
-/** `bytes` are the first of a connection. */
+/** Returns the server's name. `bytes` are the first bytes of a connection. */
 export function serverNameIn(bytes: Buffer): HelloName {
   const message = messageIn(bytes);
   if (typeof message === "string") return message;
@@ -39,7 +39,7 @@ function messageIn(bytes: Buffer): Buffer | "more" | "none" {
     if (size !== undefined && (held[0] !== CLIENT_HELLO || size > MAX_HELLO_BYTES)) return "none";
     if (size !== undefined && held.length >= size) return held.subarray(HEAD_BYTES, size);
     if (at >= bytes.length) return "more";
-    // The first byte alone already tells that something is not TLS.
+    // The first byte alone shows whether a connection is not TLS.
     if (bytes[at] !== HANDSHAKE || records === MAX_RECORDS) return "none";
     if (at + RECORD_HEAD_BYTES > bytes.length) return "more";
     const length = bytes.readUInt16BE(at + 3);
@@ -50,7 +50,7 @@ function messageIn(bytes: Buffer): Buffer | "more" | "none" {
   }
 }
 
-/** Throws a `RangeError` if a length leads out of the message. */
+/** Reads the name. Throws a `RangeError` if a length points past the end of the message. */
 function nameIn(hello: Buffer): string | undefined {
   const read = reader(hello);
   read.skip(2 + 32);
@@ -75,7 +75,7 @@ function namesIn(body: Buffer): string[] {
   while (!list.isAtEnd()) {
     const type = list.number(1);
     const name = list.take(list.number(2)).toString("latin1");
-    // Two entries are never valid, so an unknown type makes the name ambiguous.
+    // More than one entry is never valid, so an unknown type makes the name ambiguous.
     names.push(type === HOST_NAME ? name : "", ...(outer.isAtEnd() ? [] : [""]));
   }
   return names;

@@ -1,8 +1,8 @@
-// Writes ASN.1 in DER (X.690): as much of it as one kind of certificate needs.
+// Writes ASN.1 in DER (X.690), limited to the parts that one kind of certificate needs.
 
 type Bytes = Uint8Array;
 
-/** A value with its tag and length. */
+/** Encodes a value with its tag and length. */
 export function tagged(tag: number, ...contents: readonly Bytes[]): Buffer {
   const content = Buffer.concat(contents);
   return Buffer.concat([Buffer.from([tag]), lengthOf(content.length), content]);
@@ -21,14 +21,14 @@ export const octets = (content: Bytes) => tagged(0x04, content);
 export const utf8 = (text: string) => tagged(0x0c, Buffer.from(text));
 export const yes = tagged(0x01, Buffer.from([0xff]));
 
-/** `unused`: how many bits at the end do not count. */
+/** Encodes a bit string. `unused` is the number of bits at the end that do not count. */
 export const bits = (content: Bytes, unused = 0) => tagged(0x03, Buffer.from([unused]), content);
 
-/** A positive integer, whose first byte must not be 0. */
+/** Encodes a positive integer, whose first byte must not be 0. */
 export const integer = (bytes: Bytes) =>
   tagged(0x02, ...((bytes[0] ?? 0) >= 0x80 ? [Buffer.from([0])] : []), bytes);
 
-/** An object identifier, such as `2.5.29.17`. */
+/** Encodes an object identifier, such as `2.5.29.17`. */
 export function oid(text: string): Buffer {
   const [first = 0, second = 0, ...rest] = text.split(".").map(Number);
   return tagged(0x06, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]));
@@ -40,7 +40,7 @@ function base128(number: number): number[] {
   return digits;
 }
 
-/** A time before 2050 (RFC 5280, 4.1.2.5). */
+/** Encodes a time before 2050 (RFC 5280, section 4.1.2.5). */
 export function utcTime(ms: number): Buffer {
   const digits = new Date(ms).toISOString().replace(/[-:T]|\.\d+/g, "");
   return tagged(0x17, Buffer.from(digits.slice(2)));

@@ -1,5 +1,5 @@
-// Connects to a host outside: its name is resolved here, every address must be public, and the connection goes to one of
-// these addresses.
+// Connects to a host on the internet. The host's name is resolved here, all of its addresses must be public, and the
+// connection uses one of these addresses.
 
 import { connect, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
@@ -11,13 +11,16 @@ const tls = process.getBuiltinModule("node:tls");
 const CONNECT_MS = 10_000;
 const MAX_TRIED = 4;
 
-/** `allow`: hosts that may have private addresses. */
+/** Options for connecting. `allow` lists hosts that may have private addresses. */
 export interface DialOptions extends Pick<PublicFetchOptions, "allow" | "resolve"> {
-  /** Certificate authorities to trust in addition to Node's own, in PEM format. Default: none. */
+  /** The certificate authorities to trust in addition to Node's own, in PEM format. Default: none. */
   readonly authorities?: readonly string[];
 }
 
-/** Resolves with `private` or `unreachable` without a connection. The caller destroys the socket. */
+/**
+ * Resolves with a socket, or with `private` or `unreachable` if no connection was made. The caller destroys
+ * the socket.
+ */
 export async function dial(
   host: string,
   port: number,
@@ -45,7 +48,7 @@ function connected(host: string, port: number, signal: AbortSignal): Promise<Soc
     const end = (result: Socket | undefined) => {
       signal.removeEventListener("abort", onEnd);
       socket.off("connect", onConnect).off("error", onEnd);
-      // Later errors close the socket, which its user sees.
+      // Later errors close the socket, and its user notices that.
       socket.on("error", () => {});
       if (!result) socket.destroy();
       resolve(result);
@@ -58,14 +61,14 @@ function connected(host: string, port: number, signal: AbortSignal): Promise<Soc
   });
 }
 
-/** Made once, because it takes long to read all certificates. */
+/** Creates each context only once, because reading all certificates takes a long time. */
 const contextOf = oncePer(({ authorities }: DialOptions) =>
   tls.createSecureContext(authorities && { ca: [...tls.rootCertificates, ...authorities] }),
 );
 
 /**
- * Begins TLS with the host on a connection. Undefined if the host's certificate is not trusted or it speaks no TLS. Owns
- * `socket`.
+ * Begins TLS with the host on a connection. Returns undefined if the host's certificate is not trusted or the host does
+ * not support TLS. Takes ownership of `socket`.
  */
 export function secured(
   socket: Socket,

@@ -1,5 +1,5 @@
-// Decrypts the TLS of a tunnel to a host that may get a secret. The program in the sandbox trusts the sandbox's own authority. To the host,
-// the server opens a TLS connection of its own. Each request is for this host.
+// Decrypts the TLS of a tunnel to a host that may receive a secret. The program in the sandbox trusts the sandbox's own
+// authority. The server opens a separate TLS connection to the host. Every request must be for this host.
 
 import type { Agent as HttpAgent, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -14,7 +14,10 @@ const { TLSSocket } = process.getBuiltinModule("node:tls");
 
 const HANDSHAKE_MS = 10_000;
 const MAX_HEADER_BYTES = 32 * 1024;
-/** Maximum number of requests of a tunnel: a client may send them all before it reads an answer. */
+/**
+ * The maximum number of requests in a tunnel. A limit is needed because a client may send all of them before
+ * it reads an answer.
+ */
 const MAX_REQUESTS = 100;
 
 /** A tunnel whose client has begun TLS for its host. */
@@ -27,13 +30,13 @@ export interface Tunnel {
   reach(): Promise<Socket | Refusal>;
 }
 
-/** Owns the client from then on. */
+/** Handles a tunnel and takes ownership of the client. */
 export type Intercept = (tunnel: Tunnel) => void;
 
 type Options = DialOptions & { readonly signal: AbortSignal };
 
 export function interceptor(secrets: Secrets, options: Options): Intercept {
-  // HTTP/2 would need a parser of its own, so none is offered.
+  // HTTP/2 would need a separate parser, so it is not offered.
   const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES });
   server.maxRequestsPerSocket = MAX_REQUESTS;
   const tunnels = new WeakMap<object, OpenTunnel>();
@@ -77,14 +80,17 @@ interface OpenTunnel extends Tunnel {
   readonly agent: HttpAgent;
 }
 
-/** Requests of one tunnel share a connection to its host, as they would without Skein. */
+/**
+ * Creates the agent of a tunnel. Requests of a tunnel share a connection to its host, as they would without
+ * Skein.
+ */
 function agentFor({ client, target, reach }: Tunnel, options: Options): HttpAgent {
   const connected = async () => {
     const outside = await reach();
     if ("status" in outside) throw new RefusedConnection(outside);
     const secure = await secured(outside, target.host, options);
     if (!secure) throw new RefusedConnection(UNTRUSTED);
-    // Its request has ended with the client, and the agent would keep the connection.
+    // The request has ended with the client, but the agent would keep the connection.
     if (client.destroyed) secure.destroy();
     return secure;
   };
@@ -105,7 +111,7 @@ interface Served {
   readonly tunnel: OpenTunnel;
 }
 
-/** Answers a request of a program in the sandbox. */
+/** Answers a request from a program in the sandbox. */
 async function serve(
   { asked, answer, tunnel }: Served,
   secrets: Secrets,
@@ -132,7 +138,7 @@ async function serve(
   });
 }
 
-/** Undefined if the request is for this host, in the usual form. */
+/** Returns a refusal, or undefined if the request is for this host and has the usual form. */
 function faultOf({ url = "", headersDistinct }: IncomingMessage, target: Target): Refusal | undefined {
   const hosts = headersDistinct.host ?? [];
   const isForHost =

@@ -1,15 +1,15 @@
-// The secrets that named hosts may know, and the forms in which answers repeat them.
+// The secrets that named hosts may know, and the forms in which answers may repeat them.
 
 import { replacer, replacingAll } from "../../lib/replacer.ts";
 import type { AnswerMask } from "./onward.ts";
 
-/** How many values of a variable are remembered: renewed tokens replace each other. */
+/** The number of values to keep for a variable, because tokens are renewed. */
 const MAX_VALUES = 4;
 
 export interface KnownSecrets {
-  /** `value`: its bytes, as latin1. */
+  /** Adds a secret. `value` contains its bytes as Latin-1 text. */
   add(placeholder: string, value: string): void;
-  /** Puts placeholders where secrets are. Undefined if there are none. */
+  /** Returns a mask that replaces secrets with placeholders, or undefined if no secrets are known. */
   mask(): AnswerMask | undefined;
 }
 
@@ -40,7 +40,10 @@ export function knownSecrets(): KnownSecrets {
 const masking = (words: ReadonlyMap<string, string>): AnswerMask =>
   Object.assign(replacingAll(words), { inPieces: replacer(words) });
 
-/** As it is, within JSON as different libraries escape it, within a URL, and within base64 after any text. */
+/**
+ * Returns the forms of a value: unchanged, in JSON as different libraries escape it, in a URL, and in base64
+ * after any text.
+ */
 function formsOf(value: string): string[] {
   const bytes = Buffer.from(value, "latin1");
   const inUrl = encodeURIComponent(bytes.toString());
@@ -58,7 +61,10 @@ function formsOf(value: string): string[] {
   ];
 }
 
-/** The characters that depend on the secret alone if `before` bytes are in its first group of three. */
+/**
+ * Returns the base64 characters that depend only on the secret, if `before` other bytes precede it in its
+ * first group of three.
+ */
 function insideBase64(bytes: Buffer, before: number): string {
   const text = Buffer.concat([Buffer.alloc(before), bytes]).toString("base64");
   return text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));

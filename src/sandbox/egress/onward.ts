@@ -1,4 +1,4 @@
-// Passes one request on to its host, and the answer back, both as they arrive.
+// Passes one request on to its host and the answer back, while they arrive.
 
 import type { ClientRequest, Agent as HttpAgent, IncomingMessage, ServerResponse } from "node:http";
 import { type Duplex, pipeline, Transform } from "node:stream";
@@ -8,14 +8,14 @@ const { Agent, request } = process.getBuiltinModule("node:http");
 
 const MAX_HEADER_BYTES = 32 * 1024;
 
-/** Headers of one connection, which are not for the next one (RFC 9110, section 7.6.1). */
+/** Headers that concern only one connection and must not be passed on (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP: ReadonlySet<string> = new Set(
   "connection expect keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer upgrade".split(
     " ",
   ),
 );
 
-/** The headers of a message for the next connection, without those in `more`. */
+/** Returns a message's headers for the next connection, without the headers in `more`. */
 export function passedOn(rawHeaders: readonly string[], more: ReadonlySet<string> = NONE): string[] {
   return rawHeaders.filter((_, at) => {
     const name = rawHeaders[at - (at % 2)]?.toLowerCase() ?? "";
@@ -29,7 +29,7 @@ export interface Refusal {
   readonly words: string;
 }
 
-/** An agent could not connect. */
+/** Thrown when an agent could not connect. */
 export class RefusedConnection extends Error {
   readonly refusal: Refusal;
 
@@ -59,18 +59,18 @@ export interface AnswerMask {
 }
 
 export interface Onward {
-  /** A connection for this request alone, which owns it, or an agent with connections for several. */
+  /** A connection that this request alone owns, or an agent with connections for several requests. */
   readonly via: Duplex | HttpAgent;
   readonly path: string;
-  /** Without those of the connection. */
+  /** The headers, except headers that concern only the connection. */
   readonly headers: readonly string[];
-  /** Applied to the headers and the body of the answer. */
+  /** The mask to apply to the headers and the body of the answer. */
   readonly mask?: AnswerMask | undefined;
   /** Additional headers for the response. */
   readonly answered: readonly string[];
 }
 
-/** Answers `asked`. */
+/** Answers the request `asked`. */
 export function passOn(asked: IncomingMessage, answer: ServerResponse, onward: Onward): void {
   const { via, path, headers } = onward;
   const sent = request({
@@ -81,13 +81,14 @@ export function passOn(asked: IncomingMessage, answer: ServerResponse, onward: O
     setHost: false,
     maxHeaderSize: MAX_HEADER_BYTES,
   });
-  // Without effect once the answer has been read.
+  // This has no effect once the answer has been read.
   answer.once("close", () => sent.destroy());
   sent.once("response", (response) => {
     try {
       answerWith(response, answer, onward);
     } catch {
-      // Node reads some heads that it refuses to write. An error here would end the process.
+      // Node can read some heads that it then refuses to write. Without this `catch`, the error would end the
+      // process.
       response.destroy();
       answer.destroy();
     }
@@ -103,7 +104,10 @@ function refuseOnError(sent: ClientRequest, answer: ServerResponse): void {
   });
 }
 
-/** A request without a body gets a length of 0, because Node would send an empty body in chunks. */
+/**
+ * Returns the length header. A request without a body gets a length of 0, because Node would otherwise send
+ * an empty body in chunks.
+ */
 const lengthOf = ({ method = "", headers }: IncomingMessage): string[] =>
   /^(?:POST|PUT|PATCH)$/.test(method) &&
   headers["content-length"] === undefined &&
@@ -113,7 +117,10 @@ const lengthOf = ({ method = "", headers }: IncomingMessage): string[] =>
 
 const LENGTH: ReadonlySet<string> = new Set(["content-length"]);
 
-/** The reason after the status is not passed on: it is a text from the host that could contain a secret or control characters. */
+/**
+ * Sends the answer. The reason phrase after the status is not passed on, because it comes from the host and could contain a
+ * secret or control characters.
+ */
 function answerWith(
   response: IncomingMessage,
   answer: ServerResponse,

@@ -1,12 +1,15 @@
-// The rights of a client of the proxy, and where it wants to go.
+// The rights of a proxy client, and the target that it wants to reach.
 
 import type { RefusedHost } from "../../agent/core/backend.ts";
 import type { Allows } from "./allowed-hosts.ts";
 
-/** The rights of a client of the proxy. */
+/** The rights of a proxy client. */
 export interface Pass {
   readonly allows: Allows;
-  /** `target` is `host:port`, at most 300 characters without control characters. */
+  /**
+   * Called for each refused target. `target` is `host:port` with at most 300 characters and no control
+   * characters.
+   */
   onRefused(target: string, reason: RefusedHost["reason"]): void;
 }
 

@@ -1,6 +1,6 @@
-// The HTTP proxy through which a sandbox reaches its allowed hosts. It decrypts nothing, except for hosts that may get a secret. The host of a
-// tunnel (`CONNECT`) must be the server's name in the TLS that follows. The host of a plain request must be its `Host`. Everything that comes
-// from the sandbox is untrusted.
+// The HTTP proxy through which a sandbox reaches its allowed hosts. It decrypts traffic only for hosts that may receive a
+// secret. The host of a tunnel (`CONNECT`) must be the server's name in the TLS that follows. The host of a plain request
+// must match its `Host` header. Everything that comes from the sandbox is untrusted.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -13,10 +13,10 @@ import { FORBIDDEN, passedOn, passOn, REFUSAL_HEADERS, type Refusal, refuse, UNR
 import { type Pass, type Target, textOf } from "./pass.ts";
 import { IDENTITY, type Secrets, UNMASKABLE } from "./secrets.ts";
 
-// An import of `node:http` would load its WebSocket client, and with it `fetch`.
+// An import of `node:http` would also load its WebSocket client and `fetch`.
 const { createServer } = process.getBuiltinModule("node:http");
 
-/** Maximum time for a client to send what its connection is for. */
+/** The maximum time that a client may take to send its request. */
 const HELLO_MS = 10_000;
 const MAX_HEADER_BYTES = 32 * 1024;
 /** A TLS alert: fatal, unrecognized_name. */
@@ -25,16 +25,16 @@ const UNRECOGNIZED_NAME = Buffer.from([21, 3, 1, 0, 2, 2, 112]);
 export interface ProxyOptions extends DialOptions {
   /** Finds the pass for the user name that a client sent to the proxy. */
   readonly passOf: (user: string | undefined) => Pass;
-  /** Exchanges the placeholders in requests to some hosts, whose TLS is decrypted. */
+  /** Replaces the placeholders in requests to some hosts, whose TLS is decrypted. */
   readonly secrets?: Secrets | undefined;
   /** Aborts all connections. */
   readonly signal: AbortSignal;
 }
 
-/** Returns a function that serves one connection of the sandbox, and owns it from then on. */
+/** Returns a function that serves one connection of the sandbox and takes ownership of it. */
 export function egressProxy(options: ProxyOptions): (connection: Duplex) => void {
   const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, keepAlive: false });
-  // Each request is looked up and connected on its own, so requests that follow on a connection are refused.
+  // Every request is looked up and connected separately, so further requests on a connection are refused.
   server.maxRequestsPerSocket = 1;
   const { secrets } = options;
   const intercept = secrets && interceptor(secrets, options);
@@ -97,8 +97,8 @@ const rawRefusal = ({ status, words }: Refusal) =>
   `HTTP/1.1 ${status}\r\n${REFUSAL_HEADERS.join("\r\n")}\r\nContent-Length: ${Buffer.byteLength(words)}\r\n\r\n${words}`;
 
 /**
- * Resolves with the first bytes of the client if they are TLS for this host. `other`: they are something else, or do not
- * come. `gone`: the client has left.
+ * Resolves with the first bytes that the client sends if they are TLS for this host. Resolves with `other` if they are
+ * anything else or do not arrive, and with `gone` if the client has disconnected.
  */
 function helloOf(client: Duplex, head: Buffer, host: string): Promise<Buffer | "other" | "gone"> {
   return new Promise((resolve) => {
@@ -190,10 +190,13 @@ async function reach(target: Target, pass: Pass, options: ProxyOptions): Promise
   return outside;
 }
 
-/** Nothing but letters, digits and a few signs, because a model and people read it. */
+/**
+ * Returns a text with only letters, digits and a few other characters, because a model and people will see
+ * it.
+ */
 const shown = (text: string) => text.slice(0, 300).replace(/[^A-Za-z0-9.:_[\]-]/g, "?");
 
-/** Undefined if the host is an address. */
+/** Parses a target. Returns undefined if the host is an address. */
 function targetIn(text: string): Target | undefined {
   const [, name = "", digits] = /^([^:]{1,254}):(\d{1,5})$/.exec(text) ?? [];
   const host = hostName(name);
@@ -201,7 +204,7 @@ function targetIn(text: string): Target | undefined {
   return host !== undefined && port >= 1 && port <= 65_535 ? { host, port } : undefined;
 }
 
-/** The user name for the proxy, of at most 100 characters. */
+/** Returns the user name for the proxy, which has at most 100 characters. */
 function userOf({ headers }: IncomingMessage): string | undefined {
   const [, encoded] = /^Basic ([A-Za-z0-9+/=]{1,200})$/i.exec(headers["proxy-authorization"] ?? "") ?? [];
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("latin1").split(":")[0];

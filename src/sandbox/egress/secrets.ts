@@ -1,5 +1,6 @@
-// Secrets that a sandbox uses and never has. Its variables have placeholders, which the proxy exchanges in the headers of requests to the
-// hosts that may get the secret. Answers that repeat the secret have the placeholder again.
+// Secrets that a sandbox uses but never contains. Its variables contain placeholders. The proxy replaces them with the
+// secrets in the headers of requests to the hosts that may receive the secret. In answers, it replaces the secret with the
+// placeholder again.
 
 import { createHash } from "node:crypto";
 import type { RefusedHost } from "../../agent/core/backend.ts";
@@ -12,14 +13,14 @@ import { type Authority, newAuthority } from "./authority.ts";
 import { knownSecrets } from "./known-secrets.ts";
 import { type AnswerMask, BAD_GATEWAY, FORBIDDEN, type Refusal } from "./onward.ts";
 
-/** A variable of the configuration. */
+/** A variable in the configuration. */
 export interface SecretVariable {
-  /** Id of the connection with its value. */
+  /** The id of the connection that contains the variable's value. */
   readonly vault: string;
-  /** Whose connection. */
+  /** Whose connection it is. */
   readonly per: "user" | "tenant";
   readonly hosts: readonly string[];
-  /** True if the hosts may get the secret without encryption. */
+  /** True if the hosts may receive the secret without encryption. */
   readonly http: boolean;
 }
 
@@ -34,21 +35,21 @@ export type Exchanged =
   | { readonly refusal: Refusal; readonly reason: RefusedHost["reason"] };
 
 export interface Secrets {
-  /** The placeholders by the names of their variables. */
+  /** The placeholders, by variable name. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Its certificate must be trusted in the sandbox. */
+  /** The authority whose certificate the sandbox must trust. */
   readonly authority: Authority;
-  /** True if the host may get a secret. */
+  /** Returns true if the host may receive a secret. */
   isNamed(target: Omit<Destination, "isEncrypted">): boolean;
-  /** Exchanges all placeholders in headers, or refuses the request. */
+  /** Replaces all placeholders in headers, or refuses the request. */
   exchange(headers: readonly string[], to: Destination, signal: AbortSignal): Promise<Exchanged>;
-  /** Masks the secrets that `exchange` has read. Undefined before that. */
+  /** Returns a mask for the secrets that `exchange` has read, or undefined before that. */
   mask(): AnswerMask | undefined;
 }
 
 export interface SecretOptions {
   readonly variables: Readonly<Record<string, SecretVariable>>;
-  /** Id of the sandbox. */
+  /** The id of the sandbox. */
   readonly sandbox: string;
   readonly owner: Owner;
   /** Undefined if the server has no vault. */
@@ -56,20 +57,26 @@ export interface SecretOptions {
   readonly logger: Logger;
 }
 
-/** Headers with which an answer would hide a secret from the mask: compressed, or in parts. */
+/**
+ * Request headers that would let an answer hide a secret from the mask, because the answer is compressed or
+ * split into parts.
+ */
 export const UNMASKABLE: ReadonlySet<string> = new Set(["accept-encoding", "range", "if-range"]);
 export const IDENTITY: readonly string[] = ["Accept-Encoding", "identity"];
 
-/** A placeholder means nothing outside its sandbox, so it may be known. */
+/** A placeholder has no meaning outside its sandbox, so it does not have to be secret. */
 const PREFIX = "skein_placeholder_";
 const PLACEHOLDER = new RegExp(`${PREFIX}[0-9a-f]{32}`, "g");
 const MAX_HEADER_CHARS = 64 * 1024;
-/** A shorter value would be masked everywhere in answers. */
+/** The minimum length of a secret. A shorter value would be masked in unrelated places of answers. */
 const MIN_SECRET_CHARS = 8;
-/** Minimum time between two lines of the audit trail about one connection, in ms. */
+/** The minimum time between two entries in the audit trail about one connection, in ms. */
 const NOTED_MS = 60_000;
 
-/** The same in all processes and for the life of the sandbox's files, because programs write it into their settings. */
+/**
+ * Returns a variable's placeholder. It is the same in all processes and for the lifetime of the sandbox's files,
+ * because programs write it into their settings.
+ */
 export const placeholderOf = (sandbox: string, name: string) =>
   `${PREFIX}${createHash("sha256").update(`${sandbox}/${name}`).digest("hex").slice(0, 32)}`;
 
@@ -122,7 +129,7 @@ export async function openSecrets(options: SecretOptions): Promise<Secrets> {
         if (refused) return { refusal: refused, reason: "placeholder" };
       }
       const values = new Map<string, string>();
-      // The host may know any of its secrets from an earlier request, and repeat it.
+      // The host may know any of its secrets from an earlier request and repeat it.
       for (const variable of all.filter((each) => !refusalFor(each, to))) {
         const { placeholder } = variable;
         const value = await currentValue(variable, to, signal);
@@ -189,7 +196,7 @@ const unavailable = ({ name, vault }: Variable, why: string): Refusal => ({
   words: `${name} cannot be sent: the connection \`${vault}\` ${why}.\n`,
 });
 
-/** The owner of a credential decides as well which hosts may get it. */
+/** True if the host may receive the secret. The owner of a credential can also restrict the hosts. */
 function mayReceive(
   { mcp_server_url, networking }: Extract<ConnectionAccess, { readonly state: "open" }>["connection"],
   { host, port, isEncrypted }: Destination,

@@ -10,9 +10,12 @@ import { assertExecutable, CANCELLED, followProcess } from "../process.ts";
 import { cannotStart, killTree, LocalProcess, type Pipe, pipePool } from "./process.ts";
 import { ensureFolders, stagingPath, type Workspace } from "./workspace.ts";
 
-/** Maximum number of concurrent commands in one workspace. */
+/** The maximum number of concurrent commands in one workspace. */
 const MAX_RUNNING = 64;
-/** Maximum number of background processes in one workspace that keep their output open. One more ends the oldest. */
+/**
+ * The maximum number of background processes in one workspace that keep their output open. Starting one more ends
+ * the oldest.
+ */
 const MAX_BACKGROUND = 8;
 
 /** The commands of one workspace. */
@@ -27,11 +30,11 @@ export class LocalCommands {
   readonly #workspaces = new Map<string, Commands>();
   readonly #openPipe = pipePool();
   readonly #machine: string;
-  /** True if there may be processes to end. */
+  /** True if any processes may need to be ended. */
   #hasStarted = false;
   #isClosed = false;
 
-  /** `machine`: the id of the server, which may consist of several processes. */
+  /** `machine` is the id of the server, which may consist of several processes. */
   constructor(machine: string) {
     this.#machine = machine;
   }

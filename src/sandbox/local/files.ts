@@ -1,5 +1,5 @@
 // Files of a workspace on this machine's disk. Every path is pinned before use. A file is written to staging and then
-// moved to its place, so that it appears complete or not at all.
+// moved to its place, so it appears either complete or not at all.
 
 import type { Stats } from "node:fs";
 import { chmod, type FileHandle, lstat, mkdir, open, opendir, rename, unlink } from "node:fs/promises";
@@ -25,20 +25,23 @@ import {
   withPinned,
 } from "./workspace.ts";
 
-/** Maximum number of entries in a listing, in disk order. */
+/** The maximum number of entries in a listing, in disk order. */
 const MAX_LISTED = 10_000;
-/** Maximum number of entries that a search visits. */
+/** The maximum number of entries that a search visits. */
 const MAX_WALKED = 50_000;
 const READ_BYTES = 64 * 1024;
 const STATS_AT_ONCE = 32;
 
 type Files = Tree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
 
-/** An agent may name a file by a path below `workdir`, or by its real path, which commands print. */
+/**
+ * Creates the file operations. An agent may name a file by a path below `workdir` or by its real path, which
+ * commands print.
+ */
 export function localFiles(workspace: Workspace, workdir: string): Files {
   const { root } = workspace;
 
-  /** Runs one operation and reports disk errors as failures of `path`. */
+  /** Runs one operation and reports disk errors as failures that concern `path`. */
   const on = async <T>(
     path: string,
     signal: AbortSignal,
@@ -101,7 +104,7 @@ export function localFiles(workspace: Workspace, workdir: string): Files {
           if (!(await lstat(entry)).isDirectory()) return unlink(entry);
           // Moving a folder changes its `..`, so the folder's mode must allow writing.
           await withPinned(root, relative, ({ at, stats }) => chmod(at, stats.mode | 0o700));
-          // The next start erases leftovers.
+          // The next start erases anything that is left.
           const trash = stagingPath(workspace);
           await rename(entry, trash);
           await erase(trash, workspace, signal).catch(() => {});
@@ -128,7 +131,7 @@ function kindOf(stats: Stats): FileStat["type"] {
   return stats.isSymbolicLink() ? "symlink" : "other";
 }
 
-/** Reads up to the current size, so that reading a growing file ends. */
+/** Reads up to the current size, so reading a growing file ends. */
 async function* bytesOf(pinned: Pinned, offset: number, length: number, signal: AbortSignal) {
   const file = await openFile(pinned);
   try {
@@ -158,7 +161,7 @@ async function wholeOf(pinned: Pinned, maxBytes: number): Promise<Uint8Array | u
   }
 }
 
-/** Returns the entries of a folder, sorted by name. Omits entries that disappear meanwhile. */
+/** Returns the entries of a folder, sorted by name. Omits entries that disappear in the meantime. */
 async function statsIn(folder: string, signal: AbortSignal): Promise<[string, Stats][]> {
   const names: string[] = [];
   for await (const { name } of await opendir(folder)) {
@@ -215,7 +218,10 @@ interface Target {
   readonly relative: string;
 }
 
-/** Keeps the mode of an existing file. Returns the number of bytes written. Throws errno errors and refusals. */
+/**
+ * Writes a file. Keeps the mode of an existing file. Returns the number of bytes written. Throws errno errors
+ * and refusals.
+ */
 async function writeFile(
   workspace: Workspace,
   target: Target,
@@ -261,7 +267,7 @@ async function writeAll(file: FileHandle, chunk: Uint8Array): Promise<void> {
   for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at)).bytesWritten;
 }
 
-/** Returns the file's folder, with links followed. The caller closes it. */
+/** Returns the file's folder after following links. The caller closes it. */
 async function placeFor(
   root: string,
   { path, relative }: Target,

@@ -1,5 +1,6 @@
-// The backend `local`: files and commands on this machine, as the user who runs the server. File operations stay in the
-// owner's folder. Commands can do everything that the user may do, so this backend is for one trusted user.
+// The `local` backend. Files and commands are on this machine and belong to the user who runs the server. File
+// operations stay in the owner's folder. Commands can do everything that this user may do, so the backend is for one
+// trusted user.
 
 import { z } from "zod";
 import type { Backend } from "../../agent/core/backend.ts";

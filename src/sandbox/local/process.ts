@@ -13,12 +13,12 @@ import { backoff } from "../../lib/backoff.ts";
 import { atMost, CommandProcess, type Exit, JOB } from "../process.ts";
 import { codeOf, HAS_PROC, isMissing, type Workspace } from "./workspace.ts";
 
-/** Milliseconds within which the system must report the exit of a killed shell. */
+/** How long the system may take to report the exit of a killed shell, in milliseconds. */
 const REAP_MS = 1000;
-/** Milliseconds that processes get to end after SIGTERM. */
+/** How long processes have to end after SIGTERM, in milliseconds. */
 const GRACE_MS = 400;
 const GRACE_BACKOFF = { base: 10, cap: 80 };
-/** Maximum number of scans. A process that forks during a scan may survive it. */
+/** The maximum number of scans. A process that forks during a scan may survive it. */
 const MAX_SCANS = 20;
 const READS_AT_ONCE = 16;
 
@@ -31,7 +31,7 @@ export class LocalProcess extends CommandProcess {
   readonly #child: ChildProcess;
   #exit: Exit = { exitCode: null };
 
-  /** Closes the pipe's input; the caller destroys its output. Throws `backend_failed`. */
+  /** Starts the command. Closes the pipe's input. The caller destroys its output. Throws `backend_failed`. */
   constructor(command: string, { workspace, mark, more }: Surroundings, { input, output }: Pipe) {
     super();
     this.mark = mark;
@@ -58,7 +58,7 @@ export class LocalProcess extends CommandProcess {
     output.once("close", () => this.#settleAtEnd());
   }
 
-  /** Resolves once the shell runs. Throws `backend_failed` if it cannot. */
+  /** Resolves once the shell is running. Throws `backend_failed` if it cannot run. */
   async started(): Promise<void> {
     try {
       await once(this.#child, "spawn");
@@ -100,8 +100,8 @@ interface Surroundings {
 }
 
 /**
- * The command gets only the search path from the server's environment. File tools cannot write to its home, where
- * programs read settings.
+ * Returns the command's environment. From the server's environment, it contains only the search path. File tools
+ * cannot write to the command's home directory, where programs read settings.
  */
 function environment({ root, home }: Workspace): NodeJS.ProcessEnv {
   return {
@@ -115,16 +115,16 @@ function environment({ root, home }: Workspace): NodeJS.ProcessEnv {
 }
 
 export interface Pipe {
-  /** Ends when no process has the other end open. The opener destroys it. */
+  /** Ends when no process has the other end open. The caller that opened it destroys it. */
   readonly output: Socket;
-  /** File descriptor for the child. The opener closes it once the child has its own. */
+  /** The file descriptor for the child. The caller that opened it closes it once the child has its own. */
   readonly input: number;
 }
 
 /**
- * Opens named pipes for the output of commands. Node would give a child a socket, and scripts that write to
- * `/dev/stderr` fail on sockets. One pipe also keeps output and errors in order. A pipe is reused after it was read to
- * its end.
+ * Opens named pipes for the output of commands. Node would give the child a socket, and scripts that write to
+ * `/dev/stderr` fail with sockets. A single pipe also keeps output and errors in order. A pipe is reused after it has
+ * been read to its end.
  */
 export function pipePool(): (newPath: () => string) => Promise<Pipe> {
   const free: string[] = [];
@@ -143,7 +143,7 @@ export function pipePool(): (newPath: () => string) => Promise<Pipe> {
 }
 
 function openPipe(path: string, free: string[]): Pipe {
-  // Neither call blocks: the first uses O_NONBLOCK, and the second finds the first open.
+  // Neither call blocks. The first uses O_NONBLOCK, and the second finds the pipe already open for reading.
   const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const output = new Socket({ fd: reader, readable: true, writable: false });
   output.on("error", () => output.destroy());
@@ -161,14 +161,15 @@ function openPipe(path: string, free: string[]): Pipe {
 }
 
 interface Tree {
-  /** Leader of the process group. Omit it after it ended, because its number may be reused. */
+  /** The leader of the process group. Omit it after it has ended, because its number may be reused. */
   readonly leader?: number;
   readonly isMarked: (mark: string) => boolean;
 }
 
 /**
- * Ends a process group and the processes outside it that have the mark: SIGTERM first, then SIGKILL. Resolves when none
- * is left. A process that leaves the group and clears its environment survives. Without /proc, only the group is found.
+ * Ends a process group and the processes outside it that have the mark, first with SIGTERM and then with SIGKILL.
+ * Resolves when no process is left. A process that leaves the group and clears its environment survives. Without /proc,
+ * only the group is found.
  */
 export async function killTree({ leader, isMarked }: Tree): Promise<void> {
   const marked = () => processes(async (pid) => isMarked(await markOf(pid)));
@@ -203,7 +204,10 @@ async function processes(test: (pid: number) => Promise<boolean>): Promise<numbe
   return found;
 }
 
-/** Empty for a process that has no mark, belongs to another user or has ended. */
+/**
+ * Returns the mark of a process. The mark is empty for a process that has no mark, belongs to another user or
+ * has ended.
+ */
 async function markOf(pid: number): Promise<string> {
   const environment = await readFile(`/proc/${pid}/environ`, "latin1").catch(() => "");
   const variable = environment.split("\0").find((candidate) => candidate.startsWith(`${JOB}=`));
@@ -213,12 +217,12 @@ async function markOf(pid: number): Promise<string> {
 /** True if the process belongs to the group and is alive. A zombie stays a member until its parent waits for it. */
 async function isMember(pid: number, group: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
-  // Format: `pid (name) state parent group …`. The name may contain any character.
+  // The format is `pid (name) state parent group …`. The name may contain any character.
   const [state, , pgrp] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return Number(pgrp) === group && state !== "Z" && state !== "X";
 }
 
-/** False when there is no such process. */
+/** Sends a signal. Returns false if no such process exists. */
 function signal(target: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(target, name);

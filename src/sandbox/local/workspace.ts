@@ -1,10 +1,10 @@
-// A workspace on this machine's disk: `files` for the agent, `home` as the home directory of its commands, and
-// `staging` for files that are being written or erased. A path is pinned while it is used, so that replacing part of it
-// by a link has no effect.
+// A workspace on this machine's disk. It consists of `files` for the agent, `home` as the home directory of its
+// commands, and `staging` for files that are being written or erased. A path is pinned while it is used, so replacing a
+// part of it with a link has no effect.
 //
-// On Linux an entry is opened with `O_PATH`, which follows links but changes nothing. The real path is read from the
-// open entry, and all access uses that entry. Other systems use the real path. There, a process of the same user that
-// replaces folders by links at the right moment is not stopped.
+// On Linux, an entry is opened with `O_PATH`, which follows links but changes nothing. The real path is read from the
+// open entry, and all access uses that entry. Other systems use the real path. On these systems, nothing stops a
+// process of the same user that replaces folders with links at the right moment.
 
 import { createHash } from "node:crypto";
 import { constants, existsSync, type Stats } from "node:fs";
@@ -34,11 +34,14 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { BackendKey } from "../definition.ts";
 import { failure } from "../paths.ts";
 
-/** Skips a folder that does not become empty: some disks omit names while others are being removed. */
+/**
+ * The maximum number of attempts to empty a folder before it is skipped. Some disks omit names while other
+ * names are being removed.
+ */
 const MAX_ATTEMPTS = 3;
 
 export interface Workspace {
-  /** Hexadecimal. The same place always has the same id. */
+  /** The hexadecimal id. The same place always has the same id. */
   readonly id: string;
   /** Real path of the agent's files. */
   readonly root: string;
@@ -53,7 +56,7 @@ const workspaceIn = (folder: string, id: string): Workspace => ({
   staging: join(folder, "staging"),
 });
 
-/** A hash, so that no user text becomes part of a path. */
+/** Returns the id. It is a hash, so no user text becomes part of a path. */
 export function workspaceId({ owner, name }: BackendKey): string {
   return createHash("sha256")
     .update(JSON.stringify([owner.tenant, owner.user, name]))
@@ -62,8 +65,8 @@ export function workspaceId({ owner, name }: BackendKey): string {
 }
 
 /**
- * Creates the folders, accessible only to this process's user, and erases staging left by crashed processes. Records
- * `server` as the server that uses the workspace.
+ * Creates the folders, accessible only to this process's user, and erases staging that crashed processes left
+ * behind. Records `server` as the server that uses the workspace.
  */
 export async function openWorkspace(dataDir: string, place: BackendKey, server: string): Promise<Workspace> {
   const id = workspaceId(place);
@@ -86,7 +89,9 @@ export async function openWorkspace(dataDir: string, place: BackendKey, server: 
   }
 }
 
-/** File that names the owner, which the hashed folder name hides, and the server that uses the workspace. */
+/**
+ * The file that names the owner, which the hashed folder name hides, and the server that uses the workspace.
+ */
 const PLACE = "place";
 type PlaceNote = [tenant?: string, user?: string, name?: string, server?: string];
 
@@ -105,7 +110,10 @@ async function readPlace(folder: string): Promise<PlaceNote> {
 
 const folderOf = (dataDir: string, place: BackendKey) => join(dataDir, "workspaces", workspaceId(place));
 
-/** Returns the server that last opened the workspace. Undefined if it was marked as unused since then. */
+/**
+ * Returns the server that last opened the workspace. Returns undefined if it has been marked as unused since
+ * then.
+ */
 export async function usedBy(dataDir: string, place: BackendKey): Promise<string | undefined> {
   const [, , , server] = await readPlace(folderOf(dataDir, place));
   return server;
@@ -127,8 +135,8 @@ export async function workspacesOf(dataDir: string, owner: Owner): Promise<strin
 }
 
 /**
- * Erases the workspace and its contents. If two calls compete, one resolves with true. A later call continues an
- * unfinished or interrupted erasure, and the earlier call then ends.
+ * Erases the workspace and its contents. If two calls compete, only one resolves with true. A later call
+ * continues an unfinished or interrupted erasure, and the earlier call then ends.
  */
 export async function eraseWorkspace(dataDir: string, found: string): Promise<boolean> {
   const all = join(dataDir, "workspaces");
@@ -152,8 +160,8 @@ export async function ensureFolders({ root, home, staging }: Workspace): Promise
 export const stagingPath = ({ staging }: Workspace) => join(staging, `${PROCESS_ID}.${randomId()}`);
 
 /**
- * Removes an entry of staging. Moves inner folders up first, so that any depth can be erased and paths stay short. The
- * next start erases a folder that a running process keeps filling.
+ * Removes an entry of staging. Moves inner folders up first, so folders of any depth can be erased and paths stay
+ * short. The next start erases a folder that a running process keeps filling.
  */
 export async function erase(path: string, workspace: Workspace, signal?: AbortSignal): Promise<void> {
   const pending = [path];
@@ -169,7 +177,7 @@ async function eraseFolder(folder: string, workspace: Workspace, signal?: AbortS
   const moved: string[] = [];
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     await chmod(folder, 0o700);
-    // Reads names as bytes, because they may not be text.
+    // Reads names as bytes, because they may not be valid text.
     for await (const entry of await opendir(folder, { encoding: "latin1" })) {
       signal?.throwIfAborted();
       const path = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(entry.name, "latin1")]);
@@ -190,23 +198,25 @@ async function moveToStaging(folder: Buffer, workspace: Workspace): Promise<stri
   return place;
 }
 
-/** Missing in Node. The value is the same on every Linux architecture that Node supports. */
+/**
+ * Node does not define this constant. The value is the same on every Linux architecture that Node supports.
+ */
 const O_PATH = 0x200000;
-/** Maximum number of attempts to open a file that is being replaced. */
+/** The maximum number of attempts to open a file that is being replaced. */
 const MAX_PINS = 10;
 
 export interface Pinned {
-  /** Path to the entry, or with `/name` appended, to its content. Valid until `close`. */
+  /** The path to the entry. With `/name` appended, it leads to an entry in it. Valid until `close`. */
   readonly at: string;
-  /** Real path, inside the root. */
+  /** The real path, which is inside the root. */
   readonly real: string;
   readonly stats: Stats;
   close(): Promise<void>;
 }
 
 /**
- * `relative` starts at `root`, which is a real path. Throws `backend_refused` for a path that leads outside, and errno
- * errors.
+ * Pins a path. `relative` starts at `root`, which is a real path. Throws `backend_refused` for a path that leads
+ * outside, and errno errors.
  */
 export async function pin(root: string, relative: string): Promise<Pinned> {
   if (!HAS_PROC) {
@@ -215,7 +225,7 @@ export async function pin(root: string, relative: string): Promise<Pinned> {
   }
   for (let attempt = 1; ; attempt++) {
     const pinned = await pinOpen(root, relative);
-    // The entry was replaced after it was opened: its name now belongs to another one.
+    // True if the entry was replaced after it was opened, so its name now belongs to another entry.
     const isReplaced = pinned.stats.nlink === 0 && pinned.real.endsWith(" (deleted)");
     if (!isReplaced || attempt === MAX_PINS) return pinned;
     await pinned.close();
@@ -257,7 +267,7 @@ export async function openFile({ at, stats }: Pinned): Promise<FileHandle> {
   throw new AppError("backend_refused", "The file was replaced while it was being opened. Try again.");
 }
 
-/** `path` is the path that the agent wrote. */
+/** Throws if the entry is not a file. `path` is the path that the agent wrote. */
 export function requireFile(stats: Stats, path: string): void {
   if (stats.isDirectory()) throw failure("EISDIR", path);
   if (!stats.isFile()) throw failure("NOFILE", path);
@@ -272,8 +282,8 @@ function checked(root: string, real: string, relative: string): string {
 export const HAS_PROC = process.platform === "linux" && existsSync("/proc/self/fd");
 
 /**
- * Converts errors of the operating system to failures of the agent's path. Returns an `AppError` or an abort reason
- * unchanged.
+ * Converts errors of the operating system to failures that concern the agent's path. Returns an `AppError` or an
+ * abort reason unchanged.
  */
 export function toAppError(error: unknown, path: string, signal?: AbortSignal): unknown {
   if (error instanceof AppError || (signal?.aborted && error === signal.reason)) return error;
@@ -286,7 +296,7 @@ export function codeOf(error: unknown): string | undefined {
 
 export const isMissing = (error: unknown) => codeOf(error) === "ENOENT";
 
-/** For a `catch`: ignores a missing file and throws any other error. */
+/** For use in `catch`. Ignores a missing file and throws any other error. */
 export function unlessMissing(error: unknown): undefined {
   if (!isMissing(error)) throw error;
 }

@@ -1,4 +1,5 @@
-// Puts the certificate of the sandbox's own authority where its programs find it, together with the image's own.
+// Puts the certificate of the sandbox's own authority where its programs can find it, together with the image's
+// certificates.
 
 import { randomId } from "../../lib/random-id.ts";
 import { HOME } from "./prelude.ts";
@@ -7,11 +8,14 @@ import { quote, type ScriptRunner } from "./script.ts";
 
 const { rootCertificates } = process.getBuiltinModule("node:tls");
 
-/** Below the home directory of commands. */
+/** A folder below the home directory of commands. */
 const FOLDER = ".skein-authorities";
-/** How many openings of the sandbox keep their files: each server that has opened it needs its own. */
+/**
+ * The number of openings of the sandbox that keep their files. Each server that has opened the sandbox needs
+ * its own files.
+ */
 const KEPT = 8;
-/** Places of an image's own certificates. */
+/** The usual paths of an image's own certificates. */
 const BUNDLES = [
   "/etc/ssl/certs/ca-certificates.crt",
   "/etc/pki/tls/certs/ca-bundle.crt",
@@ -21,11 +25,13 @@ const BUNDLES = [
 
 interface AuthorityFile {
   readonly workdir: string;
-  /** In PEM. */
+  /** The certificate in PEM format. */
   readonly certificate: string;
 }
 
-/** Returns the variables that lead programs to the files. Undefined if they cannot be written. */
+/**
+ * Returns the variables that tell programs where the files are, or undefined if the files cannot be written.
+ */
 export async function writeAuthority(
   shell: Pick<ScriptRunner, "runOnce">,
   { workdir, certificate }: AuthorityFile,
@@ -47,12 +53,12 @@ export async function writeAuthority(
   const all = `${place}/bundle.pem`;
   return {
     ...{ SSL_CERT_FILE: all, REQUESTS_CA_BUNDLE: all, CURL_CA_BUNDLE: all, GIT_SSL_CAINFO: all },
-    // Node adds these to its own.
+    // Node adds these certificates to its own.
     NODE_EXTRA_CA_CERTS: `${place}/own.pem`,
   };
 }
 
-/** The file with the certificates that the image trusts, if it has one. */
+/** Returns the file with the certificates that the image trusts, if the image has one. */
 async function bundleOf(
   shell: Pick<ScriptRunner, "runOnce">,
   signal: AbortSignal,

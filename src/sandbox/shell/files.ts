@@ -1,7 +1,7 @@
 // File operations in a workspace through any POSIX shell and its usual tools, inside the sandbox.
 //
-// A script enters a path's folder first, so that its real location is known and cannot change. Files are read and
-// written through staging in the workspace itself, and moved to their place in one step.
+// A script enters a path's folder first, so the folder's real location is known and cannot change. Files are read
+// and written through staging in the workspace itself and moved to their place in one step.
 
 import type { Backend, SearchMatches } from "../../agent/core/backend.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -22,16 +22,16 @@ import { contentsOf, readFile } from "./read.ts";
 import { quote, SandboxLostError, type ScriptRunner } from "./script.ts";
 import { writeFile } from "./write.ts";
 
-/** Maximum number of entries in a listing, in disk order. */
+/** The maximum number of entries in a listing, in disk order. */
 const MAX_LISTED = 10_000;
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
-/** This many names of any length fit on one command line. */
+/** The number of names, of any length, that fit on one command line. */
 const MAX_NAMES = 500;
 const GRACE_SECONDS = 60;
 
 export type Files = Tree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
 
-/** The runner's shells must have the functions of `PRELUDE`. */
+/** Creates the file operations. The runner's shells must have the functions of `PRELUDE`. */
 export function shellFiles(runner: ScriptRunner, workdir: string): Files {
   const at = (path: string): Target => ({ runner, workdir, path, relative: relativePath(path, workdir) });
 
@@ -86,7 +86,7 @@ const listing = (target: Target) => `fs_folder ${wordsOf(target)} && {
 }`;
 
 /**
- * Starts to erase files that lost operations left in staging. Call it only for a sandbox that has just started. Skips
+ * Starts erasing files that lost operations left in staging. Call it only for a sandbox that has just started. Skips
  * files younger than a minute, which may belong to a running operation.
  */
 export async function clearStaging(
@@ -99,10 +99,13 @@ export async function clearStaging(
   await runner.runOnce({ script }, signal);
 }
 
-/** Maximum number of entries that a search visits. */
+/** The maximum number of entries that a search visits. */
 const MAX_WALKED = 50_000;
 const MAX_WALKED_BYTES = 8 * 1024 * 1024;
-/** Each entry can appear twice, plus one beyond the limit and a truncated one at the end. */
+/**
+ * The maximum number of printed entries. Each entry can appear twice, and one entry beyond the limit and a
+ * truncated one may follow.
+ */
 const MAX_PRINTED = 2 * MAX_WALKED + 4;
 
 /** Finds the files below a folder, relative to the workspace. Does not follow links or enter folders named in `skipped`. */
@@ -111,8 +114,8 @@ async function walk(
   skipped: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<SearchMatches<string>> {
-  // Entries other than files are printed twice: they count, but are not results. The mark proves that the output is
-  // complete.
+  // Entries other than files are printed twice, because they count but are not results. The mark proves that the
+  // output is complete.
   const script = `fs_folder ${wordsOf(target)} && {
     find . ${pruned(target.relative, skipped)} \\( -type f -o -print0 \\) -print0
     [ $? -lt 126 ] && printf %s "$N"
@@ -148,7 +151,10 @@ function pathOf(entry: string, folder: string): string {
   return folder === "" ? name : `${folder}/${name}`;
 }
 
-/** Removes an entry at once. Moves a folder to staging first and then erases it; `clearStaging` erases leftovers. */
+/**
+ * Removes an entry at once. Moves a folder to staging first and then erases it. `clearStaging` erases anything that
+ * is left.
+ */
 async function removeEntry(target: Target, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   assertRemovable(target.relative);
@@ -168,7 +174,7 @@ async function take(target: Target, name: string, signal: AbortSignal): Promise<
     if (!(error instanceof SandboxLostError)) throw error;
   }
   const reply = await target.runner.run(script, signal);
-  // A missing entry was removed before the loss.
+  // If the entry is missing, it was removed before the loss.
   if (reply.fields[0] !== "ENOENT") succeeded(reply, target.path);
   return true;
 }

@@ -1,6 +1,6 @@
-// Ends a command with all processes that it started: SIGTERM, then SIGKILL, then a search for survivors. Finds
-// processes by process group and by the variable in their environment. A process that leaves the group and clears its
-// environment survives.
+// Ends a command and all processes that it started, with SIGTERM, then SIGKILL, and then a search for survivors.
+// Finds processes by their process group and by the variable in their environment. A process that leaves the group
+// and clears its environment survives.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../lib/async.ts";
@@ -8,34 +8,40 @@ import { type BackoffOptions, backoff } from "../../lib/backoff.ts";
 import { JOB } from "../process.ts";
 import type { Reply } from "./script.ts";
 
-/** Milliseconds that processes get to end after SIGTERM. */
+/** How long processes have to end after SIGTERM, in milliseconds. */
 const GRACE_MS = 400;
-/** Deadline of one script, in milliseconds. Its shell may be stopped while another one is not. */
+/**
+ * The deadline of one script, in milliseconds. The script's shell may be stopped even if another shell is
+ * not.
+ */
 const STEP_MS = 1000;
-/** Pauses between two counts of the remaining processes, after SIGTERM and after SIGKILL. */
+/** The pauses between two counts of the remaining processes, after SIGTERM and after SIGKILL. */
 const TERM_BACKOFF = { base: 5, cap: 40 };
 const KILL_BACKOFF = { base: 5, cap: 1000 };
 
 export interface Tree {
-  /** Value of the environment variable. */
+  /** The value of the environment variable. */
   readonly id: string;
-  /** The command's process. Resolves once it has started. Resolves with undefined if that can no longer be known. */
+  /**
+   * The command's process. Resolves once the process has started, or with undefined if this can no longer be
+   * determined.
+   */
   readonly leader: Promise<Leader | undefined>;
 }
 
 export interface Leader {
-  /** Process id and process group id. */
+  /** The process id, which is also the process group id. */
   readonly pid: number;
-  /** Start time in clock ticks, because process and group ids are reused. */
+  /** The start time in clock ticks, which is needed because process and group ids are reused. */
   readonly startedAt: string;
 }
 
 /** Runs a script in the sandbox, next to the command. */
 type RunBeside = (script: string, signal: AbortSignal) => Promise<Reply>;
 
-/** Repeats until no process is left or `signal` aborts. Never throws. */
+/** Kills the processes. Repeats until no process is left or `signal` aborts. Never throws. */
 export async function killTree({ id, leader }: Tree, run: RunBeside, signal: AbortSignal): Promise<void> {
-  // Before it starts, no process can be found, and the command would still start later.
+  // Before the command starts, no process can be found, and the command would still start later.
   const known = await orAborted(leader, signal).catch(() => undefined);
   if (known) {
     const grace = AbortSignal.any([signal, AbortSignal.timeout(GRACE_MS)]);
@@ -45,7 +51,7 @@ export async function killTree({ id, leader }: Tree, run: RunBeside, signal: Abo
   await untilNone((limit) => run(sweep(id, known), limit), signal, KILL_BACKOFF);
 }
 
-/** Repeats a script that counts the remaining processes. */
+/** Repeats a script that counts the remaining processes until the count is zero. */
 async function untilNone(
   count: (limit: AbortSignal) => Promise<Reply>,
   signal: AbortSignal,
@@ -60,8 +66,8 @@ async function untilNone(
 }
 
 /**
- * Sets `g` to the group. Leaves it empty if the id was reused, because then no member is left. Right after its start
- * the leader has no group yet, and `p` is set to its pid. Uses shell builtins only.
+ * Sets `g` to the group. Leaves it empty if the id was reused, because then no member is left. Right after it
+ * starts, the leader has no group yet, so `p` is set to its pid. Uses only shell builtins.
  */
 const identify = ({ pid, startedAt }: Leader) => `g= p= s=
 read -r s </proc/${pid}/stat
@@ -74,7 +80,7 @@ esac`;
 const send = (signal: string) =>
   `[ -z "$g" ] || kill -s ${signal} -- "-$g" || [ -z "$p" ] || kill -s ${signal} "$p"`;
 
-/** A stopped process receives SIGTERM only after it continues. */
+/** Sends SIGTERM. A stopped process receives SIGTERM only after it continues. */
 const ask = (leader: Leader) => `${identify(leader)}
 ${send("TERM")}
 ${send("CONT")}`;
@@ -86,7 +92,10 @@ const look = (leader: Leader) => `${identify(leader)}
 set -- $(${MEMBERS})
 r="0 $#"`;
 
-/** Kills every process that has a command's mark, and its group. Repeats, because a process may fork during the search. */
+/**
+ * Kills every process that has a command's mark, and the command's group. Repeats this, because a process may fork during
+ * the search.
+ */
 export const sweep = (id: string, leader?: Leader) => `for round in 1 2 3; do
 ${leader ? identify(leader) : "g= p="}
 ${send("KILL")}

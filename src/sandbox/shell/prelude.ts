@@ -2,8 +2,8 @@
 // results.
 //
 // They run in any POSIX shell with the tools that busybox and coreutils share. A function that fails sets `r` to a code
-// that `failure` knows; its output is then meaningless. Shell builtins examine paths. A process is started only for
-// links and to explain a failure.
+// that `failure` can convert. Its output is then meaningless. Paths are examined with shell builtins. A process is
+// started only for links and to explain a failure.
 
 import { posix } from "node:path";
 import type { FileStat } from "../../agent/core/backend.ts";
@@ -13,11 +13,13 @@ import { randomId } from "../../lib/random-id.ts";
 import { failure, quoted, toRelative } from "../paths.ts";
 import { quote, type Reply, type ScriptRunner, type ShellScript } from "./script.ts";
 
-/** Relative to the workspace, and hidden from the agent. */
+/** The staging folder, relative to the workspace. It is hidden from the agent. */
 export const STAGING = ".skein/staging";
-/** Home directory of commands, also hidden: programs execute settings found there. */
+/**
+ * The home directory of commands. It is hidden too, because programs execute settings that they find there.
+ */
 export const HOME = ".skein/home";
-/** File tools skip these folders. */
+/** Folders that file tools skip. */
 export const RESERVED: readonly string[] = [STAGING, HOME];
 export const STAGING_ROOT = STAGING.slice(0, STAGING.indexOf("/"));
 
@@ -250,7 +252,7 @@ fs_clear() {
 `;
 
 const CLEANUP_MS = 2000;
-/** Default limit of output in bytes, because a hijacked shell can send a lot. */
+/** The default limit of output in bytes. A limit is needed because a hijacked shell can send a lot. */
 const MAX_BYTES = 64 * 1024;
 
 /** The path that a script works on. */
@@ -259,7 +261,7 @@ export interface Target {
   readonly workdir: string;
   /** The path as the agent wrote it, for messages. */
   readonly path: string;
-  /** Relative to the workspace, without `.` and `..`; empty for the workspace itself. */
+  /** The path relative to the workspace, without `.` and `..`. Empty for the workspace itself. */
   readonly relative: string;
 }
 
@@ -273,7 +275,7 @@ export function relativePath(path: string, workdir: string): string {
   throw new AppError("backend_refused", `${quoted(path)} is reserved for ${purpose}. Use another path.`);
 }
 
-/** Returns workspace, folder and name as arguments for the prelude's functions. */
+/** Returns the workspace, folder and name as arguments for the prelude's functions. */
 export function wordsOf({ workdir, relative }: Target): string {
   return [workdir, posix.dirname(relative), posix.basename(relative) || "."].map(quote).join(" ");
 }
@@ -302,14 +304,20 @@ export async function discard({ runner, workdir }: Target, name: string): Promis
 
 /** A record of `fs_tell`: mode in hexadecimal, bytes, seconds, name, and a slash that proves completeness. */
 const RECORD = /^([0-9a-f]+) (\d+) (-?\d+) (?:\.\/)?(.+)\/\n$/s;
-/** Types by the fourth hexadecimal digit of the mode from the right. */
+/** The types by the fourth hexadecimal digit of the mode, counted from the right. */
 const TYPES: Readonly<Record<string, FileStat["type"]>> = { 8: "file", 4: "directory", a: "symlink" };
-/** Limit of a `Date` in seconds. A disk may contain later times. */
+/** The limit of a `Date` in seconds. A disk may contain later times. */
 const MAX_SECONDS = 8_640_000_000_000;
-/** No operation asks for more. A hijacked shell could send more to keep the server busy. */
+/**
+ * The maximum number of records. No operation needs more, but a hijacked shell could send more to keep the
+ * server busy.
+ */
 const MAX_RECORDS = 10_000;
 
-/** Paths begin with `workdir`. Names that are not UTF-8 contain replacement characters. Drops incomplete records. */
+/**
+ * Parses the entries in a reply. Their paths begin with `workdir`. Names that are not valid UTF-8 contain
+ * replacement characters. Drops incomplete records.
+ */
 export function entriesIn({ output, mark }: Reply, workdir: string): FileStat[] {
   const end = output.indexOf(0);
   const folder = `${workdir}${output.toString("utf8", 0, end)}`;

@@ -1,7 +1,7 @@
-// One command in a shell session: its script, its report, and how it is ended.
+// One command in a shell session: its script, its report, and the way it is ended.
 //
 // The command has its own session and writes into its own pipe. Its exit status follows its output through that pipe,
-// so all output precedes it. A background process may keep the pipe open, but cannot write into the session's next
+// so it comes after all output. A background process may keep the pipe open, but cannot write into the session's next
 // script.
 
 import { randomId } from "../../lib/random-id.ts";
@@ -10,16 +10,16 @@ import { type Leader, sweep, type Tree } from "./kill-tree.ts";
 import { printSentinel, quote, SandboxLostError } from "./script.ts";
 import { linesOf, type ShellSession } from "./session.ts";
 
-/** Maximum milliseconds that ending a command may delay its caller. */
+/** The maximum time that ending a command may delay its caller, in milliseconds. */
 const ENDING_MS = 3500;
-/** Milliseconds after a command's end within which the engine may report that memory ran out. */
+/** How long after a command's end the engine may report that memory ran out, in milliseconds. */
 const OOM_MS = 250;
 
 export interface ShellProcessOptions {
   readonly command: string;
-  /** Working directory of the command. */
+  /** The working directory of the command. */
   readonly workdir: string;
-  /** Environment variables in addition to those of the session. */
+  /** Environment variables to add to those of the session. */
   readonly environment: Readonly<Record<string, string>> | undefined;
   /** Ends all processes of the command. Resolves when none is left. */
   readonly killTree: (tree: Tree) => Promise<void>;
@@ -38,7 +38,7 @@ export class ShellProcess extends CommandProcess implements Tree {
   #isReported = false;
   #isOutOfMemory = false;
 
-  /** Starts it. */
+  /** Starts the command. */
   constructor(session: ShellSession, { command, workdir, environment = {}, killTree }: ShellProcessOptions) {
     super();
     this.session = session;
@@ -89,7 +89,10 @@ export class ShellProcess extends CommandProcess implements Tree {
     return this.#isOutOfMemory ? { ...exit, ended: "oom" } : exit;
   }
 
-  /** If the pipe is intact, the exit status comes first, followed by a mark that no process has the pipe open. */
+  /**
+   * Handles a sentinel. If the pipe is intact, the exit status comes first, and then a sentinel that says that no
+   * process has the pipe open.
+   */
   #onMark(words: string): void {
     if (!this.#isReleased) this.session.write(RELEASE_INPUT).catch(() => {});
     this.#isReleased = true;
@@ -126,7 +129,7 @@ export class ShellProcess extends CommandProcess implements Tree {
 }
 
 interface CommandScript {
-  /** First word of its sentinels. */
+  /** The first word of the command's sentinels. */
   readonly mark: string;
   readonly id: string;
   readonly command: string;
@@ -143,8 +146,8 @@ const exported = (environment: Readonly<Record<string, string>>) =>
     .join("");
 
 /**
- * The command is a single word of the script, with its own session, output and environment. From the server that
- * environment contains only the command's id.
+ * The command is a single word of the script, with its own session, output and environment. The server adds only
+ * the command's id to that environment.
  *
  * The script prints two sentinels: `ended` with the status, through the pipe and therefore after all output, and
  * `closed`, once no process has the pipe open. It writes three things to the session's standard error:

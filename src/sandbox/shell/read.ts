@@ -1,7 +1,8 @@
-// Reads files: a small one in one script, and a large one in pieces, so that no session waits for a slow reader.
-// Hundreds of files take two processes: one prints their sizes, the other their contents.
+// Reads files. A small file takes one script. A large file is read in pieces, so no session waits for a slow
+// reader. Hundreds of files take only two processes. One prints their sizes, and the other prints their
+// contents.
 //
-// While a large file is read, a hard link in staging pins it, so that all pieces come from the same file.
+// While a large file is read, a hard link in staging pins it, so all pieces come from the same file.
 
 import { randomBytes } from "node:crypto";
 import type { ByteRange } from "../../agent/core/backend.ts";
@@ -53,7 +54,7 @@ interface OpenFile {
   readonly find: string;
 }
 
-/** If no link can be created, each piece looks up the file and compares its inode. */
+/** Opens a file. If no link can be created, each piece looks up the file and compares its inode. */
 async function open(target: Target, name: string, signal: AbortSignal): Promise<OpenFile> {
   const find = `fs_file ${wordsOf(target)} && f=./$n`;
   const script = `${find} && {
@@ -88,11 +89,14 @@ async function readPiece(
   return output.subarray(before, before + bytes);
 }
 
-/** Limits of one script: files, bytes of their paths, bytes of their contents. A single file may be larger. */
+/**
+ * The limits of one script: the number of files, the bytes of their paths and the bytes of their contents. A
+ * single file may be larger.
+ */
 const MAX_FILES = 200;
 const MAX_PATH_BYTES = 64 * 1024;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** Bytes reserved for file names, and for files that grow meanwhile. */
+/** The number of bytes reserved for file names, and for files that grow in the meantime. */
 const ROOM_BYTES = 512 * 1024;
 const SLASH = 0x2f;
 
@@ -150,8 +154,8 @@ async function* readGroup(
 }
 
 /**
- * `tail` prints each file's name above its content. Random slashes and dots make the printed names unguessable without
- * changing the paths. Each further file gets one more slash.
+ * Reads files with one `tail`, which prints each file's name above its content. Random slashes and dots make the
+ * printed names unguessable without changing the paths. Each further file gets one more slash.
  */
 async function readAtOnce(
   workspace: Target,

@@ -1,4 +1,5 @@
-// A script and how a shell session runs it: how it is wrapped, how it gets its input, and how long it may take.
+// A script and the way a shell session runs it: how the script is wrapped, how it receives its input, and how long it
+// may take.
 //
 // A shell reads its script and the script's input from one stream, and reads ahead. The input is therefore sent after
 // the shell reports that it has read the whole script, and nothing follows until it reports the script's end. Unread
@@ -15,27 +16,31 @@ const PIECE_BYTES = 64 * 1024;
 /** A piece of shell script. It contains user text only as `quote`d words. */
 export interface ShellScript {
   /**
-   * Runs in a session that has the functions of the prelude. `$N` is the operation's mark, standard error is discarded,
-   * and without `input` standard input is empty. Sets `r` to words that are returned as `fields`: first a status (0 =
-   * success). It may change the working directory and any variable.
+   * The script, which runs in a session that has the functions of the prelude. `$N` is the operation's mark, standard
+   * error is discarded, and standard input is empty unless `input` is set. The script sets `r` to words that are
+   * returned as `fields`. The first word is a status (0 = success). The script may change the working directory and any
+   * variable.
    */
   readonly script: string;
-  /** Bytes for standard input, for one command that reads exactly this many (`head -c`). */
+  /** The bytes for standard input. One command must read exactly this number of bytes (`head -c`). */
   readonly input?: Uint8Array;
-  /** Maximum bytes of output. More output fails the script with `payload_too_large`. */
+  /** The maximum number of bytes of output. If the script prints more, it fails with `payload_too_large`. */
   readonly maxBytes?: number;
 }
 
 export interface Reply {
-  /** `r`, split at spaces. */
+  /** The words in `r`, split at spaces. */
   readonly fields: readonly string[];
-  /** Standard output. */
+  /** The script's standard output. */
   readonly output: Buffer;
   /** The operation's mark: a random word that no file contains by chance. */
   readonly mark: string;
 }
 
-/** The shell ended during an operation, possibly with the sandbox. The operation's effect is unknown. */
+/**
+ * Thrown if the shell ended during an operation, possibly with the sandbox. The operation's effect is
+ * unknown.
+ */
 export class SandboxLostError extends Error {
   override name = "SandboxLostError";
 }
@@ -46,30 +51,33 @@ export interface ScriptRunner {
    * `payload_too_large`, or `backend_failed`/`unavailable` if the sandbox is unavailable.
    */
   run(script: ShellScript, signal: AbortSignal): Promise<Reply>;
-  /** Runs a script once. Also throws `SandboxLostError`. */
+  /** Runs a script once. In addition, throws `SandboxLostError`. */
   runOnce(script: ShellScript, signal: AbortSignal): Promise<Reply>;
 }
 
 /** An operation of a session. It receives all output until it calls `end`. */
 export interface Operation {
-  /** First word of its sentinels. */
+  /** The first word of the operation's sentinels. */
   readonly mark: string;
   readonly script: string;
-  /** Output between the sentinels. `bytes` are valid until the call returns. */
+  /** Receives output between the sentinels. `bytes` are valid until the call returns. */
   onOutput(bytes: Buffer): void;
   onMark(words: string): void;
   onErrorOutput?(bytes: Buffer): void;
-  /** The session closed before the operation ended. No call follows. */
+  /** Called if the session closed before the operation ended. No further call follows. */
   onLost(reason: Error): void;
 }
 
 /** A shell that runs one operation at a time. */
 export interface OperationSession {
-  /** Call only while the session is idle. */
+  /** Begins an operation. Call it only while the session is idle. */
   begin(operation: Operation): void;
-  /** Ends the operation. The shell prints nothing more for it. */
+  /** Ends the operation. The shell prints nothing more for this operation. */
   end(): void;
-  /** Writes to the shell's standard input. Resolves when it accepts more. Rejects once the session is closed. */
+  /**
+   * Writes to the shell's standard input. Resolves when the shell accepts more. Rejects once the session is
+   * closed.
+   */
   write(bytes: Uint8Array): Promise<void>;
   close(reason: Error): void;
 }
@@ -83,12 +91,13 @@ export interface ScriptTimeouts {
 /** Quotes text as one shell word. */
 export const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Returns a shell command that prints a sentinel. `words` is placed between double quotes. */
+/** Returns a shell command that prints a sentinel. `words` is put between double quotes. */
 export const printSentinel = (words: string) => `printf '\\036%s %s\\n' "$N" "${words}"`;
 
 /**
- * Throws the signal's reason, `payload_too_large` or `SandboxLostError`. An abort rejects at once; the session is free
- * after the script has ended. A script that takes or prints too much closes its session.
+ * Runs a script. Throws the signal's reason, `payload_too_large` or `SandboxLostError`. An abort rejects at once, but
+ * the session is free only after the script has ended. A script that takes too long or prints too much closes its
+ * session.
  */
 export async function runScript(
   session: OperationSession,
@@ -144,8 +153,8 @@ ${script}
 ${printSentinel("$r")}`;
 
 /**
- * One compound command, so that the shell has read all of it before the input arrives. After a failure, `grep` discards
- * the unread input, which may be long; the shell itself reads byte by byte.
+ * Wraps the script in one compound command, so the shell has read all of it before the input arrives. After a failure,
+ * `grep` discards the unread input, which may be long. The shell itself would read it byte by byte.
  */
 const withInput = (script: string) => `{
 ${printSentinel("ready")}
@@ -162,7 +171,10 @@ until [ "$l" = "$N" ]; do read -r l || exit; done
 ${printSentinel("$r")}
 } 2>/dev/null`;
 
-/** Returns two handlers: one for when the shell is ready for input, and one for when the script has ended. */
+/**
+ * Returns two handlers, one to call when the shell is ready for input, and one to call when the script has
+ * ended.
+ */
 function feed(session: OperationSession, input: Uint8Array, mark: string): (() => void)[] {
   let isThrough = false;
   let sending = Promise.resolve();
@@ -189,7 +201,7 @@ function gather(maxBytes: number) {
   let size = 0;
   let isDropped = false;
   return {
-    /** Returns false past the limit. */
+    /** Adds output. Returns false if it exceeds the limit. */
     add(bytes: Buffer): boolean {
       size += bytes.length;
       if (size > maxBytes) return false;

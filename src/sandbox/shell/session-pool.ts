@@ -1,4 +1,5 @@
-// A bounded pool of shell sessions, first come, first served. Sessions are opened on demand and closed when unused.
+// A bounded pool of shell sessions, which serves callers in order of arrival. Sessions are opened on demand and
+// closed when they are unused.
 //
 // Every waiting caller gets a session, the reason why none can be opened, or its signal's reason.
 
@@ -11,7 +12,7 @@ const IDLE_MS = 5 * 60_000;
 
 export interface ShellPoolOptions {
   readonly open: (signal: AbortSignal) => Promise<ShellSession>;
-  /** Maximum number of sessions. */
+  /** The maximum number of sessions. */
   readonly limit: number;
 }
 
@@ -31,10 +32,10 @@ export class ShellPool {
   readonly #closing = new AbortController();
   /** All open sessions. */
   readonly #sessions = new Set<ShellSession>();
-  /** The most recently used session is used first, so that the others expire. */
+  /** The idle sessions. The most recently used session is used first, so the others can expire. */
   readonly #idle = new Map<ShellSession, NodeJS.Timeout>();
   readonly #waiters: Waiter[] = [];
-  /** Oldest first. */
+  /** The sessions that are being opened, oldest first. */
   readonly #openings = new Set<Opening>();
 
   constructor(options: ShellPoolOptions) {
@@ -42,8 +43,8 @@ export class ShellPool {
   }
 
   /**
-   * Returns an idle session, exclusive until its release. Throws the signal's reason, `unavailable` if too many callers
-   * wait, the error of opening a session, or the reason passed to `close`.
+   * Returns an idle session for exclusive use until it is released. Throws the signal's reason, `unavailable` if too
+   * many callers wait, the error of opening a session, or the reason passed to `close`.
    */
   acquire(signal: AbortSignal): Promise<ShellSession> {
     return this.#acquire(signal, false);
@@ -69,7 +70,7 @@ export class ShellPool {
     for (const session of [...this.#idle.keys()]) closeUnused(session);
   }
 
-  /** Waiting callers and running scripts fail with `reason`. */
+  /** Closes the pool. Waiting callers and running scripts fail with `reason`. */
   close(reason: Error): void {
     this.#closing.abort(reason);
     for (const waiter of this.#waiters.splice(0)) waiter.reject(reason);
@@ -165,7 +166,7 @@ export class ShellPool {
     this.#grow();
   }
 
-  /** Returns false if the waiter was not waiting. */
+  /** Removes a waiter. Returns false if it was not waiting. */
   #remove(waiter: Waiter): boolean {
     const at = this.#waiters.indexOf(waiter);
     if (at >= 0) this.#waiters.splice(at, 1);

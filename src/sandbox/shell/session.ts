@@ -1,37 +1,40 @@
-// A long-lived `/bin/sh` on a channel. It runs one operation at a time and prints a sentinel at its end. If the shell
-// ends or its session is closed, the operation is lost.
+// A long-lived `/bin/sh` on a channel. It runs one operation at a time and prints a sentinel when the operation ends.
+// If the shell ends or its session is closed, the operation is lost.
 
 import { orAborted } from "../../lib/async.ts";
 import { type Operation, runScript, SandboxLostError } from "./script.ts";
 
 const OPEN_MS = 8000;
-/** Bytes. Far more than a shell prints in one operation. */
+/** The maximum number of bytes on standard error, which is far more than a shell prints in one operation. */
 const MAX_ERROR_BYTES = 256 * 1024;
 
 /** A running `/bin/sh` that reads its script from standard input: a container's exec stream, or a child process. */
 export interface Channel {
-  /** Resolves when the channel accepts more. Rejects once it is closed. */
+  /** Writes to the shell's input. Resolves when the channel accepts more. Rejects once it is closed. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Stops the flow of output, and `resume` continues it. Meanwhile its writers block. */
+  /** Stops the flow of output until `resume` is called. In the meantime, the writers of output block. */
   pause(): void;
   resume(): void;
-  /** Closes the shell's input at once. Kills nothing. */
+  /** Closes the shell's input at once. Does not kill any process. */
   close(): void;
 }
 
-/** `bytes` are valid until the call returns. */
+/** The events of a channel. `bytes` are valid until the call returns. */
 export interface ChannelEvents {
   onOutput(bytes: Buffer): void;
   onErrorOutput(bytes: Buffer): void;
-  /** Called once. No call follows. */
+  /** Called once. No further calls follow. */
   onClose(error?: Error): void;
 }
 
-/** Throws if no shell can be started within a few seconds, or if `signal` aborts. The caller closes it. */
+/**
+ * Opens a channel. Throws if no shell can be started within a few seconds, or if `signal` aborts. The caller
+ * closes the channel.
+ */
 export type OpenChannel = (events: ChannelEvents, signal: AbortSignal) => Promise<Channel>;
 
 export interface SessionOptions {
-  /** Runs once, before the first operation. */
+  /** A script that runs once, before the first operation. */
   readonly prelude?: string;
   readonly signal: AbortSignal;
 }
@@ -45,7 +48,10 @@ export class ShellSession {
   #errorBytes = 0;
   #free: PromiseWithResolvers<void> | undefined;
 
-  /** Resolves when the shell answers. Throws `SandboxLostError` if it does not, the channel's error, or the signal's reason. */
+  /**
+   * Opens a session. Resolves when the shell answers. Throws `SandboxLostError` if it does not answer, the channel's error,
+   * or the signal's reason.
+   */
   static async open(
     openChannel: OpenChannel,
     { prelude = "", signal }: SessionOptions,
@@ -83,7 +89,7 @@ export class ShellSession {
     await this.#free.promise;
   }
 
-  /** Call only while the session is idle. */
+  /** Begins an operation. Call it only while the session is idle. */
   begin(operation: Operation): void {
     if (this.#operation) throw new Error("A session runs one operation at a time.");
     if (this.#isClosed) {
@@ -99,7 +105,7 @@ export class ShellSession {
     this.write(Buffer.from(operation.script)).catch(() => {});
   }
 
-  /** Ends the operation. The shell prints nothing more for it. */
+  /** Ends the operation. The shell prints nothing more for this operation. */
   end(): void {
     this.#operation = undefined;
     this.#reader = undefined;
@@ -107,7 +113,10 @@ export class ShellSession {
     this.#free = undefined;
   }
 
-  /** Writes to the shell's standard input. Resolves when it accepts more. Rejects once the session is closed. */
+  /**
+   * Writes to the shell's standard input. Resolves when the shell accepts more. Rejects once the session is
+   * closed.
+   */
   async write(bytes: Uint8Array): Promise<void> {
     if (!this.#channel || this.#isClosed) throw new SandboxLostError("its shell ended");
     await this.#channel.write(bytes);
@@ -156,7 +165,10 @@ export class ShellSession {
     };
   }
 
-  /** Processes in the sandbox can write to the shell's output, and must not keep the server busy with it. */
+  /**
+   * Closes the session after unexpected output. Processes in the sandbox can write to the shell's output and
+   * must not be able to keep the server busy this way.
+   */
   #intrude(cause?: unknown): void {
     this.close(new SandboxLostError("its shell printed unexpected output", { cause }));
   }
@@ -164,10 +176,13 @@ export class ShellSession {
 
 const noAnswer = () => new SandboxLostError(`no shell answered within ${OPEN_MS / 1000} s`);
 
-/** First byte of a sentinel. Text rarely ends with it, so output rarely waits for the next bytes. */
+/**
+ * The first byte of a sentinel. Text rarely ends with this byte, so output rarely has to wait for the next
+ * bytes.
+ */
 const FIRST = 0x1e;
 const LINE_END = 0x0a;
-/** Longer than any sentinel. */
+/** A length that no sentinel reaches. */
 const MAX_WORDS_LENGTH = 16_384;
 const NOTHING = Buffer.alloc(0);
 
@@ -178,15 +193,15 @@ export interface SentinelListener {
 }
 
 /**
- * Finds the sentinels in a shell's output: a control byte, the operation's random word, a space, a few words, a line
- * end. Passes on all other output. Delays only bytes that may begin a sentinel.
+ * Finds the sentinels in a shell's output. A sentinel consists of a control byte, the operation's random word, a
+ * space, a few words and a line ending. Passes on all other output. Delays only bytes that may begin a sentinel.
  */
 export class SentinelReader {
   readonly #mark: Buffer;
   readonly #listener: SentinelListener;
-  /** Number of bytes received of a possible sentinel. */
+  /** The number of bytes of a possible sentinel that were received. */
   #held = 0;
-  /** The words of a sentinel as bytes, until its line ends. */
+  /** The words of a sentinel as bytes. Set until its line ends. */
   #words: string | undefined;
 
   constructor(mark: string, listener: SentinelListener) {
@@ -194,7 +209,7 @@ export class SentinelReader {
     this.#listener = listener;
   }
 
-  /** Throws if a sentinel does not end: the shell did not write it. */
+  /** Processes bytes. Throws if a sentinel does not end, because the shell cannot have written it. */
   feed(bytes: Buffer): void {
     let rest = bytes;
     while (rest.length > 0) rest = this.#words === undefined ? this.#readOutput(rest) : this.#readWords(rest);
@@ -258,7 +273,7 @@ export class SentinelReader {
   }
 }
 
-/** Maximum length of a line. Longer lines are truncated. */
+/** The maximum length of a line. Longer lines are truncated. */
 const MAX_LENGTH = 4096;
 
 /** Splits text that arrives in pieces into lines. Drops an unfinished last line. */

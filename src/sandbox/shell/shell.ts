@@ -1,7 +1,7 @@
 // Runs scripts and commands in a sandbox, each in a free shell session.
 //
-// It knows nothing about the kind of sandbox. The sandbox's owner opens the channels, is called when a shell does not
-// answer, repeats lost operations, and closes it.
+// This code does not depend on the kind of sandbox. The sandbox's owner opens the channels, is called when a shell
+// does not answer, repeats lost operations, and closes the shell.
 
 import type { ExecOptions, ExecOutput, ExecResult } from "../../agent/core/backend.ts";
 import type { Stream } from "../../agent/core/stream.ts";
@@ -12,21 +12,23 @@ import { type Reply, runScript, SandboxLostError, type ScriptRunner, type ShellS
 import { type OpenChannel, ShellSession } from "./session.ts";
 import { ShellPool } from "./session-pool.ts";
 
-/** Number of sessions for scripts, which are short. An urgent script may open one more. */
+/** The number of sessions for scripts, which are short. An urgent script may open one more session. */
 const SCRIPT_SESSIONS = 2;
-/** Maximum number of concurrent commands. Further commands wait. */
+/** The maximum number of concurrent commands. Further commands wait. */
 const MAX_RUNNING = 16;
-/** Maximum number of background processes that keep their output open. One more ends the oldest. */
+/**
+ * The maximum number of background processes that keep their output open. Starting one more ends the oldest.
+ */
 const MAX_BACKGROUND = 8;
-/** Milliseconds during which it tries to end a command. */
+/** How long the server tries to end a command, in milliseconds. */
 const ENDING_MS = 60_000;
-/** Milliseconds for an idle session to prove that its shell is alive. */
+/** How long an idle session may take to prove that its shell is alive, in milliseconds. */
 const PING_MS = 3000;
 
 export interface ShellOptions {
-  /** Working directory of commands. */
+  /** The working directory of commands. */
   readonly workdir: string;
-  /** Defines the functions that scripts use. */
+  /** A script that defines the functions that other scripts use. */
   readonly prelude: string;
   /** Called if a shell has not answered for 1.5 s. */
   readonly onSilence: () => void;
@@ -106,18 +108,21 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
   /** Kills every process of the sandbox's user: commands, sessions and background processes. */
   async killAll(signal: AbortSignal): Promise<void> {
     const session = await this.#scripts.acquireFirst(signal);
-    // The idle sessions die before their end is seen here.
+    // The idle sessions die before their end is noticed here.
     this.#scripts.closeIdle();
     this.#commands.closeIdle();
     await this.#run(session, { script: "kill -s KILL -- -1" }, signal);
   }
 
-  /** Records that the sandbox ran out of memory. A command killed for that reason reports it. */
+  /** Records that the sandbox ran out of memory. A command that was killed for this reason reports it. */
   noteOom(): void {
     for (const running of this.#running) running.noteOom();
   }
 
-  /** Waiting and later calls fail with `reason`; running commands end as `sandbox-lost`. Kills nothing. */
+  /**
+   * Closes the shell. Waiting and later calls fail with `reason`, and running commands end as `sandbox-lost`.
+   * Does not kill any process.
+   */
   close(reason: Error): void {
     this.#closing.abort(reason);
     this.#scripts.close(reason);
@@ -135,8 +140,8 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
   }
 
   /**
-   * Returns a session whose shell has just answered, because a command is never started twice. Undefined if the signal
-   * aborts meanwhile.
+   * Returns a session whose shell has just answered, because a command is never started twice. Returns undefined if
+   * the signal aborts in the meantime.
    */
   async #acquireAlive(signal: AbortSignal): Promise<ShellSession | undefined> {
     try {

@@ -1,7 +1,8 @@
-// Writes a file so that it appears complete or not at all: into staging first, then moved to its place.
+// Writes a file so that it appears either complete or not at all. The file is written to staging first and then
+// moved to its place.
 //
-// A small file takes one script. A larger one is sent in pieces, and occupies no session while its source is silent.
-// Each piece is sent once: after a loss it is unknown how much of it arrived.
+// A small file takes one script. A larger file is sent in pieces and does not occupy a session while its source
+// sends nothing. Each piece is sent only once, because after a loss it is unknown how much of it arrived.
 
 import { isUtf8 } from "node:buffer";
 import { untilAborted } from "../../lib/async.ts";
@@ -10,12 +11,15 @@ import { discard, perform, stagingName, succeeded, type Target, wordsOf } from "
 import { quote, type Reply, SandboxLostError, type ShellScript } from "./script.ts";
 
 const PIECE_BYTES = 1024 * 1024;
-/** Text up to this many bytes becomes part of the script, which is fastest. Other data is sent as input. */
+/**
+ * The maximum size of text that becomes part of the script, which is the fastest way. Other data is sent as
+ * input.
+ */
 const TEXT_BYTES = 32 * 1024;
-/** Maximum number of attempts for data in memory. */
+/** The maximum number of attempts for data in memory. */
 const TRIES = 3;
 
-/** An existing file stays executable. Returns the number of bytes written. */
+/** Writes a file. An existing file stays executable. Returns the number of bytes written. */
 export async function writeFile(
   target: Target,
   data: Uint8Array | AsyncIterable<Uint8Array>,
@@ -34,7 +38,7 @@ export async function writeFile(
   }
 }
 
-/** Refuses an invalid path before it reads from `source`. */
+/** Writes a file from a stream. Refuses an invalid path before reading from `source`. */
 async function writeStream(
   target: Target,
   source: AsyncIterable<Uint8Array>,
@@ -68,7 +72,7 @@ function filling(data: Uint8Array): { fill: string; input?: Pick<ShellScript, "i
   return { fill: `{ printf %s ${quote(Buffer.from(data).toString())} >"$T" || fs_full ${data.length}; }` };
 }
 
-/** Also throws `SandboxLostError`. In that case nothing is changed. */
+/** Writes the pieces. May also throw `SandboxLostError`, in which case nothing has changed. */
 async function writePieces(
   target: Target,
   pieces: AsyncIterable<Uint8Array>,
@@ -89,7 +93,7 @@ async function writePieces(
     const { fields } = arrived(await target.runner.run(check, signal), target);
     if (fields[1] !== String(bytes))
       throw new SandboxLostError("the staged file differs from what was written");
-    // If this runs a second time, the moved file is recognised by its inode.
+    // If this runs a second time, the moved file is recognized by its inode.
     const isThere = `[ "$(stat -c %i "./$n")" = ${quote(fields[2] ?? "")} ]`;
     const move = { script: `${place} && { if [ -e "$T" ]; then fs_put; else ${isThere} || r=GONE; fi; }` };
     arrived(await target.runner.run(move, signal), target);
@@ -100,7 +104,7 @@ async function writePieces(
   }
 }
 
-/** Regroups data into pieces of one size. The last piece may be smaller. */
+/** Regroups data into pieces of equal size. The last piece may be smaller. */
 async function* gathered(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   let parts: Uint8Array[] = [];
   let size = 0;
@@ -128,7 +132,7 @@ async function* followed(first: Uint8Array, rest: AsyncIterable<Uint8Array>) {
   yield* rest;
 }
 
-/** Staged data is lost with its sandbox. */
+/** Checks a reply. Throws if the staged data was lost with its sandbox. */
 function arrived(reply: Reply, { path }: Target): Reply {
   if (reply.fields[0] === "GONE") throw new SandboxLostError("the staged file is missing");
   return succeeded(reply, path);

@@ -8,14 +8,16 @@ import { firstChars, xmlTag } from "../../../lib/text.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { ItemStore, Shelf } from "../../core/items.ts";
 
-/** Maximum number of reflections per agent. The oldest are removed first. */
+/** The maximum number of reflections per agent. The oldest are removed first. */
 const MAX_KEPT = 64;
 const MAX_TASK_CHARS = 2000;
 const MAX_SUMMARY_CHARS = 4000;
-/** Maximum number of reflections to show to one agent. */
+/** The maximum number of reflections to show to one agent. */
 const MAX_TOLD = 5;
 const MAX_TOLD_BYTES = 32 * 1024;
-/** Minimum number of words, each of at least four letters, that a new task must share with a reflection. */
+/**
+ * The minimum number of words, each of at least four letters, that a new task must share with a reflection.
+ */
 const MIN_WORDS = 2;
 /** The maximum number of words to compare, counted from the beginning of a task. */
 const MAX_WORDS = 200;
@@ -32,7 +34,7 @@ export interface Failure {
   readonly task: string;
   /** The reason for the failure. */
   readonly summary: string;
-  /** Time of the failure. Default: now. */
+  /** The time of the failure. Default: now. */
   readonly at?: Date;
 }
 

@@ -8,7 +8,7 @@ import type { Hook } from "../../core/hook.ts";
 import { type Message, type ToolMessage, textOf, toolMessages } from "../../core/message.ts";
 import { reminders } from "../reminders.ts";
 
-/** Number of characters to compare. Results with the same beginning count as equal. */
+/** The number of characters to compare. Results with the same beginning count as equal. */
 const COMPARED_CHARS = 200;
 
 interface Options {

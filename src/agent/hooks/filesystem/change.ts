@@ -22,7 +22,7 @@ interface FileRecord {
 
 /** The maximum number of records. Beyond it, the oldest record is dropped. */
 const MAX_RECORDS = 500;
-/** Maximum number of records with `before`. Beyond it, the oldest one loses its `before`. */
+/** The maximum number of records with `before`. Beyond it, the oldest one loses its `before`. */
 const MAX_BEFORE = 100;
 const MAX_CONTENT_BYTES = 16 * 1024;
 /**

@@ -75,7 +75,7 @@ export function grep(backend: Backend): Tool {
 const withNotice = (list: readonly unknown[], isWhole: boolean, notice: string) =>
   JSON.stringify(list) + (isWhole ? "" : `\n\n[${notice}]`);
 
-/** Maximum length of a path on Linux. */
+/** The maximum length of a path on Linux. */
 const MAX_PATH = 4096;
 
 export const path = z
@@ -189,7 +189,9 @@ export interface LineWindow {
 export interface Lines {
   /** Complete lines with their line endings, unless `isLineCut` is set. */
   readonly text: string;
-  /** Number of the last line, from 1. One less than the first requested line if that line does not exist. */
+  /**
+   * The number of the last line, from 1. One less than the first requested line if that line does not exist.
+   */
   readonly lastLine: number;
   /** True if the file has lines after `lastLine`. */
   readonly isMore: boolean;

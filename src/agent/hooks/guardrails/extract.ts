@@ -115,7 +115,7 @@ function linesOf(members: Readonly<Record<string, unknown>>): string {
   return lines.join("\n");
 }
 
-/** The model name of a refusal, which marks refused input in the thread. */
+/** Returns the model name of a refusal, which marks refused input in the thread. */
 export const authorOf = (stage: Stage) => `guardrails:${stage}`;
 
 const isRefusalOfInput = (message: Message) =>

@@ -44,7 +44,7 @@ interface Text {
 }
 type Rule = (text: Text) => Judgement;
 
-/** Minimum length in characters for yielding to other work between rules. */
+/** The minimum length in characters for yielding to other work between rules. */
 const LONG_TEXT = 10_000;
 
 export function rulesOf({ deny = [], allow = [], topics = [], max_chars }: Rules) {

@@ -94,8 +94,8 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       }
 
       /**
-       * A user's rule never overrides a denial by the agent. It must not even ask, because then the user
-       * could approve the call.
+       * Decides a call. A user's rule never overrides a denial by the agent. It must not even ask, because
+       * then the user could approve the call.
        */
       function judge({ call, tool }: ToolRequest, { policy, base }: Policies): Verdict {
         const subject = subjectOf(call, tool, backend?.workdir);

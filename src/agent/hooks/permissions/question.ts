@@ -10,7 +10,7 @@ import type { Verdict } from "./policy.ts";
 import { rememberOptions } from "./rule-options.ts";
 import { subjectOf } from "./subject.ts";
 
-/** Maximum characters of the call's description in a question. */
+/** The maximum number of characters in the call's description in a question. */
 const MAX_WHAT_CHARS = 1000;
 
 /**
@@ -34,7 +34,7 @@ export function ask(
   );
 }
 
-/** A call that would fail before it does anything needs no approval. */
+/** True if the call can run. A call that would fail before it does anything needs no approval. */
 export function isRunnable({ call, tool }: ToolRequest): boolean {
   return tool !== undefined && call.malformed === undefined && "args" in tool.parse(call.args);
 }

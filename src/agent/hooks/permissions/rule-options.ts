@@ -9,7 +9,7 @@ import type { PlainCommand } from "./shell/simple-command.ts";
 import type { Subject } from "./subject.ts";
 
 /**
- * Maximum number of prefixes in an offered rule, because a person must be able to understand what the rule
+ * The maximum number of prefixes in an offered rule. A person must be able to understand what the rule
  * allows. Longer lines are offered unchanged.
  */
 const MAX_PREFIXES = 3;

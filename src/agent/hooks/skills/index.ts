@@ -17,7 +17,7 @@ import { discover, instructionsIn, type Skill } from "./skill-files.ts";
  * The maximum number of characters in all inline skills together. Skills that do not fit are listed instead.
  */
 const MAX_INLINE_CHARS = 64 * 1024;
-/** Maximum number of problems in one warning. */
+/** The maximum number of problems in one warning. */
 const MAX_NAMED = 10;
 
 export const skills = defineHook({

@@ -114,7 +114,7 @@ export interface Skill {
 
 const MAX_NAME = 100;
 const MAX_DESCRIPTION = 1024;
-/** Maximum characters of a header, to limit the time for parsing YAML. */
+/** The maximum number of characters in a header, to limit the time for parsing YAML. */
 const MAX_HEADER = 4096;
 
 const Header = z.object({

@@ -17,7 +17,7 @@ import { backendOf, memberCalled, type SubagentConfig } from "./subagent-config.
 
 /** The state key of the thread's children, which are stored by thread id. */
 const STATE_KEY = "subagents";
-/** Maximum number of children. Beyond it, the oldest finished children are removed. */
+/** The maximum number of children. Beyond it, the oldest finished children are removed. */
 const MAX_CHILDREN = 200;
 const MAX_TASK_CHARS = 500;
 const MAX_CONTEXT_CHARS = 16_000;
@@ -33,7 +33,7 @@ const StoredChild = z.object({
   agent: z.string(),
   name: z.string(),
   task: z.string().describe("The beginning of the task."),
-  /** Id of the task on the task board. */
+  /** The id of the task on the task board. */
   task_id: z.string().optional(),
   background: z.boolean(),
   status: z.enum(["running", "interrupted", "completed", "failed", "cancelled"]),

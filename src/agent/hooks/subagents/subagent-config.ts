@@ -12,7 +12,7 @@ export interface SubagentConfig {
   readonly items: ItemStore | undefined;
   /** The board on which children claim their tasks. */
   readonly tasks: TaskBoard | undefined;
-  /** Maximum number of children of one call that run in parallel. */
+  /** The maximum number of children of one call that run in parallel. */
   readonly concurrency: number;
 }
 

@@ -103,9 +103,9 @@ interface Call {
 /** Sizes in estimated tokens, except for `keep`, which is a fraction. */
 interface Sizes {
   readonly keep: number;
-  /** Minimum tokens that a summary must cover. */
+  /** The minimum number of tokens that a summary must cover. */
   readonly least: number;
-  /** Maximum tokens to leave unsummarized. */
+  /** The maximum number of tokens to leave unsummarized. */
   readonly room: number;
   readonly window: number;
 }

@@ -121,8 +121,8 @@ function thinkingOf(model: string, { thinking: budget }: ModelSettings, steps: r
 }
 
 /**
- * The provider allows four cache marks. This function sets two of them. The others are on the last tool and
- * the last message.
+ * Returns the system prompt. The provider allows four cache marks. This function sets two of them. The others
+ * are on the last tool and the last message.
  */
 function systemBlocks(blocks: readonly SystemBlock[]): Anthropic.TextBlockParam[] {
   const kinds = (["static", "semi", "dynamic"] as const).map((kind) => {

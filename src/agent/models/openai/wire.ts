@@ -163,7 +163,10 @@ function result({ id, output, failed }: AnsweredCall): Message {
   return { role: "tool", tool_call_id: id, content: failed ? `Error: ${content}` : content };
 }
 
-/** A tool result must be text, so its images and documents follow in a user message. */
+/**
+ * Returns messages with the calls' images and documents. A tool result must be text, so these follow in a
+ * user message.
+ */
 function shown(calls: readonly AnsweredCall[]): Message[] {
   const parts = calls.flatMap(({ name, output }) => {
     const media = output.filter(isMedia);

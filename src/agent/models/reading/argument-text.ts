@@ -99,7 +99,7 @@ function jsonEnd() {
     get isReached() {
       return state === "reached";
     },
-    /** The index in `piece` after the end. */
+    /** Returns the index in `piece` after the end. */
     find(piece: string): number | undefined {
       for (let at = 0; at < piece.length && state !== "none"; at++) {
         step(piece.charCodeAt(at));

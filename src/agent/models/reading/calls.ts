@@ -10,7 +10,7 @@ import { refused } from "../failure.ts";
 import { jsonIn, nameIn, toToolCalls } from "../reply.ts";
 import { type ArgumentText, argumentText } from "./argument-text.ts";
 
-/** Maximum number of calls in one reply. No model makes more. */
+/** The maximum number of calls in one reply. Models do not make more. */
 const MAX_CALLS = 512;
 
 /** A piece of a call as any provider sends it. */

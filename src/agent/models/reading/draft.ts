@@ -43,7 +43,7 @@ export interface Thought {
   take(words: string): string;
 }
 
-/** A thought whose pieces are still arriving. */
+/** Returns a thought whose pieces are still arriving. */
 export function openThought(): Thought {
   let text = "";
   const whole = wholeCharacters();

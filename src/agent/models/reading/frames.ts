@@ -18,14 +18,14 @@ export interface Listener {
   /** True if the listener ignores further events. */
   readonly ended: boolean;
   event(event: ProviderEvent): void;
-  /** The stream has announced its end. */
+  /** Records that the stream has announced its end. */
   close(): void;
 }
 
 export interface Frames {
   /** Throws `ProviderError` for invalid events, and for errors that arrive as events. */
   push(bytes: Buffer): void;
-  /** The body has ended cleanly. */
+  /** Records that the body has ended cleanly. */
   end(): void;
 }
 

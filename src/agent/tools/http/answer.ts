@@ -14,12 +14,12 @@ import { streamOf } from "./stream.ts";
 const MAX_RESULT_BYTES = 1024 * 1024;
 /** The maximum size of a stream, including all progress, in bytes. */
 const MAX_STREAM_BYTES = 4 * MAX_RESULT_BYTES;
-/** Maximum number of keys and values in a JSON text. */
+/** The maximum number of keys and values in a JSON text. */
 const MAX_ENTRIES = 20_000;
 const MAX_ERROR_BYTES = 64 * 1024;
-/** Maximum characters of a failed call's error text. */
+/** The maximum number of characters in a failed call's error text. */
 const MAX_ERROR_CHARS = 2000;
-/** Maximum number of progress updates per call. Further updates are not shown. */
+/** The maximum number of progress updates per call. Further updates are not shown. */
 const MAX_PROGRESS = 1000;
 
 /** `deferred`: the result arrives later. `refused`: a status after which another attempt may succeed. */

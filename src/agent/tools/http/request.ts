@@ -1,5 +1,4 @@
-// Creates the HTTP request of a call. The request is signed as in Standard Webhooks and contains a key that lets the
-// receiver recognize a repeated call. A repeated call has the same key and body.
+// Creates the HTTP request of a call. The request is signed as in Standard Webhooks and contains a key with which the receiver can recognize a repeated call. A repeated call has the same key and body.
 
 import { createHash } from "node:crypto";
 import { webhookHeaders } from "../../../lib/webhook-signature.ts";

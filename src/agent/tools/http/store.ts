@@ -13,7 +13,7 @@ import {
 import { AppError } from "../../core/errors.ts";
 import { type HttpTool, succeeding } from "./registration.ts";
 
-/** Maximum number of HTTP tools per tenant. */
+/** The maximum number of HTTP tools per tenant. */
 export const MAX_HTTP_TOOLS = 100;
 
 /** Stores the tools of tenants. A tool belongs to the tenant, not to the user who registered it. */

@@ -23,7 +23,7 @@ import type { HttpServer, McpServerDefinition, StdioServer } from "./options.ts"
 import { type FailureKind, McpFailure } from "./reporting.ts";
 import { StdioTransport } from "./stdio.ts";
 
-/** Maximum time for a server to report its protocol revision, in ms. */
+/** The maximum time for a server to report its protocol revision, in ms. */
 const PROBE_MS = 5000;
 /** The longest possible wait of a Node timer. Skein's own limits therefore always apply first. */
 const NEVER_MS = 2 ** 31 - 1;

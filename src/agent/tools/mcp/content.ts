@@ -12,12 +12,15 @@ import { done, failed, type ToolResult } from "../../core/tool.ts";
 type Block = CallToolResult["content"][number];
 type Resource = Extract<Block, { type: "resource" }>["resource"];
 
-/** Maximum characters of all text in one result. Only the beginning and the end of longer text are kept. */
+/**
+ * The maximum number of characters of all text in one result. Only the beginning and the end of longer text
+ * are kept.
+ */
 const MAX_TEXT = 400_000;
 const MAX_PARTS = 100;
 /** The maximum number of base64 characters in one image or file, which is the most that providers accept. */
 const MAX_MEDIA = 5_000_000;
-/** Maximum base64 characters of all images and files together. */
+/** The maximum number of base64 characters of all images and files together. */
 const MAX_ALL_MEDIA = 12_000_000;
 
 export function resultOf(result: CallToolResult, mask: Mask): ToolResult {

@@ -12,7 +12,7 @@ import { messageAllowance } from "./rate-limiter.ts";
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 const MAX_CONNECTIONS = 128;
 const CONNECT_MS = 10_000;
-/** Maximum time for the request that ends the session, in ms. */
+/** The maximum time for the request that ends the session, in ms. */
 const FAREWELL_MS = 1000;
 
 export interface CurrentCall {

@@ -253,7 +253,7 @@ const causeOf = (error: unknown) => (error instanceof McpFailure ? (error.cause 
 const UNKNOWN = "its effect is unknown";
 
 const MAX_LINE = 500;
-/** Maximum number of progress updates per call to show. Further updates only renew the time limit. */
+/** The maximum number of progress updates per call to show. Further updates only renew the time limit. */
 const MAX_SHOWN = 1000;
 
 /** The time limits of a call. */

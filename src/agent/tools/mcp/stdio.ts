@@ -25,7 +25,7 @@ export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: <T extends JSONRPCMessage>(message: T) => void;
-  /** Together with `pid`, this tells the SDK that a silent server has not failed. */
+  /** Together with `pid`, this prevents the SDK from treating a silent server as failed. */
   readonly stderr = null;
   readonly pid = null;
   /** How the server ended. Undefined while the server is running. */
@@ -109,7 +109,7 @@ export class StdioTransport implements Transport {
   }
 }
 
-/** Maximum characters of one log line. */
+/** The maximum number of characters in one log line. */
 const MAX_LOG_CHARS = 1000;
 const LOG_BYTES_PER_SECOND = 1024 * 1024;
 const LOG_LINES_AT_ONCE = 200;

@@ -14,7 +14,7 @@ import type { McpServerDefinition } from "./options.ts";
 
 /** The maximum number of tools. Providers do not accept more in one request. */
 const MAX_TOOLS = 128;
-/** Maximum number of listed tools to examine. */
+/** The maximum number of listed tools to examine. */
 const MAX_LISTED = 10_000;
 const MAX_DESCRIPTION = 4096;
 const MAX_NAME = 256;

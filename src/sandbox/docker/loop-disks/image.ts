@@ -1,27 +1,35 @@
-// A disk image: a file with an ext4 file system of a fixed size. The kernel refuses data that does not fit. The file
-// occupies only as much of the host's disk as it contains. The caller must own the file exclusively: no other process
-// or device may use it.
+// A disk image is a file with an ext4 file system of a fixed size. The kernel refuses data that does not fit. The
+// file occupies only as much of the host's disk as it contains. The caller must have exclusive use of the file. No
+// other process or device may use it.
 
 import { open, rename, rm, truncate } from "node:fs/promises";
 import { CommandFailed, runCommand } from "../host-command.ts";
 
-/** The uid and gid of the sandbox's user. */
+/** The uid and gid of the user in the sandbox. */
 const TENANT = 1000;
 const BLOCK_BYTES = 4096;
 const GROUP_BLOCKS = 8 * BLOCK_BYTES;
 const MIN_GROUP_BLOCKS = GROUP_BLOCKS / 8;
-/** Limits files and folders: a file system of 1 GiB can have 131,072 of them. */
+/**
+ * Limits the number of files and folders. For example, a file system of 1 GiB can contain 131,072 of them.
+ */
 const BYTES_PER_FILE = 8192;
-/** In MiB. The journal protects the files if the host crashes. It counts as used space, so it has the minimum size. */
+/**
+ * The size of the journal in MiB. The journal protects the files if the host crashes. It counts as used space, so it
+ * has the minimum size.
+ */
 const JOURNAL = 4;
-/** Milliseconds. Checking a large file system is slow. */
+/** The time limit for a repair in milliseconds. Checking a large file system is slow. */
 const REPAIR_MS = 10 * 60_000;
 
 const SUPERBLOCK_AT = 1024;
 const MAGIC = 0xef53;
 const IS_VALID = 1;
 const HAS_ERRORS = 2;
-/** Exit codes of e2fsck from this value on mean uncorrected errors. Lower values mean corrected errors. */
+/**
+ * The lowest exit code of e2fsck that means uncorrected errors. Lower codes mean that all errors were
+ * corrected.
+ */
 const UNCORRECTED = 4;
 
 export interface ImageState {
@@ -31,7 +39,10 @@ export interface ImageState {
   readonly bytes: number;
 }
 
-/** Creates the image as `<path>.new` and then renames it. Replaces a file that a crashed server left there. */
+/**
+ * Creates the image as `<path>.new` and then renames it. Replaces a file with this name that a crashed server
+ * left behind.
+ */
 export async function makeImage(path: string, bytes: number, signal: AbortSignal): Promise<void> {
   const draft = `${path}.new`;
   await rm(draft, { force: true });
@@ -39,7 +50,7 @@ export async function makeImage(path: string, bytes: number, signal: AbortSignal
     const file = await open(draft, "wx", 0o600);
     await file.truncate(blocksFor(bytes) * BLOCK_BYTES).finally(() => file.close());
     const layout = `-q -b ${BLOCK_BYTES} -i ${BYTES_PER_FILE} -m 0 -J size=${JOURNAL}`;
-    // After an error the file system becomes read-only, so that damage does not spread.
+    // After an error, the file system becomes read-only, so damage cannot spread.
     const safety = `-e remount-ro -E root_owner=${TENANT}:${TENANT},lazy_journal_init=1`;
     await runCommand("mkfs.ext4", [...`${layout} ${safety}`.split(" "), draft], { signal });
     await handOverLostAndFound(draft, signal);
@@ -51,7 +62,7 @@ export async function makeImage(path: string, bytes: number, signal: AbortSignal
   }
 }
 
-/** Reads the superblock from the file. Misses data that a mounted file system has not written yet. */
+/** Reads the superblock from the file. Does not see data that a mounted file system has not written yet. */
 export async function readImage(path: string): Promise<ImageState> {
   const file = await open(path, "r");
   try {
@@ -67,7 +78,7 @@ export async function readImage(path: string): Promise<ImageState> {
   }
 }
 
-/** True if a workspace of `bytes` can use the image without repair. A larger image qualifies. */
+/** True if a workspace of `bytes` can use the image without repair. A larger image qualifies too. */
 export const isFit = (state: ImageState, bytes: number) =>
   state.isSound && state.bytes >= blocksFor(bytes) * BLOCK_BYTES;
 
@@ -80,13 +91,16 @@ export async function repairImage(path: string, bytes: number, signal: AbortSign
   const blocks = blocksFor(bytes);
   if ((await readImage(path)).bytes < blocks * BLOCK_BYTES) {
     await truncate(path, blocks * BLOCK_BYTES);
-    // Must not be interrupted: a partly resized file system may be unreadable.
+    // This must not be interrupted, because a partly resized file system may be unreadable.
     await runCommand("resize2fs", [path, `${blocks}`], { deadlineMs: REPAIR_MS });
   }
   await handOverLostAndFound(path, signal);
 }
 
-/** Repairs without data loss first. Accepts data loss only if that fails. */
+/**
+ * Checks and repairs the image. First tries a repair without data loss, and accepts data loss only if that
+ * fails.
+ */
 async function check(path: string, signal: AbortSignal): Promise<void> {
   const options = { signal, deadlineMs: REPAIR_MS };
   const isCorrected = ({ code }: CommandFailed) => typeof code === "number" && code < UNCORRECTED;
@@ -101,20 +115,25 @@ async function check(path: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Removes `lost+found` if it is empty. Otherwise makes the user its owner. */
+/** Removes `lost+found` if it is empty. Otherwise, makes the user its owner. */
 async function handOverLostAndFound(path: string, signal: AbortSignal): Promise<void> {
   const own = ["uid", "gid"].map((field) => `set_inode_field lost+found ${field} ${TENANT}`);
   const input = ["rmdir lost+found", ...own, ""].join("\n");
   await runCommand("debugfs", ["-w", "-f", "-", path], { signal, input });
 }
 
-/** Flushes the file before its rename, so that a file with its final name is complete even after a host crash. */
+/**
+ * Flushes the file before it is renamed. A file with its final name is therefore complete even after the host
+ * crashes.
+ */
 async function flush(path: string): Promise<void> {
   const file = await open(path, "r");
   await file.sync().finally(() => file.close());
 }
 
-/** Returns the number of blocks that fit into `bytes`. Omits a last group that would be too small for ext4. */
+/**
+ * Returns the number of blocks that fit into `bytes`. Omits the last group if it would be too small for ext4.
+ */
 function blocksFor(bytes: number): number {
   const blocks = Math.floor(bytes / BLOCK_BYTES);
   const last = blocks % GROUP_BLOCKS;

@@ -1,9 +1,10 @@
-// Workspaces as files: each contains a file system, and a Docker volume mounts it through a loop device.
+// Stores workspaces as files. Each file contains a file system, which a Docker volume mounts through a loop
+// device.
 //
-// The kernel reuses device numbers: after a host restart, a number may belong to another tenant's file. A volume
-// therefore names a link. The link lives in memory, disappears with the devices, and exists only while its file is
-// attached. Code always looks up a file's device by the file. Each change of a workspace takes a lock that all
-// processes of the host respect, because two devices on one file would destroy it.
+// The kernel reuses device numbers, so after a host restart, a number may belong to another tenant's file. A
+// volume therefore names a link. The link is in memory, disappears with the devices, and exists only while its
+// file is attached. Code always looks up a file's device by the file. Each change of a workspace takes a lock that
+// all processes of the host respect, because two devices on one file would destroy it.
 
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
@@ -19,11 +20,11 @@ import { isFit, makeImage, readImage, repairImage } from "./image.ts";
 const IN_MEMORY = 0x01021994;
 
 export interface LoopDisks {
-  /** Path of the link that the volume names as its device. */
+  /** Returns the path of the link that the volume names as its device. */
   linkOf(id: string): string;
   /** True if the workspace's file exists. */
   has(id: string): Promise<boolean>;
-  /** Makes the link mountable with at least `bytes`. Safe to repeat, also from several processes. */
+  /** Makes the link mountable with at least `bytes`. Safe to repeat, even from several processes. */
   attach(id: string, bytes: number, signal: AbortSignal): Promise<void>;
   /** Frees the device once it is unmounted. Keeps the file. */
   detach(id: string, signal: AbortSignal): Promise<void>;
@@ -33,14 +34,14 @@ export interface LoopDisks {
 }
 
 export interface LoopDisksOptions {
-  /** Folder of the files. */
+  /** The folder of the files. */
   readonly folder: string;
-  /** One of `linkFolders`. It exists, with its locks, until the machine restarts. */
+  /** One of `linkFolders`. The folder and its locks exist until the machine restarts. */
   readonly links: string;
   readonly logger: Logger;
 }
 
-/** Throws errors of the host as `backend_failed`. */
+/** Creates the disks. Throws errors of the host as `backend_failed`. */
 export function loopDisks({ folder, links, logger }: LoopDisksOptions): LoopDisks {
   const imageOf = (id: string) => join(folder, `${id}.img`);
   const linkOf = (id: string) => join(links, id);
@@ -56,7 +57,7 @@ export function loopDisks({ folder, links, logger }: LoopDisksOptions): LoopDisk
     }
   };
 
-  /** Removes the link first, so that it never leads to another file's device. */
+  /** Removes the link first, so the link never leads to another file's device. */
   const detach = async (id: string, signal: AbortSignal): Promise<void> => {
     await rm(linkOf(id), { force: true });
     await detachDevices(imageOf(id), signal);
@@ -114,7 +115,7 @@ const exists = (path: string) =>
     () => false,
   );
 
-/** Returns candidate folders for a deployment's links, best first. They are in memory, so that links never outlive devices. */
+/** Returns candidate folders for a deployment's links, best first. They are in memory, so links never outlive devices. */
 export async function linkFolders(mark: string): Promise<string[]> {
   const bases = await Promise.all(
     ["/run", "/dev/shm"].map(async (base) => {
@@ -136,7 +137,7 @@ async function ownFolder(folder: string): Promise<void> {
   }
 }
 
-/** One of sixteen locks. A lock per workspace would leave one file for each. */
+/** Returns one of sixteen locks. If every workspace had its own lock, each one would leave a file behind. */
 const lockOf = (id: string) => `.lock-${hashOf(id).charAt(0)}`;
 
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -154,17 +155,20 @@ function reasonOf(cause: unknown): string {
   return `the server's data folder cannot be used (${code ?? "unknown error"})`;
 }
 
-/** Milliseconds for which a detached device may stay mounted. */
+/** How long a detached device may stay mounted, in milliseconds. */
 const UNMOUNT_MS = 5000;
 const LOOK_AGAIN_MS = 50;
 
 interface Device {
   readonly name: string;
-  /** True if the device is detached and becomes free when unmounted. */
+  /** True if the device is detached and becomes free when it is unmounted. */
   readonly isGoing: boolean;
 }
 
-/** Returns the file's device. Waits while the device is being detached. Throws `backend_failed` if there are two. */
+/**
+ * Returns the file's device. Waits while the device is being detached. Throws `backend_failed` if the file has two
+ * devices.
+ */
 export async function deviceOf(file: string, signal: AbortSignal): Promise<string | undefined> {
   for (const until = performance.now() + UNMOUNT_MS; ; ) {
     const devices = await devicesOf(file, signal);
@@ -181,15 +185,16 @@ export async function deviceOf(file: string, signal: AbortSignal): Promise<strin
   }
 }
 
-/** Not safe to run concurrently: the file could get two devices. */
+/** Attaches the file to a device. Not safe to run concurrently, because the file could get two devices. */
 export async function attachDevice(file: string, signal: AbortSignal): Promise<string> {
   const attach = (...more: string[]) =>
     runCommand("losetup", ["--find", "--show", "--nooverlap", ...more, file], { signal });
-  // Bypasses the host's page cache, which would cache everything twice. Not every file system supports it.
+  // Direct I/O bypasses the host's page cache, which would cache everything twice. Not every file system
+  // supports direct I/O.
   return (await attach("--direct-io=on").catch(() => attach())).trim();
 }
 
-/** A mounted device becomes free when it is unmounted. */
+/** Detaches the file's devices. A mounted device becomes free when it is unmounted. */
 export async function detachDevices(file: string, signal: AbortSignal): Promise<void> {
   for (const { name } of await devicesOf(file, signal))
     await runCommand("losetup", ["--detach", name], { signal });

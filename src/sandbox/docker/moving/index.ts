@@ -1,8 +1,8 @@
 // Moves the files of unused sandboxes to other engines. Each move copies, compares and records, and only then deletes
 // the originals. A draining engine is emptied this way, one sandbox at a time.
 //
-// The ledger names both engines from before the first byte is copied until the last original is deleted. A copy left by
-// a dead process is therefore found and deleted.
+// The ledger names both engines from before the first byte is copied until the last original is deleted. A copy that a
+// dead process left behind is therefore found and deleted.
 
 import { createHash } from "node:crypto";
 import { Transform } from "node:stream";
@@ -16,14 +16,15 @@ import type { Engines } from "../engines.ts";
 import type { Host } from "../host.ts";
 import { ERRAND, labelsOf, MOVE } from "../identity.ts";
 
-/** Image of containers that never run. The engine reads and writes files through them. */
+/** The image of containers that never run. The engine reads and writes files through these containers. */
 const IMAGE = "skein-courier:1";
 const FOLDER = "/workspace";
-/** Assumed size of a workspace whose size the ledger does not know: the default of `disk`. */
+/** The assumed size of a workspace whose size is not in the ledger. This is the default of `disk`. */
 const USUAL_BYTES = 1024 ** 3;
 /**
- * Moves a sandbox to the engine `to`. Returns false and does nothing if the sandbox was used meanwhile, or has a
- * leftover copy that must be deleted first. On failure, throws the reason and leaves the files on the first engine.
+ * Moves a sandbox to the engine `to`. Returns false and does nothing if the sandbox was used in the meantime or has
+ * a leftover copy that must be deleted first. On failure, throws the reason and leaves the files on the first
+ * engine.
  */
 export async function moveSandbox(
   { from, to, seen }: { from: Host; to: Host; seen: SandboxRecord },
@@ -66,7 +67,7 @@ export async function moveSandbox(
 async function copyFiles(from: Host, to: Host, seen: SandboxRecord, signal: AbortSignal): Promise<void> {
   const labels = labelsOf(from.deployment, seen);
   const bytes = seen.disk ?? USUAL_BYTES;
-  // Removes files left by an earlier attempt.
+  // Removes files that an earlier attempt left behind.
   await deleteFiles(to, seen.id);
   await using source = await courier(from, seen, { labels, bytes: seen.disk ?? 0 }, signal);
   await using target = await courier(to, seen, { labels, bytes }, signal);
@@ -84,7 +85,10 @@ interface Transfer {
   readonly source: string;
   readonly to: Host;
   readonly target: string;
-  /** Maximum number of bytes. A tar stores holes in files as zeros, and not every disk enforces a size. */
+  /**
+   * The maximum number of bytes. A limit is needed because a tar stores holes in files as zeros and not every
+   * disk enforces a size.
+   */
   readonly most: number;
 }
 
@@ -110,7 +114,7 @@ async function transfer({ from, source, to, target, most }: Transfer, signal: Ab
 const tooLarge = (most: number) =>
   new AppError("backend_failed", `The workspace is larger than ${most} bytes, including holes in its files.`);
 
-/** Creates a container with the sandbox's files. It never runs. */
+/** Creates a container with the sandbox's files. The container never runs. */
 async function courier(
   { engine, disk }: Host,
   { id }: SandboxRecord,
@@ -148,15 +152,15 @@ async function digestOf({ engine }: Host, container: string, signal: AbortSignal
   return hash.digest("hex");
 }
 
-/** Milliseconds without use after which a running sandbox may be moved. */
+/** The number of milliseconds without use after which a running sandbox may be moved. */
 const IDLE_MS = 60_000;
 const BATCH_SIZE = 100;
-/** Milliseconds to wait before a failed move is tried again. */
+/** How long to wait before a failed move is tried again, in milliseconds. */
 const RETRY_MS = 5 * 60_000;
 
 /**
- * Returns a function that moves all movable sandboxes away from these engines. It skips sandboxes that are in use or
- * failed to move recently.
+ * Returns a function that moves all movable sandboxes away from these engines. Skips sandboxes that are in use or
+ * that recently failed to move.
  */
 export function drainer(engines: Engines, logger: Logger) {
   const failed = new Map<string, number>();

@@ -1,4 +1,5 @@
-// File operations through the file helper: a Perl program in the sandbox, many times faster than shell scripts.
+// File operations through the file helper, a Perl program in the sandbox that is many times faster than shell
+// scripts.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { untilAborted } from "../../../lib/async.ts";
@@ -12,12 +13,12 @@ import { PROGRAM } from "./helper.ts";
 import { HelperError, Link } from "./link.ts";
 import { factsIn, findFiles, listFolder, readContents, readPart, textIn } from "./read.ts";
 
-/** Maximum bytes of an answer without contents. */
+/** The maximum size of an answer without contents, in bytes. */
 const ANSWER_BYTES = 16 * 1024;
-/** Maximum bytes of progress reports while a large folder is removed. */
+/** The maximum size of progress reports while a large folder is removed, in bytes. */
 const PROGRESS_BYTES = 1024 * 1024;
 const NOTHING = new Uint8Array();
-/** Variables that would change how Perl starts. */
+/** The variables that would change how Perl starts. */
 const UNSET = "PERL5OPT PERL5LIB PERL5DB PERLLIB PERLIO PERL_UNICODE";
 
 /**
@@ -33,8 +34,8 @@ export interface PerlFiles extends Files {
 }
 
 /**
- * `workdir` is the workspace's path in the sandbox. Returns undefined if there is no working Perl, or no answer within
- * five seconds. Throws the errors of `open` or the signal's reason. The caller closes it.
+ * `workdir` is the workspace's path in the sandbox. Returns undefined if the sandbox has no working Perl or does not
+ * answer within five seconds. Throws the errors of `open` or the signal's reason. The caller closes the helper.
  */
 export async function openPerl(
   open: OpenChannel,
@@ -47,7 +48,7 @@ export async function openPerl(
 }
 
 function perlFiles(link: Link, workdir: string): Files {
-  /** Runs one operation and reports the helper's refusal as a failure of `path`. */
+  /** Runs one operation and reports a refusal by the helper as a failure that concerns `path`. */
   const on = async <T>(path: string, work: (relative: string) => Promise<T>): Promise<T> => {
     try {
       return await work(relativePath(path, workdir));
@@ -115,7 +116,7 @@ function toAppError(error: unknown, path: string): unknown {
   return failure(/^[A-Z0-9_]{1,20}$/.test(error.code) ? error.code : "unknown error", path, error);
 }
 
-/** The helper moves the complete file to its place. Returns the number of bytes written. */
+/** Writes a file. The helper moves the complete file to its place. Returns the number of bytes written. */
 async function writeFile(
   link: Link,
   relative: string,

@@ -1,7 +1,7 @@
 // Frames between the server and the file helper (described in helper.ts), and the limits of both ends. Incoming frames
 // are untrusted: lengths are checked before memory is allocated.
 
-/** Id and letter. */
+/** The size of an id and a letter. */
 const HEAD_BYTES = 5;
 const LENGTH_BYTES = 4;
 
@@ -12,7 +12,7 @@ export interface Frame {
   readonly letter: string;
   /** Slices of a buffer that belongs to this frame alone. */
   readonly fields: readonly Buffer[];
-  /** Size of the whole frame on the wire, in bytes. */
+  /** The size of the whole frame on the wire, in bytes. */
   readonly bytes: number;
 }
 
@@ -82,14 +82,17 @@ function decode(rest: Buffer): Frame {
 /** The fields of the helper's first frame, `h`. */
 export const GREETING: readonly string[] = ["skein-files", "1"];
 
-/** Maximum file content in one frame, and in one request. */
+/** The maximum amount of file content in one frame, and in one request. */
 export const CHUNK_BYTES = 128 * 1024;
-/** A chunk plus room for paths, or for 200 names. */
+/** The size of a chunk plus room for paths, or for 200 names. */
 export const MAX_FRAME_BYTES = CHUNK_BYTES + 128 * 1024;
-/** Maximum number of entries in a listing, in disk order. */
+/** The maximum number of entries in a listing, in disk order. */
 export const MAX_LISTED = 10_000;
-/** Maximum number of entries that a search visits, and maximum bytes of their paths. */
+/** The maximum number of entries that a search visits, and the maximum size of their paths in bytes. */
 export const MAX_WALKED = 50_000;
 export const MAX_WALKED_BYTES = 8 * 1024 * 1024;
-/** Maximum number of files open for reading or writing. One more closes the least recently used one. */
+/**
+ * The maximum number of files that are open for reading or writing. Opening one more closes the least
+ * recently used one.
+ */
 export const MAX_OPEN = 64;

@@ -1,29 +1,29 @@
 // The file helper: a Perl program in the sandbox that runs many file operations concurrently over its standard input and
-// output. It needs only Debian's `perl-base`, sleeps while idle, and ends with its input. Its argument is the workspace;
-// all paths are relative to that, without `.` and `..`, empty for the workspace itself.
+// output. It needs only Debian's `perl-base`, sleeps while idle, and ends when its input ends. Its argument is the workspace.
+// All paths are relative to the workspace, without `.` and `..`, and the path of the workspace itself is empty.
 //
-// A frame, both ways: the length of the rest (u32), the id of an operation (u32), one letter, and fields, each
-// behind its length (u32). A request:
+// A frame in either direction consists of the length of the rest (u32), the id of an operation (u32), one letter, and
+// fields, each preceded by its length (u32). The requests are:
 //
-//   s path                      attributes of what it leads to: kind, bytes, seconds since 1970, real path
-//   r path offset length        more (1 or 0), bytes; an empty length = to the end
+//   s path                      attributes of the file that it leads to: kind, bytes, seconds since 1970, real path
+//   r path offset length        more (1 or 0), bytes; with an empty length, up to the end
 //   m                           the next piece of the file opened by `r`
-//   w path last bytes           begins a file; with `last` (1 or 0) it is moved to its place
-//   a last bytes                appends to it
+//   w path last bytes           begins a file; with `last` (1 or 0), moves it to its place
+//   a last bytes                appends to that file
 //   l path                      `d`: kind, bytes, seconds, name of each entry; then the folder's path
-//   f path skipped…             `d`: path of each file below; then `all` or `more`
-//   c most path…                for the first of the paths: a word (file, none, large) and the bytes
-//   d path                      removes it
-//   x                           drops the operation; has no answer itself
+//   f path skipped…             `d`: path of each file below it; then `all` or `more`
+//   c most path…                for the first paths: a word (file, none, large) and the bytes
+//   d path                      removes the file or folder
+//   x                           drops the operation; gets no answer
 //
-// Each other request is answered once, by `k` (done) or `e` (the name of an errno, or a code of the helper); before
-// that `d` (a part of the answer) and `p` (in progress) may come. Requests of one id come one after another.
+// Every other request gets one final answer: `k` (done) or `e` (the name of an errno, or a code of the helper). Before that,
+// `d` (a part of the answer) and `p` (in progress) may arrive. Requests with the same id follow one another.
 
 import { STAGING } from "../prelude.ts";
 import { CHUNK_BYTES, GREETING, MAX_FRAME_BYTES } from "./frames.ts";
 import { FILES, FOLDERS } from "./helper-files.ts";
 
-/** Reads requests, runs long ones in slices by turns, and writes answers. */
+/** Reads requests, runs long ones in slices that take turns, and writes answers. */
 const LOOP = String.raw`
 my ($in, $out) = ("", "");
 my (%task, @turns);    # operations that run in slices, and their turns
@@ -130,7 +130,7 @@ for (;;) {
 }
 `;
 
-/** Every operation enters its folder and checks the folder's real path, which then cannot change. */
+/** Every operation enters its folder and checks the folder's real path, which cannot change afterwards. */
 const PATHS = String.raw`
 use strict;
 use Fcntl qw(F_GETFL F_SETFL O_RDONLY O_WRONLY O_CREAT O_EXCL O_NONBLOCK O_NOFOLLOW);

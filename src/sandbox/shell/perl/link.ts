@@ -1,25 +1,25 @@
-// The link to a file helper: many concurrent requests, each with one answer.
+// The link to a file helper. It carries many concurrent requests, each with one answer.
 //
-// The tenant may control the helper. It gets no more memory than its requests allow. An unexpected or malformed frame
-// ends the link, and so does silence while an answer is due.
+// The tenant may control the helper. Its answers use no more memory than the requests allow. An unexpected or
+// malformed frame ends the link, and so does silence while an answer is due.
 
 import { SandboxLostError } from "../script.ts";
 import type { Channel, ChannelEvents, OpenChannel } from "../session.ts";
 import { encodeFrame, type Field, type Frame, frameReader, GREETING } from "./frames.ts";
 
-/** Maximum number of concurrent requests. Further requests wait. */
+/** The maximum number of concurrent requests. Further requests wait. */
 const MAX_PENDING = 64;
 const GREETING_MS = 5000;
 const SILENCE_MS = 20_000;
-/** Maximum bytes on standard error, where the helper prints nothing. */
+/** The maximum number of bytes on standard error, where the helper prints nothing. */
 const MAX_NOISE_BYTES = 64 * 1024;
 
 interface Request<T> {
-  /** From `newId`, for an operation that consists of several consecutive requests. */
+  /** An id from `newId`, for an operation that consists of several consecutive requests. */
   readonly id?: number;
   readonly letter: string;
   readonly fields: readonly Field[];
-  /** Maximum bytes of the answer, across all its frames. */
+  /** The maximum size of the answer across all its frames, in bytes. */
   readonly maxBytes: number;
   /** Receives a part of the answer. An exception ends the link. */
   readonly onPart?: (fields: readonly Buffer[]) => void;
@@ -27,7 +27,7 @@ interface Request<T> {
   readonly read: (fields: readonly Buffer[]) => T;
 }
 
-/** Thrown if the helper refuses a request: an errno name or one of the helper's own codes. */
+/** Thrown if the helper refuses a request. Contains an errno name or one of the helper's own codes. */
 export class HelperError extends Error {
   override name = "HelperError";
   readonly code: string;
@@ -40,11 +40,11 @@ export class HelperError extends Error {
 interface PendingRequest extends Pick<Request<void>, "maxBytes"> {
   readonly id: number;
   readonly onPart: Request<void>["onPart"] | undefined;
-  /** Bytes left of `maxBytes`. */
+  /** The number of bytes left of `maxBytes`. */
   left: number;
   resolve(fields: readonly Buffer[]): void;
   reject(error: unknown): void;
-  /** True if the caller stopped waiting. The request keeps its slot until it is answered. */
+  /** True if the caller stopped waiting. The request keeps its slot until the helper answers. */
   isGivenUp: boolean;
 }
 
@@ -61,7 +61,10 @@ export class Link {
   #noise = 0;
   #lastId = 0;
 
-  /** Returns undefined if `script` starts no helper. Throws the errors of `open` or the signal's reason. */
+  /**
+   * Starts a helper. Returns undefined if `script` does not start one. Throws the errors of `open` or the
+   * signal's reason.
+   */
   static async start(open: OpenChannel, script: string, signal: AbortSignal): Promise<Link | undefined> {
     const link = new Link();
     const fail = () => link.close(new Error("it sent no greeting"));
@@ -100,7 +103,10 @@ export class Link {
     return this.#lastId;
   }
 
-  /** Throws a `HelperError`, the signal's reason, or `SandboxLostError`. */
+  /**
+   * Sends a request and returns its answer. Throws a `HelperError`, the signal's reason, or
+   * `SandboxLostError`.
+   */
   async ask<T>(request: Request<T>, signal: AbortSignal): Promise<T> {
     await this.#slots.take(signal);
     if (this.#failure) throw this.#failure;
@@ -140,7 +146,9 @@ export class Link {
     this.#send(encodeFrame(id, "x", []));
   }
 
-  /** Waiting calls throw `SandboxLostError`. Safe to repeat: the first reason stays. */
+  /**
+   * Closes the link. Waiting calls throw `SandboxLostError`. Safe to repeat, but the first reason is kept.
+   */
   close(reason: unknown): void {
     if (this.#failure) return;
     const failure = new SandboxLostError("its file helper ended", { cause: reason });
@@ -218,14 +226,14 @@ export class Link {
   }
 }
 
-/** A counting semaphore, first come, first served. */
+/** Creates a counting semaphore that serves callers in order of arrival. */
 function newSlots(count: number) {
   const waiters = new Set<{ go(): void; fail(error: unknown): void }>();
   let free = count;
   let failure: Error | undefined;
 
   return {
-    /** Throws the signal's reason, or the error passed to `fail`. */
+    /** Takes a slot. Throws the signal's reason or the error passed to `fail`. */
     async take(signal: AbortSignal): Promise<void> {
       signal.throwIfAborted();
       if (failure) throw failure;

@@ -1,24 +1,24 @@
-// Reads through the file helper: contents, folders, searches. An invalid answer ends the link.
+// Reads contents and folders and searches files through the file helper. An invalid answer ends the link.
 
 import type { FileStat, SearchMatches } from "../../../agent/core/backend.ts";
 import { isoTime } from "../prelude.ts";
 import { CHUNK_BYTES, type Field, MAX_LISTED, MAX_WALKED, MAX_WALKED_BYTES } from "./frames.ts";
 import { HelperError, type Link } from "./link.ts";
 
-/** Maximum bytes of an answer in addition to contents. */
+/** The maximum size of an answer in addition to contents, in bytes. */
 const EXTRA_BYTES = 16 * 1024;
-/** Maximum number of files in one request, and maximum bytes of their paths. */
+/** The maximum number of files in one request, and the maximum size of their paths in bytes. */
 const MAX_PATHS = 256;
 const MAX_PATHS_BYTES = 64 * 1024;
 
 interface Part {
   readonly relative: string;
   readonly offset: number;
-  /** May be infinite. */
+  /** The length, which may be infinite. */
   readonly length: number;
 }
 
-/** Reads part of one file. All parts come from the same file, even if it is replaced meanwhile. */
+/** Reads part of one file. All parts come from the same file, even if it is replaced in the meantime. */
 export async function* readPart(link: Link, part: Part, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const id = link.newId();
   let left = part.length;
@@ -50,7 +50,7 @@ function pieceOf(left: number) {
   };
 }
 
-/** Omits files that are larger than `maxBytes`, missing or unreadable. */
+/** Yields the contents of files. Omits files that are larger than `maxBytes`, missing or unreadable. */
 export async function* readContents(
   link: Link,
   paths: readonly string[],
@@ -79,7 +79,10 @@ function someOf(paths: readonly string[], start: number): readonly string[] {
   return paths.slice(start, end);
 }
 
-/** The helper answers for the first paths that fit into one answer, at least one. */
+/**
+ * Requests the contents of files. The helper answers for as many of the first paths as fit into one answer,
+ * and for at least one.
+ */
 function askContents(link: Link, paths: readonly string[], maxBytes: number, signal: AbortSignal) {
   const request = {
     letter: "c",
@@ -119,16 +122,16 @@ async function readLarge(
 }
 
 const FIELDS = 4;
-/** Maximum bytes of an entry: its attributes, and a name of 255 bytes. */
+/** The maximum size of an entry in bytes: its attributes and a name of 255 bytes. */
 const ENTRY_BYTES = 350;
-/** Maximum bytes of an answer in addition to the entries. */
+/** The maximum size of an answer in addition to the entries, in bytes. */
 const FOLDER_EXTRA_BYTES = 64 * 1024;
 
 interface Entry extends Facts {
   readonly name: string;
 }
 
-/** Returns the folder's real path, and its entries sorted by name. */
+/** Returns the folder's real path and its entries, sorted by name. */
 export async function listFolder(
   link: Link,
   relative: string,

@@ -1,11 +1,11 @@
 // The limits that both ends of a relay share. The frames are described in relay-program.ts.
 
-/** The first fields of the relay's first frame, `h`; the port follows. */
+/** The first fields of the relay's first frame, `h`. The port follows them. */
 export const RELAY_GREETING: readonly string[] = ["skein-network", "1"];
 
-/** Maximum number of connections at once. Further ones wait to be accepted. */
+/** The maximum number of connections at the same time. Further connections wait to be accepted. */
 export const RELAYED_CONNECTIONS = 64;
-/** Bytes of one connection that may be under way in each direction. */
+/** The number of bytes of one connection that may be in transit in each direction. */
 export const WINDOW_BYTES = 256 * 1024;
-/** Maximum bytes of data in one frame. */
+/** The maximum number of bytes of data in one frame. */
 export const RELAY_CHUNK_BYTES = 64 * 1024;

@@ -1,12 +1,12 @@
-// The relay: a Perl program in a sandbox without network. It listens on the sandbox's own loopback interface and carries
-// each connection over its standard input and output. It needs only Debian's `perl-base`, sleeps while idle, and ends with its
-// input. Its argument is the port to listen on; if that is taken, the system chooses another one.
+// The relay is a Perl program in a sandbox without a network. It listens on the sandbox's own loopback interface and carries
+// each connection over its standard input and output. It needs only Debian's `perl-base`, sleeps while idle, and ends with
+// its input. Its argument is the port to listen on. If that port is taken, the system chooses another one.
 //
-// Frames are those of the file helper (helper.ts), with the id of a connection. Both ends send `d` with data, `g` with a
-// number, `e` after their last data, and `x` when the connection is over. Each end may first send `WINDOW_BYTES` of data.
-// A `g` grants that many bytes more. Data before an `x` still arrives.
+// The frames are those of the file helper (helper.ts), with the id of a connection. Both ends send `d` with data, `g` with a
+// number, `e` after their last data, and `x` when the connection is over. Each end may first send `WINDOW_BYTES` of data. A
+// `g` grants the given number of additional bytes. Data before an `x` still arrives.
 //
-// The relay alone sends `h` (its name, its version, the port) first, and `o` for a new connection.
+// Only the relay sends `h` (its name, its version and the port), which comes first, and `o` for a new connection.
 
 import { RELAY_CHUNK_BYTES, RELAY_GREETING, RELAYED_CONNECTIONS, WINDOW_BYTES } from "./relay-frames.ts";
 

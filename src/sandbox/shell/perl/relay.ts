@@ -1,7 +1,7 @@
-// The server's end of a relay: each connection that a program makes in the sandbox becomes a stream here.
+// The server's end of a relay. Each connection that a program in the sandbox makes becomes a stream here.
 //
-// The tenant may control the other end. At most a window of bytes of each connection is in memory for each direction. An unexpected
-// or malformed frame ends the relay, and with it all its connections.
+// The tenant may control the other end. For each connection and direction, at most one window of bytes is in memory. An
+// unexpected or malformed frame ends the relay and all its connections.
 
 import { Duplex } from "node:stream";
 import { quote } from "../script.ts";
@@ -11,18 +11,21 @@ import { RELAY_CHUNK_BYTES, RELAY_GREETING, RELAYED_CONNECTIONS, WINDOW_BYTES } 
 import { RELAY_PROGRAM } from "./relay-program.ts";
 
 const GREETING_MS = 10_000;
-/** Maximum bytes on standard error, where the relay prints nothing. */
+/** The maximum number of bytes on standard error, where the relay prints nothing. */
 const MAX_NOISE_BYTES = 64 * 1024;
-/** Milliseconds without a byte in either direction after which a connection ends. */
+/** The number of milliseconds without any byte in either direction after which a connection ends. */
 const IDLE_MS = 10 * 60_000;
 const LOOK_MS = 60_000;
-/** A connection that is over here may still count at the other end. */
+/**
+ * The limit is twice as high as the relay's, because a connection that has ended here may still count at the
+ * other end.
+ */
 const MAX_CONNECTIONS = 2 * RELAYED_CONNECTIONS;
-/** Variables that would change how Perl starts. */
+/** The variables that would change how Perl starts. */
 const UNSET = "PERL5OPT PERL5LIB PERL5DB PERLLIB PERLIO PERL_UNICODE";
 
 export interface Relay {
-  /** On the sandbox's loopback interface. */
+  /** The port on the sandbox's loopback interface. */
   readonly port: number;
   /** Resolves once the relay has ended. Never rejects. */
   readonly ended: Promise<void>;
@@ -31,28 +34,28 @@ export interface Relay {
 }
 
 export interface RelayOptions {
-  /** The relay listens on it unless it is taken. */
+  /** The port to listen on unless it is taken. */
   readonly port: number;
-  /** Owns the connection from then on. */
+  /** Called for each new connection, and takes ownership of it. */
   readonly onConnection: (connection: Duplex) => void;
 }
 
 interface Connection {
   readonly stream: Duplex;
-  /** The sandbox may send this many bytes more. */
+  /** The number of additional bytes that the sandbox may send. */
   granted: number;
-  /** Bytes that the stream's reader has not taken yet. */
+  /** The number of bytes that the stream's reader has not taken yet. */
   held: number;
-  /** Bytes that may be sent to the sandbox. */
+  /** The number of bytes that may be sent to the sandbox. */
   credit: number;
-  /** A write that waits for credit. */
+  /** Continues a write that is waiting for credit. */
   waiting: (() => void) | undefined;
   lastMoved: number;
 }
 
 /**
- * Returns undefined if there is no working Perl, or no answer within ten seconds. Throws the errors of `open` or the
- * signal's reason. The caller closes it.
+ * Opens a relay. Returns undefined if the sandbox has no working Perl or does not answer within ten seconds. Throws
+ * the errors of `open` or the signal's reason. The caller closes the relay.
  */
 export async function openRelay(
   open: OpenChannel,
@@ -133,7 +136,7 @@ function eventsOf(read: (bytes: Buffer) => void, close: () => void, isOver: () =
   };
 }
 
-/** Throws for anything but a greeting. */
+/** Returns the port in a greeting. Throws for any other frame. */
 function portIn({ id, letter, fields }: Frame): number {
   const [name, version, digits] = fields.map(String);
   const port = /^\d{1,5}$/.test(digits ?? "") ? Number(digits) : 0;
@@ -176,7 +179,7 @@ function relayed(send: Send, onConnection: (connection: Duplex) => void) {
     connection.granted -= bytes.length;
     if (connection.granted < 0 || bytes.length === 0) throw new Error("it sent more than it was granted");
     connection.held += bytes.length;
-    // Otherwise the reader asks for more when it has room.
+    // Otherwise, the reader asks for more when it has room.
     if (connection.stream.push(bytes)) grant(id, connection, send);
   };
 
@@ -190,11 +193,11 @@ function relayed(send: Send, onConnection: (connection: Duplex) => void) {
   };
 
   return {
-    /** Throws for a frame that no relay sends. */
+    /** Handles a frame. Throws for a frame that a relay would never send. */
     onFrame({ id, letter, fields }: Frame): void {
       const connection = open.get(id);
       if (letter === "o") begin(id);
-      // The stream may have ended here before the other end knew.
+      // The stream may have ended here before the other end was informed.
       if (!connection || letter === "o") return;
       connection.lastMoved = performance.now();
       const [field = Buffer.alloc(0)] = fields;
@@ -214,7 +217,7 @@ function relayed(send: Send, onConnection: (connection: Duplex) => void) {
   };
 }
 
-/** Tells the sandbox that the bytes held so far were taken. */
+/** Tells the sandbox that the reader has taken the bytes held so far. */
 function grant(id: number, connection: Connection, send: Send): void {
   if (connection.held === 0) return;
   send(id, "g", String(connection.held));

@@ -10,7 +10,7 @@ export interface FlowVerdict {
   readonly why: string;
 }
 
-/** Maximum number of readings that a reason names. */
+/** The maximum number of readings that a reason names. */
 const MAX_NAMED = 3;
 
 /**

@@ -24,8 +24,7 @@ const knownUse = (name: string): Use | undefined => {
 export const isKnown = (name: string): boolean => INERT.has(baseName(name)) || knownUse(name) !== undefined;
 
 /**
- * True if the program's first word may be a subcommand, as in `git push`. Also true for programs that are not
- * in the table.
+ * True if the program's first word may be a subcommand, as in `git push`. Also true for programs that are not in the table.
  */
 export function takesVerb(name: string): boolean {
   const use = knownUse(name);
@@ -50,8 +49,7 @@ export function targetsAmong(name: string, args: readonly Argument[]): readonly 
 export const runsProject = (name: string): boolean => knownUse(name)?.runsProject === true;
 
 /**
- * Returns why a deny rule treats the program's harmless use as unknown, such as "writes files under names from an
- * archive".
+ * Returns why a deny rule treats the program's harmless use as unknown, such as "writes files under names from an archive".
  */
 export function openEnd(name: string, args: readonly Argument[]): string | undefined {
   const use = knownUse(name);

@@ -10,10 +10,7 @@ export interface Word {
   readonly text: string;
   /** True if the word is exactly its text, without expansions or file name patterns. */
   readonly isLiteral: boolean;
-  /**
-   * True if the word contains an expansion, which may become any words, or a pattern, which becomes file
-   * names.
-   */
+  /** True if the word contains an expansion, which may become any words, or a pattern, which becomes file names. */
   readonly isOpaque: boolean;
   /** True if the word begins with its text and stays one word, or becomes paths that begin with this text. */
   readonly isWhole: boolean;
@@ -38,7 +35,7 @@ export interface Command {
 /** `doubt` completes the sentence "The command is not fully understood: it has …". */
 export type Reading = { readonly commands: readonly Command[] } | { readonly doubt: string };
 
-/** Maximum nesting of substitutions. */
+/** The maximum nesting of substitutions. */
 const MAX_DEPTH = 8;
 
 export function fullReading(line: string): Reading {
@@ -82,10 +79,7 @@ const SINGLE = /'[^']*'/y;
 const DOUBLE_TEXT = /(?:[^"\\$`]|\\[^\n])+/y;
 const ESCAPE = /\\[^\n]/uy;
 const PARAMETER = /\$(?:[\p{L}_][\p{L}\p{N}_]*|[@*#?$!\d-])/uy;
-/**
- * An expansion with a default value or a removed part in plain characters. The shell executes neither of
- * them.
- */
+/** An expansion with a default value or a removed part in plain characters. The shell executes neither of them. */
 const PLAIN_PARAMETER =
   /\$\{#?[A-Za-z_][A-Za-z0-9_]*\}|\$\{[A-Za-z_\d][A-Za-z0-9_]*(?::?-|##?|%%?)[\w.,/*?:@+-]*\}/y;
 const SUM = /\$\(\([\d\s+*/%-]*\)\)/y;

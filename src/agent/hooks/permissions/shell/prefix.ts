@@ -45,10 +45,7 @@ const LETTERS: Readonly<Record<string, string>> = {
   ...{ "no-verify": "n", output: "o", recursive: "r", yes: "y" },
 };
 
-/**
- * True if the words contain the option in any spelling: separate or capital letters, or a shortened or longer
- * name.
- */
+/** True if the words contain the option in any spelling: separate or capital letters, or a shortened or longer name. */
 function hasOption(words: readonly MentionedWord[], option: string): boolean {
   if (words.some(isOpen)) return true;
   const names = words.flatMap(({ text }) => /^--([^=]+)/.exec(text)?.[1] ?? []);

@@ -6,7 +6,7 @@ import { isHarmless, isKnown, obeysInput } from "./harmless.ts";
 import { isNeverAllowed, isRunner } from "./programs.ts";
 import { isPlaceThatRuns, type Writing, watchTargets } from "./targets.ts";
 
-/** Maximum characters of a line. */
+/** The maximum number of characters in a line. */
 export const MAX_COMMAND_CHARS = 32_768;
 
 export interface PlainWord {
@@ -150,8 +150,8 @@ function doubtAboutName([name]: PlainCommand): string | undefined {
 const SIMPLE = /^[\p{L}\p{N}_.,/:@%+=^~-]*$/u;
 
 /**
- * An unknown program may have no other arguments, because it may execute or write the files that these
- * arguments name.
+ * True for an argument that an unknown program may have. Other arguments could make it execute or write the
+ * files that they name.
  */
 const isPlain = ({ text, isLiteral }: PlainWord) =>
   isLiteral && SIMPLE.test(text) && !isRunner(text) && !isPlaceThatRuns(text);

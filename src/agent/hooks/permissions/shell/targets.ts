@@ -15,8 +15,7 @@ const FOLDERS_OF_PROGRAMS = [
 ];
 
 /**
- * Returns the paths that a word may contain: after an option, `=` or `:`, in braces, or without the extension
- * of an archive.
+ * Returns the paths that a word may contain: after an option, `=` or `:`, in braces, or without the extension of an archive.
  */
 function pathsIn(word: string): string[] {
   // A downloaded file gets its name from the last part of the URL.
@@ -52,9 +51,8 @@ export interface Writing {
 }
 
 /**
- * Returns a function to call with each command of a line, in order. The function returns true if the command
- * writes or changes to a place that other programs may execute. `workdir` is the workspace path as commands
- * may name it.
+ * Returns a function to call with each command of a line, in order. The function returns true if the command writes or
+ * changes to a place that other programs may execute. `workdir` is the workspace path as commands may name it.
  */
 export function watchTargets(workdir: string): (command: Writing) => boolean {
   /** True once an earlier `cd` has left, or may have left, the workspace. */

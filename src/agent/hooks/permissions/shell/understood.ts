@@ -111,10 +111,7 @@ function innerCommand(program: string, args: readonly Word[]): Inner | undefined
     : { words: args.slice(at), hasMore: program === "xargs" };
 }
 
-/**
- * Returns the command of one `-exec`. The words around it are checked like the arguments of a `find` without
- * `-exec`.
- */
+/** Returns the command of one `-exec`. The words around it are checked like the arguments of a `find` without `-exec`. */
 function executedBy(args: readonly Word[]): Inner | undefined {
   const start = args.findIndex(({ text }) => /^-exec(dir)?$/.test(text));
   const end = args.findIndex(({ text, isLiteral }, at) => at > start && isLiteral && /^[;+]$/.test(text));

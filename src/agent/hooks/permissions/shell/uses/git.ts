@@ -41,7 +41,7 @@ const git = (flags = "", valued = "", more: Omit<Use, "flags" | "valued"> = {}):
 const WRITES: Pick<Use, "targets"> = { targets: (args) => args };
 /** Uses that write files under names from a patch or a commit. */
 const UNPACKS = () => "writes files under names from a patch or a repository";
-/** A pipe may supply a patch, or the key presses for an editor that git opens. */
+/** These uses accept input because a pipe may supply a patch, or the key presses for an editor that git opens. */
 const WRITES_TREE = { openEnd: UNPACKS, obeysInput: () => true };
 const BRANCH_ONLY = /^-[bBcC]$/;
 /** Only creating a branch at the current commit leaves all files unchanged. */

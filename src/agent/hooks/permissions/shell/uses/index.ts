@@ -81,8 +81,7 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   [
     "wget",
     {
-      // Excludes `-r`, `-m`, `-p`, `-x` and `-i`, because they let pages determine the names of folders and
-      // files.
+      // Excludes `-r`, `-m`, `-p`, `-x` and `-i`, because they let pages determine the names of folders and files.
       flags: "qvcNSkbdEHKL46",
       valued: "OPoTtwUlARDI",
       long: "quiet verbose no-verbose continue output-document directory-prefix timeout tries no-check-certificate header user-agent post-data method body-data level no-parent no-clobber timestamping spider progress show-progress",
@@ -143,9 +142,7 @@ function isCurl(args: readonly string[]): boolean {
   return follows(CURL, args) && !(namesByAddress && args.some((arg) => /[[{]/.test(arg)));
 }
 
-/**
- * If the first word has no dash, it is a bundle of letters that take their values from the following words.
- */
+/** If the first word has no dash, it is a bundle of letters that take their values from the following words. */
 function isTar(args: readonly string[]): boolean {
   const [first = "", ...rest] = args;
   // tar reads `host:file` through a remote shell.

@@ -15,10 +15,7 @@ const isOwnFile = (word: string | undefined): boolean =>
 
 type Check = (args: readonly string[]) => boolean;
 
-/**
- * Accepts options followed by a program file with its arguments, or by `-m` and a listed module with accepted
- * arguments.
- */
+/** Accepts options followed by a program file with its arguments, or by `-m` and a listed module with accepted arguments. */
 const script =
   (flags: RegExp, modules: Readonly<Record<string, Check>> = {}): Check =>
   (args) => {
@@ -30,11 +27,11 @@ const script =
   };
 
 /**
- * A use that executes files of the workspace. These may write anything, so the words of the line do not show
- * the targets.
+ * Returns a use that executes files of the workspace. These may write anything, so the words of the line do
+ * not show the targets.
  */
 const project = (use: Use): Use => ({ ...use, runsProject: true, ...PRINTS });
-/** A use that may read the program to run from its input. */
+/** Returns a use that may read the program to run from its input. */
 const interpreter = (check: Check): Use => project({ check, obeysInput: () => true });
 
 /** Names of tests below the workspace, but never of modules that come with Python. */
@@ -162,10 +159,7 @@ const COMPILERS: ReadonlySet<string> = new Set(listed("cc gcc c++ g++ clang clan
 /** `gcc-14` counts as `gcc`. */
 export const isCompiler = (program: string): boolean => COMPILERS.has(program.replace(/-\d+$/, ""));
 
-/**
- * Options that do not name a program, a plugin or an options file. Excludes `-W…` with a comma, which passes
- * options on.
- */
+/** Options that do not name a program, a plugin or an options file. Excludes `-W…` with a comma, which passes options on. */
 const COMPILER_OPTION =
   /^-(c|S|E|o|v|w|-version|g\d?|O[0-3sgz]?|pedantic|shared|static|pthread|std=[\w+]+|[DIlLU].*|M[MDPGFTQ]*|W[\w-]*(=\d+)?|m[\w-]+(=[\w.+-]+)?)$/;
 const COMPILER_FEATURE =

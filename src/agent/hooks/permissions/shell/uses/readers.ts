@@ -2,10 +2,7 @@
 
 import { listed } from "./use.ts";
 
-/**
- * Includes programs that create empty files or folders, or remove them, because these contain no
- * instructions.
- */
+/** Includes programs that create empty files or folders, or remove them, because these contain no instructions. */
 export const READERS: ReadonlySet<string> = new Set(
   listed(`
     : true false echo printenv pwd cd sleep exit break continue shift yes arch cal date df du free groups hostname id nproc ps pgrep

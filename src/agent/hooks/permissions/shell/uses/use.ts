@@ -1,8 +1,6 @@
 // The format of the table of harmless uses, and the check that arguments match it.
 
-/**
- * A harmless use of a program. Every word that begins with `-` must be listed, regardless of its position.
- */
+/** A harmless use of a program. Every word that begins with `-` must be listed, regardless of its position. */
 export interface Use {
   /** Single letters, which may be bundled. */
   readonly flags?: string;
