@@ -107,7 +107,7 @@ export interface RunNow {
   /** How the run ended, for `outcomeOf`. Absent while it is in progress. */
   ending?: Ending | undefined;
   phase: Phase;
-  /** The tokens that the run's model calls have used so far, including those of its subagents. */
+  /** The tokens that the run's model calls have used so far, including the tokens of its subagents. */
   tokens: number;
 }
 

@@ -274,7 +274,7 @@ function toolMethods({ call }: Pick<Requests, "call">) {
     list: (query: Query<"GET /tools"> = {}, signal?: Signal) => call("GET /tools", { query }, signal),
     /** Registers a tool, or replaces the tool of the same name. Only this response contains the secret. */
     put: (tool: Body<"POST /tools">, signal?: Signal) => call("POST /tools", { body: tool }, signal),
-    /** Changes a tool; its secret stays the same. New headers are merged into its headers. */
+    /** Changes a tool without changing its secret. New headers are merged into its headers. */
     change: (name: string, changes: Body<"PATCH /tools/{name}">, signal?: Signal) =>
       call("PATCH /tools/{name}", { path: { name }, body: changes }, signal),
     delete: (name: string, signal?: Signal) => call("DELETE /tools/{name}", { path: { name } }, signal),

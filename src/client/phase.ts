@@ -6,7 +6,7 @@ import type { Phase, StreamEvent } from "./wire.ts";
 export type { Phase } from "./wire.ts";
 export type PhaseName = Phase["name"];
 
-/** Returns the phase after these events of one run, which can be all of its events or only the last ones. */
+/** Returns the phase after these events of one run. You can pass all of its events or only the most recent ones. */
 export const phaseOf: (events: Iterable<StreamEvent>) => Phase = phase;
 
 /** Returns a function to call with each event of a run in order. It returns the phase after that event. */

@@ -26,7 +26,7 @@ export type Input<K extends Operation> = Sent<Omit<Operations[K], "answer" | "bo
   readonly body?: Body<K>;
 };
 
-/** Additions to one request beyond those defined by its operation. */
+/** Additions to one request beyond the parts that its operation defines. */
 export interface Extra {
   readonly headers?: ClientHeaders;
   /** The body, used instead of JSON. */

@@ -37,8 +37,8 @@ export interface CursorOptions {
    */
   readonly onReset?: () => void;
   /**
-   * Like the client's `onConnection`, but only for this stream. If you read data after `live`, you miss none of the
-   * changes that follow.
+   * Like the client's `onConnection`, but only for this stream. If you read data after the state becomes `live`, you do
+   * not miss any changes that follow.
    */
   readonly onConnection?: (state: ConnectionState) => void;
 }

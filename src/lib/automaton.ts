@@ -45,7 +45,7 @@ export function automatonOf(texts: readonly string[]): Automaton {
     found[state] = text;
   }
 
-  /** For each state, the next shorter prefix that its own prefix ends with. */
+  /** For each state, the longest other prefix that the state's prefix ends with. */
   const shorter = new Uint32Array(lengths.length);
   function step(state: number, code: number): number {
     for (let from = state; ; from = shorter[from] ?? START) {

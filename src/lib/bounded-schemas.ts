@@ -14,7 +14,7 @@ export function boundedMap<K extends z.core.$ZodRecordKey, V extends z.ZodType>(
   return new BoundedMap({ type: "record", keyType: key, valueType: value, most }) as z.ZodRecord<K, V>;
 }
 
-/** Like `z.array(entry).max(most)`, but skips the entries after the first `MAX_FAULTY` faulty ones. */
+/** Like `z.array(entry).max(most)`, but skips all entries after the first `MAX_FAULTY` faulty entries. */
 export function boundedList<S extends z.ZodType>(entry: S, most: number): z.ZodArray<S> {
   // The constructor's types accept any kind of entry.
   return new BoundedList({ type: "array", element: entry, most }).max(most) as z.ZodArray<S>;

@@ -68,7 +68,7 @@ LOOPBACK_LIST.addSubnet("127.0.0.0", 8, "ipv4");
 LOOPBACK_LIST.addAddress("::1", "ipv6");
 const LOOPBACK = isIn(LOOPBACK_LIST);
 
-/** Returns true if the host of `url` is in an operator's comma-separated list of `host` or `host:port`. */
+/** Returns true if the host of `url` is on an operator's comma-separated list of `host` or `host:port`. */
 export type HostList = (url: URL) => boolean;
 
 const ENTRY = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+)(?::(\d{1,5}))?$/i;

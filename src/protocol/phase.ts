@@ -23,7 +23,7 @@ export interface Phase {
   readonly of?: string[];
 }
 
-/** Returns the phase after these events of one run, which can be all of its events or only the most recent ones. */
+/** Returns the phase after these events of one run. You can pass all of its events or only the most recent ones. */
 export function phaseOf(events: Iterable<StreamEvent>): Phase {
   const track = trackPhase();
   let phase: Phase = { name: "idle" };

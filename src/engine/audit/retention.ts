@@ -10,8 +10,8 @@ export interface KeptEntries {
   /** How long entries are kept, in milliseconds. May be infinite. */
   readonly ms: number;
   /**
-   * The maximum number of entries per tenant. It must be larger than a few batches: if several entries share the
-   * millisecond of the oldest kept entry, any of them may be deleted.
+   * The maximum number of entries per tenant. It must be larger than a few batches, because any of the entries that
+   * share the oldest kept entry's millisecond may be deleted.
    */
   readonly count: number;
 }

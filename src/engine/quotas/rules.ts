@@ -108,7 +108,7 @@ export function withReserved({ now, tenant, user }: Accounts, { tokens, cost }: 
   return { now, tenant: add(tenant), user: add(user) };
 }
 
-/** Returns true if usage gets its own row: because the row exists, or because there are fewer than `most` rows. */
+/** Returns true if usage gets its own row, because the row exists or there are fewer than `most` rows. */
 export const hasOwnRow = (isThere: boolean, rows: number, most: number): boolean => isThere || rows < most;
 
 const DAY_MS = 86_400_000;

@@ -1,8 +1,8 @@
 // The port to the counters of tenants and users, shared by all processes of a deployment. Times come from the store's
 // clock; days and months are UTC. Costs are in millionths of the currency.
 //
-// Runs, streams and threads are held: each counts until it is released, or until its hold expires because its process
-// died. A model call reserves its maximum usage before it starts and settles its actual usage when it ends.
+// A run, stream or thread counts from the time it is acquired until it is released, or until its hold expires because
+// its process died. A model call reserves its maximum usage before it starts and settles its actual usage when it ends.
 
 import type { Usage } from "../../agent/core/message.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -67,7 +67,7 @@ export interface UsageRow extends Used {
   readonly model: string;
 }
 
-/** The usage of one user of a tenant. Without `user`, the total of all users without a row of their own. */
+/** The usage of one user of a tenant. Without `user`, the total for all users that do not have their own row. */
 export interface UserUsage extends Used {
   readonly user?: string;
 }
@@ -143,7 +143,7 @@ export interface QuotaStore {
   /**
    * Reserves amounts for one call if every budget, minus spending and reservations, can cover them and is not used up.
    * The reservation expires after `ms` milliseconds. A reservation that would expire later was made before the clock
-   * was set back, and expires after `ms` as well. `id` must be new.
+   * was set back, and also expires after `ms`. `id` must be new.
    */
   reserve(
     owner: Owner,

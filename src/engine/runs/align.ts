@@ -21,11 +21,11 @@ export type Alignment =
 
 /**
  * Compares the user messages that a client sends, oldest first, with those of the thread, by id. A client can replace
- * only messages that it includes in its list. If the thread contains none of the list's messages, the newest one is
+ * only messages that it includes in its list. If the thread contains none of the list's messages, the newest message is
  * new.
  *
- * `isWhole`: the client sends its complete list. If a thread message is missing after one that the list includes, it
- * was edited away. `isRegenerated`: the client wants another answer to its newest message.
+ * `isWhole` means that the client sends its complete list. If a thread message is missing after one that the list
+ * includes, it was edited away. `isRegenerated` means that the client wants another answer to its newest message.
  */
 export function align(
   thread: readonly Message[],

@@ -65,7 +65,7 @@ export interface Beginning {
   /** `repeat`: the same request was sent before and its turn is in progress or has ended, so nothing begins. */
   readonly as: "message" | "answers" | "repeat";
   readonly thread: FoundThread;
-  /** The current run of a repeated turn. For repeated answers, the run that they began. */
+  /** The current run of a repeated turn. If answers are repeated, this is the run that they began. */
   readonly at?: RunRecord;
   /** The first message that the run removes from the thread. */
   readonly replaces?: string;

@@ -22,8 +22,7 @@ export interface BranchServices {
 }
 
 /**
- * The parts of the state that a copy of a thread starts with. Open questions, subagents and permissions stay with the
- * original.
+ * The parts of the state that a copy of a thread starts with. Open questions, subagents and permissions are not copied.
  */
 const COPIED = ["todos", "files", "refused_files"];
 
@@ -137,7 +136,7 @@ export async function keepBranch(
   const oldestFirst: Thread[] = [];
   for (const branch of kept) {
     const held = await heldIn(threads, replacing, branch);
-    // If the end stays, only a branch for the same message can be recognized later.
+    // If the end is kept, only a branch for the same message can be recognized later.
     const isKept = held === "end" && (!end_stays || branch.parent?.replaced === replaced);
     if (isKept) return branch.forked_from?.message_id;
     // The branch is left over from a crash or a restoration, and the thread contains all of it.

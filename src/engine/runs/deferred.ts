@@ -32,7 +32,10 @@ export interface ResumeServices {
   start(owner: Owner, threadId: string, messages: readonly UserMessage[]): Promise<unknown>;
 }
 
-/** Resumes the threads whose deferred calls have a result or have expired. A thread that fails stays due. Never throws. */
+/**
+ * Resumes the threads whose deferred calls have a result or have expired. If a thread fails, it stays due. Never
+ * throws.
+ */
 export async function resumeDeferred({ stores, logger, start }: ResumeServices): Promise<void> {
   const { deferredCalls, runs, threads } = stores;
   try {
@@ -77,7 +80,7 @@ export async function resumeDeferred({ stores, logger, start }: ResumeServices):
   }
 }
 
-/** Sends late results to the thread's active run, if any. A result that cannot be sent stays due. Never throws. */
+/** Sends late results to the thread's active run, if any. If a result cannot be sent, it stays due. Never throws. */
 export async function steerLateResults({ runs }: Stores, calls: readonly DeferredCall[]): Promise<void> {
   try {
     for (const call of calls) {

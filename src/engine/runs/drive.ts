@@ -261,8 +261,7 @@ async function settleAsFailed(
   error: ErrorInfo,
   handedOver: AbortSignal,
 ): Promise<StreamEvent | undefined> {
-  // If there was no room for the answer, there is none for it as an incomplete message either. A full store accepts
-  // only the end.
+  // If there was no room for the answer, an incomplete message would not fit either. A full store accepts only the end.
   let keepsWords = error.code !== "limit_exceeded";
   while (!handedOver.aborted) {
     try {

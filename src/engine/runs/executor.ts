@@ -147,8 +147,8 @@ export class Executor {
   }
 
   /**
-   * Accepts no more runs and waits up to `graceMs` milliseconds for those in progress, then hands over the rest to
-   * another process. If the store does not outlive this process, ends them with `shutting_down` instead.
+   * Accepts no more runs and waits up to `graceMs` milliseconds for the runs in progress. Then hands over the remaining
+   * runs to another process. If the store does not outlive this process, ends them with `shutting_down` instead.
    */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;

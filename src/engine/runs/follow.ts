@@ -35,8 +35,8 @@ export interface ThreadCursor {
 }
 
 /**
- * Yields the next position to read from, first up to the end of one run, then from the next run. Ends with the thread,
- * or when `signal` aborts.
+ * Yields the next position to read from, first up to the end of one run, then from the next run. Ends when the thread
+ * is deleted or `signal` aborts.
  */
 export async function* followThread(
   stores: Stores,
@@ -57,7 +57,7 @@ export interface Wanted {
   readonly last: string | undefined;
 }
 
-/** Yields each run that begins after `last`. Ends with the thread, or when `signal` aborts. */
+/** Yields each run that begins after `last`. Ends when the thread is deleted or `signal` aborts. */
 export async function* runsAfter(
   stores: Stores,
   wanted: Wanted,

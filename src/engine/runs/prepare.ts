@@ -140,7 +140,8 @@ function namesIn(message: Message): readonly unknown[] {
 }
 
 /**
- * Returns the run's client tools, and those with open calls. A page can send a result without defining the tool again.
+ * Returns the run's client tools and the client tools with open calls. A page can send a result without defining the
+ * tool again.
  */
 async function clientTools(
   { tools = [] }: RunRequest,
@@ -177,8 +178,8 @@ type RunOptions = Pick<RunRequest, "model" | "settings" | "output_schema">;
 type State = ReadonlyMap<string, unknown>;
 
 /**
- * Returns the request's options, merged over those of the run that it resumes. Ignores the latter if that run's model
- * is no longer allowed.
+ * Returns the request's options, merged over the options of the run that it resumes. If that run's model is no longer
+ * allowed, its options are ignored.
  */
 function optionsOf(
   agents: Agents,

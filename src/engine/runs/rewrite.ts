@@ -68,7 +68,7 @@ export async function replaceMessages(
   return rewriteThread(runs, owner, thread, { input, appends: true, replaces: replaced.id });
 }
 
-/** The messages that a run appends or substitutes, and the fields of its request that identify the replaced ones. */
+/** The messages that a run adds, and the fields of its request that identify the messages to replace. */
 export interface Rewriting
   extends Pick<NewRun["request"], "replaces" | "restores" | "appends">,
     Pick<NewRun, "idempotency_key"> {

@@ -29,7 +29,10 @@ export const SentRequest = z
     sent_at: z.iso.datetime(),
     model: z.string(),
     settings: ModelSettings.describe("Settings of the run that override the model's own."),
-    output_limit: z.int().optional().describe("Maximum number of tokens that a budget allowed for the answer."),
+    output_limit: z
+      .int()
+      .optional()
+      .describe("Maximum number of tokens that a budget allowed for the answer."),
     system: z
       .array(
         z.object({

@@ -120,7 +120,8 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
       on_busy: "reject",
       resumes: run_id,
     });
-    // The answers to a subagent's questions are the same as those to its parent's.
+    // The answers to a subagent's questions are the same as the answers to its parent's, so they are reported only
+    // once.
     if (!lineage) runs.onAnswered?.(owner, resume);
     return run;
   });

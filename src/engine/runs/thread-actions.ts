@@ -222,7 +222,7 @@ export async function deleteThread(
 }
 
 /**
- * Returns the threads to delete before a thread. If a deletion is repeated, it finds the remaining ones. Throws
+ * Returns the threads to delete before a thread. If a deletion is repeated, it finds the threads that remain. Throws
  * `thread_busy`.
  */
 async function threadsBelow(threads: ThreadStore, owner: Owner, id: string): Promise<string[]> {

@@ -1,5 +1,6 @@
-// The size of a thread's messages: its limit, and the amount that counts towards the `stored_bytes` quota. A run whose
-// input would exceed either is refused. A run that reaches either while it executes is ended.
+// The size of a thread's messages: its limit, and the amount that counts towards the `stored_bytes` quota. A run is
+// refused if its input would exceed the limit or the quota. A run that reaches either of them while it executes is
+// ended.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";

@@ -62,7 +62,7 @@ export interface WriteOptions {
 
 export interface Schedules extends Pick<DueWorker, "open" | "close"> {
   /**
-   * Creates or replaces a schedule. If its times stay the same, a slot that is already due still starts. Throws
+   * Creates or replaces a schedule. If its times do not change, a slot that is already due still starts. Throws
    * `invalid_request` for a timing that is invalid or in the past, `limit_exceeded` or `precondition_failed`.
    */
   put(owner: Owner, id: string, spec: ScheduleSpec, options?: WriteOptions): Promise<VersionedSchedule>;

@@ -1,4 +1,4 @@
-// The documents of schedules: the collection of a user, and the write of one schedule.
+// Defines the collection that stores a user's schedules, and builds the write of one schedule.
 
 import type { Document, DocumentWrite, ListedCollection } from "../../agent/core/documents.ts";
 import type { Owner } from "../../protocol/ids.ts";

@@ -10,7 +10,7 @@ export interface AllStores extends Stores {
   readonly documents: Documents;
   readonly owners: Owners;
   readonly quotas: QuotaStore;
-  /** Copies the database while it is in use. Present only if the store is a file of its own. */
+  /** Copies the database while it is in use. Present only if the store is a separate file. */
   readonly copyTo?: (path: string) => Promise<void>;
   /** Warnings for operators about the database or server behind the stores, found when the stores were opened. */
   readonly warnings?: readonly string[];

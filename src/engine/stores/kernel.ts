@@ -1,6 +1,6 @@
 // The interface that a store implements for threads, runs and deferred calls. The ports (runs.ts, threads.ts,
-// deferred-calls.ts) and the rules (rules.ts) are written once on top of it. A kernel loads the values that a decision
-// needs, and carries out its writes.
+// deferred-calls.ts) and the rules (rules.ts) are built on top of it, once for all stores. A kernel loads the values
+// that a decision needs, and carries out its writes.
 
 import type { DeferredCallStore, DueCalls } from "../../agent/core/deferred-calls.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -23,11 +23,11 @@ export interface Kernel<Thread> {
   ref(owner: Owner, threadId: string): Thread;
 
   /**
-   * Loads the thread and the values that `lookups` names, calls `decide`, and carries out its writes atomically: the
+   * Loads the thread and the values that `lookups` names, calls `decide`, and carries out its writes atomically, so the
    * thread does not change in between. `decide` must be pure, and may be called again because the thread has changed.
    * If it throws, nothing changes. Resolves once the writes are as durable as the store promises.
    *
-   * After the commit, the kernel applies the consequences of the writes. After a `hold_run`, only the new epoch may
+   * After the commit, the kernel applies the consequences of the writes. After a `hold_run`, only the new epoch can
    * append, for `leaseMs`. `eachDue` finds a thread whose runs no process holds. `tell` is delivered to
    * `RunStore.subscribe` once the change is complete. Repeating a commit after a lost response has no second effect.
    */

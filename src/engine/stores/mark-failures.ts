@@ -1,5 +1,5 @@
-// Marks the errors that failing stores throw, so no tool call returns one as its result. Appends of events are exempt:
-// tools never make them, and there is one append per token.
+// Marks the errors that failing stores throw, so no tool call returns one as its result. Appends of events are exempt,
+// because tools never make them and there is one append per token.
 
 import { markStoreFailure } from "../../agent/core/failures.ts";
 import type { Stores } from "../../agent/core/stores.ts";

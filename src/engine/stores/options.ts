@@ -24,7 +24,7 @@ export interface StoreOptions {
   readonly inboxLength?: number;
   /** The number of entries to keep per run. A reader that needs older entries gets `events_expired`. */
   readonly eventsPerRun?: number;
-  /** How long the events of a run stay readable after its end. */
+  /** How long the events of a run can be read after its end. */
   readonly eventRetentionMs?: number;
   /**
    * How long a thread is kept without reads and writes, unless a run is active or waiting. Listing threads does not
@@ -35,7 +35,7 @@ export interface StoreOptions {
   readonly interruptedTtlMs?: number;
   /** The interval between two deletions of expired data. Expired data cannot be read even before it is deleted. */
   readonly sweepMs?: number;
-  /** Receives errors that have no caller, such as those of sweeps. Defaults to none. */
+  /** Logs errors that have no caller, such as the errors of sweeps. By default, they are not logged. */
   readonly logger?: Logger;
 }
 

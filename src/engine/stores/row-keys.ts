@@ -18,7 +18,7 @@ export const namesOf = (owner: Owner): PerScope<string> => ({
 });
 
 export function ownerOf(text: string): Owner {
-  // Only `ownerText` writes this column.
+  // Not validated, because only `ownerText` writes this column.
   const [tenant, user] = JSON.parse(text) as [string, string];
   return { tenant, user };
 }
@@ -29,7 +29,7 @@ export type ThreadKey = readonly [owner: string, threadId: string];
 export const threadText = (key: ThreadKey) => JSON.stringify(key);
 
 export function threadOf(text: string): ThreadKey {
-  // Only `threadText` creates these.
+  // Not validated, because only `threadText` creates these.
   return JSON.parse(text) as [string, string];
 }
 

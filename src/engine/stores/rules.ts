@@ -211,7 +211,7 @@ export function release({ head, until }: View, lease: Lease): Decision<void> {
 }
 
 /**
- * Records that an earlier attempt of the active run was not a crash, because its process is alive although it lost the
+ * Records that an earlier attempt of the active run was not a crash, because its process is alive and only lost the
  * lease.
  */
 export function excuse({ head }: View, lease: Lease): Decision<void> {

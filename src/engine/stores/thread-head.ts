@@ -23,8 +23,8 @@ export interface ActiveRun {
   readonly epoch: number;
   readonly attempt: number;
   /**
-   * The number of attempts that ended although their process was alive, because the process returned the run, or lost
-   * it and reported that.
+   * The number of attempts that ended without a crash. The process was alive, but returned the run, or lost it and
+   * reported that.
    */
   readonly released: number;
   readonly stop: StopMode | undefined;
@@ -136,7 +136,7 @@ export type Write =
     }
   /** Adds a message to the inbox of the active run. */
   | { readonly write: "leave_message"; readonly message: UserMessage }
-  /** Removes this message and all later ones. */
+  /** Removes this message and all later messages. */
   | { readonly write: "rewind"; readonly message: string }
   /** Omitted values stay unchanged. */
   | {
@@ -194,7 +194,7 @@ export const headAfterEnd = (head: ThreadHead): ThreadHead => ({ ...head, active
 
 const without = (queue: readonly string[], run: string) => queue.filter((id) => id !== run);
 
-/** Returns the run that a new one would have to wait for. */
+/** Returns the run that a new run would have to wait for. */
 export const runAhead = ({ active, queue }: ThreadHead): string | undefined => active?.run ?? queue[0];
 
 /** Returns true if an effect needs room, so a full store refuses it. */

@@ -35,8 +35,8 @@ export function ownThread(
       try {
         return await accept();
       } catch (error) {
-        // Another request with the same key may still be accepted. After a server failure, the run may have been
-        // accepted.
+        // Keeps the thread if another request with the same key may still be accepted, or if the run may have been
+        // accepted before a server failure.
         if (key === undefined && isRefusal(error)) await temporaryThreads.withdraw(owner, thread_id);
         throw error;
       }

@@ -4,7 +4,7 @@ const MINUTE = 60_000;
 
 /**
  * Returns a function that counts a call and returns how many milliseconds the caller has to wait, or 0 if the call is
- * within the rate. A whole minute's calls can come at once; after that, calls become available one by one.
+ * within the rate. A whole minute's calls can arrive at once. After that, calls become available one by one.
  */
 export function requestRate(perMinute: number, now: () => number = () => performance.now()): () => number {
   const each = MINUTE / perMinute;

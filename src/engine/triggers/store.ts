@@ -23,7 +23,7 @@ const ADDRESSES: ListedCollection = { kind: "trigger_addresses" };
 /** How long the server recognizes a repeated delivery, and how many deliveries it remembers per user. */
 const STARTED = { ms: 25 * 3_600_000, count: 50_000 };
 /**
- * How many deliveries a trigger shows, and how many of them can be refused ones. Strangers must not push out the
+ * How many deliveries a trigger shows, and how many of them can be refused deliveries, so strangers cannot push out the
  * others.
  */
 const MAX_SHOWN = 20;
@@ -260,7 +260,7 @@ function logOf(
   };
 }
 
-/** Returns the newest deliveries, with a limit on refused ones. */
+/** Returns the newest deliveries, with a limit on refused deliveries. */
 export function shownOf(deliveries: readonly Delivery[]): Delivery[] {
   let refused = 0;
   const isShown = ({ outcome }: Delivery) => outcome !== "refused" || ++refused <= MAX_REFUSED;

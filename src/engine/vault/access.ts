@@ -139,7 +139,7 @@ async function renew({ store, issuer, logger }: AccessServices, keeper: Keeper, 
   const written = await withPatience(async () => {
     if (next) sealed ??= await store.seal(keeper, stale.id, next);
     return store.update(keeper, stale.id, (before, now) => {
-      // The previous attempt was stored, although its answer was lost.
+      // The previous attempt was stored, but its answer was lost.
       if (before.generation === generation) return before;
       return before.renewal?.id === id ? renewedOf(before, { renewal, sealed, generation }, now) : undefined;
     });

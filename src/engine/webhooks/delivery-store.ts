@@ -38,7 +38,7 @@ export const deliveriesOf = ({ tenant, user }: Keeper): OwnedCollection =>
  */
 const MAX_OF_USER = 1_000;
 const MAX_OF_TENANT = 10_000;
-/** The fraction to delete at once: a tenth, so this is rarely needed. */
+/** One in this many deliveries is deleted at once, so deletions are rarely needed. */
 const SHARE = 10;
 /**
  * How long to wait before listing a full collection again, in milliseconds, and how many full collections a process
@@ -308,8 +308,8 @@ function dueNow({ key, version: seen, body }: Document, now: number): DocumentWr
 }
 
 /**
- * Deletes the oldest settled deliveries, except those kept to prevent sending their event twice. Returns false if there
- * is nothing to delete.
+ * Deletes the oldest settled deliveries, except deliveries kept to prevent sending their event twice. Returns false if
+ * there is nothing to delete.
  */
 async function makeRoom(documents: Documents, collection: OwnedCollection): Promise<boolean> {
   const all = await documents.list(collection);

@@ -30,7 +30,7 @@ export interface KnownWebhooks {
   add(tenant: string): Promise<void>;
   /** Call this after a change to the keeper's webhooks. */
   forget(keeper: Keeper): void;
-  /** Returns the webhooks of the user and of the tenant; without `user`, only those of the tenant. */
+  /** Returns the webhooks of the user and of the tenant. Without `user`, returns only the tenant's webhooks. */
   of(owner: Keeper): Promise<readonly KnownWebhook[]>;
 }
 

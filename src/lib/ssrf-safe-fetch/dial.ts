@@ -41,7 +41,7 @@ export async function pinnedDial(addresses: readonly string[]): Promise<Dial> {
   };
   return {
     connect(options, callback) {
-      // Undici returns the socket immediately, although its types omit it.
+      // Undici returns the socket immediately, but its types omit it.
       socket = connector(options, (error, made) => {
         if (error) return callback(error, null);
         isConnected = checked.has(plainAddress(made.remoteAddress ?? ""));

@@ -1,5 +1,5 @@
-// Validates values against an untrusted JSON Schema (2020-12). Neither the schema nor a value can make validation slow:
-// expressions run in linear time, and each check has a budget of steps.
+// Validates values against an untrusted JSON Schema (2020-12). Neither the schema nor a value can make validation slow,
+// because expressions run in linear time and each check has a budget of steps.
 //
 // Ignores `format` and other annotations, as the standard allows. Never changes a value by adding defaults or
 // converting it.

@@ -2,7 +2,7 @@
 
 import { isUtf8 } from "node:buffer";
 
-/** The number of bytes in which HTML and XML must declare their charset. */
+/** The number of bytes at the beginning of a document in which HTML and XML declare their charset. */
 const BEGINNING = 1024;
 
 export function decoded(bytes: Uint8Array, charset: string | undefined): string {

@@ -38,7 +38,7 @@ function bodyOf(document: Document): Element {
 /** Returns undefined if the page is a list, a form or something similar. */
 function articleOf(html: string, document: Document): Element | undefined {
   if (!isProbablyReaderable(document)) return undefined;
-  // The reader changes the document, so it gets a copy.
+  // Readability changes the document that it reads, so it gets a copy.
   const copy = pageOf(html);
   const article = new Readability(copy, {
     serializer: (node) => node as unknown as Element,

@@ -1,5 +1,5 @@
 // Outlines threads from the tables of SQLite and PostgreSQL, whose statements differ in a few expressions. The texts of
-// messages and events stay in the database.
+// messages and events never leave the database.
 
 import { openInterrupts } from "../../../agent/core/open-interrupts.ts";
 import { isSettled, type RunStatus, type ThreadStatus } from "../../../agent/core/records.ts";

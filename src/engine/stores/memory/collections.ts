@@ -92,7 +92,7 @@ function nameOf(collection: Collection): string {
 
 /** Returns the parts of the name of a user's or an agent's collection. */
 function partsOf(name: string) {
-  // Only `nameOf` creates these.
+  // Not validated, because only `nameOf` creates these.
   const [kind, , user, of] = JSON.parse(name) as [string, string, string, of?: { agent: string }];
   return { kind, user, of };
 }

@@ -115,7 +115,7 @@ export class MemoryThreads {
     return this.#deferred.values();
   }
 
-  /** Returns the owner's threads, or those below the thread `parent`, oldest change first. Some may have expired. */
+  /** Returns the owner's threads, or only the threads below `parent`, oldest change first. Some may have expired. */
   threadsOf(owner: Owner, parent?: string): readonly ThreadEntry[] {
     this.assertOpen();
     return this.#lists.of(owner, parent);

@@ -40,7 +40,7 @@ export class ThreadLists {
     list?.add(thread);
   }
 
-  /** Returns the owner's threads, or those below the thread `parent`, oldest change first. */
+  /** Returns the owner's threads, or only the threads below `parent`, oldest change first. */
   of(owner: Owner, parent: string | undefined): readonly ThreadEntry[] {
     return this.#ofOwners.get(ownerText(owner))?.of(parent) ?? [];
   }

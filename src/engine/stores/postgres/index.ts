@@ -31,7 +31,7 @@ import { postgresQuotas } from "./quotas.ts";
 
 /** Times come from PostgreSQL's clock, unless `now` provides a clock for all processes. */
 export interface PostgresStoreOptions extends StoreOptions {
-  /** `postgres://user:password@host:port/database`. */
+  /** The URL, for example `postgres://user:password@host:port/database`. */
   readonly url: string;
   /** The maximum number of connections, in addition to the one for notifications. Defaults to 10. */
   readonly pool?: number;

@@ -75,14 +75,14 @@ CREATE TABLE rates (name text COLLATE "C" PRIMARY KEY, ends double precision NOT
 `;
 
 /**
- * `readableFrom` stays until this version stops writing data that the old version reads, or relies on data that the old
- * version does not write. See CONTRIBUTING.md.
+ * Increase `readableFrom` only when this version stops writing data that the old version reads, or relies on data that
+ * the old version does not write. See CONTRIBUTING.md.
  */
 const FORMAT: Format = { version: 1, readableFrom: 1 };
 
 /**
- * Oldest supported major version of PostgreSQL. The statements need version 11 for `hashtextextended`. Version 12 is
- * the first that plans a read-only `WITH` together with the rest of its statement, as in the claim of due threads.
+ * The oldest supported major version of PostgreSQL. The statements need version 11 for `hashtextextended`. Version 12
+ * is the first that plans a read-only `WITH` together with the rest of its statement, as in the claim of due threads.
  */
 export const OLDEST_VERSION = 12;
 

@@ -49,7 +49,7 @@ export class Connection {
   readonly #deadlineMs: number;
   /** Resolved while connected. */
   #up = Promise.withResolvers<void>();
-  /** The reason why there is no connection, if there is none. */
+  /** The reason why there is no connection. Undefined while connected. */
   #trouble: Error | undefined;
   #isClosed = false;
 

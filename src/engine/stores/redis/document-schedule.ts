@@ -95,7 +95,7 @@ export const entryText = ({ tenant, user }: OwnedCollection, key: string) =>
   JSON.stringify(user === undefined ? [tenant, key] : [tenant, key, user]);
 
 export function ofEntry(kind: string, text: string): { collection: OwnedCollection; key: string } {
-  // Only `entryText` creates these.
+  // Not validated, because only `entryText` creates these.
   const [tenant, key, user] = JSON.parse(text) as [tenant: string, key: string, user?: string];
   return { collection: { kind, tenant, ...omitUndefined({ user }) }, key };
 }

@@ -8,7 +8,7 @@ import { script } from "./connection.ts";
 /** Parses a document from the text that these scripts return. */
 export function documentOf(key: string, text: string | undefined): Document | undefined {
   if (text === undefined) return undefined;
-  // Only `write` creates these texts.
+  // Not validated, because only `write` creates these texts.
   const [, version = "", body = ""] = /^(v\w+) (.*)$/s.exec(text) ?? [];
   return { key, version, body };
 }
@@ -132,7 +132,7 @@ return { redis.call('HLEN', items), sum }`,
 });
 
 /**
- * Deletes up to `most` of the earliest created documents: those before the last `ms`, or beyond the newest `count`.
+ * Deletes up to `most` documents, oldest first, that were created more than `ms` ago or exceed the newest `count`.
  * Output: the number of deleted documents. A repeated call returns the same reply.
  */
 export const trimDocuments = script<number>()({

@@ -45,7 +45,7 @@ export function redisDocuments({
       const names = keys.map((key) => nameOf(collection, key));
       const place = collectionKeys(collection);
       const few = await redis.run(readDocuments, place, { bytes: LITTLE_BYTES }, names);
-      // Without a bound there is always a reply.
+      // Without a limit, there is always a reply.
       const all =
         few ?? (await redis.runBulk(tenantOf(collection))(readDocuments, place, { bytes: "" }, names));
       const [texts = [], life = "", now = 0] = all ?? [];
@@ -58,7 +58,7 @@ export function redisDocuments({
       const place = collectionKeys(collection);
       const bounds = { most: LITTLE_MANY, bytes: LITTLE_BYTES };
       const few = await redis.run(listDocuments, place, bounds);
-      // Without a bound there is always a reply.
+      // Without a limit, there is always a reply.
       const all =
         few ?? (await redis.runBulk(tenantOf(collection))(listDocuments, place, { most: "", bytes: "" }));
       const [found = [], life = ""] = all ?? [];

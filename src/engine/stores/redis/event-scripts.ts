@@ -205,8 +205,7 @@ if state ~= 'gone' and tonumber(count) > 0 and wanted <= last and wanted > last 
       entries, size = entries + row[2][2], size + #row[2][4]
       rows[#rows + 1], rows[#rows + 2] = row[1], row[2][4]
     end
-    -- Estimates how many more are needed from the size of those before. Reads only a few at once, because they may be
-    -- larger.
+    -- Estimates from the previous rows how many more are needed. Reads only a few at once, because they may be larger.
     local share = math.min((count - entries) / math.max(entries, 1), (bytes - size) / math.max(size, 1))
     step = math.max(1, math.min(16, math.ceil(share * #rows / 2)))
   end

@@ -6,8 +6,8 @@ import { type Connection, script } from "./connection.ts";
 import { DEPLOYMENT, FORMAT_KEY } from "./keys.ts";
 
 /**
- * `readableFrom` stays until this version stops writing data that the old version reads, or relies on data that the old
- * version does not write. See CONTRIBUTING.md.
+ * Increase `readableFrom` only when this version stops writing data that the old version reads, or relies on data that
+ * the old version does not write. See CONTRIBUTING.md.
  */
 const FORMAT: Format = { version: 1, readableFrom: 1 };
 

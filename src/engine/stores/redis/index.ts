@@ -37,7 +37,10 @@ import { type Channels, createChannels, Subscriber } from "./subscriber.ts";
 
 /** Times come from Redis's clock, unless `now` provides a clock for all processes. */
 export interface RedisStoreOptions extends StoreOptions {
-  /** `redis://user:password@host:port/database`, or `rediss://` for TLS. For a cluster, the address of any of its servers. */
+  /**
+   * The URL, for example `redis://user:password@host:port/database`, or `rediss://` for TLS. For a cluster, the URL of
+   * any of its servers.
+   */
   readonly url: string;
   /**
    * The number of milliseconds after which a call to a slow or unreachable Redis throws `unavailable`. Defaults to

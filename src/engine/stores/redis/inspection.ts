@@ -286,7 +286,7 @@ async function questionsOf(
   });
 }
 
-/** Sends all commands at once. Redis usually executes them without others in between. */
+/** Sends all commands at once. Redis usually executes them without running other commands in between. */
 async function together<Replies extends unknown[]>(
   redis: Redis | Cluster,
   add: (all: ChainableCommander) => ChainableCommander,
@@ -296,7 +296,7 @@ async function together<Replies extends unknown[]>(
   return replies.map(([, reply]) => reply) as Replies;
 }
 
-/** Yields pages of keys. A key may repeat. */
+/** Yields pages of keys. The same key may occur more than once. */
 async function* pagesOfKeys(redis: Redis | Cluster, pattern: string): AsyncGenerator<string[], void, void> {
   const nodes = redis instanceof Redis ? [redis] : redis.nodes("master");
   for (const node of nodes)

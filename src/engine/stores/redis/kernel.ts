@@ -36,7 +36,7 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
     async findCall(tokenHash) {
       const place = await redis.ask((client) => client.get(tokenKey(tokenHash)));
       if (place === null) return undefined;
-      // Only `keepToken` writes these.
+      // Not validated, because only `keepToken` writes these.
       const [, tag, call_id] = JSON.parse(place) as CallPlace;
       return { thread: { tag }, call_id };
     },

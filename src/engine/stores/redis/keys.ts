@@ -18,7 +18,7 @@ const tag = (value: unknown) => hash("sha256", JSON.stringify(value), "base64url
 export const ownerTag = ({ tenant, user }: Owner) => tag([tenant, user]);
 export const tenantTag = ({ tenant }: Pick<Owner, "tenant">) => tag([tenant]);
 
-/** Identifies a thread among those of all owners. */
+/** Identifies a thread among the threads of all owners. */
 export const threadTag = (owner: Owner, threadId: string) => `${ownerTag(owner)}:${threadId}`;
 export const threadIdOf = (thread: string) => thread.slice(TAG_LENGTH + 1);
 
@@ -153,7 +153,7 @@ export const DEFERRED = schedulePlace("deferred");
 /** Due documents of a kind. An entry is the JSON of tenant and key, plus the user of a user's document. */
 export const documentTurns = (kind: string) => schedulePlace(`turns:${kind}`);
 
-/** Text: location of the call that a token belongs to, for as long as the token is valid. */
+/** Text: the location of the call that a token belongs to, kept while the token is valid. */
 export const tokenKey = (tokenHash: string) => `sk:{token:${tokenHash}}`;
 
 /** Text: the deployment's name, shared by all processes of the database. */

@@ -56,7 +56,7 @@ export function redisOwners(redis: Connection): RedisOwners {
     async shelves(owner) {
       const names = await redis.ask((client) => client.smembers(shelvesKey(owner)));
       return names.map((name) => {
-        // Only `noteShelf` writes these.
+        // Not validated, because only `noteShelf` writes these.
         const [, kind, agent = ""] = /^(\w+):(.*)$/s.exec(name) as unknown as [string, Shelf["kind"], string];
         return { owner, of: { agent }, kind };
       });

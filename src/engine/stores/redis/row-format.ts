@@ -33,6 +33,6 @@ export function entriesOfMessage(message: string): LogEntry[] {
 function entriesIn(id: string, text: string): LogEntry[] {
   const [epoch = 0, last = 0] = id.split("-").map(Number);
   const line = text.indexOf("\n");
-  // `argsOfRows` wrote the name.
+  // Not validated, because `argsOfRows` wrote the name.
   return entriesOfRow({ event: text.slice(0, line) as EventName, body: text.slice(line + 1) }, epoch, last);
 }

@@ -1,7 +1,7 @@
-// Schedules when threads must be checked, tenant by tenant: those with runs (`DUE`, at the end of their lease) and
-// those with deferred calls (`DEFERRED`). A schedule is in another cluster slot than the threads. An entry is therefore
-// added before its thread is changed, and removed only if it has not changed since it was claimed. Entries may be
-// stale, but no thread with work is missing.
+// Schedules when threads must be checked, tenant by tenant. `DUE` contains threads with runs, at the end of their
+// lease, and `DEFERRED` contains threads with deferred calls. A schedule is in another cluster slot than the threads.
+// An entry is therefore added before its thread is changed, and removed only if it has not changed since it was
+// claimed. Entries may be stale, but no thread with work is missing.
 
 import { randomId } from "../../../lib/random-id.ts";
 import type { Owner } from "../../../protocol/ids.ts";

@@ -124,7 +124,7 @@ export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds
     for (let at = 0; at < found.length; at += 2) {
       const [name = "", numbers = ""] = found.slice(at, at + 2);
       const [day, rest] = [name.slice(0, MARK.length), name.slice(MARK.length)];
-      // Only `settle` writes these.
+      // Not validated, because only `settle` writes these.
       if (day === MARK) marks.add((JSON.parse(rest) as [string, string]).join(""));
       else if (day >= first) all.push({ day, name: rest, used: usedOf(numbers) });
     }
@@ -181,7 +181,7 @@ function accountsOf([now, ...amounts]: AccountsReply): Accounts {
 }
 
 function rowOf({ day, name, used }: DayCounter): UsageRow {
-  // Only `settle` writes these.
+  // Not validated, because only `settle` writes these.
   const [agent, model] = JSON.parse(name) as [string, string];
   return { ...used, day, agent, model };
 }

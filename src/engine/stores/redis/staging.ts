@@ -11,7 +11,7 @@ import { stagedKeys } from "./keys.ts";
 const STAGED_MS = 600_000;
 
 /**
- * Adds messages to the staged ones. The unnamed arguments are pairs of an id and a text. A repeated call has no further
+ * Adds to the staged messages. The unnamed arguments are pairs of an id and a text. A repeated call has no further
  * effect.
  */
 const stageMessages = script<number>()({

@@ -88,7 +88,7 @@ function ignore(): void {}
 
 export interface Channels {
   readonly isCluster: boolean;
-  /** The publish command. In a cluster, a message stays on the server of the channel's slot. */
+  /** The publish command. In a cluster, messages stay on the server that owns the channel's slot. */
   readonly publish: "PUBLISH" | "SPUBLISH";
   channelOf(thread: string, runId: string): string;
   channelOfUser(owner: Owner): string;

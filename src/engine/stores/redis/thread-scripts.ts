@@ -172,7 +172,7 @@ export const readBytes = script<number>()({
 return message_bytes()`,
 });
 
-/** Output: the message, or with `last` the thread's last one, if there is one. */
+/** Output: the message, if it exists. With `last`, the thread's last message. */
 export const readMessage = script<[message: Text, life: string]>()({
   kind: "reads",
   keys: ["meta", "messages", "ids"],

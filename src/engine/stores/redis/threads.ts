@@ -1,4 +1,4 @@
-// Reads of threads.
+// Reads threads from Redis.
 
 import type { Thread } from "../../../agent/core/records.ts";
 import { storedMessage } from "../../../agent/core/stored-json.ts";
@@ -76,7 +76,7 @@ export function redisThreads(
     async state(owner, id) {
       const keys = keysOf(owner, id);
       const short = await redis.run(readState, keys, { bytes: LITTLE_BYTES });
-      // Without a bound there is always a reply.
+      // Without a limit, there is always a reply.
       const found = short ?? (await redis.runBulk(owner.tenant)(readState, keys, { bytes: "" }));
       const [set = [], patches = [], life = ""] = found ?? [];
       lifetime.used(owner, id, life);

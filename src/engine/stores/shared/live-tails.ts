@@ -1,5 +1,5 @@
 // The newest events of the runs that are followed in this process. Each run has one subscription and one short log, for
-// any number of followers. The store is authoritative: entries that were missed or dropped are read from it.
+// any number of followers. The store is authoritative, so entries that were missed or dropped are read from it.
 
 import type { AppError } from "../../../agent/core/errors.ts";
 import { storedEvent } from "../../../agent/core/stored-json.ts";

@@ -20,7 +20,7 @@ export class Deadlines {
     this.#inRunMs = Math.max(inRunMs, shortMs);
   }
 
-  /** The number of milliseconds that a request of the caller may take. */
+  /** The number of milliseconds that a request from the caller can take. */
   get ms(): number {
     return this.isInRun ? this.#inRunMs : this.#shortMs;
   }

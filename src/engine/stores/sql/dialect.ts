@@ -53,7 +53,7 @@ export const POSTGRES: Dialect = {
   status: `CASE WHEN EXISTS (
     SELECT 1 FROM turns WHERE turns.owner = threads.owner AND turns.thread_id = threads.id) THEN 'busy' ELSE outcome END`,
   chosen: (text) => JSON.stringify(text),
-  // Only `chosen` creates these.
+  // Not validated, because only `chosen` creates these.
   plain: (stored) => JSON.parse(stored) as string,
   folded: (text) => text?.toLowerCase().replaceAll("\0", "\ufffd").toWellFormed() ?? null,
   keepsRow: "FOR KEY SHARE",

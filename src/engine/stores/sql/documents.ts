@@ -165,7 +165,7 @@ export function sqlDocuments(
 const isBound = (most: number | undefined): most is number =>
   most !== undefined && most !== Number.POSITIVE_INFINITY;
 
-// Only `write` fills this column.
+// Not validated, because only `write` fills this column.
 const keyIn = (text: string) => JSON.parse(text) as string;
 
 function documentOf({ key, version, body }: Row): Document {

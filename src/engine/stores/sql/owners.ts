@@ -26,7 +26,7 @@ export function sqlOwners(dialect: Dialect, executor: Pick<Executor, "read">): O
       const values = starts.flatMap((start) => [start, `${start}#`]);
       const rows = await executor.read<{ collection: string }>({ sql: sql.shelves, values });
       return rows.map(({ collection }) => {
-        // Only documents.ts writes this column.
+        // Not validated, because only documents.ts writes this column.
         const [kind, , , agent] = JSON.parse(collection) as [Shelf["kind"], string, string, string];
         return { owner, of: { agent }, kind };
       });

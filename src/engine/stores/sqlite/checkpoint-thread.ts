@@ -4,7 +4,10 @@
 export interface CheckpointData {
   /** The URL of the file. */
   readonly href: string;
-  /** The file, opened by the event loop, which closes it. Closing any descriptor of a file releases SQLite's locks on it. */
+  /**
+   * The file's descriptor. The event loop opens and closes it, because closing any descriptor of a file releases
+   * SQLite's locks on the file.
+   */
   readonly descriptor: number;
   /** Two flags. The first is 1 while the thread works, the second is 1 while nothing should be committed. */
   readonly state: Int32Array;

@@ -4,10 +4,10 @@
 // SQLite flushes the log before it copies a page, and flushes the file before it restarts the log. Until then, it
 // appends to the log. If the power fails at any moment, the log therefore contains every page that the file lacks.
 // SQLite restarts the log if nothing was committed while its last part was copied, so the thread asks for a moment of
-// quiet. If it gets none, the event loop copies the remaining pages (about REST_BYTES). At MOST_BYTES the event loop
-// waits for the thread first.
+// quiet. If it gets none, the event loop copies the remaining pages (about REST_BYTES). At MOST_BYTES, the event loop
+// first waits for the thread.
 //
-// One flush of one page stays on the event loop: the header of a restarted log.
+// Only one flush remains on the event loop, which is that of a restarted log's header.
 
 import { closeSync, openSync, statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";

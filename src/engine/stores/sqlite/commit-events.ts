@@ -120,7 +120,7 @@ export function createChanges(database: Database, removals: Removals, { now }: L
     },
     busyWith,
     inbox(key) {
-      // Only `steer` fills this column.
+      // Not validated, because only `steer` fills this column.
       return selectLeft.all(...key).map(({ body }) => JSON.parse(body) as UserMessage);
     },
   };
@@ -130,7 +130,7 @@ export function createChanges(database: Database, removals: Removals, { now }: L
     return selectWaiting.get(owner, threadId) && "waiting";
   }
 
-  /** Moves the message from the inbox, if it was there, to the thread. */
+  /** Moves the message from the inbox to the thread, if it was in the inbox. */
   function takeIn(run: LiveRun, key: RowKey, message: MessageText, growth: Growth): void {
     addText([key[0], key[1]], message, growth);
     if (run.mayHaveLeft) takeLeft.run(...key, message.id);

@@ -21,7 +21,7 @@ export interface Query<Row> {
   run(...values: SQLInputValue[]): number;
 }
 
-/** The tables are STRICT: columns return values of their declared types, so `Row` is what `sql` selects. */
+/** The tables are STRICT, so columns return values of their declared types and `Row` matches what `sql` selects. */
 export function queryOf<Row>(file: DatabaseSync, sql: string): Query<Row> {
   const statement = file.prepare(sql);
   return {

@@ -15,7 +15,7 @@ import { QUOTA_TABLES } from "./schema.ts";
 import { openSmallFile } from "./small-file.ts";
 import { openTail } from "./tail.ts";
 
-/** The server may be writing. It moves its log into the file at most every few seconds. */
+/** The maximum number of attempts. A server that is writing moves its log into the file at most every few seconds. */
 const ATTEMPTS = 50;
 const PAUSE_MS = 100;
 /** The number of milliseconds within which two changes of a file may have the same timestamp. */

@@ -61,7 +61,7 @@ export class LiveRuns {
     return this.#add(key, this.#newest.get(...rowKey(key))?.last ?? 0, true);
   }
 
-  /** Opens a run that has not begun: it has no events and no inbox. */
+  /** Opens a run that has not begun, so it has no events and no inbox. */
   openNew(key: RunKey): LiveRun {
     return this.find(key) ?? this.#add(key, 0, false);
   }
@@ -78,7 +78,7 @@ export class LiveRuns {
     return run;
   }
 
-  /** Returns true if a process may write the run. */
+  /** Returns true if a process can write the run. */
   isHeld(key: RunKey): boolean {
     return this.epochOf(key) !== undefined;
   }

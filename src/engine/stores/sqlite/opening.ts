@@ -88,7 +88,7 @@ function flush(path: string, sync: (descriptor: number) => void): void {
 /** Before 3.51.3, SQLite could lose pages if one connection copied the log while another restarted it. */
 const SAFE_FOR_THREADS = [3, 51, 3];
 
-/** Returns true if two threads may have the file open at once. */
+/** Returns true if two threads can have the file open at once. */
 export function threadsCanShare(platform: string, sqlite = "0"): boolean {
   if (platform === "win32") return false;
   const version = sqlite.split(".").map(Number);
@@ -121,7 +121,7 @@ function holdInProcess(path: string): DatabaseSync {
   }
 }
 
-/** Identifies the file at the path. Undefined if there is none. */
+/** Returns the identity of the file at the path, or undefined if there is no file. */
 function identityOf(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && `${found.dev}-${found.ino}`;

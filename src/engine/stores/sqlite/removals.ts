@@ -193,7 +193,7 @@ interface PartOptions {
   readonly where: string;
   /** The column after the owner and the thread in an index. Rows are deleted in its order. */
   readonly key: readonly string[];
-  /** The column that may be long. */
+  /** The column that can be long. */
   readonly text: string;
 }
 

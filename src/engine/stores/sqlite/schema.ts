@@ -59,7 +59,7 @@ export const checkSchema = (file: DatabaseSync, path: string) => checkTables(fil
 export const prepareSchema = (file: DatabaseSync, path: string) => prepareTables(file, path, TABLES);
 
 /**
- * Creates `tables` if the file is empty. No other process may do so in the meantime. Throws the same errors as
+ * Creates `tables` if the file is empty. No other process may do this at the same time. Throws the same errors as
  * `checkTables`.
  */
 export function prepareTables(file: DatabaseSync, path: string, tables: string): void {
@@ -72,9 +72,9 @@ const MAGIC = "SQLite format 3\0";
 const VERSION_AT = 60;
 
 /**
- * Throws the same errors as `checkTables` for a file of another format, before SQLite reads it and moves its log into
- * it. Does not detect a format that only the log contains. This process must not have the file open: closing it here
- * would release SQLite's locks on it.
+ * Throws the same errors as `checkTables` for a file of another format, before SQLite reads the file and moves its log
+ * into it. Does not detect a format that only the log contains. This process must not have the file open, because
+ * closing it here would release SQLite's locks.
  */
 export function checkHeader(path: string): void {
   const head = beginningOf(path);

@@ -9,7 +9,7 @@ import { type Database, type Query, queryOf } from "./database.ts";
 import { loadSqlite } from "./node-sqlite.ts";
 import { checkTables, prepareTables } from "./schema.ts";
 
-/** The number of milliseconds that a process waits for another one that is writing. */
+/** The number of milliseconds for which a process waits while another process is writing. */
 const BUSY_MS = 2_000;
 
 interface SmallFileOptions {

@@ -145,7 +145,7 @@ function columnsOf({ run, epoch, pending }: RunEvents): EventColumns[] {
   });
 }
 
-/** Skips rows that a log already contains, and those of ended runs. */
+/** Skips rows that a log already contains, and rows of ended runs. */
 function moveAll(database: Database): void {
   const select = database.query<{ body: string }>("SELECT body FROM tail ORDER BY id");
   const move = database.query(`

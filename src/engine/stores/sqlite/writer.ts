@@ -3,7 +3,7 @@
 // Progress events are also written in the same tick of the event loop, unless the last write was slow. In that case,
 // they wait for MAX_WAIT_MS or MAX_WAITING events. Every other event is written together with all waiting events of its
 // run. It is on disk before its append resolves and readers get it. Readers get the run's later events after it. If
-// many events wait, one tick writes the events of some runs, and the next tick writes those of others.
+// many events wait, each tick writes the events of only some runs.
 
 import type { Lease, RunKey } from "../../../agent/core/stores.ts";
 import { atMostEvery } from "../../../lib/at-most-every.ts";
@@ -72,7 +72,7 @@ export class Writer {
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
-  /** The time at which progress may be written again. */
+  /** The time at which progress can be written again. */
   #restsUntil = 0;
   readonly #patienceMs: number;
   readonly #tellOfMove: (line: object) => void;

@@ -92,7 +92,8 @@ interface Wanted {
 }
 
 /**
- * Returns the scopes from the server, the settings and the existing account. A new grant must not have fewer scopes.
+ * Returns the scopes from the server and the settings, along with the scopes that the account already has. A new grant
+ * must not have fewer scopes.
  */
 async function scopeFor(
   { vault }: FlowParts,

@@ -1,5 +1,5 @@
-// The client id that the server uses at an authorization server: the operator's, the URL of its own metadata document,
-// or one that it has registered. All processes and tenants share a registration.
+// The client id that the server uses at an authorization server. It is set by the operator, is the URL of the server's
+// metadata document, or comes from a registration. All processes and tenants share a registration.
 
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";

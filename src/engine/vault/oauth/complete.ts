@@ -97,7 +97,10 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
   return { outcome: "deleted" };
 }
 
-/** Continues the waiting runs; for a tenant's account, those of all its users. Throws after trying every user. */
+/**
+ * Continues the waiting runs of the user or, for a tenant's account, of all the tenant's users. Throws after trying
+ * every user.
+ */
 async function resumeAll(
   { runs, owners }: FlowParts,
   keeper: Keeper,

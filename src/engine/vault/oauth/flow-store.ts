@@ -19,7 +19,7 @@ import type { OAuthClient } from "./client-id.ts";
 export interface ConnectRequest {
   readonly id: string;
   readonly server: string;
-  /** The user who made the request, and who may open its address. */
+  /** The user who made the request and to whom its address belongs. */
   readonly by: string;
   /** The digest of the key in the request's address. */
   readonly key: string;
