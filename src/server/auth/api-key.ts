@@ -1,4 +1,4 @@
-// Authentication by API key.
+// API key authentication.
 
 import type { FastifyRequest } from "fastify";
 import { LRUCache } from "lru-cache";
@@ -8,18 +8,21 @@ import { type ApiKey, type ApiKeyStore, type KeptApiKey, type ReadKey, readApiKe
 import { type Authenticate, bearerToken, hasBearer, onlyHeader, unauthorized } from "./credentials.ts";
 
 const MISSING = "Send an API key: `Authorization: Bearer sk_…`, or `X-API-Key: sk_…`.";
-/** One text for all causes, so that it reveals nothing about existing keys. */
+/** One message for every cause, so it reveals nothing about existing keys. */
 const REFUSED = "The API key is unknown, expired, revoked or incomplete.";
 
-/** Matches no key. */
+/** A hash that matches no key. */
 const NO_HASH = "0".repeat(64);
 
-/** `find` may be cached, as by `cachedKeys`: every process then refuses a revoked key within a few seconds. */
+/**
+ * `find` may return cached records, as `cachedKeys` does. A revoked key is then refused by every process within a few
+ * seconds.
+ */
 export function authenticateApiKey(find: ApiKeyStore["find"], now: () => number = Date.now): Authenticate {
   return async (request) => {
     const given = sentKey(request);
     const key = await find(given.id);
-    // An unknown id takes the same time as a wrong secret.
+    // Compares even for an unknown id, so the response takes as long as for a wrong secret.
     const fits = timingSafeEqualText(given.hash, key?.hash ?? NO_HASH);
     if (!key || !fits || isOver(key, now())) throw unauthorized(REFUSED);
     const { tenant, user, scopes, expires_at } = key;
@@ -29,9 +32,9 @@ export function authenticateApiKey(find: ApiKeyStore["find"], now: () => number 
 }
 
 /**
- * Returns the key of a request. Some clients fill both headers: the same key in both counts once, and a value that does
- * not look like a key is ignored beside one that does.
- * Throws `unauthorized` without a key, and for two different keys.
+ * Returns the key that a request sends. Some clients fill both headers: two equal keys count as one, and a value that
+ * does not look like a key is ignored if the other does. Throws `unauthorized` if there is no key, or if there are two
+ * different ones.
  */
 function sentKey(request: FastifyRequest): ReadKey {
   const header = onlyHeader(request, "x-api-key");
@@ -47,15 +50,15 @@ function sentKey(request: FastifyRequest): ReadKey {
   throw unauthorized((token ?? header) ? REFUSED : MISSING);
 }
 
-/** True for a key that was revoked or has expired. */
+/** Returns true if the key was revoked or has expired. */
 export function isOver({ revoked_at, expires_at }: ApiKey, time: number): boolean {
-  // An unreadable time counts as expired.
+  // An expiry that cannot be parsed counts as expired.
   return revoked_at !== undefined || (expires_at !== undefined && !(time < Date.parse(expires_at)));
 }
 
-/** Time in ms for which a record is cached. A revoked key may still work for as long. */
+/** How long a record stays cached, in ms. A revoked key may keep working for that long. */
 const FRESH_MS = 3_000;
-/** Beyond this number, the least recently used record is dropped. */
+/** The maximum number of cached records. The least recently used record is dropped first. */
 const MAX_FOUND = 10_000;
 const MAX_MISSING = 1_000;
 
@@ -83,7 +86,7 @@ export function cachedKeys(
   };
 
   async function ask(id: string): Promise<KeptApiKey | undefined> {
-    // The age of a record counts from the start of its query.
+    // A record's age counts from the start of its query.
     const asked = now();
     const key = await store.find(id);
     found.delete(id);
@@ -94,7 +97,7 @@ export function cachedKeys(
 
   function isFresh({ asked }: KeyLookup): boolean {
     const age = now() - asked;
-    // A clock that was set back must not extend the lifetime.
+    // Setting the clock back must not extend a record's lifetime.
     return age >= 0 && age < FRESH_MS;
   }
 }

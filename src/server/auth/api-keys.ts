@@ -1,8 +1,9 @@
-// API keys: what they look like and how they are stored. The key itself is neither stored nor logged: it is shown once, to
-// its creator.
+// API keys: their format and how they are stored. The key itself is neither stored nor logged. It is shown once, to its
+// creator.
 //
-// `sk_<id>_<secret>`: the id finds the record, the secret proves the key. Its 256 random bits cannot be guessed, so
-// one round of SHA-256 keeps them as well as any slow hash would, and every request can afford it.
+// In `sk_<id>_<secret>`, the id finds the record and the secret proves the key. The secret has 256 random bits, so it
+// cannot be guessed. One round of SHA-256 therefore protects it as well as a slow hash would, and is cheap enough for
+// every request.
 
 import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -18,7 +19,7 @@ import { randomId } from "../../lib/random-id.ts";
 import { mapInTicks } from "../../lib/ticks.ts";
 import { OwnerName, Scope } from "./principal.ts";
 
-/** Public part of an API key: what its owner, admins and operators see. */
+/** The public part of an API key: the fields that its owner, admins and operators can see. */
 export const ApiKey = z.object({
   id: z.string(),
   tenant: OwnerName,
@@ -34,24 +35,26 @@ export const ApiKey = z.object({
 });
 export type ApiKey = z.infer<typeof ApiKey>;
 
-/** Stored record of an API key. `hash` is the result of `hashOf`. */
+/** A stored record of an API key. `hash` is the result of `hashOf`. */
 export interface KeptApiKey extends ApiKey {
   readonly hash: string;
 }
 
 export type NewApiKey = Omit<KeptApiKey, "created_at" | "revoked_at">;
 
-/** Used by operators and by authentication. No user reads it, so lookups take an id and no owner. */
+/** Only operators and authentication use this store. Lookups therefore take an id and no owner. */
 export interface ApiKeyStore {
-  /** Throws `already_exists` if there is a key with this id, also a revoked one. */
+  /** Throws `already_exists` if a key with this id exists, even a revoked one. */
   create(key: NewApiKey): Promise<ApiKey>;
-  /** Returns revoked and expired keys as well. */
+  /** Returns revoked and expired keys too. */
   find(id: string): Promise<KeptApiKey | undefined>;
-  /** Returns the keys of `tenant`, or of all tenants, with revoked and expired keys, newest first. */
+  /** Returns the keys of `tenant`, or of all tenants, newest first. Includes revoked and expired keys. */
   list(tenant?: string): Promise<ApiKey[]>;
-  /** Revokes the key now; a key that was revoked before keeps its earlier time. Undefined if the key does not exist. */
+  /**
+   * Revokes the key. A key that is already revoked keeps its earlier time. Returns undefined if the key does not exist.
+   */
   revoke(id: string): Promise<ApiKey | undefined>;
-  /** Deletes the record. False if it does not exist. */
+  /** Deletes the record. Returns false if it does not exist. */
   remove(id: string): Promise<boolean>;
 }
 
@@ -109,7 +112,7 @@ function shown({ hash: _, ...key }: KeptApiKey): ApiKey {
   return key;
 }
 
-/** Makes a key and stores its record. The caller shows `key` once and does not store it. */
+/** Creates a key and stores its record. The caller shows `key` once and does not store it. */
 export async function issueApiKey(
   store: ApiKeyStore,
   about: Omit<NewApiKey, "id" | "hash">,
@@ -118,7 +121,7 @@ export async function issueApiKey(
   return { key, record: await store.create({ ...about, id, hash: hashOf(key) }) };
 }
 
-/** Makes a key and its id, and stores neither. */
+/** Creates a key and its id without storing them. */
 export function newApiKey(): { key: string; id: string } {
   const id = randomId();
   return { key: `sk_${id}_${randomBytes(32).toString("base64url")}`, id };
@@ -135,7 +138,7 @@ export interface ReadKey {
   readonly hash: string;
 }
 
-/** Returns the id and the hash of a text that looks like a key, otherwise undefined. */
+/** Returns the id and the hash of a string that looks like a key; otherwise undefined. */
 export function readApiKey(text: string): ReadKey | undefined {
   const [, id] = text.length === KEY_LENGTH ? (KEY.exec(text) ?? []) : [];
   return id === undefined ? undefined : { id, hash: hashOf(text) };

@@ -1,5 +1,5 @@
-// The first API key of a deployment, which an operator sets in `BOOTSTRAP_API_KEY`. It serves where no command line is at
-// hand, as in a container, and is stored at the start like other keys.
+// The first API key of a deployment, which an operator sets in `BOOTSTRAP_API_KEY`. It is meant for environments
+// without a command line, such as containers. The server stores it at startup, like any other key.
 
 import { z } from "zod";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -7,12 +7,12 @@ import type { Logger } from "../../lib/logger.ts";
 import { type ApiKeyStore, readApiKey, SECRET_LENGTH } from "./api-keys.ts";
 import { Scope } from "./principal.ts";
 
-/** A random secret of 43 characters has about 31 different ones. Fewer than 16 occur once in 10^15 keys. */
+/** A random secret of 43 characters has about 31 distinct characters. The probability of fewer than 16 is 1 in 10^15. */
 const FEWEST_DIFFERENT = 16;
 
 const isRandom = (key: string) => new Set(key.slice(-SECRET_LENGTH)).size >= FEWEST_DIFFERENT;
 
-/** A secret: the error must not repeat it. */
+/** The value is a secret, so the error must not repeat it. */
 export const BootstrapKey = z.string().refine((text) => readApiKey(text) !== undefined && isRandom(text), {
   message:
     "is not a random key: use one that `skein keys generate` prints, `sk_` with 22 and 43 random characters",
@@ -22,7 +22,7 @@ export const BootstrapKey = z.string().refine((text) => readApiKey(text) !== und
 const ABOUT = { tenant: "default", user: "admin", scopes: Scope.options, name: "BOOTSTRAP_API_KEY" };
 
 /**
- * Stores the key unless it is stored already, so that a revoked key stays revoked. Several processes may call it at once.
+ * Stores the key unless it is already stored, so a revoked key stays revoked. Several processes may call this at once.
  * Throws `config_invalid` if the id belongs to a key with another secret.
  */
 export async function keepBootstrapKey(store: ApiKeyStore, text: string, logger: Logger): Promise<void> {

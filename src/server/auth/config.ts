@@ -1,4 +1,4 @@
-// The settings of authentication, and the checks that need several of them.
+// The authentication settings, and the checks that involve several of them.
 
 import { z } from "zod";
 import { didYouMean } from "../../lib/did-you-mean.ts";
@@ -10,13 +10,13 @@ import { BootstrapKey } from "./bootstrap-key.ts";
 export const AuthScheme = z.enum(["none", "api_key", "jwt", "header"]);
 export type AuthScheme = z.infer<typeof AuthScheme>;
 
-/** Kinds of schemes, as front ends see them: all schemes of plugins are `plugin`. */
+/** The kinds of schemes that front ends see. Every scheme of a plugin is `plugin`. */
 export const SchemeKind = z.enum([...AuthScheme.options, "plugin"]);
 export type SchemeKind = z.infer<typeof SchemeKind>;
 
 export const kindOf = (scheme: string): SchemeKind => AuthScheme.safeParse(scheme).data ?? "plugin";
 
-/** A built-in scheme, or a scheme of a plugin. The server checks that it exists when the plugins are loaded. */
+/** A built-in scheme or a plugin's scheme. The server checks that it exists once the plugins are loaded. */
 export const SchemeName = z
   .string()
   .regex(
@@ -24,7 +24,7 @@ export const SchemeName = z
     `must be one of ${AuthScheme.options.join(", ")}, or the name of a plugin's scheme`,
   );
 
-/** Only algorithms with a public key for verification: with a shared key, a verifier could also sign. */
+/** Only algorithms that verify with a public key: with a shared key, a verifier could also sign. */
 export const JwtAlgorithm = z.enum([
   "RS256",
   "RS384",
@@ -38,7 +38,7 @@ export const JwtAlgorithm = z.enum([
   "EdDSA",
 ]);
 
-/** Requires https: on an open network, the response could be forged. */
+/** Requires https, because a response over plain HTTP could be forged. */
 export const IssuerUrl = z.string().refine((text) => {
   const url = URL.parse(text);
   return url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(bare(url.hostname)));
@@ -73,7 +73,7 @@ export const JwtConfig = z.strictObject({
 export type JwtConfig = z.output<typeof JwtConfig>;
 
 /**
- * Signs people in on the page at `jwt.issuer`: OpenID Connect, authorization code flow with PKCE, without a client
+ * Signs users in on the page at `jwt.issuer`, with OpenID Connect: authorization code flow with PKCE, without a client
  * secret.
  */
 export const OidcConfig = z.strictObject({
@@ -97,12 +97,12 @@ export const OidcConfig = z.strictObject({
 });
 export type OidcConfig = z.output<typeof OidcConfig>;
 
-/** A secret: the error must not repeat it. */
+/** The value is a secret, so the error must not repeat it. */
 export const TicketSecret = z
   .string()
   .min(32, "is too short: use at least 32 characters, for example from `openssl rand -hex 32`");
 
-/** The environment may set a part of the configuration: `authProblems` checks whether it is complete. */
+/** The environment may set part of the configuration. `authProblems` checks that it is complete. */
 export const AuthConfig = z.strictObject({
   scheme: SchemeName.default("none").describe(
     "Authentication of callers: `none`, `api_key`, `jwt`, `header`, or the scheme of a plugin.",
@@ -133,7 +133,7 @@ export const AuthConfig = z.strictObject({
     .default("continue")
     .describe("Action on an API key's runs when the key is revoked. `cancel` takes at most 5 s."),
   jwt: JwtConfig.partial().prefault({}),
-  /** For `jwt`. Without it the page asks for a token. */
+  /** Applies to `jwt`. If it is not set, the page asks for a token. */
   oidc: OidcConfig.optional(),
   note: z
     .string()
@@ -149,8 +149,8 @@ export const AuthConfig = z.strictObject({
 export type AuthConfig = z.output<typeof AuthConfig>;
 
 /**
- * True if requests must name a known `Host`: without credentials, or behind a trusted gateway on this machine. Otherwise
- * a page whose domain resolves to this machine could act for every user.
+ * Returns true if requests must name a known `Host`: without credentials, or behind a trusted gateway on this machine.
+ * Otherwise, a page whose domain resolves to this machine could act on behalf of every user.
  */
 export function checksHosts({ scheme, trusted_proxies, hosts }: AuthConfig): boolean {
   const isTrusted = within(trusted_proxies);
@@ -162,8 +162,8 @@ export function checksHosts({ scheme, trusted_proxies, hosts }: AuthConfig): boo
 }
 
 /**
- * Returns the reasons why a server must not listen at `host`, each with its remedy; empty if it may. `own` has the names
- * of the plugins' schemes, or is `any` before the plugins are loaded.
+ * Returns the reasons why a server must not listen at `host`, each with a fix; an empty list if it may. `own` has the
+ * names of the plugins' schemes, or is `any` before the plugins are loaded.
  */
 export function authProblems(host: string, auth: AuthConfig, own: readonly string[] | "any" = []): string[] {
   const builtIn = AuthScheme.safeParse(auth.scheme).data;
@@ -194,7 +194,7 @@ function oidcProblems({ scheme, oidc, jwt }: AuthConfig): string[] {
   ];
 }
 
-/** Settings of the scheme `jwt` that have no default. */
+/** The settings of the `jwt` scheme that have no default. */
 const JWT_NEEDS = [
   {
     key: "jwks_url",

@@ -1,4 +1,5 @@
-// The end of credentials that were valid when a request began: event streams, long responses and runs outlast that check.
+// Detects when credentials end that were valid when a request began. Event streams, long responses and runs can outlast
+// that check.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { Logger } from "../../lib/logger.ts";
@@ -10,17 +11,17 @@ export type Credential = Pick<Principal, "api_key" | "expires_at">;
 
 export interface Credentials {
   /**
-   * Returns the reason why a credential has ended, `credentials_expired` or `credentials_revoked`; undefined while it is
-   * valid. Throws what the store of keys throws.
+   * Returns the reason why a credential has ended, `credentials_expired` or `credentials_revoked`; undefined while it
+   * is valid. Rethrows errors from the key store.
    */
   endOf(credential: Credential): Promise<AppError | undefined>;
-  /** Calls `onEnd` once, within five seconds of the end. Returns a function with which the caller stops watching. */
+  /** Calls `onEnd` once, within five seconds of the end. Returns a function that stops the watch. */
   watch(credential: Credential, onEnd: (reason: AppError) => void): () => void;
 }
 
-/** With cached records, the end of a key is seen at most one second after the cache drops its record. */
+/** With cached records, a key's end is detected at most one second after the cache drops its record. */
 const CHECK_MS = 1_000;
-/** Number of keys looked up at a time. */
+/** The number of keys that are looked up at a time. */
 const AT_ONCE = 32;
 
 interface Watch {
@@ -29,8 +30,8 @@ interface Watch {
 }
 
 /**
- * Calls `findKey` once per key and check, however many requests watch the key. Without `findKey`, no credential is an API
- * key. While it fails, keys that were valid stay valid.
+ * Calls `findKey` once per key and check, regardless of how many requests watch the key. If `findKey` is not set, no
+ * credential is an API key. While it fails, keys that were valid stay valid.
  */
 export function createCredentials(
   findKey: ApiKeyStore["find"] | undefined,
@@ -38,7 +39,7 @@ export function createCredentials(
   now: () => number = Date.now,
   checkMs = CHECK_MS,
 ): Credentials {
-  /** By the id of the API key; credentials of all other kinds are under undefined. */
+  /** The watches by API key id. Credentials of all other kinds are stored under undefined. */
   const watched = new Map<string | undefined, Set<Watch>>();
   let timer: NodeJS.Timeout | undefined;
   let isChecking = false;

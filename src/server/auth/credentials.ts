@@ -1,19 +1,22 @@
-// Reads credentials from headers. A header that was sent twice is refused.
+// Reads credentials from headers. A header that was sent more than once is refused.
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
 import type { Principal } from "./principal.ts";
 
-/** Returns the principal of a request. Throws `unauthorized`, or `unavailable` if it cannot be verified now. */
+/**
+ * Returns the principal of a request. Throws `unauthorized`, or `unavailable` if the request cannot be verified right
+ * now.
+ */
 export type Authenticate = (request: FastifyRequest) => Promise<Principal>;
 
 export function unauthorized(message: string, cause?: unknown): AppError {
   return new AppError("unauthorized", message, { cause });
 }
 
-/** The header's value, or undefined. Throws `unauthorized` if it was sent more than once. */
+/** Returns the header's value, or undefined. Throws `unauthorized` if it was sent more than once. */
 export function onlyHeader({ raw }: FastifyRequest, name: string): string | undefined {
-  // Node joins or drops repeated headers, depending on their names.
+  // Node joins or drops repeated headers, depending on the header.
   const values: string[] = [];
   for (let at = 0; at < raw.rawHeaders.length; at += 2)
     if (raw.rawHeaders[at]?.toLowerCase() === name) values.push(raw.rawHeaders[at + 1] ?? "");
@@ -23,11 +26,14 @@ export function onlyHeader({ raw }: FastifyRequest, name: string): string | unde
 
 const BEARER = /^Bearer +([^\s,]+)$/i;
 
-/** True if the header `authorization` has the scheme `Bearer`. A proxy in front may use another scheme for itself. */
+/**
+ * Returns true if the `authorization` header uses the scheme `Bearer`. A proxy in front may use another scheme for
+ * itself.
+ */
 export const hasBearer = (request: FastifyRequest): boolean =>
   /^Bearer\b/i.test(onlyHeader(request, "authorization") ?? "");
 
-/** The bearer token, or undefined without the header. Throws `unauthorized` for any other content. */
+/** Returns the bearer token, or undefined if there is no header. Throws `unauthorized` for any other content. */
 export function bearerToken(request: FastifyRequest): string | undefined {
   const header = onlyHeader(request, "authorization");
   if (header === undefined) return undefined;

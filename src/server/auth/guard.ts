@@ -1,4 +1,4 @@
-// Authenticates and authorises every request before its body is read, and counts it against the request quota.
+// Authenticates and authorizes every request before its body is read, and counts it against the request quota.
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -18,11 +18,11 @@ const PRINCIPAL = "principal";
 export interface Guarding {
   readonly authenticate: Authenticate;
   readonly tickets: Tickets;
-  /** Finds out whether the credentials for which a ticket was made have ended. */
+  /** Checks whether the credentials behind a ticket have ended. */
   readonly credentials: Pick<Credentials, "endOf">;
 }
 
-/** Call it before adding routes. The server does not start with a route that `scopes.ts` does not list. */
+/** Call this before adding routes. The server does not start if a route is missing from `scopes.ts`. */
 export function guard(server: FastifyInstance, { authenticate, tickets, credentials }: Guarding): void {
   server.decorateRequest(PRINCIPAL, null);
   server.addHook("onRoute", ({ method, url, config }) => {
@@ -36,7 +36,7 @@ export function guard(server: FastifyInstance, { authenticate, tickets, credenti
     const ticket = access === "ticket" ? ticketOf(request) : undefined;
     const principal =
       ticket === undefined ? await authenticate(request) : await ownerOfTicket(ticket, request);
-    // Before the scope is checked, so that the trail names refused callers too.
+    // Set before the scope check, so the audit trail names refused callers too.
     request.setDecorator(PRINCIPAL, principal);
     // Any authenticated user gets 404 for an unknown route.
     if (access && access !== "any") requireScope(principal, scopeOf(access, principal));
@@ -50,14 +50,14 @@ export function guard(server: FastifyInstance, { authenticate, tickets, credenti
   }
 }
 
-/** The scope that the principal must have. */
+/** Returns the scope that the principal must have. */
 function scopeOf(access: Exclude<Access, "public" | "any">, { scopes }: Principal): Scope {
   if (access === "ticket") return "read";
   if (access !== "manage") return access;
   return scopes.includes("operator") ? "operator" : "admin";
 }
 
-/** Returns the access of the request's route; undefined for an unknown route, unless its absence is public. */
+/** Returns the access of the request's route. Returns undefined for an unknown route, unless its absence is public. */
 export function accessTo(request: FastifyRequest): Access | undefined {
   const { method, routeOptions } = request;
   const isUnknown = routeOptions.url === undefined;
@@ -70,40 +70,40 @@ const why = (url: string) =>
     ? "has a `config.access` that is none of read, run, tools, admin, any, public"
     : "is missing in http/auth/scopes.ts";
 
-/** The authenticated principal. Throws `internal` for a public route. */
+/** Returns the authenticated principal. Throws `internal` for a public route. */
 export function principalOf(request: FastifyRequest): Principal {
   const principal = request.getDecorator<Principal | null>(PRINCIPAL);
   if (!principal) throw new AppError("internal", "A route read the principal of a public request.");
   return principal;
 }
 
-/** False for a public request. */
+/** Returns false for a public request. */
 export const hasPrincipal = (request: FastifyRequest) =>
   Boolean(request.getDecorator<Principal | null>(PRINCIPAL));
 
-/** The owner whose threads, runs and sandboxes the request can see. */
+/** Returns the owner whose threads, runs and sandboxes the request can see. */
 export function ownerOf(request: FastifyRequest): Owner {
   const { tenant, user } = principalOf(request);
   return { tenant, user };
 }
 
-/** Origin of a run, recorded with it: the API key, the request's id and its trace. */
+/** Returns the origin that is recorded with a run: the API key, the request id and its trace. */
 export function sentBy(request: FastifyRequest): { api_key: string | undefined; origin: Origin } {
   const { api_key, isGateway = false, scopes } = principalOf(request);
   const { traceparent } = request.headers;
   const sent = typeof traceparent === "string" && parseTraceparent(traceparent) ? traceparent : undefined;
-  // A tenant that chose its trace id could write into another tenant's trace, or decide whether it is sampled.
+  // A tenant that chose its trace id could write into another tenant's trace, or decide whether that trace is sampled.
   const mayName = isGateway || scopes.includes("admin");
   const traced = sent === undefined ? {} : mayName ? { traceparent: sent } : { linked: sent };
   return { api_key, origin: { request_id: request.id, ...traced } };
 }
 
-/** Tenant for which the server works on a request. All public requests count as one tenant. */
+/** Returns the tenant that the server does the request's work for. All public requests count as one tenant. */
 export function tenantOf(request: FastifyRequest): string {
   return request.getDecorator<Principal | null>(PRINCIPAL)?.tenant ?? "";
 }
 
-/** The path as sent, undecoded. */
+/** The path as sent, without decoding. */
 const pathOf = ({ url }: FastifyRequest) => url.split("?", 1)[0] ?? "";
 
 function ticketOf({ query }: FastifyRequest): string | undefined {
@@ -112,7 +112,7 @@ function ticketOf({ query }: FastifyRequest): string | undefined {
   throw unauthorized("The query contains several tickets. Send one.");
 }
 
-/** Call it after `guard`. Public routes cost no quota. */
+/** Call this after `guard`. Public routes use no quota. */
 export function limitRequests(server: FastifyInstance, quotas: Quotas): void {
   server.addHook("onRequest", async (request) => {
     if (accessTo(request) === "public") return;
@@ -120,7 +120,10 @@ export function limitRequests(server: FastifyInstance, quotas: Quotas): void {
   });
 }
 
-/** Call it after `guard`. Simultaneous requests are spread over ticks of the event loop, with the tenants in turn. */
+/**
+ * Call this after `guard`. Spreads simultaneous requests over several ticks of the event loop and alternates between
+ * tenants.
+ */
 export function spreadRequests(server: FastifyInstance): void {
   server.addHook("onRequest", (request, _reply, done) => {
     if (!isTickSpent()) return done();

@@ -24,7 +24,7 @@ const schemes = {
   header: ({ trusted_proxies, ...config }) => limited(config, authenticateHeaders(trusted_proxies)),
 } satisfies Record<AuthScheme, (config: AuthConfig, findKey: FindKey | undefined) => Authenticate>;
 
-/** The issuer of tokens may be another party than the operator of this server. */
+/** The token issuer may not be the operator of this server. */
 function limited(
   { external_operators: mayOperate }: Pick<AuthConfig, "external_operators">,
   authenticate: Authenticate,
@@ -37,8 +37,8 @@ function limited(
 }
 
 /**
- * Call it with a configuration in which `authProblems` finds none. Only API keys need `findKey`, and only the scheme of a
- * plugin needs `own`.
+ * Call this with a configuration that `authProblems` finds no fault with. Only API keys need `findKey`, and only a
+ * plugin's scheme needs `own`.
  */
 export function createAuthenticate(
   config: AuthConfig,
@@ -60,8 +60,8 @@ const Scopes = z
   .pipe(z.array(Scope));
 
 /**
- * Trusts the headers of a gateway, which it identifies by the address of its socket. The gateway must remove these
- * headers from the requests that it receives.
+ * Trusts the headers of a gateway, which it identifies by its socket address. The gateway must strip these headers from
+ * the requests that it receives.
  */
 export function authenticateHeaders(trustedProxies: readonly string[]): Authenticate {
   const isTrusted = within(trustedProxies);
@@ -92,7 +92,10 @@ const WORDS: Readonly<Record<string, string>> = {
   "x-skein-scopes": `: one or more of ${Scope.options.join(", ")}`,
 };
 
-/** Without authentication every request has the same user, with all scopes. The server then accepts local requests only. */
+/**
+ * Without authentication, every request has the same user, with all scopes. The server then accepts local requests
+ * only.
+ */
 const DEFAULT_USER: Principal = { tenant: "default", user: "default", scopes: Scope.options };
 
 export function authenticateAsDefault(): Authenticate {

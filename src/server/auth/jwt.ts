@@ -1,5 +1,5 @@
-// Authentication by JSON Web Token. The issuer's keys are fetched on first use, and again after ten minutes or when a token names
-// an unknown key.
+// JSON Web Token authentication. The issuer's keys are fetched on first use. They are fetched again after ten minutes,
+// or when a token names an unknown key.
 
 import type { createRemoteJWKSet, errors, JWTPayload, JWTVerifyOptions, JWTVerifyResult } from "jose";
 import { AppError } from "../../agent/core/errors.ts";
@@ -8,16 +8,16 @@ import type { JwtConfig } from "./config.ts";
 import { type Authenticate, bearerToken, unauthorized } from "./credentials.ts";
 import { OwnerName, type Principal, Scope } from "./principal.ts";
 
-/** Maximum time for the issuer to respond, in ms. */
+/** The maximum time for the issuer to respond, in ms. */
 const FETCH_MS = 3_000;
-/** Maximum keys of the issuer to try with a token that names none. */
+/** The maximum number of the issuer's keys to try for a token that names no key. */
 const MAX_KEYS_TRIED = 16;
-/** Maximum characters of a token; longer than any that issuers make. */
+/** The maximum number of characters in a token. No issuer makes longer ones. */
 const MAX_LENGTH = 8_192;
 
 const MISSING = "Send a token: `Authorization: Bearer …`.";
 const REFUSED = "The token is malformed, or the issuer did not sign it.";
-/** Reasons to refuse a token with a valid signature, by claim. */
+/** The reasons to refuse a token with a valid signature, by claim. */
 const WRONG_CLAIMS: Readonly<Record<string, string>> = {
   iss: "The token's issuer (`iss`) is not the one that this server trusts.",
   aud: "The token's audience (`aud`) does not include this server.",
@@ -56,7 +56,7 @@ export function authenticateJwt({
 
 type Jose = typeof import("jose") & { readonly keys: ReturnType<typeof createRemoteJWKSet> };
 
-/** Tries a token that names no key with each of the issuer's keys that the algorithm allows. */
+/** Tries each of the issuer's keys that the algorithm allows, for a token that names no key. */
 async function verified(
   token: string,
   options: JWTVerifyOptions,
@@ -81,7 +81,7 @@ async function verified(
 
 type Errors = typeof errors;
 
-/** True if the token itself is at fault. All other errors are failures to fetch the keys. */
+/** Returns true if the token itself is at fault. All other errors are failures to fetch the keys. */
 function isOfToken(error: unknown, of: Errors): boolean {
   const all = [
     ...[of.JWTInvalid, of.JWTExpired, of.JWTClaimValidationFailed, of.JWSInvalid],
@@ -103,9 +103,9 @@ function noKeys(cause: unknown): AppError {
   });
 }
 
-/** Expiry in ms since 1970. A token accepted after its expiry is valid until the tolerance is over. */
+/** Returns the expiry in ms since 1970. A token accepted after its expiry stays valid until the end of the tolerance. */
 function endOf({ exp }: JWTPayload, clockTolerance: number): number {
-  // `jwtVerify` has checked that it exists and is a number.
+  // `jwtVerify` has checked that `exp` exists and is a number.
   const end = Number(exp) * 1000;
   return end > Date.now() ? end : end + clockTolerance * 1000;
 }
@@ -125,8 +125,8 @@ function ownerOf(
 }
 
 /**
- * Returns the claim with that name. Otherwise follows the dots into maps, as in `realm_access.roles`; names with dots of
- * their own are found as well.
+ * Returns the claim with that name. If there is none, follows the dots into maps, as in `realm_access.roles`. Also
+ * finds names that contain dots themselves.
  */
 function claimAt(claims: unknown, name: string): unknown {
   if (!isObject(claims)) return undefined;
@@ -145,7 +145,7 @@ function nameIn(payload: JWTPayload, name: string): string {
   throw unauthorized(`The token's claim \`${name}\` must be a string of 1 to 256 characters without spaces.`);
 }
 
-/** Returns the values of a claim: a list, or a text separated by spaces. */
+/** Returns the values of a claim that is a list or a space-separated string. */
 function listOf(value: unknown): readonly unknown[] {
   if (typeof value === "string") return value.split(" ");
   return Array.isArray(value) ? value : [];

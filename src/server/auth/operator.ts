@@ -1,4 +1,4 @@
-// Checks who may read data that belongs to no tenant: a principal with the scope `admin`, or Prometheus with its token.
+// Checks who may read data that belongs to no tenant: a principal with the `admin` scope, or Prometheus with its token.
 
 import type { FastifyRequest } from "fastify";
 import { hasCode } from "../../agent/core/errors.ts";
@@ -6,7 +6,7 @@ import { timingSafeEqualText } from "../../lib/text.ts";
 import { type Authenticate, bearerToken } from "./credentials.ts";
 import { requireScope } from "./scopes.ts";
 
-/** Throws `unauthorized`, `forbidden`, or `unavailable` if the credentials cannot be verified now. */
+/** Throws `unauthorized`, `forbidden`, or `unavailable` if the credentials cannot be verified right now. */
 export type RequireOperator = (request: FastifyRequest) => Promise<void>;
 
 export function operators(authenticate: Authenticate, metricsToken: string | undefined): RequireOperator {
@@ -17,7 +17,7 @@ export function operators(authenticate: Authenticate, metricsToken: string | und
   };
 }
 
-/** Other authentication schemes may use another header, or another form of this one. */
+/** Other authentication schemes may use another header, or this header in another form. */
 function tokenOf(request: FastifyRequest): string | undefined {
   try {
     return bearerToken(request);

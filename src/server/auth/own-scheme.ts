@@ -1,5 +1,5 @@
-// The authentication scheme of a plugin: its input, its result, and the checks that make it obey the rules of the
-// built-in schemes.
+// A plugin's authentication scheme: its input, its result, and the checks that hold it to the rules of the built-in
+// schemes.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -8,14 +8,14 @@ import { check, sentence } from "../../lib/check.ts";
 import { type Authenticate, onlyHeader, unauthorized } from "./credentials.ts";
 import { OwnerName, Scope } from "./principal.ts";
 
-/** Head of a request, before its body is read. */
+/** The head of a request, before its body is read. */
 export interface AuthRequest {
   readonly method: string;
   /** The path as sent, without the query. */
   readonly path: string;
-  /** Address of the other end of the connection: the gateway's, if one is in front. */
+  /** The address of the other end of the connection. Behind a gateway, this is the gateway's address. */
   readonly remoteAddress: string | undefined;
-  /** Returns the header's value, or undefined without the header. Throws `unauthorized` if it was sent more than once. */
+  /** Returns the header's value, or undefined if it was not sent. Throws `unauthorized` if it was sent more than once. */
   header(name: string): string | undefined;
 }
 
@@ -24,17 +24,17 @@ export interface Identity {
   readonly tenant: string;
   readonly user: string;
   readonly scopes: readonly Scope[];
-  /** Time at which the credentials expire; event streams then end. Default: never. */
+  /** The time at which the credentials expire and their event streams end. Default: never. */
   readonly expires?: Date | undefined;
 }
 
 export interface OwnScheme {
-  /** Name that an operator sets as `auth.scheme`. */
+  /** The name that an operator sets as `auth.scheme`. */
   readonly name: string;
   /**
-   * Returns who sends a request, or undefined for missing or wrong credentials (401). Called for every request.
-   * An error that it throws also refuses the request: with 500, or with the status of an `AppError`. `signal` aborts
-   * after ten seconds; the request then gets 503.
+   * Returns the sender of a request, or undefined if credentials are missing or wrong (401). Called for every request.
+   * An error also refuses the request: with 500, or with the status of an `AppError`. `signal` aborts after ten
+   * seconds, and the request then gets 503.
    */
   authenticate(
     request: AuthRequest,
@@ -51,7 +51,7 @@ const Returned = z.object({
 
 const PATIENCE_MS = 10_000;
 
-/** `patienceMs`: maximum time for `authenticate`. */
+/** `patienceMs`: the maximum time for `authenticate`. */
 export function authenticateBy({ name, authenticate }: OwnScheme, patienceMs = PATIENCE_MS): Authenticate {
   return async (request) => {
     const signal = AbortSignal.timeout(patienceMs);

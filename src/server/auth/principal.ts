@@ -1,27 +1,27 @@
-// Who sends a request, and which scopes they have. Every authentication scheme returns a principal.
+// The sender of a request and their scopes. Every authentication scheme returns a principal.
 
 import { z } from "zod";
 import type { Owner } from "../../protocol/ids.ts";
 
 /**
- * Rights of a principal. `read`: read the owner's data. `run`: change it, and start runs. `tools`: manage the tenant's
- * tools. `admin`: manage all users of the tenant. `operator`: manage all tenants. No scope contains another.
+ * The rights of a principal. `read`: read the owner's data. `run`: change it and start runs. `tools`: manage the
+ * tenant's tools. `admin`: manage all users of the tenant. `operator`: manage all tenants. No scope includes another.
  */
 export const Scope = z.enum(["run", "read", "tools", "admin", "operator"]);
 export type Scope = z.infer<typeof Scope>;
 
-/** A principal finds only its own owner's resources. */
+/** A principal can find only resources of the same owner. */
 export interface Principal extends Owner {
   readonly scopes: readonly Scope[];
-  /** Time at which the credentials expire, in ms since 1970. */
+  /** The time at which the credentials expire, in ms since 1970. */
   readonly expires_at?: number | undefined;
-  /** Id of the API key. */
+  /** The id of the API key. */
   readonly api_key?: string | undefined;
-  /** True if the operator's gateway sends the request. */
+  /** True if the operator's gateway sent the request. */
   readonly isGateway?: boolean;
 }
 
-/** Name of a tenant or a user in credentials. Invisible characters are refused, so that no two names look alike. */
+/** The name of a tenant or a user in credentials. Invisible characters are refused, so no two names look alike. */
 export const OwnerName = z
   .string()
   .regex(

@@ -1,18 +1,15 @@
-// The scope that each route requires. The server does not start with a route that is missing here.
+// The scope that each route requires. The server does not start if a route is missing here.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Principal, Scope } from "./principal.ts";
 
-/**
- * `public`: no authentication. `any`: any credentials. `ticket`: `read`, also with a ticket. `manage`: `admin` or
- * `operator`.
- */
+/** `public`: no authentication. `any`: any credentials. `ticket`: `read`, or a ticket. `manage`: `admin` or `operator`. */
 export type Access = Scope | "public" | "any" | "ticket" | "manage";
 
 const ROUTES: Readonly<Record<string, Access>> = {
   "GET /health": "public",
   "GET /ready": "public",
-  // The route itself requires the metrics token or the scope `admin`.
+  // The route itself requires the metrics token or the `admin` scope.
   "GET /metrics": "public",
   "GET /": "public",
   "GET /page/:asset": "public",
@@ -108,7 +105,7 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "PUT /me/connections/:connection_id": "run",
   "DELETE /me/connections/:connection_id": "run",
   "POST /me/connections/:connection_id/authorize": "run",
-  // A browser comes here without credentials: the key in the query, and later a cookie, are the credential.
+  // The browser arrives without credentials. The key in the query, and later a cookie, authorize it.
   "GET /oauth/start": "public",
   "GET /oauth/continue": "public",
   "GET /oauth/callback": "public",
@@ -137,7 +134,7 @@ const ROUTES: Readonly<Record<string, Access>> = {
   // The route itself requires `read`, or `admin` for the tenant's usage.
   "GET /usage": "any",
 
-  // The route itself requires `admin` or `operator`, by the tenant that the request names.
+  // The route itself requires `admin` or `operator`, depending on the tenant in the request.
   "POST /admin/backup": "operator",
   "DELETE /admin/engines/:engine": "operator",
   "GET /admin/audit": "manage",
@@ -248,11 +245,11 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "POST /a2a/:agent": "read",
 };
 
-/** Paths for which a ticket is valid: streams and files, which browsers request without headers. */
+/** The paths that accept a ticket: streams and files, which browsers request without headers. */
 export const TICKET_PATH =
   /^\/(?:events|threads\/[\w-]{1,128}(?:\/runs\/[\w-]{1,128})?\/events|backend\/files\/[^?#\s]{1,4096})$/;
 
-/** Prefix of the routes of plugins. Each of these routes names its own access. */
+/** The prefix of plugin routes. Each of these routes declares its own access. */
 const PLUGINS = "/plugins/";
 const ACCESS: ReadonlySet<unknown> = new Set<PluginAccess>([
   "read",
@@ -263,12 +260,12 @@ const ACCESS: ReadonlySet<unknown> = new Set<PluginAccess>([
   "public",
 ]);
 
-/** Access that a plugin's route may require. */
+/** The access that a plugin's route may require. */
 export type PluginAccess = Exclude<Access, "stream">;
 
 /** Returns undefined for a route that is not in the table, and for a plugin's route with an unknown access. */
 export function accessOf(method: string, route: string, config: unknown = {}): Access | undefined {
-  // Preflight requests are public: browsers send them without credentials.
+  // Preflight requests are public because browsers send them without credentials.
   if (method === "OPTIONS") return "public";
   if (route.startsWith(PLUGINS)) {
     const { access = method === "GET" || method === "HEAD" ? "read" : "run" } = Object(config);
@@ -277,7 +274,10 @@ export function accessOf(method: string, route: string, config: unknown = {}): A
   return ROUTES[`${method === "HEAD" ? "GET" : method} ${route}`];
 }
 
-/** Paths at which clients look for an OAuth server when their key is refused. Without a route, every caller gets 404. */
+/**
+ * The paths where clients look for an OAuth server after their key was refused. They have no route, so every caller
+ * gets 404.
+ */
 const OAUTH = /^\/(?:[^/]{1,64}\/)?\.well-known\/|^\/(?:register|authorize|token)$/;
 export const isOauthPath = (path: string): boolean => OAUTH.test(path);
 
@@ -287,7 +287,7 @@ const PATHS = Object.keys(ROUTES).map((route) => {
   return { method, url, pattern: new RegExp(`^${pattern}$`) };
 });
 
-/** Returns the routes that match the path, including those of wires that this server does not enable. */
+/** Returns the routes that match the path, including routes of wires that are not enabled. */
 export const routesAt = (path: string): { readonly method: string; readonly url: string }[] =>
   PATHS.filter(({ pattern }) => pattern.test(path)).map(({ method, url }) => ({ method, url }));
 

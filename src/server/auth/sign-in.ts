@@ -1,4 +1,4 @@
-// How people sign in on the page: the scheme, and for OpenID Connect the endpoints of the issuer.
+// How users sign in on the page: the scheme and, for OpenID Connect, the issuer's endpoints.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -25,13 +25,14 @@ export const SignInOptions = z
   .meta({ id: "SignInOptions" });
 export type SignInOptions = z.output<typeof SignInOptions>;
 
-/** Maximum time for the issuer to respond, in ms. */
+/** The maximum time for the issuer to respond, in ms. */
 const FETCH_MS = 3_000;
 const MAX_BYTES = 256 * 1024;
 
 /**
- * Asks the issuer when a front end first requests the options, and again until one request succeeds. Concurrent callers
- * share one request. The function throws `unavailable` if the issuer does not respond, or responds with something else.
+ * Queries the issuer when a front end first requests the options, and again until a query succeeds. Concurrent callers
+ * share one query. The returned function throws `unavailable` if the issuer does not respond, or its response is not
+ * valid.
  */
 export function createSignIn({ scheme, oidc, jwt, note }: AuthConfig): () => Promise<SignInOptions> {
   const { issuer = "", audience = "" } = jwt;
@@ -53,7 +54,7 @@ export function createSignIn({ scheme, oidc, jwt, note }: AuthConfig): () => Pro
   };
 }
 
-/** Throws if the issuer does not respond, or the response names another issuer. */
+/** Throws if the issuer does not respond, or if the response names another issuer. */
 async function endpointsOf(issuer: string): Promise<Endpoints> {
   const url = `${issuer.replace(/\/+$/, "")}/.well-known/openid-configuration`;
   const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_MS) });

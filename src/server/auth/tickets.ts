@@ -1,8 +1,7 @@
-// Tickets. A browser's EventSource, links and images send no headers, so their page requests a ticket and adds it to the
-// URL as `?ticket=…`.
-// A ticket allows one principal to read one path for a minute, because URLs end up in histories and logs. It is valid
-// more than once within that minute, as when EventSource reconnects, and at any process with the same secret. A stream
-// ends with the credentials for which its ticket was made.
+// Tickets. EventSource, links and images cannot send headers, so a page requests a ticket and adds it to the URL as
+// `?ticket=…`. URLs end up in histories and logs, so a ticket allows one principal to read one path for one minute.
+// Within that minute it can be used more than once, for example when EventSource reconnects, and with any process that
+// has the same secret. A stream ends when the credentials behind its ticket end.
 
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -12,7 +11,7 @@ import { unauthorized } from "./credentials.ts";
 import type { Principal } from "./principal.ts";
 
 const LIFETIME_MS = 60_000;
-/** Maximum characters of a ticket; longer than any that this server makes. */
+/** The maximum number of characters in a ticket. This server makes no longer ones. */
 const MAX_LENGTH = 8_192;
 
 export interface Tickets {
@@ -25,7 +24,8 @@ export interface Tickets {
 }
 
 /**
- * tenant, user, path, expiry of the ticket in ms since 1970, then API key and expiry of the credentials it was made for
+ * The tenant, the user, the path, and the ticket's expiry in ms since 1970; then the API key and the expiry of the
+ * credentials behind the ticket.
  */
 const Content = z.tuple([
   z.string(),
@@ -36,7 +36,7 @@ const Content = z.tuple([
   z.number().nullable(),
 ]);
 
-/** Without a secret, uses a random one: then only this process accepts its tickets. */
+/** Without a secret, uses a random one. Only this process then accepts its tickets. */
 export function createTickets(secret: string | undefined, now: () => number = Date.now): Tickets {
   const key = Buffer.from(hkdfSync("sha256", secret ?? randomBytes(32), "", "skein stream tickets", 32));
   const sign = (content: string) => createHmac("sha256", key).update(content).digest("base64url");
@@ -54,7 +54,7 @@ export function createTickets(secret: string | undefined, now: () => number = Da
       if (ticket.length > MAX_LENGTH || !timingSafeEqualText(ticket, `${content}.${sign(content)}`))
         throw refused();
       const parts = Content.safeParse(JSON.parse(Buffer.from(content, "base64url").toString()));
-      // A process of another version signed it.
+      // A process of another version signed the ticket.
       if (!parts.success) throw refused();
       const [tenant, user, own, end, api_key, expires_at] = parts.data;
       if (own !== path || !(now() < end)) throw refused();

@@ -1,4 +1,4 @@
-// The settings `backends` of server.yaml.
+// The `backends` settings in server.yaml.
 
 import { z } from "zod";
 import { isLoopback } from "../../lib/hosts.ts";

@@ -1,4 +1,5 @@
-// The report of `skein config check`: everything that keeps the server from starting, and settings that will fail later.
+// The report of `skein config check`: everything that prevents the server from starting, and settings that will fail
+// later.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Variables } from "../../lib/yaml/interpolate.ts";
@@ -6,7 +7,7 @@ import { loadServerConfig, settingsDoubts } from "./load.ts";
 import { ServerConfig } from "./server.ts";
 
 export interface ConfigReport {
-  /** One problem per line, each with its place. Empty if the server would start. */
+  /** One problem per line, each with its location. Empty if the server would start. */
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
   readonly summary: string;
@@ -17,9 +18,7 @@ interface Agents {
   readonly warnings: readonly string[];
 }
 
-/**
- * Checks the server's settings, then the plugins that they name, with `loadPlugins`, then the agents, with `loadAgents`.
- */
+/** Checks the server's settings, then the plugins in them (with `loadPlugins`), then the agents (with `loadAgents`). */
 export async function checkConfig(
   env: Variables,
   loadAgents: (file: string) => Promise<Agents>,
@@ -27,7 +26,7 @@ export async function checkConfig(
 ): Promise<ConfigReport> {
   const server = await attempt(loadServerConfig(env));
   const plugins = "value" in server ? await attempt(loadPlugins(server.value)) : server;
-  // Wrong settings do not keep the agents from being checked.
+  // The agents are checked even if the server's settings are wrong.
   const { agents_file } = "value" in server ? server.value : ServerConfig.parse({});
   const agents = await attempt(loadAgents(env.AGENTS_FILE || agents_file));
   const problems = [...new Set([server, plugins, agents])].flatMap((part) =>

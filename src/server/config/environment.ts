@@ -1,4 +1,4 @@
-// The environment variables that override config/server.yaml. An empty variable counts as not set.
+// The environment variables that override config/server.yaml. An empty variable counts as unset.
 
 import { z } from "zod";
 import { checkSeldom, sentence } from "../../lib/check.ts";
@@ -82,8 +82,8 @@ export function readEnvironment(env: Variables): { value: Settings } | { problem
 }
 
 /**
- * The keys of server.yaml that variables override. `CONFIG_FILE` names the file itself, and `DATABASE_URL` replaces a
- * missing `POSTGRES_URL`.
+ * The keys of server.yaml that variables override. `CONFIG_FILE` is the path of the file itself, and `DATABASE_URL`
+ * replaces a missing `POSTGRES_URL`.
  */
 export const VARIABLES: Readonly<Record<Exclude<keyof Settings, "CONFIG_FILE" | "DATABASE_URL">, string>> = {
   HOST: "listen.host",
@@ -118,7 +118,7 @@ export const VARIABLES: Readonly<Record<Exclude<keyof Settings, "CONFIG_FILE" | 
   VAULT_PREVIOUS_KEYS: "vault.previous_keys",
 };
 
-/** Returns `config` with the values of the environment. */
+/** Returns `config` with the values from the environment. */
 export function override(config: ServerConfig, settings: Settings): ServerConfig {
   const values = { ...settings, POSTGRES_URL: postgresUrl(settings) };
   return Object.entries(VARIABLES).reduce(
@@ -127,14 +127,14 @@ export function override(config: ServerConfig, settings: Settings): ServerConfig
   );
 }
 
-/** Returns a copy of `settings` with `value` at `path`; unchanged if `value` is undefined. */
+/** Returns a copy of `settings` with `value` at `path`, or `settings` unchanged if `value` is undefined. */
 function withValue<T extends object>(settings: T, [key = "", ...path]: string[], value: unknown): T {
   if (value === undefined) return settings;
   const inner = settings[key as keyof T] as object;
   return { ...settings, [key]: path.length === 0 ? value : withValue(inner, path, value) };
 }
 
-/** `DATABASE_URL` may be meant for another program, and name another kind of database. */
+/** `DATABASE_URL` may be meant for another program and point to another kind of database. */
 function postgresUrl({ POSTGRES_URL, DATABASE_URL }: Settings): string | undefined {
   return POSTGRES_URL ?? PostgresUrl.safeParse(DATABASE_URL).data;
 }

@@ -1,4 +1,4 @@
-// The settings `limits` of server.yaml.
+// The `limits` settings in server.yaml.
 
 import { z } from "zod";
 import { count, Interval, MIB } from "./numbers.ts";

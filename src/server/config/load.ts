@@ -1,4 +1,4 @@
-// Loads the server's settings from the environment and the file that it names.
+// Loads the server's settings from the environment and from its configuration file.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -34,7 +34,7 @@ export async function loadServerConfig(env: Variables): Promise<ServerConfig> {
   throw new AppError("config_invalid", problems.join("\n"));
 }
 
-/** Returns doubtful values of the file, one per line with their places. Empty for a file that cannot be read. */
+/** Returns questionable values in the file, one per line, with their locations. Empty if the file cannot be read. */
 export async function settingsDoubts(env: Variables): Promise<string[]> {
   const path = env.CONFIG_FILE || DEFAULT_FILE;
   const read = await readText(path, MAX_YAML_BYTES);
@@ -56,7 +56,10 @@ async function engineProblems({ host, engines }: ServerConfig["backends"]["docke
   return [...both, ...(await Promise.all(files)).flat()];
 }
 
-/** Memory and SQLite serve one process only: its data is out of reach for the others, or locked. */
+/**
+ * Memory and SQLite work with one process only: other processes cannot reach the data in memory, and the SQLite file is
+ * locked.
+ */
 function workerProblems({ workers, store }: ServerConfig): string[] {
   if (workers === 1 || store === "redis" || store === "postgres") return [];
   return [
@@ -67,7 +70,7 @@ function workerProblems({ workers, store }: ServerConfig): string[] {
 /** A file that contains only comments is valid. */
 const FileContent = z.preprocess((data) => data ?? {}, ServerConfig);
 
-/** The default file may be missing; a file named by `CONFIG_FILE` must exist. */
+/** The default file may be missing. A file set by `CONFIG_FILE` must exist. */
 async function readServerFile(env: Variables): Promise<{ value: ServerConfig } | { problems: string[] }> {
   const path = env.CONFIG_FILE || DEFAULT_FILE;
   const read = await readText(path, MAX_YAML_BYTES);

@@ -1,5 +1,5 @@
 // The server's settings: the schema of config/server.yaml and its type. Every key has a default that works on a laptop.
-// The file has durations such as "10s"; the program has them in milliseconds.
+// Durations are strings such as "10s" in the file and milliseconds in the program.
 
 import { z } from "zod";
 import { ModelPattern } from "../../agent/core/model.ts";
@@ -18,7 +18,7 @@ import { DEFAULT_WIRES, WireName } from "./wire-names.ts";
 
 export const Host = z.string().min(1);
 export const Port = z.int().min(0).max(65_535);
-/** More workers than a machine has cores are a mistake, such as a port in the wrong place. */
+/** More workers than a machine has cores are a mistake, such as a port number in the wrong place. */
 export const Workers = z.int().min(1).max(256);
 export const StoreKind = z.enum(["memory", "sqlite", "redis", "postgres"]);
 export const LogLevel = z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]);
@@ -125,7 +125,7 @@ const EventLoop = z.strictObject({
   ),
 });
 
-// Shorter than the ten seconds of `docker stop`, so that runs end or are handed over in time.
+// Shorter than the ten seconds of `docker stop`, so runs can end or be handed over in time.
 const Shutdown = z.strictObject({
   grace: Duration.prefault("8s").describe("Maximum time for runs to end before the server hands them over."),
 });
@@ -169,7 +169,7 @@ const Metrics = z.strictObject({
   ),
 });
 
-/** The base64 of 32 bytes. */
+/** 32 bytes in base64. */
 export const VaultKey = z
   .string()
   .regex(

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { hostList } from "../../lib/hosts.ts";
 
-/** `host` or `host:port`, several separated by commas. */
+/** A comma-separated list of `host` or `host:port`. */
 export const ToolHosts = z.string().superRefine((text, context) => {
   try {
     hostList(text);

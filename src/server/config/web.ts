@@ -1,4 +1,4 @@
-// Settings of the tools that read and search the web.
+// The settings of the tools that read and search the web.
 
 import { z } from "zod";
 import { HostPattern } from "../../lib/host-patterns.ts";

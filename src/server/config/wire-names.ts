@@ -1,4 +1,4 @@
-// The names of all wires, as `wires` in config/server.yaml lists them, and their paths.
+// The names of all wires, as used in `wires` in config/server.yaml, and their paths.
 
 import { z } from "zod";
 
@@ -14,23 +14,23 @@ const PREFIXES = {
 export const WireName = z.enum(Object.keys(PREFIXES) as (keyof typeof PREFIXES)[]);
 export type WireName = z.infer<typeof WireName>;
 
-/** Off by default: through these wires other programs reach the agents. */
+/** Off by default, because these wires expose the agents to other programs. */
 const FOR_PROGRAMS: ReadonlySet<WireName> = new Set(["mcp", "a2a"]);
 
-/** Wires that are on if the settings name none. */
+/** The wires that are enabled if the settings list none. */
 export const DEFAULT_WIRES: readonly WireName[] = WireName.options.filter((name) => !FOR_PROGRAMS.has(name));
 
-/** Path of the agent card of an A2A server. */
+/** The path of an A2A server's agent card. */
 export const SERVER_CARD = "/.well-known/agent-card.json";
 
-/** Path of the agent card for A2A clients before 0.3. */
+/** The path of the agent card for A2A clients before 0.3. */
 export const OLD_SERVER_CARD = "/.well-known/agent.json";
 
 export const prefixOf = (name: WireName) => PREFIXES[name];
 
 /**
- * Removes doubled slashes, and slashes at the end, from the URL of a wire. People paste such base URLs, and clients
- * append a path. Other paths stay unchanged: a file's name may end with a slash.
+ * Removes double slashes and trailing slashes from a wire's URL: users paste base URLs that have them, and clients
+ * append a path. Other paths are unchanged, because a file name may end with a slash.
  */
 export function withoutNeedlessSlashes(url: string): string {
   const [path = ""] = url.split("?", 1);
@@ -39,7 +39,7 @@ export function withoutNeedlessSlashes(url: string): string {
   return isWirePath(plain) ? plain + url.slice(path.length) : url;
 }
 
-/** Returns the wire to which a path belongs. */
+/** Returns the wire that a path belongs to. */
 export function wireAt(url: string): WireName | undefined {
   const [path = ""] = url.split("?", 1);
   if (path === SERVER_CARD || path === OLD_SERVER_CARD) return "a2a";
@@ -49,5 +49,5 @@ export function wireAt(url: string): WireName | undefined {
   });
 }
 
-/** True if a path belongs to a wire, so that stock clients may send their headers there. */
+/** Returns true if a path belongs to a wire, which means that stock clients may send their headers there. */
 export const isWirePath = (url: string): boolean => wireAt(url) !== undefined;

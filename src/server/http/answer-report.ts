@@ -5,21 +5,21 @@ import { hasCode } from "../../agent/core/errors.ts";
 import { isHandedOn } from "./parts.ts";
 import type { HttpServer } from "./server.ts";
 
-/** Its functions must not wait or throw. */
+/** Implementations must not wait or throw. */
 export interface AnswerReport {
   answered(answer: ResponseRecord): void;
   /** A request was refused at this limit. */
   refused(limit: string): void;
-  /** A stream continued after a cursor. */
+  /** A client resumed a stream after a cursor. */
   resumed(): void;
 }
 
 export interface ResponseRecord {
-  /** The route as declared, such as `/threads/:thread_id`; undefined for an unknown route. */
+  /** The route as declared, such as `/threads/:thread_id`. Undefined for an unknown route. */
   readonly route: string | undefined;
   readonly method: string;
   readonly status: number;
-  /** Undefined for an event stream, whose duration depends on its client. */
+  /** Undefined for an event stream, because its duration depends on the client. */
   readonly seconds: number | undefined;
 }
 

@@ -1,15 +1,16 @@
-// The action of each route, in the words of the trail. The server does not start with a route that is missing here.
+// The audit trail's name for each route's action. The server does not start if a route is missing here.
 
 /**
- * `change` and `view` are always recorded; `view` reads data of others. `read` reads data of the user, `run` starts or steers a run:
- * both are recorded if the settings ask for it, and when they are refused. `told`: the engine records what succeeds. `none`: never.
+ * `change` and `view` are always recorded; `view` reads other users' data. `read` reads the user's own data, and `run`
+ * starts or steers a run: both are recorded if the settings enable it, and whenever they are refused. `told`: the
+ * engine records successful actions. `none`: never recorded.
  */
 type RecordedAs = "change" | "view" | "read" | "run" | "told" | "none";
 
-/** The id of what the response describes. */
+/** Stands for the id in the response. */
 export const MADE = "(made)";
 
-/** How it is recorded, the action, and the parameter of the path with the target's id. */
+/** How the action is recorded, its name, and the path parameter that holds the target's id. */
 export type RouteAction = readonly [as: RecordedAs, action: string, id?: string];
 
 const NONE: RouteAction = ["none", ""];
@@ -100,7 +101,7 @@ const OWN: Readonly<Record<string, RouteAction>> = {
   "PUT /me/connections/:connection_id": ["change", "connection.update", "connection_id"],
   "DELETE /me/connections/:connection_id": ["change", "connection.delete", "connection_id"],
   "POST /me/connections/:connection_id/authorize": ["change", "connection.authorize", "connection_id"],
-  // The flow records the account that it connects.
+  // The flow itself records the account that it connects.
   "GET /oauth/start": NONE,
   "GET /oauth/continue": NONE,
   "GET /oauth/callback": NONE,
@@ -122,7 +123,7 @@ const OWN: Readonly<Record<string, RouteAction>> = {
   "DELETE /triggers/:trigger_id": ["change", "trigger.delete", "trigger_id"],
   "POST /triggers/:trigger_id/rotate": ["change", "trigger.rotate", "trigger_id"],
   "POST /triggers/:trigger_id/test": ["read", "trigger.test", "trigger_id"],
-  // The trigger records its runs.
+  // The trigger itself records its runs.
   "POST /hooks/:address": NONE,
 
   "GET /backend": ["read", "backend.read"],
@@ -256,7 +257,10 @@ const OF_WIRES: Readonly<Record<string, RouteAction>> = {
 
 const ROUTES = { ...OWN, ...OF_ADMINS, ...OF_WIRES };
 
-/** Returns undefined for a route that is not in the table. Requests to plugins, whose routes are their own, count as changes. */
+/**
+ * Returns undefined for a route that is not in the table. Requests to plugin routes, which are not in the table, count
+ * as changes.
+ */
 export function actionOf(method: string, route: string): RouteAction | undefined {
   if (method === "OPTIONS") return NONE;
   const asked = method === "HEAD" ? "GET" : method;

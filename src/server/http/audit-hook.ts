@@ -1,4 +1,4 @@
-// Tells the trail of each request that changed something, read data of others, or was refused.
+// Records every request in the audit trail that changed something, read other users' data, or was refused.
 
 import { isIP } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -12,7 +12,7 @@ import { actionOf, MADE, type RouteAction } from "./audit-actions.ts";
 import { isHandedOn } from "./parts.ts";
 
 export interface AuditTrail extends Pick<Audit, "record" | "list"> {
-  /** Records what users read of their own data. */
+  /** Records users' reads of their own data. */
   readonly reads: boolean;
   /** Records the runs that users start. */
   readonly runs: boolean;
@@ -21,7 +21,10 @@ export interface AuditTrail extends Pick<Audit, "record" | "list"> {
 /** The ids in a response. */
 type Described = Partial<Readonly<Record<"id" | "name" | "tenant" | "user", string>>>;
 
-/** Call it after `guard` and before adding routes. The server does not start with a route that `audit-actions.ts` does not list. */
+/**
+ * Call this after `guard` and before adding routes. The server does not start if a route is missing from
+ * `audit-actions.ts`.
+ */
 export function auditRequests(
   server: FastifyInstance,
   trail: AuditTrail,
@@ -64,12 +67,12 @@ function actionIn(request: FastifyRequest): RouteAction | undefined {
 function isRecorded([as, , id]: RouteAction, outcome: Outcome, { reads, runs }: AuditTrail): boolean {
   if (as === "change" || as === "view") return true;
   if (as === "none") return false;
-  // A missing thing looks like one of others.
+  // A response for a missing resource looks the same as one for another user's resource.
   if (outcome === "refused") return id !== undefined || as !== "read";
   return (as === "read" && reads) || (as === "run" && runs) || (as === "told" && outcome !== "ok");
 }
 
-/** The client left before the response had begun. No standard has a status for it; this one is common. */
+/** The client disconnected before the response began. No standard defines a status for this case, but 499 is common. */
 const CLIENT_LEFT = 499;
 const REFUSED: ReadonlySet<number> = new Set([401, 403, 404]);
 
@@ -90,7 +93,7 @@ function entryOf(
   const isAdmins = isOfAdmins(request);
   const isOperator = isAdmins && principal.scopes.includes("operator");
   const about = { ...textsIn(request.query), ...textsIn(request.params) };
-  // An admin must not write into the trail of another tenant, whose name may be any.
+  // An admin must not be able to write into another tenant's trail, even by naming that tenant.
   const named = isOperator && outcome === "ok" ? (about.tenant ?? made.tenant) : undefined;
   const tenant = named ?? principal.tenant;
   const user = isAdmins || about.share_id !== undefined ? (about.user ?? made.user) : undefined;
@@ -103,7 +106,7 @@ function entryOf(
   return { tenant, actor: actorOf(principal, tenant, isOperator), action, target };
 }
 
-/** Whose data a request for a list of others names. */
+/** Returns the target of a request that lists other users' data. */
 function othersOf(
   request: FastifyRequest,
   asked: { tenant?: string | undefined; user?: string | undefined },
@@ -129,7 +132,7 @@ function isOfAdmins(request: FastifyRequest): boolean {
   return access === "manage" || access === "operator";
 }
 
-/** Keys are of the tenant that the response names. */
+/** The response names the tenant that the key belongs to. */
 const isToldByResponse = (action: RouteAction | undefined) =>
   action?.[2] === MADE || action?.[1] === "key.revoke";
 
@@ -142,7 +145,10 @@ function textsIn(value: unknown): Partial<Record<string, string>> {
   return Object.fromEntries(texts);
 }
 
-/** The address of the socket or, behind a gateway, the last one before it that the gateway names. */
+/**
+ * Returns the socket's address. Behind a gateway, returns the last address before the gateway, as reported by the
+ * gateway.
+ */
 function clientAddress(trustedProxies: readonly string[]) {
   const isTrusted = within(trustedProxies);
   return ({ raw, headers }: FastifyRequest): string | undefined => {

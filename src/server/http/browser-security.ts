@@ -1,5 +1,5 @@
 // Protects users in a browser: security headers and CORS on every response, no cached responses, no cross-site writes
-// (CSRF), no foreign Host header (DNS rebinding).
+// (CSRF), and no foreign Host header (DNS rebinding).
 
 import fastifyCors, { type FastifyCorsOptions } from "@fastify/cors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -9,10 +9,10 @@ import { isLoopback, within } from "../../lib/hosts.ts";
 import { accessOf } from "../auth/scopes.ts";
 import { isWirePath } from "../config/wire-names.ts";
 
-/** Hash of the only inline script, which starts the API reference. */
+/** The hash of the only inline script, which starts the API reference. */
 const START_SCRIPT = "'sha256-dwSaZgbkQvOjoObQr93/MnBtrRm/nVoUSrgSFOKcnhg='";
 
-/** For the server's own pages. Swagger UI sets styles on its elements and draws with `data:` images. */
+/** The policy for the server's own pages. Swagger UI sets styles on its elements and draws with `data:` images. */
 const CONTENT_POLICY = {
   "default-src": ["'self'"],
   "script-src": ["'self'", START_SCRIPT],
@@ -25,11 +25,11 @@ const CONTENT_POLICY = {
   "frame-ancestors": ["'none'"],
 };
 
-/** Time for which browsers may cache a preflight response, in s. */
+/** How long browsers may cache a preflight response, in seconds. */
 const PREFLIGHT_AGE_S = 600;
 
 const ALLOWED_HEADERS = [
-  // Pages with tracing add these to each request.
+  // Pages with tracing add these headers to each request.
   ...["Baggage", "Sentry-Trace", "Tracestate"],
   "Authorization",
   "Content-Type",
@@ -51,7 +51,7 @@ const EXPOSED_HEADERS = [
   "X-Request-Id",
 ];
 
-/** Further headers that stock clients send and read. A `*` would not cover `Authorization`, so each is listed. */
+/** Additional headers that stock clients send and read. `*` would not cover `Authorization`, so each header is listed. */
 const WIRE_ALLOWED_HEADERS = [
   ...["Accept", "Cache-Control", "Prefer", "User-Agent", "X-Auth-Scheme"],
   ...["OpenAI-Beta", "OpenAI-Organization", "OpenAI-Project"],
@@ -67,13 +67,13 @@ const WIRE_EXPOSED_HEADERS = [
   ...["X-Vercel-AI-UI-Message-Stream", "Mcp-Session-Id", "X-Ignored-Parameters"],
 ];
 
-/** Call it before any hook that may refuse a request, so that pages can read the refusal. */
+/** Call this before any hook that may refuse a request, so pages can read the refusal. */
 export async function browserHeaders(server: FastifyInstance, origins: readonly string[]): Promise<void> {
-  // Created once; Fastify's plugin would create it for every request.
+  // Created once, because Fastify's plugin would create it for every request.
   const protect = helmet({
     contentSecurityPolicy: { useDefaults: false, directives: CONTENT_POLICY },
     frameguard: { action: "deny" },
-    // The proxy that terminates TLS decides this.
+    // Set by the proxy that terminates TLS.
     strictTransportSecurity: false,
   });
   server.addHook("onRequest", ({ raw }, reply, done) => protect(raw, reply.raw, () => done()));
@@ -104,34 +104,35 @@ const corsFor = (
 });
 
 /**
- * No cache between server and user keeps a response. A route with the same response for everybody overwrites the header.
+ * Prevents caches between the server and the user from storing a response. A route whose response is the same for all
+ * users overrides the header.
  */
 export async function forbidCaching(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
   reply.header("cache-control", "no-store");
 }
 
-/** Names under which requests may reach this server. */
+/** The names by which requests may reach this server. */
 export interface ServerNames {
   /** Host names in addition to this machine's own. */
   readonly hosts: readonly string[];
-  /** URL at which others reach this server. */
+  /** The URL at which others reach this server. */
   readonly publicUrl?: string | undefined;
 }
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 const OWN_PAGES: ReadonlySet<unknown> = new Set(["same-origin", "none"]);
 
 export interface PageOrigins extends Pick<ServerNames, "publicUrl"> {
-  /** Origins whose pages may write. */
+  /** The origins whose pages may write. */
   readonly origins: readonly string[];
-  /** Addresses from which `X-Forwarded-Host` is trusted. */
+  /** The addresses whose `X-Forwarded-Host` is trusted. */
   readonly trustedProxies: readonly string[];
 }
 
 /**
  * Refuses writes from pages of other sites. A browser adds credentials such as a gateway's cookie to these requests, so
- * they would act with the user's rights.
- * Browsers send `Sec-Fetch-Site` only to secure origins, and old browsers never send it: without it, the page's `Origin`
- * must be this server's. A request with neither header comes from no page.
+ * they would act with the user's rights. Browsers send `Sec-Fetch-Site` only to secure origins, and old browsers never
+ * send it. If it is missing, the page's `Origin` must be this server's. A request with neither header does not come
+ * from a page.
  */
 export function refuseCrossSiteWrites({
   origins,
@@ -165,7 +166,7 @@ export function refuseCrossSiteWrites({
   };
 }
 
-/** A gateway in front may use another `Host` than this server (RFC 9112, section 3.2). */
+/** A gateway in front may use a different `Host` than this server (RFC 9112, section 3.2). */
 export async function refuseTwoHosts({ raw }: FastifyRequest): Promise<void> {
   const hosts = raw.rawHeaders.filter((name, at) => at % 2 === 0 && HOST_NAME.test(name)).length;
   if (hosts === 0 && raw.httpVersion === "1.1")
@@ -178,8 +179,8 @@ const HOST_NAME = /^host$/i;
 const HOST = /^(\[[\da-f:.]+\]|[^\s:,@/[\]]+)(?::\d{1,5})?$/i;
 
 /**
- * Refuses a `Host` that is neither this machine's nor in `names`. A page whose domain resolves to this machine (DNS
- * rebinding) must not reach a server that requires no credentials. Public routes accept any `Host`.
+ * Refuses a `Host` that is neither this machine's nor in `names`. Otherwise, a page whose domain resolves to this
+ * machine (DNS rebinding) could reach a server that requires no credentials. Public routes accept any `Host`.
  */
 export function refuseForeignHosts({ hosts, publicUrl }: ServerNames) {
   const own = publicUrl === undefined ? [] : [new URL(publicUrl).hostname];
@@ -199,5 +200,5 @@ export function refuseForeignHosts({ hosts, publicUrl }: ServerNames) {
   };
 }
 
-/** Maximum characters of a host name in a message. */
+/** The maximum number of characters of a host name in a message. */
 const MAX_NAME = 253;

@@ -6,6 +6,6 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { ownerOf, sentBy } from "../auth/guard.ts";
 import { idempotencyKey } from "./run-stream.ts";
 
-/** Call it after `guard`. */
+/** Call this after `guard`. */
 export const callerOf = (request: FastifyRequest): Caller =>
   omitUndefined({ owner: ownerOf(request), ...sentBy(request), idempotency_key: idempotencyKey(request) });

@@ -1,5 +1,5 @@
-// Clients that disconnect, and clients that stop reading. The server writes long responses in pieces, so that it sees the
-// progress of a slow client.
+// Detects clients that disconnect and clients that stop reading. The server writes long responses in pieces, so it can
+// see a slow client's progress.
 
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
@@ -10,8 +10,8 @@ import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 const DISCONNECTED = new Error("The client has disconnected.");
 
 /**
- * Returns a signal that aborts when the connection of `reply` closes, before or after the response; at once if it is
- * closed already.
+ * Returns a signal that aborts when the connection of `reply` closes, before or after the response. Aborts at once if
+ * the connection is already closed.
  */
 export function clientDisconnect({ raw }: FastifyReply): AbortSignal {
   const controller = new AbortController();
@@ -20,14 +20,14 @@ export function clientDisconnect({ raw }: FastifyReply): AbortSignal {
   return controller.signal;
 }
 
-/** True if work was aborted because its client disconnected, which is no failure. */
+/** Returns true if work was aborted because its client disconnected. This is not a failure. */
 export const isClientDisconnect = (error: unknown) => error === DISCONNECTED;
 
-/** A client makes progress through a long text in steps of this size. */
+/** The size of the pieces in which a client reads a long text. */
 const PIECE_BYTES = 16 * 1024;
-/** A shorter text is one write, because it fits into a socket's buffer. */
+/** A shorter text is a single write, because it fits into a socket's buffer. */
 const LONG_BYTES = 4 * PIECE_BYTES;
-/** Number of progress checks within the stall time. */
+/** The number of progress checks within the stall time. */
 const CHECKS = 4;
 
 export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> {
@@ -37,8 +37,8 @@ export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> 
 }
 
 /**
- * Yields `pieces`, which have `length` bytes together. Reports the remaining bytes to `unread` whenever the caller takes
- * a piece.
+ * Yields `pieces`, which have a total of `length` bytes. Reports the remaining bytes to `unread` whenever the caller
+ * takes a piece.
  */
 export function* counted(
   pieces: Iterable<Buffer>,
@@ -54,16 +54,16 @@ export function* counted(
   }
 }
 
-/** True if `text` has to be written in pieces, because of its length. */
+/** Returns true if `text` is so long that it must be written in pieces. */
 export const isLong = (text: string) => text.length > LONG_BYTES;
 
 /**
  * Destroys the connection if data has waited for `stallMs`, or up to a quarter longer, and the client has read none of
- * it. Stops when the connection closes or the response is sent.
+ * it. Stops when the connection closes or the response has been sent.
  */
 export function cutWhenStalled(raw: ServerResponse, stallMs: number): void {
   const { socket } = raw;
-  // A response whose connection is closed emits no further `close`.
+  // A response whose connection is closed emits no further `close` event.
   if (!socket || raw.destroyed) return;
   let stalled = 0;
   let [written, waiting] = [0, 0];
@@ -78,8 +78,8 @@ export function cutWhenStalled(raw: ServerResponse, stallMs: number): void {
 }
 
 /**
- * Cuts stalled connections of all long responses except event streams, and counts the unsent bytes of responses that are
- * sent whole.
+ * Cuts the stalled connections of all long responses except event streams, and counts the unsent bytes of responses
+ * that are sent whole.
  */
 export function cutStalledAnswers(
   server: FastifyInstance,

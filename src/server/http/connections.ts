@@ -1,5 +1,5 @@
-// Limits the connections that the server keeps open. Each address has a fair share, so that no address keeps the others
-// out. The process keeps file descriptors for its own work.
+// Limits the connections that the server keeps open. Each address has a fair share, so no address can lock the others
+// out. Some of the process's file descriptors stay free for its own work.
 
 import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
@@ -10,27 +10,27 @@ import { subscriberNetwork } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
 
 export interface ConnectionLimits {
-  /** Maximum connections of all addresses. Lower if the process may open fewer files. */
+  /** The maximum number of connections from all addresses. Lower if the process may open fewer files. */
   readonly total: number;
-  /** Maximum connections of one address. Default: its fair share. */
+  /** The maximum number of connections from one address. Default: its fair share. */
   readonly perAddress?: number | undefined;
-  /** True for gateways, whose connections belong to many users: only `total` limits them. */
+  /** Returns true for gateways, whose connections belong to many users. Only `total` limits them. */
   readonly isGateway: (address: string) => boolean;
 }
 
-/** Fraction of the process's file descriptors that connections may use. */
+/** The fraction of the process's file descriptors that connections may use. */
 const DESCRIPTORS = 3 / 4;
-/** Descriptors kept free for the process's own work: stores, providers, commands of runs. */
+/** The number of descriptors kept free for the process's own work: stores, providers, and commands of runs. */
 const OWN = 64;
 const LEAST = 8;
-/** Minimum interval between two log lines about refused connections, in ms. */
+/** The minimum interval between two log lines about refused connections, in ms. */
 const LOG_MS = 10_000;
 
-/** Maximum connections of a process that may open `files` files. */
+/** Returns the maximum number of connections for a process that may open `files` files. */
 export const connectionsOf = (files: number): number =>
   Math.max(LEAST, Math.floor(Math.min(files * DESCRIPTORS, files - OWN)));
 
-/** Destroys connections beyond the limits, and logs them. */
+/** Destroys and logs connections beyond the limits. */
 export function limitConnections(
   server: Server,
   limits: ConnectionLimits,
@@ -57,7 +57,7 @@ export function limitConnections(
   };
 
   server.on("connection", (socket: Socket) => {
-    // A socket that is closed already has no address.
+    // A socket that is already closed has no address.
     const address = socket.remoteAddress;
     if (address === undefined) return;
     const network = subscriberNetwork(address);
@@ -66,7 +66,7 @@ export function limitConnections(
   });
 }
 
-/** Maximum files that this process may open at once; infinite if the system does not report it. */
+/** Returns the maximum number of files that this process may open at once; infinity if the system does not report it. */
 function mostOpenFiles(): number {
   try {
     const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];

@@ -1,4 +1,4 @@
-// External parts that the server depends on: whether each works, since when, and the reason if it does not.
+// The external parts that the server depends on: whether each of them works, since when, and why not.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { sharedFor } from "../../lib/async.ts";
@@ -8,7 +8,7 @@ export interface Dependency {
   readonly name: string;
   /** Throws while the dependency is unusable. */
   check(): Promise<void>;
-  /** The server works without it. */
+  /** True if the server works without the dependency. */
   readonly isOptional?: boolean;
 }
 
@@ -16,21 +16,21 @@ export interface DependencyState {
   readonly name: string;
   readonly isUp: boolean;
   readonly isOptional: boolean;
-  /** Time of the last status change, in ISO 8601. */
+  /** The time of the last status change, in ISO 8601. */
   readonly since: string;
   readonly checked_at: string;
   readonly error: AppError | undefined;
 }
 
 export interface Dependencies {
-  /** Checks each dependency; a result is reused for a second. Never rejects. */
+  /** Checks each dependency, and reuses a result for one second. Never rejects. */
   states(): Promise<readonly DependencyState[]>;
 }
 
-/** Time for which a result is reused, in ms: `/ready` is public. */
+/** How long a result is reused, in ms. It limits the checks because `/ready` is public. */
 const FRESH_MS = 1_000;
 
-/** Logs when a dependency fails, and when it works again. */
+/** Logs when a dependency fails and when it recovers. */
 export function createDependencies(
   dependencies: readonly Dependency[],
   logger: Pick<Logger, "info" | "warn">,

@@ -1,4 +1,4 @@
-// Versions of a document, as `ETag`: a write that names the version which it began from overwrites no other one.
+// Document versions, sent as `ETag`. A write that names its base version does not overwrite any other version.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
@@ -16,7 +16,10 @@ export const IfMatch = z.looseObject({
 
 export const etagOf = (version: string) => `"${version}"`;
 
-/** A function that throws `precondition_failed` for another version than `If-Match` names; undefined stands for no document. */
+/**
+ * Returns a function that throws `precondition_failed` for any version that `If-Match` does not name. Undefined means
+ * that the document does not exist.
+ */
 export function expectedIn(headers: IncomingHttpHeaders): (version: string | undefined) => void {
   const { "if-match": match } = headers;
   const expected = match === undefined ? undefined : preconditionIn({ "if-match": match })?.match;

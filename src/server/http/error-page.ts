@@ -5,5 +5,5 @@ import { docsPage } from "../../lib/docs.ts";
 
 const PAGE = docsPage("reference/errors.md");
 
-/** Returns the `type` of a problem: the address of its code in docs/reference/errors.md. */
+/** Returns the `type` of a problem: the URL of its error code in docs/reference/errors.md. */
 export const errorPage = (code: ErrorCode): string => `${PAGE}#${code}`;

@@ -1,4 +1,4 @@
-// Sends errors as RFC 9457 problem+json with Skein's error code. The only place that maps codes to statuses.
+// Sends errors as RFC 9457 problem+json with Skein's error code. No other file maps codes to statuses.
 
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
@@ -56,7 +56,7 @@ const STATUS: Record<ErrorCode, number> = {
 
 export const statusOf = (code: ErrorCode): number => STATUS[code];
 
-/** Fastify's own refusals, by its codes. */
+/** The refusals of Fastify itself, by its error codes. */
 const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
   FST_ERR_CTP_INVALID_JSON_BODY: ["invalid_request", "The body is not valid JSON."],
   FST_ERR_CTP_EMPTY_JSON_BODY: ["invalid_request", "The body is empty. Send a JSON object."],
@@ -87,13 +87,13 @@ export function problem(error: AppError, instance: string, request_id: string): 
   };
 }
 
-/** Sends any error that was thrown before the response has started. */
+/** Sends an error that was thrown before the response started. */
 export function sendProblem(thrown: FastifyError | Error, request: FastifyRequest, reply: FastifyReply) {
   const body = refuse(thrown, request, reply);
   return reply.type("application/problem+json").send(JSON.stringify(body));
 }
 
-/** Logs a failure, sets the status and the headers of the refusal, and returns its body. */
+/** Logs a failure, sets the status and the headers of the refusal, and returns the response body. */
 export function refuse(
   thrown: FastifyError | Error,
   request: FastifyRequest,
@@ -101,11 +101,11 @@ export function refuse(
 ): z.infer<typeof Problem> {
   const error = fromFastify(thrown);
   const status = STATUS[error.code];
-  // While a store is unreachable, thousands of requests may fail: each gets one line without a stack.
+  // While a store is unreachable, thousands of requests may fail, so each gets one line without a stack.
   if (error.code === "unavailable") request.log.warn({ reason: reasonOf(error) }, "request refused");
   // Clients expect this error.
   else if (error.code === "shutting_down") request.log.info({ reason: error.message }, "request refused");
-  // `reportLacks` has counted it.
+  // `reportLacks` has already counted it.
   else if (status >= 500 && exhausted(thrown) === undefined)
     request.log.error({ err: thrown }, "request failed");
   const retry = error.details?.retry_after_ms;
@@ -113,16 +113,16 @@ export function refuse(
   else if (status === 503) reply.header("retry-after", 1);
   // For a malformed URL, Fastify runs no hooks.
   reply.header("x-request-id", request.id);
-  // Otherwise the server would read the rest of the body as another request, or refuse the next request too.
+  // Otherwise, the server would read the rest of the body as another request, or refuse the next request too.
   if (status === 408 || error.code === "shutting_down") reply.header("connection", "close");
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="skein"');
-  // Without the query, which may contain a ticket.
+  // Omits the query, which may contain a ticket.
   const [path = "/"] = request.url.split("?");
   reply.code(status);
   return problem(error, path, request.id);
 }
 
-/** The message of an error, followed by the messages of its causes. */
+/** Returns the message of an error, followed by the messages of its causes. */
 function reasonOf({ message, cause }: Error): string {
   return cause instanceof Error ? `${message} (${reasonOf(cause)})` : message;
 }
@@ -156,10 +156,10 @@ const EXPECTATION: Refusal = [
 ];
 const NO_REQUEST: Refusal = [400, "invalid_request", "invalid request", "This is not a valid HTTP request."];
 
-/** Responds to bytes that are no HTTP request, and closes the connection. */
+/** Responds to bytes that are not an HTTP request, and closes the connection. */
 export function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) return;
-  // The client would take a refusal for a part of an earlier response, or for the response to another request.
+  // The client would mistake a refusal for part of an earlier response, or for the response to another request.
   if (socket.bytesWritten > 0) {
     socket.destroySoon();
     return;
@@ -167,7 +167,7 @@ export function refuseConnection(error: Error & { code?: string }, socket: Socke
   refuseOn(socket, UNREADABLE[error.code ?? ""] ?? NO_REQUEST);
 }
 
-/** Responds to requests for which Node would send no body or nothing at all, and closes their connections. */
+/** Responds to requests that Node would answer without a body or not at all, and closes their connections. */
 export function refuseOddRequests(server: Server): void {
   server.on("connect", (_request, socket) => refuseOn(socket, TUNNEL));
   server.on("checkExpectation", ({ socket }) => refuseOn(socket, EXPECTATION));

@@ -1,12 +1,13 @@
-// Versions of a user's files, as `ETag`. A write that names the version from which it began overwrites no other one (RFC
-// 9110, §13.1). The version of a small file is a hash of its content, because two writes may share a second and a size.
+// Versions of a user's files, sent as `ETag`. A write that names its base version does not overwrite any other version
+// (RFC 9110, §13.1). The version of a small file is a hash of its content, because two writes may have the same second
+// and size.
 
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Backend, FileStat } from "../../agent/core/backend.ts";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 
-/** The version of a larger file is its size and the time of its last change. */
+/** A larger file's version is its size and the time of its last change. */
 const HASHED_BYTES = 1024 * 1024;
 
 type Bytes = AsyncIterable<Uint8Array>;
@@ -25,22 +26,22 @@ export async function versionOf(
   if (type !== "file" || size > HASHED_BYTES)
     return { etag: `"${size.toString(36)}-${Date.parse(modified_at).toString(36)}"` };
   const chunks: Uint8Array[] = [];
-  // The file may grow meanwhile, or be endless.
+  // The file may grow meanwhile, or may have no end.
   if (size > 0) for await (const chunk of backend.read(path, { length: size }, signal)) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   return { etag: `"${createHash("sha256").update(bytes).digest("base64url")}"`, bytes };
 }
 
-/** Versions of a file that a write may overwrite. */
+/** The versions of a file that a write may overwrite. */
 export interface Precondition {
-  /** Versions that match; `any`: the file must exist. */
+  /** The versions that match. `any` means that the file must exist. */
   readonly match?: ReadonlySet<string> | "any";
   readonly isNew: boolean;
 }
 
 /**
- * Undefined without `If-Match` and `If-None-Match`. Throws `invalid_request` for a value that is neither `*` nor a list
- * of versions.
+ * Returns undefined if neither `If-Match` nor `If-None-Match` was sent. Throws `invalid_request` for a value that is
+ * neither `*` nor a list of versions.
  */
 export function preconditionIn(headers: IncomingHttpHeaders): Precondition | undefined {
   const { "if-match": match, "if-none-match": none } = headers;
@@ -86,7 +87,7 @@ const failed = (what: string, details?: Record<string, unknown>) =>
     details,
   );
 
-/** Returns the same bytes, after the first have arrived: a check before the write then happens shortly before it. */
+/** Returns the same bytes once the first of them have arrived, so a check before the write happens shortly before it. */
 export async function arrived(body: Bytes): Promise<Bytes> {
   const rest = body[Symbol.asyncIterator]();
   const chunks: Uint8Array[] = [];

@@ -1,5 +1,5 @@
-// A Fastify server with everything that all routes share: guards, limits, headers, the shape of errors. The server has
-// one for its own routes and one for each loaded wire; they share their counters.
+// A Fastify server with everything that all routes share: guards, limits, headers, and the error format. There is one
+// for the server's own routes and one for each loaded wire. They share their counters.
 
 import { fastifySSE } from "@fastify/sse";
 import fastify, {
@@ -43,7 +43,7 @@ export interface Guards {
   readonly bodies: RoomForBodies;
 }
 
-/** Adds guards, limits and headers to a bare server. Call it before adding routes. */
+/** Adds guards, limits and headers to a bare server. Call this before adding routes. */
 export async function guarded(
   server: FastifyInstance,
   { access, limits, quotas, unreadAnswers, audit }: RouteServices,
@@ -73,15 +73,15 @@ export async function guarded(
   return withZod(server);
 }
 
-/** Replaces Fastify's own compilers, which it would load: `withZod` sets the compilers of every route. */
+/** Replaces Fastify's own compilers, which would otherwise be loaded: `withZod` sets the compilers of every route. */
 function onlyZod(): never {
   throw new Error("A route has a schema before the server has zod's compilers.");
 }
 
-/** Creates a server without routes and guards. */
+/** Creates a server without routes or guards. */
 export function bareServer(limits: HttpLimits, logger: FastifyBaseLogger): FastifyInstance {
   const server = fastify({
-    // `refuseTwoHosts` refuses these requests with a body; Node would send none.
+    // Node would respond to these requests without a body; `refuseTwoHosts` refuses them with one.
     http: { ...headTimeout(limits.requestMs), requireHostHeader: false },
     // `closeConnections` refuses requests during shutdown, with Skein's own error.
     return503OnClosing: false,
@@ -99,13 +99,13 @@ export function bareServer(limits: HttpLimits, logger: FastifyBaseLogger): Fasti
     if (method === "HEAD" && sse)
       throw new Error(`An answer to \`HEAD ${url}\`, an event stream, would never end.`);
   });
-  // JSON only: a page of another site can send forms and plain text without a preflight request.
+  // Only JSON is accepted, because a page of another site can send forms and plain text without a preflight request.
   server.removeContentTypeParser("text/plain");
   readJsonBodies(server, { maxEntries: limits.bodyEntries });
   server.setErrorHandler<Error>(sendProblem);
   server.setNotFoundHandler((request, reply) => {
     const [path = ""] = request.url.split("?");
-    // A wire that is off has no routes.
+    // A disabled wire has no routes.
     const routes = routesAt(path).filter(({ method, url }) =>
       server.hasRoute({ method: method as HTTPMethods, url }),
     );
@@ -126,7 +126,7 @@ function noRoute(method: string, path: string, allow: readonly string[]): AppErr
   return new AppError("method_not_allowed", `${path} accepts ${allow.join(", ")}, not ${method}.`);
 }
 
-/** Logs requests that fail because the machine has run out of a resource, in the same lines as calls of runs. */
+/** Logs requests that fail because the machine has run out of a resource, in the same format as for runs. */
 function reportLacks(server: FastifyInstance, logger: FastifyBaseLogger): void {
   server.addHook("onError", async (request, _reply, error) => {
     const route = `${request.method} ${request.routeOptions.url}`;
@@ -138,7 +138,7 @@ function reportLacks(server: FastifyInstance, logger: FastifyBaseLogger): void {
   });
 }
 
-/** Maximum time for responses in progress once the server closes, in ms. */
+/** The maximum time for responses in progress once the server closes, in ms. */
 const LAST_ANSWERS_MS = 1000;
 
 /** On shutdown, refuses new requests, waits for responses in progress, then closes idle and unresponsive connections. */
@@ -156,19 +156,19 @@ function closeConnections(server: FastifyInstance): void {
   });
 }
 
-/** Logs only method and path of a request: a query may contain a ticket, a header a secret. */
+/** Logs only the method and path of a request, because a query may contain a ticket and a header may contain a secret. */
 export function withoutQueries(logger: FastifyBaseLogger): FastifyBaseLogger {
   const req = ({ method, url = "" }: FastifyRequest) => ({ method, path: url.split("?", 1)[0] });
   return logger.child({}, { serializers: { req } });
 }
 
 const REQUEST_ID = "x-request-id";
-/** Other ids are replaced, because ids are written to logs. */
+/** ids in any other format are replaced, because ids are written to logs. */
 const ACCEPTED_ID = /^[\w.-]{1,64}$/;
 
 /**
- * Each request has an id, from its caller or created here. The response contains it, and so do the log lines of the
- * request and of the runs that it starts.
+ * Every request has an id, which its caller sends or the server creates. The id is in the response, and in the log
+ * lines of the request and of the runs that it starts.
  */
 const requestIds: Pick<FastifyServerOptions, "genReqId" | "logController"> = {
   genReqId({ headers }) {
@@ -178,7 +178,7 @@ const requestIds: Pick<FastifyServerOptions, "genReqId" | "logController"> = {
   logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "request_id" }),
 };
 
-/** Runs as the first hook, so that refusals have the id too. */
+/** Runs as the first hook, so refusals have the id too. */
 async function sendRequestId(request: FastifyRequest, reply: FastifyReply): Promise<void> {
   reply.header(REQUEST_ID, request.id);
 }

@@ -1,5 +1,5 @@
-// Limits the bytes of JSON bodies that the process keeps for requests in progress. A request reserves room for its body
-// before any of it is read; tenants have fair shares of the room.
+// Limits the total size of the JSON bodies that the process keeps for requests in progress. A request reserves room for
+// its body before any of it is read. Tenants have fair shares of the room.
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -7,24 +7,24 @@ import { Shares, sharedPlaces, type Verdict } from "../../agent/core/shares.ts";
 import { LARGE_BYTES } from "../../lib/ticks.ts";
 import { tenantOf } from "../auth/guard.ts";
 
-/** Room is reserved in units of this size, in bytes. A shorter body needs none. */
+/** The unit in which room is reserved, in bytes. A shorter body needs no room. */
 const PLACE_BYTES = LARGE_BYTES;
-/** Number of the largest bodies that have room even if the setting is lower. */
+/** The number of maximum-size bodies that have room even if the setting is lower. */
 const LEAST_BODIES = 16;
-/** Time after which a refused client may retry, in ms. */
+/** The time after which a refused client may retry, in ms. */
 const RETRY_MS = 1000;
 
 const taken = new WeakMap<FastifyRequest, () => void>();
 
 export interface IncomingLimits {
-  /** Maximum bytes of one body. A route that accepts longer bodies reads them as a stream. */
+  /** The maximum number of bytes in one body. A route that accepts longer bodies reads them as a stream. */
   readonly bodyBytes: number;
-  /** Maximum bytes of all bodies together. */
+  /** The maximum number of bytes in all bodies together. */
   readonly incomingBytes: number;
 }
 
 export interface RoomForBodies {
-  /** Maximum bytes of all bodies together. */
+  /** The maximum number of bytes in all bodies together. */
   readonly most: number;
   readonly bodyBytes: number;
   readonly shares: Shares;
@@ -39,7 +39,7 @@ export function roomForBodies(
   return { most, bodyBytes, shares };
 }
 
-/** Call it after `guard`. Refuses requests before their bodies are read, with `limit_exceeded` or `unavailable`. */
+/** Call this after `guard`. Refuses requests before their bodies are read, with `limit_exceeded` or `unavailable`. */
 export function boundIncomingBodies(
   server: FastifyInstance,
   { most, bodyBytes, shares }: RoomForBodies,
@@ -58,12 +58,12 @@ export function boundIncomingBodies(
   });
 }
 
-/** Releases the room of a body that has been handled, before a response that may take long. */
+/** Releases the room of a body that has been handled, before a response that may take a long time. */
 export function bodyIsDone(request: FastifyRequest): void {
   taken.get(request)?.();
 }
 
-/** Maximum length of the body in bytes; 0 for a body that is refused, or read as a stream. */
+/** Returns the maximum length of the body in bytes; 0 for a body that is refused or read as a stream. */
 function bytesOf({ headers, routeOptions }: FastifyRequest, most: number): number {
   if ((routeOptions.bodyLimit ?? most) > most) return 0;
   if (headers["transfer-encoding"] !== undefined) return most;

@@ -1,5 +1,5 @@
-// Reads JSON bodies. The work is limited before it begins: the keys and values of a text are counted before it is parsed.
-// A large body is parsed and handled in a tick of the event loop of its own.
+// Reads JSON bodies. The work is limited before it begins, by counting a text's keys and values before parsing it. A
+// large body is parsed and handled in its own tick of the event loop.
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -7,20 +7,23 @@ import { jsonSize } from "../../lib/json.ts";
 import { LARGE_BYTES, ownTick } from "../../lib/ticks.ts";
 import { tenantOf } from "../auth/guard.ts";
 
-/** Maximum depth of nested lists and maps, so that recursive code does not overflow the stack. */
+/** The maximum depth of nested lists and maps, which prevents recursive code from overflowing the stack. */
 const MAX_DEPTH = 64;
-/** Maximum keys of one map: each step with a larger map takes milliseconds. */
+/** The maximum number of keys in one map. Each step with a larger map would take milliseconds. */
 const MAX_KEYS = 10_000;
 
 const large = new WeakSet<object>();
 
-/** True if checking and converting this body takes ticks of the event loop of its own. */
+/** Returns true if checking and converting this body takes ticks of the event loop of its own. */
 export const isLargeBody = (body: unknown) => typeof body === "object" && body !== null && large.has(body);
 
 export interface JsonBodies {
-  /** Maximum keys and values of a body. */
+  /** The maximum number of keys and values in a body. */
   readonly maxEntries: number;
-  /** Accepts an empty body as no body: stock clients send one, for example to cancel. Default: it is refused. */
+  /**
+   * Treats an empty body as no body, because stock clients send one, for example to cancel. Default: an empty body is
+   * refused.
+   */
   readonly isEmptyTaken?: boolean;
 }
 
@@ -44,7 +47,7 @@ export function readJsonBodies(
   );
 }
 
-/** Throws `unsupported_media_type` for a body that is compressed. */
+/** Throws `unsupported_media_type` for a compressed body. */
 export function refuseEncoded({ headers }: FastifyRequest): void {
   const encoding = headers["content-encoding"];
   if (encoding === undefined || encoding.toLowerCase() === "identity") return;
@@ -54,7 +57,7 @@ export function refuseEncoded({ headers }: FastifyRequest): void {
   );
 }
 
-/** A function that parses a JSON text which came with a request. It throws `invalid_request` and `payload_too_large`. */
+/** Returns a function that parses the JSON text of a request. It throws `invalid_request` and `payload_too_large`. */
 export function jsonReader(
   server: JsonServer,
   maxEntries: number,

@@ -1,21 +1,21 @@
-// Writes the JSON of long values in parts: no step takes longer than a text or a value of 32 KiB.
+// Writes the JSON of long values in parts. No step handles more than one string or one value of 32 KiB.
 
-/** A text in parts, which are created when they are taken. */
+/** A text in parts. Each part is created when it is taken. */
 export interface LongText {
   readonly parts: Iterable<string>;
-  /** Approximate number of characters. The source of the parts is kept until the last part is taken. */
+  /** The approximate number of characters. The source of the parts is kept until the last part is taken. */
   readonly length: number;
 }
 
 /** A smaller value is written at once. */
 const WHOLE_CHARS = 32 * 1024;
-/** Characters of a key or value other than its text. */
+/** The number of characters of a key or value in addition to its text. */
 const ENTRY_CHARS = 8;
 
-/** True if writing `value` takes more than one step. */
+/** Returns true if writing `value` takes more than one step. */
 export const isLongJson = (value: unknown) => charsOf(value, WHOLE_CHARS) > WHOLE_CHARS;
 
-/** `value` must contain only JSON, and must not change until it is written. */
+/** `value` must contain only JSON and must not change until it is written. */
 export const longJson = (value: object): LongText => ({
   parts: jsonParts(value),
   length: charsOf(value),
@@ -49,12 +49,12 @@ function* mapParts(map: object): Generator<string, void, void> {
   yield before === "{" ? "{}" : "}";
 }
 
-/** Approximate length of the JSON of `value`. Stops counting beyond `most` characters. */
+/** Returns the approximate length of the JSON of `value`. Stops counting beyond `most` characters. */
 export function charsOf(value: unknown, most = Number.POSITIVE_INFINITY): number {
   if (typeof value === "string") return value.length;
   if (!isNest(value)) return 0;
   let chars = 0;
-  // The keys of a list are its indices.
+  // The keys of a list are its indexes.
   for (const key in value) {
     chars += ENTRY_CHARS + key.length + charsOf(value[key], most - chars);
     if (chars > most) break;

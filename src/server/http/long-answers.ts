@@ -1,5 +1,5 @@
-// JSON responses that may be long. They are written in parts, each in a tick of the event loop of its own, once the
-// client has taken the part before. A client that reads nothing costs one part.
+// JSON responses that may be long. Each part is written in its own tick of the event loop, once the client has taken
+// the previous part. A client that reads nothing costs one part.
 
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
@@ -12,10 +12,12 @@ import { charsOf, jsonParts } from "./json-parts.ts";
 import { credentialsEnd } from "./sse.ts";
 import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 
-/** Characters to write in one tick of the event loop. A slice ends with the text that exceeds this number. */
+/**
+ * The number of characters to write in one tick of the event loop. A slice ends with the text that exceeds this number.
+ */
 const SLICE_CHARS = 128 * 1024;
 
-/** Yields lists of JSON texts that follow each other. Returns the values to write after them. */
+/** Yields lists of consecutive JSON texts. Returns the values to write after them. */
 export type Lists<T = void> = AsyncGenerator<readonly string[], T, void>;
 
 export interface LongAnswer<T> {
@@ -27,7 +29,7 @@ export interface LongAnswer<T> {
 
 export type Parts = AsyncGenerator<string, void, void>;
 
-/** Yields `items` as JSON. A short list waits for no tick. */
+/** Yields `items` as JSON. A short list is written without waiting for a tick. */
 export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (item: T) => string): Lists {
   let texts: string[] = [];
   let left = LARGE_BYTES;
@@ -45,7 +47,7 @@ export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (
   yield texts;
 }
 
-/** Waits a tick of the event loop before each piece: a fast client would otherwise take all pieces in one tick. */
+/** Waits for a tick of the event loop before each piece. Otherwise, a fast client would take all pieces in one tick. */
 export async function* oneATick(tenant: string, pieces: Iterable<string>): Parts {
   for (const piece of pieces) {
     await ownTick(tenant);
@@ -53,7 +55,7 @@ export async function* oneATick(tenant: string, pieces: Iterable<string>): Parts
   }
 }
 
-/** Writes an object whose member `name` is the list. The members of `restOf` follow it. */
+/** Writes an object whose member `name` is the list, followed by the members of `restOf`. */
 export async function* objectOf<T>(
   tenant: string,
   { name, lists, restOf }: LongAnswer<T>,
@@ -94,7 +96,7 @@ export async function* listOf<T>(lists: Lists<T>): AsyncGenerator<string, T, voi
   return list.value;
 }
 
-/** Joins the texts with commas. A long text is passed on unchanged, because joining would copy it. */
+/** Joins the texts with commas. Passes a long text on unchanged, because joining would copy it. */
 function* withLongOnesAlone(texts: readonly string[]): Generator<string, void, void> {
   let short: string[] = [];
   for (const text of texts) {
@@ -110,9 +112,9 @@ function* withLongOnesAlone(texts: readonly string[]): Generator<string, void, v
 }
 
 /**
- * Returns a short text whole, and a long one as a stream.
- * An error before the first part is thrown; a later one closes the connection. `open` starts the count of a long
- * response's unread bytes: its parts, plus `kept` bytes of their source.
+ * Returns a short text whole and a long one as a stream. An error before the first part is thrown; a later error closes
+ * the connection. `open` starts counting the unread bytes of a long response: its parts, plus `kept` bytes of their
+ * source.
  */
 export async function payloadOf(parts: Parts, open: () => Unread, kept = 0): Promise<string | Readable> {
   let short = "";
@@ -128,7 +130,7 @@ export async function payloadOf(parts: Parts, open: () => Unread, kept = 0): Pro
   }
 }
 
-/** Sends a page of a list. `toJson` writes one item as JSON. */
+/** Returns a function that sends a page of a list. `toJson` writes one item as JSON. */
 export function pageSender<T>(unreadAnswers: Pick<UnreadAnswers, "open">, toJson: (item: T) => string) {
   return async (reply: FastifyReply, { items, ...rest }: Page<T>): Promise<never> => {
     const { tenant } = ownerOf(reply.request);
@@ -137,14 +139,14 @@ export function pageSender<T>(unreadAnswers: Pick<UnreadAnswers, "open">, toJson
   };
 }
 
-/** Sends a response whose JSON is already written. */
+/** Sends a response that is already JSON. */
 export function jsonOf(reply: FastifyReply, json: string | Readable): never {
   reply.type("application/json; charset=utf-8");
   // The text is the JSON of a value that the route's schema describes.
   return json as never;
 }
 
-/** Cuts long responses when the credentials of their requests end, because no one may read the rest. */
+/** Cuts long responses when the credentials of their requests end, because the rest must not be read. */
 export function endLongAnswers(server: FastifyInstance, credentials: Credentials): void {
   server.addHook("onSend", async (request, reply, payload: unknown) => {
     if (payload instanceof Readable && hasPrincipal(request))

@@ -1,5 +1,5 @@
-// Responses that contain the messages of a thread. They are read from the store page by page, each page once the client
-// has taken the page before. A client that reads nothing of a large thread costs one page.
+// Responses that contain the messages of a thread. They are read from the store page by page, each once the client has
+// taken the previous page. A client that reads nothing of a large thread costs one page.
 
 import type { Readable } from "node:stream";
 import type { Message } from "../../agent/core/message.ts";
@@ -9,9 +9,9 @@ import type { Owner } from "../../protocol/ids.ts";
 import { type Lists, objectOf, payloadOf } from "./long-answers.ts";
 import type { Unread } from "./unread-answers.ts";
 
-/** Bytes of messages to read and check at a time. */
+/** The number of bytes of messages to read and check at a time. */
 const READ_BYTES = 256 * 1024;
-/** Bytes of the messages in one page of the API. A page ends with the message that exceeds this number. */
+/** The number of bytes of messages in one page of the API. A page ends with the message that exceeds this number. */
 const PAGE_BYTES = 8 * 1024 * 1024;
 
 interface Source {
@@ -23,7 +23,7 @@ interface Source {
 }
 
 /**
- * Returns the JSON of a page of messages, with `next_cursor` if the thread has more. Throws `not_found` for an unknown
+ * Returns a page of messages as JSON, with `next_cursor` if the thread has more. Throws `not_found` for an unknown
  * `after`.
  */
 export function messagesAnswer(
@@ -36,8 +36,8 @@ export function messagesAnswer(
 }
 
 /**
- * Returns the JSON of an object with all messages of a thread as `messages`. The members of `restOf` follow it; `restOf`
- * is called after the messages are written.
+ * Returns the JSON of an object that has all messages of a thread as `messages`, followed by the members of `restOf`.
+ * `restOf` is called after the messages are written.
  */
 export function stateAnswer(source: Source, restOf: () => Promise<object>): Promise<string | Readable> {
   const all = { limit: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
@@ -51,7 +51,7 @@ interface Window {
   readonly bytes: number;
 }
 
-/** Yields messages as JSON; returns the id of the last one if the thread has more. */
+/** Yields messages as JSON. Returns the id of the last message if the thread has more. */
 async function* read({ threads, toJson, owner, id }: Source, window: Window): Lists<string | undefined> {
   let { after, limit, bytes } = window;
   for (;;) {

@@ -1,5 +1,5 @@
-// The small pages on which a person connects an account: before they go to the authorization server, and when they are back. They need no
-// script.
+// The small pages that a user sees when connecting an account, before and after the visit to the authorization server.
+// They work without scripts.
 
 import { hash } from "node:crypto";
 import type { ShownRequest } from "../../engine/vault/oauth/parts.ts";
@@ -9,7 +9,7 @@ h1{font-size:1.4rem}a.go{display:inline-block;margin-top:1rem;padding:.6rem 1.2r
 a.go:focus-visible{outline:3px solid #99c1f1}strong{overflow-wrap:anywhere}
 @media(prefers-color-scheme:dark){body{color:#f2f2f2;background:#1c1c1e}a.go{background:#62a0ea;color:#101012}}`;
 
-/** No script, no request, no frame. */
+/** Allows no scripts, requests or frames. */
 export const OAUTH_PAGE_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${hash("sha256", STYLE, "base64")}'`,
@@ -27,7 +27,7 @@ const TEXTS = {
   close: "You can close this page. A conversation that waited for the account continues.",
 };
 
-/** Asks the person, before anything is sent to the authorization server. `next`: where the link leads. */
+/** Asks the user before anything is sent to the authorization server. `next` is the link's target. */
 export function startPage(request: ShownRequest, next: string): string {
   const body = `<p>The account at ${strong(request.server)} will be used by ${whose(request)}.</p><p>${TEXTS.ask}</p><p><a class="go" href="${escaped(next)}">${TEXTS.go}</a></p>`;
   return page(TEXTS.connect, body);

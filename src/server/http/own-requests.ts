@@ -1,5 +1,5 @@
-// Requests that a plugin sends to this server on behalf of a user. They need no connection and no credentials: each has a
-// random token, which is valid once, in this process only.
+// Requests that a plugin sends to this server on behalf of a user. They need neither a connection nor credentials. Each
+// has a random token, which is valid once and only in this process.
 
 import { addAbortSignal, Readable } from "node:stream";
 import type { FastifyInstance, InjectOptions } from "fastify";
@@ -14,11 +14,11 @@ const TOKEN = "x-skein-own-request";
 const BASE = "http://localhost";
 
 export interface OwnRequests {
-  /** Recognises own requests, and leaves all others to `authenticate`. */
+  /** Recognizes the server's own requests, and leaves all others to `authenticate`. */
   before(authenticate: Authenticate): Authenticate;
   /**
-   * Returns a `fetch` that sends requests to `server` as a user, with the scopes `read` and `run`. Throws `invalid_request` for
-   * names that no credentials may contain.
+   * Returns a `fetch` that sends requests to `server` as a user, with the scopes `read` and `run`. Throws
+   * `invalid_request` for names that credentials cannot contain.
    */
   fetchAs(server: FastifyInstance, owner: Owner): typeof fetch;
 }
@@ -47,7 +47,7 @@ export function createOwnRequests(): OwnRequests {
         try {
           return responseOf(await injected(server, sent, request.signal), request.signal);
         } finally {
-          // A request that is refused before its credentials are read does not use its token.
+          // If a request is refused before its credentials are read, its token is still unused.
           senders.delete(token);
         }
       };
@@ -72,7 +72,10 @@ async function injectionOf(request: Request, token: string) {
 
 type Injected = Awaited<ReturnType<FastifyInstance["inject"]>>;
 
-/** Throws the reason of `signal` if it aborts first. A response that comes later ends as that of a client that disconnects. */
+/**
+ * Throws the reason of `signal` if it aborts first. A response that arrives later is treated as if its client had
+ * disconnected.
+ */
 async function injected(
   server: FastifyInstance,
   sent: InjectOptions,
@@ -86,10 +89,10 @@ async function injected(
   });
 }
 
-/** Statuses whose responses have no body. */
+/** The statuses whose responses have no body. */
 const EMPTY: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** A reader that cancels, or whose `signal` aborts, leaves as a client that disconnects. */
+/** A reader that cancels, or whose `signal` aborts, counts as a client that disconnects. */
 function responseOf(injected: Injected, signal: AbortSignal): Response {
   const headers = new Headers();
   for (const [name, value] of Object.entries(injected.headers))

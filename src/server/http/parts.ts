@@ -1,4 +1,4 @@
-// Parts of the server that are loaded by the first request that needs them. Each is a Fastify server of its own, which
+// Parts of the server that are loaded by the first request that needs them. Each part is its own Fastify server, which
 // never listens: the main server passes requests on before it handles them itself.
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
@@ -6,12 +6,12 @@ import { type WireName, wireAt } from "../config/wire-names.ts";
 
 const handedOn = new WeakSet<FastifyRequest>();
 
-/** True if a part answers the request. */
+/** Returns true if a part answers the request. */
 export const isHandedOn = (request: FastifyRequest): boolean => handedOn.has(request);
 
 /**
- * Call it before adding any other hook. `load` creates the server of a wire; an error that it throws answers the request,
- * and the next request tries again.
+ * Call this before adding any other hook. `load` creates the server of a wire. If it throws, the error answers the
+ * request, and the next request tries again.
  */
 export function handOn(
   server: FastifyInstance,
@@ -31,7 +31,7 @@ export function handOn(
   server.addHook("onRequest", (request, reply, next) => {
     const name = wireAt(request.url);
     if (name === undefined || !names.includes(name)) return next();
-    // The server itself refuses the request.
+    // The main server refuses the request.
     if (isClosing && !parts.has(name)) return next();
     const pass = (part: FastifyInstance) => {
       handedOn.add(request);

@@ -1,5 +1,4 @@
-// Routes of plugins, below `/plugins/<name>/`. Each plugin has a Fastify scope of its own, so that it does not affect
-// other routes.
+// Plugin routes, below `/plugins/<name>/`. Each plugin has its own Fastify scope, so it cannot affect other routes.
 
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from "fastify";
 import { AppError, messageOf } from "../../agent/core/errors.ts";
@@ -11,24 +10,24 @@ import type { OwnRequests } from "./own-requests.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Access that a plugin's route requires. */
+    /** The access that a plugin's route requires. */
     readonly access?: PluginAccess;
   }
 }
 
 export interface PluginRouteOptions {
-  /** Returns who sends the request. Throws for a public route. */
+  /** Returns the sender of the request. Throws for a public route. */
   callerOf(request: FastifyRequest): Pick<Principal, "tenant" | "user" | "scopes">;
   /**
-   * Returns a `fetch` that sends requests to this server as a user, with the scopes `read` and `run`; give it to
-   * `createClient`. It needs no connection and no credentials, so verify first for whom the plugin acts.
+   * Returns a `fetch` that sends requests to this server as a user, with the scopes `read` and `run`. Pass it to
+   * `createClient`. It needs neither a connection nor credentials, so first verify which user the plugin acts for.
    */
   fetchAs(owner: Owner): typeof fetch;
 }
 
 /**
- * A Fastify plugin. `GET` routes require the scope `read`, all others `run`, unless the route sets `config: { access }`:
- * a scope, `any` for any credentials, or `public`. Schemas are zod schemas.
+ * A Fastify plugin. `GET` routes require the scope `read`, and all others require `run`, unless the route sets `config:
+ * { access }` to a scope, to `any` (any credentials) or to `public`. Schemas are zod schemas.
  */
 export type PluginRoutes = FastifyPluginAsync<PluginRouteOptions>;
 
@@ -37,7 +36,7 @@ export interface NamedRoutes {
   readonly routes: PluginRoutes;
 }
 
-/** Call it after `guard`. Throws `config_invalid` for a plugin that fails. */
+/** Call this after `guard`. Throws `config_invalid` if a plugin fails. */
 export async function pluginRoutes(
   server: FastifyInstance,
   plugins: readonly NamedRoutes[],
@@ -50,7 +49,7 @@ export async function pluginRoutes(
   const options: PluginRouteOptions = { callerOf, fetchAs: (owner) => ownRequests.fetchAs(server, owner) };
   for (const { name, routes } of plugins) {
     const prefix = `/plugins/${name}`;
-    // An outer scope, because a plugin wrapped by `fastify-plugin` adds to the scope in which it is registered.
+    // Adds an outer scope, because a plugin wrapped by `fastify-plugin` adds to the scope in which it is registered.
     try {
       await server.register(async (scope) => void (await scope.register(routes, options)), { prefix });
     } catch (cause) {

@@ -1,16 +1,16 @@
-// Limits the time in which a request arrives. Node's own timeout for whole requests would cut slow uploads of large
+// Limits how long a request may take to arrive. Node's timeout for whole requests would cut slow uploads of large
 // files.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { AppError } from "../../agent/core/errors.ts";
 
-/** Maximum time for the head of a request, in ms; at most the time for a whole request. */
+/** The maximum time for the head of a request, in ms. At most the time for a whole request. */
 const HEAD_MS = 30_000;
-/** Interval between two searches for late heads, in ms. */
+/** The interval between two checks for late heads, in ms. */
 const CHECK_MS = 5_000;
 
-/** Node's options: a connection that sends no whole head in time gets 408. */
+/** Returns options for Node: a connection that does not send a complete head in time gets 408. */
 export const headTimeout = (requestMs: number) => ({
   headersTimeout: Math.min(HEAD_MS, requestMs),
   connectionsCheckingInterval: Math.min(CHECK_MS, requestMs),
@@ -19,8 +19,8 @@ export const headTimeout = (requestMs: number) => ({
 const deadlines = new WeakMap<IncomingMessage, NodeJS.Timeout>();
 
 /**
- * Limits the time in which a body arrives. A late request fails with `request_timeout`; one that has its response
- * already, such as a refused one, loses its connection.
+ * Limits how long a body may take to arrive. A late request fails with `request_timeout`. If its response was already
+ * sent, as for a refused request, the connection is destroyed.
  */
 export function boundBodies(server: Server, requestMs: number): void {
   server.prependListener("request", (request: IncomingMessage, response: ServerResponse) => {
@@ -31,7 +31,7 @@ export function boundBodies(server: Server, requestMs: number): void {
       deadlines.set(request, setTimeout(expire, requestMs).unref());
     };
     const expire = () => {
-      // The body's parser listens for the error. Without a parser, nothing would send a response either.
+      // The body's parser listens for the error. If there is no parser, nothing else would send a response.
       if (response.headersSent || request.listenerCount("error") === 0) request.socket.destroy();
       else request.emit("error", requestTimeout(requestMs));
     };
@@ -52,16 +52,16 @@ export function boundBodies(server: Server, requestMs: number): void {
 const announcesBody = ({ headers }: IncomingMessage) =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"]) > 0;
 
-/** For a route that reads its body with `slowBody`, possibly long after the request arrived. */
+/** Used by routes that read their body with `slowBody`, possibly long after the request arrived. */
 export function liftDeadline(body: IncomingMessage): void {
   clearTimeout(deadlines.get(body));
 }
 
-/** Minimum average rate of a slow body, in bytes per ms. */
+/** The minimum average rate of a slow body, in bytes per ms. */
 const BYTES_A_MS = 4;
 
 /**
- * Yields a body that may arrive slowly. Throws `request_timeout` if no data arrives for `stallMs`, or the body takes
+ * Yields a body that may arrive slowly. Throws `request_timeout` if no data arrives for `stallMs`, or if the body takes
  * `stallMs` longer than at the minimum rate. Throws the reason of `over` when it aborts.
  */
 export async function* slowBody(
@@ -69,13 +69,13 @@ export async function* slowBody(
   stallMs: number,
   over: AbortSignal,
 ): AsyncGenerator<Uint8Array, void, void> {
-  // Otherwise an early end would destroy the connection before the response.
+  // Otherwise, an early end would destroy the connection before the response.
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Uint8Array, void>;
   let leftMs = stallMs;
   try {
     for (;;) {
       over.throwIfAborted();
-      // Only the wait for data counts: the reader may be slow too.
+      // Only the time spent waiting for data counts, because the reader may be slow too.
       const { promise, reject } = Promise.withResolvers<never>();
       const began = performance.now();
       const timer = setTimeout(() => reject(requestTimeout(stallMs)), Math.min(leftMs, stallMs));

@@ -1,4 +1,4 @@
-// The run that the body of a request asks for.
+// Builds the command to start a run from the body of a request.
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -9,7 +9,7 @@ import { sentBy } from "../auth/guard.ts";
 import { idempotencyKey } from "./run-stream.ts";
 import type { StartRunBody } from "./schemas.ts";
 
-/** A body without what only a thread with messages can be asked for has the defaults. */
+/** Options that require a thread with messages may be missing from a body. They then have their defaults. */
 type AskedRun = Omit<StartRunBody, "continue" | "replaces" | "on_busy" | "on_disconnect" | "background"> &
   Partial<Pick<StartRunBody, "continue" | "replaces" | "on_busy">>;
 
@@ -36,7 +36,7 @@ export function commandOf(thread_id: string, body: AskedRun, request: FastifyReq
   };
 }
 
-/** Throws `invalid_request` if there is a system message. To be called where the server refuses them. */
+/** Throws `invalid_request` if there is a system message. Call this if the server refuses system messages. */
 export function refuseSystemMessages({ messages = [] }: Pick<StartRunBody, "messages">): void {
   const at = messages.findIndex(({ role }) => role === "system");
   if (at === -1) return;

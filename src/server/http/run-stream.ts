@@ -1,5 +1,5 @@
-// The response to a request for a run: its events as a stream, or the run after its end. A viewer is a cursor, not a
-// queue: it continues to read from the log.
+// The response to a request for a run: its events as a stream, or the run after its end. A viewer has a cursor instead
+// of a queue: it continues to read from the log.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -24,7 +24,7 @@ import { type App, fittingJson } from "./validation.ts";
 export interface RunReplyOptions {
   readonly owner: Owner;
   readonly background: boolean;
-  /** Action on the run if the client disconnects before the run ends. */
+  /** The action to take on the run if the client disconnects before the run ends. */
   readonly on_disconnect: "continue" | "cancel";
   /** Called once the client has read the whole answer, unless it was `background`. Never throws. */
   readonly onRead?: () => Promise<void>;
@@ -32,7 +32,7 @@ export interface RunReplyOptions {
 
 /**
  * Starts or finds a run, and responds with its stream, with the ended run, or at once. `start` gets the id of the
- * stream's place, which is reserved first: no run starts for a client that is refused.
+ * stream's place, which is reserved first, so no run starts for a client that is refused.
  */
 export async function replyWithRun(
   { runs, streams, access, unreadAnswers, stores: { events } }: RouteServices,
@@ -85,13 +85,11 @@ async function* finishedParts(tenant: string, { run, messages }: Finished, json:
   yield `,${json.ofRun(run).slice(1)}`;
 }
 
-/** Cancels a run, unless it has ended. */
+/** Cancels a run unless it has ended. */
 export const cancelIfActive = (runs: RouteServices["runs"], key: RunKey): Promise<void> =>
   unlessEnded(stopRun(runs, key, "cancel"));
 
-/**
- * Cancels a turn's current run, even while it waits for an answer or a result. Does nothing if the turn has ended.
- */
+/** Cancels a turn's current run, even while it waits for an answer or a result. Does nothing if the turn has ended. */
 export const cancelTurnAt = (runs: RouteServices["runs"], key: RunKey): Promise<void> =>
   unlessEnded(endRun(runs, key, "cancel"));
 
@@ -106,9 +104,9 @@ const wantsJson = ({ headers }: FastifyRequest) =>
 
 interface Finished {
   readonly run: RunRecord & { readonly output?: Output };
-  /** Messages that the run added to the thread. */
+  /** The messages that the run added to the thread. */
   readonly messages: readonly Message[];
-  /** Approximate bytes of the messages. */
+  /** The approximate size of the messages, in bytes. */
   readonly bytes: number;
 }
 
@@ -175,7 +173,7 @@ export function threadFrames(stores: Stores, thread: ThreadCursor): Frames {
   };
 }
 
-/** The id is the cursor with which a client reconnects: `<run>:<epoch>-<seq>`, opaque to the client. */
+/** The frame's id is the cursor with which a client reconnects: `<run>:<epoch>-<seq>`, opaque to the client. */
 const frame = (runId: string, { epoch, seq, event, json }: LogEntry): Frame => ({
   id: `${runId}:${epoch}-${seq}`,
   event,
@@ -184,7 +182,7 @@ const frame = (runId: string, { epoch, seq, event, json }: LogEntry): Frame => (
 
 const CURSOR = /^(?:(?<run>[A-Za-z0-9_-]{1,128}):(?<epoch>\d{1,9})-)?(?<seq>\d{1,9})$/;
 
-/** The cursor with which a client reconnects. */
+/** Returns the cursor with which a client reconnects. */
 export function lastEventId({ headers }: FastifyRequest): string | undefined {
   const header = headers["last-event-id"];
   return typeof header === "string" ? header : undefined;
@@ -203,10 +201,9 @@ export function parseThreadCursor(cursor: string): { runId: string; after: Curso
 }
 
 /**
- * Returns where to continue; undefined if the run has ended and was read to its end. Without a cursor, starts at the
- * first event that is kept.
- * Throws `invalid_request` for a cursor of another run, and `events_expired` if the event at the cursor, or events after
- * it, are no longer kept.
+ * Returns the position at which to continue; undefined if the run has ended and was read to its end. Without a cursor,
+ * starts at the first event that is still stored. Throws `invalid_request` for a cursor of another run, and
+ * `events_expired` if the event at the cursor, or events after it, are no longer stored.
  */
 export async function resumeAt(
   events: Stores["events"],

@@ -1,4 +1,4 @@
-// Request and response schemas beyond the types of core. All of them are in openapi.yaml.
+// Request and response schemas in addition to the types in core. All of them are in openapi.yaml.
 
 import { z } from "zod";
 import { Message, Part } from "../../agent/core/message.ts";
@@ -146,7 +146,7 @@ export const StartRunBody = z
   .meta({ id: "StartRun" });
 export type StartRunBody = z.infer<typeof StartRunBody>;
 
-/** A run that names no thread: there is nothing to continue, to replace or to wait for. */
+/** A run without a thread, so it has nothing to continue, to replace or to wait for. */
 const NewThreadRun = z
   .strictObject(StartRunBody.shape)
   .omit({ continue: true, replaces: true, on_busy: true })
@@ -171,7 +171,7 @@ export const NewThreadRunBody = NewThreadRun.refine(hasInput, INPUT_FAULT).meta(
   id: "StartRunOnNewThread",
 });
 
-/** Most runs of a batch. */
+/** The maximum number of runs in a batch. */
 export const MAX_BATCH = 100;
 export const RunBatchBody = z
   .strictObject({

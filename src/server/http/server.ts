@@ -1,4 +1,4 @@
-// The HTTP server: its routes, and what they share. The process listens and handles signals.
+// The HTTP server: its routes and the state that they share. The process listens and handles signals.
 
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from "fastify";
 import type { EventLoopWatch } from "../../lib/event-loop.ts";
@@ -86,20 +86,21 @@ const ROUTES = [
 
 const OPEN_STREAMS = "openStreams";
 
-/** Number of open event streams of a server. */
+/** Returns the number of open event streams of a server. */
 export const openStreams = (server: HttpServer): number => server.getDecorator<() => number>(OPEN_STREAMS)();
 
-/** Adds the routes of a wire, with its own error shape and body rules. */
+/** Adds the routes of a wire, with its own error format and body rules. */
 export type AddWire = (app: App, services: RouteServices, name: WireName) => Promise<void>;
 
 export interface ServerOptions {
   /**
-   * Called for each of the services' wires: at the first request of a wire, or at once. Default: the server has no wires.
+   * Called for each of the services' wires, either at the first request of a wire or at startup. Default: the server
+   * has no wires.
    */
   readonly addWire?: AddWire;
   /** Called with the server, and with each part of it that is created later, before their routes are added. */
   readonly extend?: (server: HttpServer) => Promise<void> | void;
-  /** Adds the routes of all wires at the start. Default: the first request of a wire loads it. */
+  /** Adds the routes of all wires at startup. Default: the first request to a wire loads it. */
   readonly wiresAtOnce?: boolean;
 }
 
@@ -154,7 +155,10 @@ export async function createServer(
   return server;
 }
 
-/** Reports to the watch whenever work for a request begins: it arrived, its body is parsed, its response is ready. */
+/**
+ * Reports to the watch whenever work for a request begins: when it arrived, when its body is parsed, and when its
+ * response is ready.
+ */
 export function noteRequests(server: HttpServer, watch: Pick<EventLoopWatch, "begins">): void {
   const note = (request: FastifyRequest) =>
     watch.begins(() => `${request.method} ${request.routeOptions.url ?? "(no route)"}`);

@@ -51,48 +51,48 @@ export interface HttpServices {
   readonly audit: AuditTrail;
   readonly quotas: Quotas;
   readonly webhooks: Webhooks;
-  /** Undefined without a key. */
+  /** Undefined if there is no key. */
   readonly vault?: Vault | undefined;
-  /** Undefined without a vault. */
+  /** Undefined if there is no vault. */
   readonly oauth?: OAuth | undefined;
   readonly backends: BackendPool;
   readonly agents: Pick<
     AgentRegistry,
     "find" | "list" | "seenWith" | "choices" | "changeable" | "isReserved" | "checkModel" | "build"
   >;
-  /** True if callback tools at this URL are refused, because of the current addresses of its host. */
+  /** Returns true if callback tools at this URL are refused because of the current addresses of its host. */
   readonly isRefusedTool: (url: URL) => Promise<boolean>;
   readonly access: {
     readonly auth: AuthConfig;
-    /** Required for API keys; called for every request. */
+    /** Required for API keys. Called for every request. */
     readonly findKey?: ApiKeyStore["find"] | undefined;
-    /** A plugin's scheme, if the settings choose it. */
+    /** The plugin's scheme, if the settings select one. */
     readonly ownScheme?: OwnScheme | undefined;
     readonly credentials: Credentials;
-    /** Origins whose pages may use this server. */
+    /** The origins whose pages may use this server. */
     readonly origins: readonly string[];
     readonly publicUrl?: string | undefined;
-    /** Token with which `GET /metrics` requires no other credentials. */
+    /** The token that authorizes `GET /metrics` without other credentials. */
     readonly metricsToken?: string | undefined;
   };
   readonly limits: HttpLimits;
-  /** Calls a tool once, outside of any run. Throws `invalid_request` for arguments that do not fit its parameters. */
+  /** Calls a tool once, outside any run. Throws `invalid_request` if the arguments do not match its parameters. */
   tryTool(
     owner: Owner,
     tool: HttpTool,
     args: Record<string, unknown>,
     signal: AbortSignal,
   ): Promise<{ readonly output: Content; readonly error?: string; readonly duration_ms: number }>;
-  /** True if the server refuses messages of the role `system`. */
+  /** True if the server refuses messages with the role `system`. */
   readonly refusesSystemMessages?: boolean;
   readonly dependencies: Dependencies;
-  /** Content of `GET /metrics`; without it, the route does not exist. */
+  /** The content of `GET /metrics`. If undefined, the route does not exist. */
   readonly metrics?: MetricsPage | undefined;
   /** True if the server serves the page at `/`. */
   readonly page: boolean;
   /** Enabled wires. */
   readonly wires: readonly WireName[];
-  /** Schema of a permission rule made by a user. */
+  /** The schema of a permission rule created by a user. */
   readonly permissionRule: z.ZodType<{ readonly id: string }>;
   /** Undefined if users have no API keys. */
   readonly apiKeys?: ApiKeyStore | undefined;
@@ -104,7 +104,7 @@ export interface HttpServices {
 
 export interface RouteServices extends HttpServices {
   readonly requireOperator: RequireOperator;
-  /** True if `requireOperator` would accept the request. */
+  /** Returns true if `requireOperator` would accept the request. */
   isOperator(request: FastifyRequest): Promise<boolean>;
   readonly streams: Streams;
   readonly unreadAnswers: UnreadAnswers;
@@ -113,16 +113,16 @@ export interface RouteServices extends HttpServices {
 export interface HttpLimits extends StreamLimits {
   /** Default: no limits. */
   readonly connections?: ConnectionLimits;
-  /** Maximum bytes of a JSON body. */
+  /** The maximum number of bytes in a JSON body. */
   readonly bodyBytes: number;
-  /** Maximum bytes of all JSON bodies that are received or handled at the same time. */
+  /** The maximum number of bytes in all JSON bodies that are received or handled at the same time. */
   readonly incomingBytes: number;
-  /** Maximum keys and values of a JSON body. */
+  /** The maximum number of keys and values in a JSON body. */
   readonly bodyEntries: number;
-  /** Maximum time for the body of a request to arrive, and maximum pause of an upload, in ms. */
+  /** The maximum time for a request body to arrive, and the maximum pause in an upload, in ms. */
   readonly requestMs: number;
-  /** Maximum bytes that wait for clients to read them, of all responses together. */
+  /** The maximum number of bytes that wait for clients to read them, in all responses together. */
   readonly unreadBytes: number;
-  /** Maximum bytes of an uploaded file. */
+  /** The maximum number of bytes in an uploaded file. */
   readonly uploadBytes: number;
 }

@@ -1,5 +1,5 @@
-// Server-Sent Events: how many streams may be open, and how one is sent. Frames are pulled as fast as the socket takes
-// them. A slow client therefore costs a bounded buffer and delays no run and no other client.
+// Server-Sent Events: how many streams may be open, and how a stream is sent. Frames are pulled as fast as the socket
+// takes them, so a slow client costs a bounded buffer and does not delay runs or other clients.
 
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
@@ -23,7 +23,7 @@ import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 /** One event of a stream. `data` is JSON, on one line. */
 export interface Frame {
   readonly id?: string;
-  /** Default: the client's own default, `message`. */
+  /** Default: the client's default, `message`. */
   readonly event?: string;
   readonly data: string;
 }
@@ -31,16 +31,16 @@ export interface Frame {
 /** A frame whose data is created while it is written. */
 export type LongFrame = Omit<Frame, "data"> & { readonly data: LongText };
 
-/** Characters of a long event to write in one tick of the event loop. */
+/** The number of characters of a long event to write in one tick of the event loop. */
 const TURN_CHARS = 128 * 1024;
 
-/** Minimum interval between two log lines about streams that ended early, in ms. */
+/** The minimum interval between two log lines about streams that ended early, in ms. */
 const LOG_MS = 10_000;
 
-/** The last frame before a shutdown: asks the client to reconnect. */
+/** The last frame before a shutdown, which asks the client to reconnect. */
 const SHUTDOWN: Frame = { event: "server_shutdown", data: "{}" };
 
-/** Reports a gap: the client reads the thread again, and the stream continues with the next event. */
+/** Reports a gap: the client must read the thread again, and the stream continues with the next event. */
 export const resetFrame = (error: AppError): Frame => ({
   event: "stream_reset",
   data: JSON.stringify({ event: "stream_reset", data: error.toInfo() }),
@@ -56,52 +56,52 @@ const credentialsFrame = (error: AppError): Frame => ({
 export type Frames = (signal: AbortSignal) => AsyncIterable<readonly (Frame | LongFrame)[]>;
 
 export interface StreamLimits {
-  /** Maximum event streams open at a time. */
+  /** The maximum number of open event streams. */
   readonly streams: number;
-  /** Silence after which a heartbeat is sent, in ms. */
+  /** The silence after which a heartbeat is sent, in ms. */
   readonly heartbeatMs: number;
   /**
-   * Time after which the connection of a client that reads nothing is cut, in ms. The client can reconnect with its
+   * The time after which the connection of a client that reads nothing is cut, in ms. The client can reconnect with its
    * cursor.
    */
   readonly stallMs: number;
 }
 
-/** Named heartbeats are visible to browser code, comments are not. A protocol may have a heartbeat message of its own. */
+/** Browser code can see named heartbeats but not comments. A protocol may have its own heartbeat message. */
 export type Heartbeat = "comment" | "named" | (() => Frame);
 
 /**
- * How a stream ends before its frames do. `frame` asks the client to reconnect. `cut` drops the connection, for clients
- * that take a clean end for success. A function returns frames with the reason, for clients that fail on a cut
- * connection.
+ * How a stream ends if it ends before its frames do. `frame` asks the client to reconnect. `cut` drops the connection,
+ * for clients that treat a clean end as success. A function returns frames with the reason, for clients that fail when
+ * a connection is cut.
  */
 export type EarlyEnd = "frame" | "cut" | ((why: AppError) => readonly Frame[]);
 
 /** A reply's place among the open streams, until its connection closes. */
 export interface StreamPlace {
-  /** Id under which quotas count the place. */
+  /** The id under which quotas count the place. */
   readonly id: string;
-  /** Keeps a place that quotas have admitted, until the connection closes. */
+  /** Keeps a place that quotas have admitted until the connection closes. */
   keep(): void;
   /**
-   * Sends frames until they end or the client disconnects, and returns which. Validate everything first. A client whose
-   * key is revoked counts as disconnected; a client whose credentials expire reconnects with new ones.
+   * Sends frames until they end or the client disconnects, and returns which happened. Validate everything first. A
+   * client whose key is revoked counts as disconnected. A client whose credentials expire reconnects with new ones.
    */
   send(frames: Frames, heartbeat: Heartbeat, earlyEnd?: EarlyEnd): Promise<"ended" | "left">;
 }
 
 export interface Streams {
-  /** Aborts when the server shuts down: streams then end. */
+  /** Aborts when the server shuts down, which ends the streams. */
   readonly closing: AbortSignal;
-  /** Number of open streams. */
+  /** The number of open streams. */
   readonly open: number;
   close(): void;
   /**
-   * Reserves a place. Throws `unavailable` if all places are taken, `limit_exceeded` at the tenant's share. Does not
-   * check quotas.
+   * Reserves a place. Throws `unavailable` if all places are taken, or `limit_exceeded` if the tenant has reached its
+   * share. Does not check quotas.
    */
   take(reply: FastifyReply): StreamPlace;
-  /** Reserves a place, if quotas admit it too, and sends frames. Throws `unavailable`, `limit_exceeded`. */
+  /** Reserves a place if quotas admit it too, and sends frames. Throws `unavailable`, `limit_exceeded`. */
   send(
     reply: FastifyReply,
     frames: Frames,
@@ -142,7 +142,7 @@ export function createStreams(
     const over = credentialsEnd(credentials, reply);
     const release = () => {
       giveBack();
-      // A place that was admitted but not kept, because its run failed to start, must not count until its time is over.
+      // A place that was admitted but not kept, because its run failed to start, must not count until it expires.
       if (hold) void hold.release();
       else void quotas.release(held.owner, held.thing, held.id).catch(() => {});
     };
@@ -186,7 +186,7 @@ export function createStreams(
   };
 }
 
-/** Returns a signal that aborts with the reason when the credentials of a request end before its response does. */
+/** Returns a signal that aborts with the reason if the credentials of a request end before its response does. */
 export function credentialsEnd(credentials: Credentials, { request, raw }: FastifyReply): AbortSignal {
   const over = new AbortController();
   const stop = credentials.watch(principalOf(request), (reason) => over.abort(reason));
@@ -204,7 +204,7 @@ interface StreamOptions extends StreamLimits {
   /** Aborts with the reason when the credentials of the request end. */
   readonly over: AbortSignal;
   readonly unread: Unread;
-  /** Called when the store cannot be read: the stream has ended early. */
+  /** Called when the store cannot be read and the stream has therefore ended early. */
   readonly onUnavailable: (error: AppError) => void;
 }
 
@@ -215,7 +215,7 @@ async function sendFrames(
 ): Promise<"ended" | "left"> {
   const { raw } = reply;
   const { left, closing, over, earlyEnd, unread } = options;
-  // The client has disconnected, or may not read on.
+  // Aborts when the client has disconnected or may no longer read.
   const whenDenied = linkedTo(left, over);
   const denied = whenDenied.signal;
   const stop = linkedTo(denied, closing);
@@ -223,14 +223,14 @@ async function sendFrames(
   bodyIsDone(reply.request);
   if (reply.request.headers.connection?.toLowerCase() === "close") reply.header("connection", "close");
   reply.sse.sendHeaders();
-  // The headers share a packet with events that are ready at once, and do not wait for later ones.
+  // The headers are sent in one packet with events that are ready at once, but do not wait for later events.
   const flush = setImmediate(() => raw.flushHeaders());
   let isFirst = true;
   let isBetweenEvents = true;
   const heartbeat = setInterval(() => {
     if (isBetweenEvents && !raw.writableNeedDrain) beat(reply, options.heartbeat);
   }, options.heartbeatMs);
-  // Stays active until the connection closes: the last frames may wait for the client too.
+  // Stays active until the connection closes, because the last frames may have to wait for the client too.
   cutWhenStalled(raw, options.stallMs);
 
   try {
@@ -260,7 +260,7 @@ async function sendFrames(
     if (closing.aborted) endEarly(SHUTDOWN, shuttingDown());
     return "ended";
   } catch (error) {
-    // A stream of Skein's own frames just ends: its reader reconnects with a cursor.
+    // A stream of Skein's own frames simply ends, because its reader can reconnect with a cursor.
     const why = AppError.from(error);
     if (earlyEnd !== "frame") endEarly(SHUTDOWN, why);
     if (why.code !== "unavailable") throw error;
@@ -289,14 +289,14 @@ async function sendFrames(
 const shuttingDown = () => new AppError("shutting_down", "The server is shutting down. The run is kept.");
 
 /**
- * Does not await the plugin. Its promise settles when the socket has drained, and never if the client disconnects first.
- * It rejects after a disconnect, which `clientDisconnect` reports.
+ * Does not await the plugin: its promise settles when the socket has drained, and never settles if the client
+ * disconnects first. It rejects after a disconnect, which `clientDisconnect` reports.
  */
 function send({ sse }: FastifyReply, frame: Frame): void {
   sse.send(frame).catch(() => {});
 }
 
-/** The plugin cannot send comments, and its own heartbeats ignore silence. */
+/** The plugin cannot send comments, and its heartbeats are not tied to silence. */
 function beat(reply: FastifyReply, kind: StreamOptions["heartbeat"]): void {
   if (typeof kind === "function") send(reply, kind());
   else if (kind === "named") send(reply, { event: "heartbeat", data: "{}" });
@@ -307,8 +307,8 @@ const isShort = (frame: Frame | LongFrame): frame is Frame =>
   typeof frame.data === "string" && !isLong(frame.data);
 
 /**
- * Writes a long event piece by piece, so that each piece counts as progress and other work gets its turn; the plugin
- * would write it at once. False if `denied` aborted before the last piece.
+ * Writes a long event piece by piece, so each piece counts as progress and other work gets its turn. The plugin would
+ * write it at once. Returns false if `denied` aborted before the last piece.
  */
 async function writeInPieces(
   { raw, request }: FastifyReply,
@@ -351,7 +351,7 @@ async function writeInPieces(
   }
 }
 
-/** Cuts a text into parts, and never splits a surrogate pair. */
+/** Cuts a text into parts without splitting a surrogate pair. */
 function* cut(text: string): Generator<string, void, void> {
   for (let from = 0; from < text.length; ) {
     const to = from + TURN_CHARS;
@@ -364,7 +364,7 @@ function* cut(text: string): Generator<string, void, void> {
 const lengthOf = (frames: readonly (Frame | LongFrame)[]) =>
   frames.reduce((sum, { data }) => sum + data.length, 0);
 
-/** Resolves when the socket accepts more data, or `denied` aborts. */
+/** Resolves when the socket accepts more data or `denied` aborts. */
 async function drained(raw: ServerResponse, denied: AbortSignal): Promise<void> {
   try {
     await once(raw, "drain", { signal: denied });

@@ -1,6 +1,6 @@
-// Bytes that wait in this process for clients to read them: long responses, and events of slow viewers. Their sum is
-// limited. Above the limit, the response that has stalled for longest is cut, first among those of the tenant with the
-// most bytes.
+// Counts the bytes that wait in this process for clients to read them: long responses, and events for slow viewers.
+// Their sum is limited. Above the limit, the server cuts the response that has stalled for longest, starting with the
+// tenant that has the most bytes.
 
 import type { FastifyReply } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -8,21 +8,21 @@ import { countsOf } from "../../agent/core/shares.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { tenantOf } from "../auth/guard.ts";
 
-/** Time without progress after which a response may be cut, in ms. */
+/** The time without progress after which a response may be cut, in ms. */
 const STILL_MS = 1000;
-/** Time after which a refused client may retry, in ms. */
+/** The time after which a refused client may retry, in ms. */
 const RETRY_MS = 5000;
-/** Minimum interval between two log lines about cut responses, in ms. */
+/** The minimum interval between two log lines about cut responses, in ms. */
 const LOG_MS = 10_000;
 
-/** Reports the bytes of a response that wait for its client now. Call it whenever the number changes. */
+/** Reports how many bytes of a response are waiting for its client. Call this whenever the number changes. */
 export type Unread = (bytes: number) => void;
 
 interface PendingResponse {
   readonly tenant: string;
   readonly raw: FastifyReply["raw"];
   bytes: number;
-  /** Time at which the client last took data, or had no data to take. */
+  /** The time at which the client last took data, or had no data to take. */
   movedAt: number;
 }
 
@@ -34,18 +34,18 @@ export class UnreadAnswers {
   #cut = 0;
   #loggedAt = Number.NEGATIVE_INFINITY;
 
-  /** `most`: maximum bytes of all responses. */
+  /** `most`: the maximum number of bytes in all responses. */
   constructor(most: number, logger: Pick<Logger, "warn">) {
     this.#most = most;
     this.#logger = logger;
   }
 
-  /** Bytes that wait now. */
+  /** The number of bytes that are waiting now. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Counts a response until its connection closes. Throws `unavailable` if there is no room for more. */
+  /** Counts a response until its connection closes. Throws `unavailable` if there is no room for another. */
   open({ request, raw }: Pick<FastifyReply, "request" | "raw">): Unread {
     this.#makeRoom();
     if (this.#bytes >= this.#most) throw full(this.#most);

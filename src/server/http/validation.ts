@@ -1,4 +1,5 @@
-// zod as Fastify's validator and serialiser: routes accept and return exactly the values that their schemas declare.
+// Uses zod as Fastify's validator and serializer. Routes accept and return exactly the values that their schemas
+// declare.
 
 import { isDeepStrictEqual } from "node:util";
 import type { FastifyInstance, FastifyTypeProvider } from "fastify";
@@ -9,7 +10,7 @@ import { fitted } from "../../lib/fitted.ts";
 import { tenantOf } from "../auth/guard.ts";
 import { isLargeBody } from "./json-body.ts";
 
-/** Takes the types of a route's input and reply from its schemas. */
+/** Derives the types of a route's input and reply from its schemas. */
 interface ZodTypeProvider extends FastifyTypeProvider {
   readonly validator: this["schema"] extends z.ZodType ? z.output<this["schema"]> : unknown;
   readonly serializer: this["schema"] extends z.ZodType ? z.output<this["schema"]> : unknown;
@@ -49,8 +50,9 @@ function checkLargeBodies(server: FastifyInstance): Pick<WeakSet<object>, "has">
 }
 
 /**
- * Writes responses with documented fields only. Data stored by an earlier version may not fit and must stay readable, so
- * it is corrected, and logged once. Call it once per route. `text` is the data as JSON, if it is already written.
+ * Writes responses with documented fields only. Data stored by an earlier version may not match the schema but must
+ * stay readable, so it is corrected and logged once. Call this once per route. `text` is the data as JSON, if it is
+ * already written.
  */
 export function fittingJson(
   { log }: Pick<FastifyInstance, "log">,

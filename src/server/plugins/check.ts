@@ -1,4 +1,4 @@
-// Checks the default export of a plugin's module, and returns each fault with its path. Does not copy the parts.
+// Checks the default export of a plugin's module and returns each fault with its path. Does not copy the parts.
 
 import { zodFault } from "../../agent/core/tool.ts";
 import type { Fault } from "../../lib/check.ts";
@@ -21,7 +21,7 @@ export function pluginsOf(
   const exported = module.default;
   const faults = Array.isArray(exported) ? listOf(plugin)(exported, []) : plugin(exported, []);
   if (faults.length > 0) return { faults };
-  // The checks above have made sure that every part has the form of its type.
+  // The checks above guarantee that every part matches its type.
   return { plugins: (Array.isArray(exported) ? exported : [exported]) as Plugin[] };
 }
 
@@ -47,7 +47,7 @@ function listOf(each: Check): Check {
       : fault(path, "must be an array");
 }
 
-/** A map whose keys have the form `name`. */
+/** Checks a map whose keys match `name`. */
 function mapOf(name: Check, each: Check): Check {
   return (value, path) =>
     isObject(value)
@@ -143,7 +143,7 @@ const keyWrapper: Check = (value, path) => {
   ];
 };
 
-/** An object with these methods. */
+/** Checks for an object with these methods. */
 function methods(...names: readonly string[]): Check {
   return (value, path) => {
     if (!isObject(value))

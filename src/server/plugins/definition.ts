@@ -10,30 +10,30 @@ import type { OwnScheme } from "../auth/own-scheme.ts";
 import type { PluginRoutes } from "../http/plugin-routes.ts";
 
 export interface Plugin {
-  /** 1 to 64 of the characters a-z, 0-9, _ and -. Unique among the server's plugins. */
+  /** 1 to 64 of the characters a-z, 0-9, _ and -. Must be unique among the server's plugins. */
   readonly name: string;
   /**
-   * Hooks, which agents switch on and configure by name under `hooks:`. They surround the built-in hooks, unless placed
+   * Hooks, which agents enable and configure by name under `hooks:`. They surround the built-in hooks unless placed
    * elsewhere.
    */
   readonly hooks?: readonly PlacedHook[];
-  /** Tools, which an agent gets if its `tools:` names them. */
+  /** Tools, which an agent gets if they are listed in its `tools:`. */
   readonly tools?: readonly Tool[];
   /** Model providers, by the word before the colon in `model: provider:model`. */
   readonly models?: Readonly<Record<string, ModelFactory>>;
-  /** Backends, by the `type` in an agent's `backend`. Only for plugins named in server.yaml. */
+  /** Backends, by the `type` in an agent's `backend`. Only for plugins listed in server.yaml. */
   readonly backends?: Readonly<Record<string, OwnBackendType>>;
-  /** Authentication, chosen by `auth.scheme`. Only for plugins named in server.yaml. */
+  /** An authentication scheme, selected by `auth.scheme`. Only for plugins listed in server.yaml. */
   readonly auth?: OwnScheme;
-  /** Records the spans of model calls and tool calls, and records of hooks. Only for plugins named in server.yaml. */
+  /** Records the spans of model calls and tool calls, and the records of hooks. Only for plugins listed in server.yaml. */
   readonly recorder?: TraceRecorder;
-  /** Claims and settles delegated tasks, and replaces the built-in board. Only for plugins named in server.yaml. */
+  /** Claims and settles delegated tasks, and replaces the built-in board. Only for plugins listed in server.yaml. */
   readonly tasks?: TaskBoard;
-  /** Encrypts the keys of the vault, and replaces `vault.key`. Only for plugins named in server.yaml. */
+  /** Encrypts the vault's keys, and replaces `vault.key`. Only for plugins listed in server.yaml. */
   readonly vaultKey?: KeyWrapper;
-  /** Routes, served below `/plugins/<name>/`. Only for plugins named in server.yaml. */
+  /** Routes, served below `/plugins/<name>/`. Only for plugins listed in server.yaml. */
   readonly routes?: PluginRoutes;
 }
 
-/** Types a plugin. A plugin's module exports one plugin, or an array of them, as its default. */
+/** Adds types to a plugin. A plugin's module has one plugin, or an array of plugins, as its default export. */
 export const definePlugin = (plugin: Plugin): Plugin => plugin;

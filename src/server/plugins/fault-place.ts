@@ -1,5 +1,6 @@
-// Finds the place in a plugin's files at which an import failed, as `file:line:column: message`. Node reports it
-// differently for syntax errors of TypeScript and of JavaScript, for errors that a module throws and for missing imports.
+// Finds the location in a plugin's files at which an import failed, as `file:line:column: message`. Node reports it
+// differently for syntax errors in TypeScript and in JavaScript, for errors that a module throws and for missing
+// imports.
 
 import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -14,7 +15,7 @@ interface SourceLocation {
   readonly column?: number | undefined;
 }
 
-/** Returns one line. Paths below `folder` are relative to it. */
+/** Returns a single line. Paths below `folder` are relative to it. */
 export function faultOfImport(
   error: unknown,
   { files, unresolved }: Omit<Imported, "outcome">,
@@ -58,13 +59,13 @@ function placeInStack(error: unknown, files: readonly string[]): SourceLocation 
 
 const pathOf = (path: string) => (path.startsWith("file:") ? fileURLToPath(path) : path);
 
-/** The column at which the line of `^` points. */
+/** Returns the column that the `^` line points at. */
 function caretOf(stack: string): number | undefined {
   const carets = /^( *)\^+\s*$/m.exec(stack);
   return carets ? (carets[1] ?? "").length + 1 : undefined;
 }
 
-/** V8 does not report the place of a syntax error in JavaScript; the parser that strips types does. */
+/** V8 does not report the location of a syntax error in JavaScript, but the parser that strips types does. */
 function placeOfSyntax(files: readonly string[]): SourceLocation | undefined {
   for (const file of files) {
     try {
@@ -82,7 +83,7 @@ function placeOfImport({ file, specifier }: { file: string; specifier: string })
   return { file, line: before.length, column: (before.at(-1) ?? "").length + 1 };
 }
 
-/** The text of a file up to the specifier; the whole text is needed only for an error. */
+/** Returns the text of a file up to the specifier. An error needs the whole text. */
 function textBefore(file: string, specifier: string): string {
   const text = readFileSync(file, "utf8");
   const at = [`"${specifier}"`, `'${specifier}'`]

@@ -1,5 +1,5 @@
-// Imports a plugin's module, each time as a fresh copy. A version is appended to its address, and to the addresses of the
-// files that it imports by relative paths. All versions share packages, and `skein` is the running program itself.
+// Imports a plugin's module as a fresh copy each time. A version is appended to its URL and to the URLs of the files
+// that it imports by relative paths. All versions share packages, and `skein` is the running program itself.
 
 import { registerHooks } from "node:module";
 import { dirname, join } from "node:path";
@@ -10,9 +10,9 @@ import { moduleUrl } from "../../lib/paths.ts";
 /** A module, or the reason for a failed import, and all files that its import depends on. */
 export interface Imported {
   readonly outcome: { readonly module: object } | { readonly error: unknown };
-  /** Absolute paths; the module's own first. */
+  /** Absolute paths, starting with the module's own. */
   readonly files: readonly string[];
-  /** The import that names no file, if it is the reason for the failure. */
+  /** The import that could not be resolved, if it is the reason for the failure. */
   readonly unresolved?: { readonly file: string; readonly specifier: string } | undefined;
 }
 
@@ -24,7 +24,7 @@ interface Recording {
 
 const ENTRY = "skein-plugin:";
 const VERSION = "skein-plugin";
-/** The running program: a plugin's `skein` must have the error classes and keys of this copy. */
+/** The running program, because a plugin's `skein` must have the error classes and keys of this copy. */
 const SKEIN = new Map([
   ["skein", moduleUrl("index")],
   ["skein/adapters", moduleUrl("skein/adapters/index")],
@@ -34,13 +34,13 @@ const recordings = new Map<string, Recording>();
 let isHooked = false;
 let versions = 0;
 
-/** Maximum time for a module to load, in ms: a top-level `await` may never end. */
+/** The maximum time for a module to load, in ms. A top-level `await` may never end. */
 const PATIENCE_MS = 60_000;
 
 /** True if this process has imported a plugin. */
 export const hasImported = () => isHooked;
 
-/** Never throws. The modules of earlier versions stay in memory, because Node unloads none. */
+/** Never throws. Modules of earlier versions stay in memory, because Node cannot unload them. */
 export async function importFresh(ref: PluginRef): Promise<Imported> {
   if (!isHooked) registerHooks({ resolve: (specifier, context, next) => resolve(specifier, context, next) });
   isHooked = true;
@@ -52,7 +52,7 @@ export async function importFresh(ref: PluginRef): Promise<Imported> {
     (error: unknown) => ({ error }),
   );
   const { files, unresolved } = recording;
-  // A path without a file is watched as well, so that a new file is found.
+  // A path without a file is watched as well, so a new file is found.
   if (files.size === 0 && isPath(ref.module)) files.add(join(ref.folder, ref.module));
   return { outcome, files: [...files], unresolved };
 }
@@ -67,7 +67,7 @@ function resolve<C extends { parentURL?: string | undefined }, R extends { url: 
   if (specifier.startsWith(ENTRY)) {
     const version = specifier.slice(ENTRY.length);
     const { module, folder } = recordings.get(version)?.ref ?? { module: specifier, folder: "." };
-    // Resolves as if a file of the folder imported it.
+    // Resolves as if a file in the folder imported it.
     const parentURL = pathToFileURL(join(folder, "plugins")).href;
     return versioned(next(module, { ...context, parentURL }), version);
   }
@@ -99,7 +99,7 @@ function versionOf(url = ""): string | undefined {
   return url.includes(`${VERSION}=`) ? (URL.parse(url)?.searchParams.get(VERSION) ?? undefined) : undefined;
 }
 
-/** The path of the file, without the version. */
+/** Returns the path of the file, without the version. */
 function fileOf(url: string): string {
   const bare = new URL(url);
   bare.search = "";

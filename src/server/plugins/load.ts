@@ -1,4 +1,4 @@
-// Loads the plugins that a configuration file names. A module is imported again only if one of its files has changed.
+// Loads the plugins that a configuration file lists. A module is imported again only if one of its files has changed.
 
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -14,16 +14,16 @@ import { type Imported, importFresh, isPath } from "./import.ts";
 
 export interface LoadedPlugin {
   readonly plugin: Plugin;
-  /** Place for messages, such as `plugins[0] ./my-hooks.ts`. */
+  /** The location to show in messages, such as `plugins[0] ./my-hooks.ts`. */
   readonly place: string;
-  /** Index of the entry in the list. */
+  /** The index of the entry in the list. */
   readonly index: number;
 }
 
 export interface PluginFault {
-  /** Index of the entry in the list. */
+  /** The index of the entry in the list. */
   readonly index: number;
-  /** A sentence about the entry, which it does not name. */
+  /** A sentence about the entry that does not name it. */
   readonly message: string;
 }
 
@@ -31,7 +31,7 @@ export interface LoadedPlugins {
   /** In the order of the list. Unchanged plugins are the same objects as before. */
   readonly plugins: readonly LoadedPlugin[];
   readonly faults: readonly PluginFault[];
-  /** The files of the plugins, without the files of imported packages. */
+  /** The plugins' files, without the files of imported packages. */
   readonly files: readonly string[];
 }
 
@@ -46,12 +46,12 @@ interface LoadedModule {
 }
 
 export function createPluginLoader(): PluginLoader {
-  /** By module and folder; only modules that the lists name. */
+  /** The loaded modules by path and folder. Contains only modules that the lists name. */
   let known = new Map<string, LoadedModule>();
 
   const obtain = async (ref: PluginRef, key: string): Promise<LoadedModule> => {
     const before = known.get(key);
-    // A failure may have causes outside of the files, such as a service that a module calls while it loads.
+    // A failure may have causes outside the files, such as a service that a module calls while it loads.
     const isUsable = before && "module" in before.imported.outcome;
     if (isUsable && before.fingerprint === (await fingerprintOf(before.imported.files))) return before;
     const imported = await importFresh(ref);
@@ -62,7 +62,7 @@ export function createPluginLoader(): PluginLoader {
     async load(refs) {
       const found = new Map<string, LoadedModule>();
       const loaded: LoadedPlugins[] = [];
-      // One after another: a module may rely on the effects of an earlier one.
+      // Loads one after another, because a module may rely on the effects of an earlier one.
       for (const [index, ref] of refs.entries()) {
         const key = JSON.stringify([ref.folder, ref.module]);
         const each = found.get(key) ?? (await obtain(ref, key));

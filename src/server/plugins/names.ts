@@ -1,11 +1,11 @@
-// The names that plugins add, each unique, and the order of their hooks.
+// The names that plugins add, each of which must be unique, and the order of their hooks.
 
 import { messageOf } from "../../agent/core/errors.ts";
 import type { HookDefinition } from "../../agent/core/hook.ts";
 import { arrangeHooks, definitionOf, type PlacedHook } from "../../agent/core/hook-order.ts";
 import type { LoadedPlugin, PluginFault } from "./load.ts";
 
-/** Owner of each name, by kind and name, such as "tool `ls`". */
+/** The owner of each name, by kind and name, such as "tool `ls`". */
 export type Names = ReadonlyMap<string, string>;
 
 /** Returns a fault for each name that is in `taken` or in an earlier plugin, and all names including the new ones. */
@@ -48,8 +48,8 @@ function namesOf({ plugin }: LoadedPlugin): string[] {
 }
 
 /**
- * All hooks, outermost first: the hooks of the first plugin, then of the second, …, then the built-in ones. Each name
- * occurs once.
+ * Returns all hooks, outermost first: the first plugin's hooks, then the second plugin's, and so on, then the built-in
+ * ones. Each name occurs once.
  */
 export function hooksOf(
   plugins: readonly LoadedPlugin[],
@@ -57,7 +57,7 @@ export function hooksOf(
 ): { readonly hooks: readonly HookDefinition[]; readonly faults: readonly PluginFault[] } {
   let hooks: readonly HookDefinition[] = builtIn;
   const faults: PluginFault[] = [];
-  // From the inside out, so that a hook may be placed beside a hook of a later plugin.
+  // Works from the inside out, so a hook can be placed next to a hook of a later plugin.
   for (const { plugin, index } of plugins.toReversed()) {
     const isNew = (each: PlacedHook) => !hooks.some(({ name }) => name === definitionOf(each).name);
     try {

@@ -1,5 +1,6 @@
-// Sends the entries of the audit trail to an OpenTelemetry collector as log records, over OTLP/HTTP. The stored trail is the
-// complete one: entries that do not fit the queue, or that cannot be delivered, are counted and not sent again.
+// Sends the entries of the audit trail to an OpenTelemetry collector as log records, over OTLP/HTTP. The stored trail
+// is complete, but the collector's copy may not be: entries that do not fit into the queue or cannot be delivered are
+// counted and not sent again.
 
 import { type Attributes, SeverityNumber } from "@opentelemetry/api";
 import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-http";
@@ -9,7 +10,7 @@ import type { Logger } from "../../lib/logger.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { telemetryResource } from "./resource.ts";
 
-/** `dropped`: the queue was full. `failed`: the collector did not accept it. */
+/** `dropped`: the queue was full. `failed`: the collector did not accept the entry. */
 export type RecordOutcome = "sent" | "failed" | "dropped";
 
 export interface AuditRecordOptions {
@@ -26,10 +27,10 @@ export interface AuditRecords {
   close(): Promise<void>;
 }
 
-/** Maximum number of entries that wait to be sent, or for a response. */
+/** The maximum number of entries that wait to be sent, or for a response. */
 const MAX_QUEUE = 8192;
 const BATCH_SIZE = 512;
-/** Maximum time that an entry waits for others, in ms. */
+/** The maximum time that an entry waits for others, in ms. */
 const DELAY_MS = 1_000;
 const CLOSE_MS = 5_000;
 
@@ -85,7 +86,10 @@ export function createAuditRecords({ version, logger, count }: AuditRecordOption
   };
 }
 
-/** Flat, because many collectors index only that. The names of HTTP and of the client are OpenTelemetry's. */
+/**
+ * Returns flat attributes, because many collectors index no others. The names for HTTP and the client are
+ * OpenTelemetry's.
+ */
 const attributesOf = ({ actor, target, ...entry }: AuditEntry): Attributes =>
   omitUndefined({
     "skein.audit.id": entry.id,

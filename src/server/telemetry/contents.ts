@@ -1,5 +1,5 @@
-// Adds messages and results to spans as attributes, if `traces.contents` is on. Their size is limited: a trace is no
-// second copy of the thread.
+// Adds messages and results to spans as attributes if `traces.contents` is on. Their size is limited, because a trace
+// is not meant as a second copy of the thread.
 
 import type { Attributes } from "@opentelemetry/api";
 import { type AssistantMessage, type Message, textOf } from "../../agent/core/message.ts";
@@ -8,18 +8,18 @@ import type { RunListener } from "../../engine/runs/services.ts";
 import { firstChars } from "../../lib/text.ts";
 import { CONTENTS, FINISH_REASONS, type MessagePart, PARTS } from "./conventions.ts";
 
-/** Maximum characters of a text, of a call's arguments or of a result. A longer one is cut, and ends with `…`. */
+/** The maximum number of characters in a text, a call's arguments or a result. Longer values are cut and end with `…`. */
 const MAX_TEXT = 8_000;
-/** Maximum characters of a list. The oldest messages that do not fit are left out. */
+/** The maximum number of characters in a list. The oldest messages that do not fit are left out. */
 const MAX_LIST = 32_000;
 
 export interface FollowedContents {
   readonly listener: Pick<RunListener, "onModelRequest" | "onModelReply">;
   /** Adds a message of the thread. */
   hear(message: Message): void;
-  /** Attributes of the model call that has just ended. */
+  /** Returns the attributes of the model call that has just ended. */
   ofModelCall(): Attributes;
-  /** Attributes of the run: its input and its last message. */
+  /** Returns the attributes of the run: its input and its last message. */
   ofRun(): Attributes;
 }
 
@@ -48,7 +48,7 @@ export function followContents(input: readonly Message[]): FollowedContents {
   };
 }
 
-/** Attributes of a model's input, or of an agent's input without `system`. */
+/** Returns the attributes of a model's input, or of an agent's input without `system`. */
 function inputAttributes({
   system = [],
   messages,
@@ -80,7 +80,7 @@ const resultOf = (output: string, error: string | undefined) => [error, output].
 
 const NAMES: ReadonlySet<string> = new Set(Object.values(CONTENTS));
 
-/** Number of characters of a span's attributes that are contents. */
+/** Returns how many characters of a span's attributes are contents. */
 export function contentsLength(attributes: Attributes): number {
   let length = 0;
   for (const name of NAMES) length += String(attributes[name] ?? "").length;
@@ -116,7 +116,7 @@ const cut = (text: string) => (text.length > MAX_TEXT ? `${firstChars(text, MAX_
 
 const listOf = (items: readonly string[]) => `[${items.join(",")}]`;
 
-/** Returns the first items, as many as fit into a list. */
+/** Returns as many of the first items as fit into a list. */
 function fitting(items: Iterable<string>): string[] {
   const fit: string[] = [];
   let room = MAX_LIST;

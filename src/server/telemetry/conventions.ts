@@ -1,15 +1,16 @@
-// The names of OpenTelemetry's conventions for generative AI, all in this file: they still have the status "Development",
-// and some were renamed before. As of open-telemetry/semantic-conventions-genai in November 2026.
+// The names from OpenTelemetry's conventions for generative AI. They are all in this file because they still have the
+// status "Development", and some were renamed in the past. As of open-telemetry/semantic-conventions-genai in November
+// 2026.
 
 import type { Attributes } from "@opentelemetry/api";
 import type { Usage } from "../../agent/core/message.ts";
 import type { StopReason } from "../../agent/core/model.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 
-/** Schema of the names, sent with the instrumentation scope. */
+/** The schema of the names, which is sent with the instrumentation scope. */
 export const SCHEMA_URL = "https://opentelemetry.io/schemas/gen-ai/1.42.0-dev";
 
-/** OpenTelemetry's name for the API of each of our providers. Providers that are not listed keep our names. */
+/** OpenTelemetry's name for the API of each of our providers. Unlisted providers keep our names. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   azure: "azure.ai.openai",
   bedrock: "aws.bedrock",
@@ -23,14 +24,14 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 
 export const EVENTS = { retry: "gen_ai.retry", started: "skein.run.started" } as const;
 
-/** Attributes that contain messages: off unless the operator asks for them. Lists are JSON. */
+/** The attributes that contain messages, which are off unless the operator enables them. Lists are JSON. */
 export const CONTENTS = {
   system: "gen_ai.system_instructions",
   input: "gen_ai.input.messages",
   output: "gen_ai.output.messages",
   arguments: "gen_ai.tool.call.arguments",
   result: "gen_ai.tool.call.result",
-  /** Number of the oldest messages that did not fit. */
+  /** The number of oldest messages that did not fit. */
   leftOut: "skein.input.messages_left_out",
 } as const;
 
@@ -110,7 +111,7 @@ interface ToolCall {
   readonly thread: string;
 }
 
-/** A call of an MCP tool is one span, with the attributes of both conventions. */
+/** A call to an MCP tool is one span, with the attributes of both conventions. */
 export const toolCallName = (tool: string) => `${isOfMcp(tool) ? "tools/call" : "execute_tool"} ${tool}`;
 
 export const isOfMcp = (tool: string) => tool.startsWith("mcp__");
@@ -125,7 +126,7 @@ export const toolCallAttributes = ({ tool, callId, thread }: ToolCall): Attribut
 
 export const errorType = (code: string | undefined): Attributes => ({ "error.type": code ?? "_OTHER" });
 
-/** Input tokens include tokens from a cache. */
+/** Input tokens include cached tokens. */
 function usageAttributes(usage: Usage | undefined): Attributes {
   if (!usage) return {};
   return {

@@ -1,5 +1,5 @@
-// Names, labels and buckets of all metrics that are counted as things happen. Metrics that are read on request are in
-// readings.ts.
+// The names, labels and buckets of all metrics that are counted as events happen. Metrics that are read on request are
+// in readings.ts.
 
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 

@@ -1,11 +1,11 @@
-// The values of labels: a closed set from the configuration. All other values become `other`.
+// The values of labels: a closed set from the configuration. Every other value becomes `other`.
 
-/** Names from the current configuration that labels may have. */
+/** The names from the current configuration that labels may have. */
 export interface KnownNames {
   isAgent(name: string): boolean;
-  /** True if the agents file names the model. */
+  /** Returns true if the agents file names the model. */
   isModel(name: string): boolean;
-  /** True for a tool of the server itself; false for a tenant's or a front end's. */
+  /** Returns true for a tool of the server itself, and false for a tool of a tenant or a front end. */
   isOwnTool(name: string): boolean;
   isMcpServer(name: string): boolean;
 }
@@ -16,13 +16,13 @@ export function createLabels(known: KnownNames) {
   return {
     agent: (name: string) => (known.isAgent(name) ? name : OTHER),
     model: (name: string) => (known.isModel(name) ? name : OTHER),
-    /** All tools of an MCP server have one label: the server decides how many tools it lists. */
+    /** All tools of an MCP server share one label, because the MCP server decides how many tools it lists. */
     tool(name: string): string {
       const server = /^mcp__(.+?)__/.exec(name)?.[1];
       if (server !== undefined) return known.isMcpServer(server) ? `mcp__${server}` : OTHER;
       return known.isOwnTool(name) ? name : OTHER;
     },
-    /** Endpoints choose their statuses, so all statuses of a class have one label. */
+    /** Endpoints choose their own statuses, so all statuses of a class share one label. */
     endpointCode: (code = OTHER) => code.replace(/^http_(\d).*$/, "http_$1xx"),
   };
 }

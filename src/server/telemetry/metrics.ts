@@ -1,4 +1,4 @@
-// The metrics for Prometheus, and the functions that count. No label names a tenant, a user, a thread or a run.
+// The metrics for Prometheus, and the functions that update them. No label names a tenant, a user, a thread or a run.
 
 import {
   Counter,
@@ -18,22 +18,22 @@ import { timed } from "./stores.ts";
 let ofProcess: Registry | undefined;
 
 /**
- * Metrics of the process, shared by its servers: Node has one garbage collector and one event loop. Measured from the
- * first call on.
+ * Returns the metrics of the process, which its servers share, because Node has one garbage collector and one event
+ * loop. Measurement starts with the first call.
  */
 function processMetrics(): Registry {
   if (ofProcess) return ofProcess;
   ofProcess = new Registry();
   collectDefaultMetrics({ register: ofProcess });
-  // Gauges with the suffix of a counter.
+  // These gauges have the suffix of a counter.
   for (const kind of ["handles", "requests", "resources"])
     ofProcess.removeSingleMetric(`nodejs_active_${kind}_total`);
   return ofProcess;
 }
 
 /**
- * The same metrics in the OpenMetrics format, where only a counter's samples have the suffix of its name. The library's
- * own OpenMetrics registry would rename the counters in both formats.
+ * Returns the same metrics in the OpenMetrics format, where only a counter's samples have the suffix of its name. The
+ * library's own OpenMetrics registry would rename the counters in both formats.
  */
 function inOpenMetrics(all: Registry) {
   const open = new Registry<OpenMetricsContentType>();
@@ -49,7 +49,7 @@ function inOpenMetrics(all: Registry) {
   return open;
 }
 
-/** The rooms of the server report to it. Only `text` waits or throws. */
+/** The server's modules report to it. Only `text` can wait or throw. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 export function createMetrics(known: KnownNames, readings: Readings) {
@@ -65,7 +65,7 @@ export function createMetrics(known: KnownNames, readings: Readings) {
   };
   return {
     ...families,
-    /** Measures the process from now on. Otherwise measurement starts with the first reading. */
+    /** Starts to measure the process. Otherwise, measurement starts with the first reading. */
     begin: () => void pages(),
     /** For `RunServices.listeners`. */
     follow: (claim: Claim): RunListener => followRun(claim, families, labels),
@@ -76,7 +76,7 @@ export function createMetrics(known: KnownNames, readings: Readings) {
   };
 }
 
-/** The metrics of a server and of its process, in both formats. */
+/** Returns the metrics of a server and of its process, in both formats. */
 function pagesOf(registry: Registry, worker: number | undefined) {
   const all = Registry.merge([processMetrics(), registry]);
   const open = inOpenMetrics(all);

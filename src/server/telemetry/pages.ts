@@ -1,11 +1,11 @@
-// Merges the metrics pages of several processes: each metric once, with the samples of all processes.
+// Merges the metrics pages of several processes. Each metric appears once, with the samples of all processes.
 
 const END = "# EOF";
 
-/** Merges pages of one of the two formats; samples of different pages must have different labels. */
+/** Merges pages of the same format. Samples on different pages must have different labels. */
 export function mergePages(pages: readonly string[]): string {
   const lines = pages.flatMap((page) => page.split("\n")).filter((line) => line !== "" && line !== END);
-  /** By the line with which a metric begins. */
+  /** The metrics by the line with which each begins. */
   const metrics = new Map<string, string[]>();
   let metric: string[] = [];
   for (const line of lines) {

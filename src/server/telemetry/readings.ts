@@ -6,23 +6,23 @@ import { sharedFor } from "../../lib/async.ts";
 
 export interface Readings {
   runs(): { readonly active: number; readonly slots: number };
-  /** For the whole deployment. */
+  /** Returns the queue of the whole deployment. */
   waiting(): Promise<QueueStats>;
-  /** For the whole deployment. Undefined if the store cannot count them. */
+  /** Returns the number for the whole deployment. Undefined if the store cannot count them. */
   readonly interrupted?: (() => Promise<number>) | undefined;
   streams(): { readonly open: number; readonly most: number };
-  /** Returns the external dependencies; `isUp` is true for those in working order. */
+  /** Returns the external dependencies. `isUp` is true for those that work. */
   dependencies(): Promise<readonly { readonly name: string; readonly isUp: boolean }[]>;
-  /** Maximum sandboxes. */
+  /** The maximum number of sandboxes. */
   readonly sandboxes: number;
-  /** Sizes of a database in a file. */
+  /** Returns the sizes of a database file. */
   database?(): Promise<{ readonly bytes: number; readonly walBytes: number }>;
   readonly version: string;
-  /** Number of the process among several that share one page; becomes a label. */
+  /** The number of this process, if several processes share one page. Becomes a label. */
   readonly worker?: number;
 }
 
-/** Time for which a value of the whole deployment is reused, in ms: Prometheus may ask each process for it. */
+/** How long a value of the whole deployment is reused, in ms, because Prometheus may ask each process for it. */
 const FRESH_MS = 1_000;
 
 /** Leaves out values that cannot be read. */

@@ -1,4 +1,4 @@
-// Makes the spans of a run from the events that it writes. Without `contents`, they contain nothing of the conversation.
+// Creates a run's spans from its events. Without `contents`, the spans contain nothing from the conversation.
 
 import { type Attributes, SpanKind } from "@opentelemetry/api";
 import type { Claim } from "../../agent/core/stores.ts";
@@ -30,7 +30,7 @@ export interface EndedSpan {
   readonly ended: number;
   readonly attributes: Attributes;
   readonly events: readonly SpanEvent[];
-  /** Reason of the failure, as a code without text. */
+  /** The reason for the failure, as a code without text. */
   readonly failure: string | undefined;
 }
 
@@ -40,13 +40,13 @@ export interface SpanEvent {
   readonly attributes: Attributes;
 }
 
-/** State of an open span. A model call with its retries is one span. */
+/** The state of an open span. A model call and its retries share one span. */
 interface OpenSpan {
   readonly id: string;
   readonly at: number;
   readonly retries: SpanEvent[];
   contents?: Attributes | undefined;
-  /** End of the last attempt. */
+  /** The end of the last attempt. */
   ended?: number;
 }
 

@@ -1,4 +1,4 @@
-// Measures the calls of a store. Appends of events are not measured: one is made for each token.
+// Measures the calls to a store. Appends of events are not measured, because each token causes one.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import type { Stores } from "../../agent/core/stores.ts";
@@ -7,7 +7,7 @@ import type { Families } from "./families.ts";
 
 type To = Pick<Families, "storeSeconds" | "storeErrors">;
 
-/** Returns the same stores with measured calls. The operations have the names of the ports. */
+/** Returns the same stores with measured calls. The operations are named after the ports. */
 export function timed<S extends Stores>(stores: S, to: To): S {
   return {
     ...stores,

@@ -1,5 +1,5 @@
-// Sends the spans of runs to an OpenTelemetry collector, over OTLP/HTTP. The queue is limited: spans that do not fit, and
-// spans that cannot be delivered, are counted and dropped. A collector that does not respond delays nothing.
+// Sends the spans of runs to an OpenTelemetry collector, over OTLP/HTTP. The queue is limited: spans that do not fit or
+// cannot be delivered are counted and dropped. A collector that does not respond delays nothing.
 
 import {
   type Context,
@@ -47,7 +47,7 @@ export interface TraceOptions {
   count(outcome: SpanOutcome, spans: number): void;
 }
 
-/** `dropped`: the queue was full. `failed`: the collector did not accept it. */
+/** `dropped`: the queue was full. `failed`: the collector did not accept the span. */
 export type SpanOutcome = "sent" | "failed" | "dropped";
 
 export interface Traces {
@@ -58,14 +58,14 @@ export interface Traces {
   close(): Promise<void>;
 }
 
-/** Maximum spans that wait to be sent, or for a response. */
+/** The maximum number of spans that wait to be sent, or for a response. */
 const MAX_QUEUE = 8192;
 const BATCH_SIZE = 512;
-/** With contents: collectors accept requests of a few MB. */
+/** The batch size with contents, because collectors accept requests of a few MB. */
 const FULL_BATCH_SIZE = 64;
-/** Maximum characters of contents in queued spans. Beyond it, further spans are queued without contents. */
+/** The maximum number of characters of contents in queued spans. Beyond it, further spans are queued without contents. */
 const MAX_CONTENTS = 32 * 1024 * 1024;
-/** Maximum time that a span waits for others, in ms. */
+/** The maximum time that a span waits for others, in ms. */
 const DELAY_MS = 5_000;
 const CLOSE_MS = 5_000;
 
@@ -140,7 +140,10 @@ export function createTraces({ env, version, logger, contents, count }: TraceOpt
   };
 }
 
-/** `OTEL_TRACES_SAMPLER` and its argument. Default: follows the parent, otherwise samples everything. */
+/**
+ * Returns the sampler that `OTEL_TRACES_SAMPLER` and its argument select. By default, it follows the parent, and
+ * samples everything if there is no parent.
+ */
 function samplerOf({
   OTEL_TRACES_SAMPLER: name,
   OTEL_TRACES_SAMPLER_ARG: argument,

@@ -1,4 +1,4 @@
-// API keys, for an admin's tenant or for an operator: list them, create them for users, and revoke them. Each change is
+// API keys, for an admin's tenant or for an operator: list keys, create them for users, and revoke them. Each change is
 // logged.
 
 import { z } from "zod";
@@ -122,7 +122,10 @@ function keysOf(keys: ApiKeyStore | undefined): ApiKeyStore {
   );
 }
 
-/** A cursor contains the id and the time of the last key, which may be deleted by then. Throws `invalid_request`. */
+/**
+ * A cursor contains the id and the time of the last key, because that key may have been deleted. Throws
+ * `invalid_request`.
+ */
 function pageIn(keys: readonly ApiKey[], { limit, cursor }: z.infer<typeof PageQuery>): Page<ApiKey> {
   const after = cursor === undefined ? undefined : Buffer.from(cursor, "base64url").toString();
   if (after !== undefined && !/^\S+ \S+$/.test(after))

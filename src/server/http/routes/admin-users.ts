@@ -1,5 +1,5 @@
-// Actions of an admin for users of the tenant, and of an operator for all: stop a run, export and delete a user. Each is
-// logged.
+// Actions for users, by an admin within the tenant or by an operator: stop a run, export and delete a user. Each action
+// is logged.
 
 import { z } from "zod";
 import { isSettled, RunRecord } from "../../../agent/core/records.ts";
@@ -166,7 +166,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
     async (request, reply) => {
       requireReach(principalOf(request), request.params);
       note(request, "export_user", request.params);
-      // Read as fast as the client takes it. A failure in the middle cuts the response, which then has no line `end`.
+      // Read as fast as the client takes it. If a failure cuts the response, its `end` line is missing.
       const lines = await payloadOf(exportUser(admin, request.params), () => unreadAnswers.open(reply));
       return reply.type("application/x-ndjson").send(lines as never);
     },

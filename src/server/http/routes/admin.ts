@@ -1,4 +1,4 @@
-// Lists for an admin, of all users of the tenant, and for an operator, of all tenants.
+// Lists for admins, of all users in the tenant, and for operators, of all tenants.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -169,7 +169,7 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
   );
 }
 
-/** Empty for an admin who asks for another tenant: an admin must not learn whether it exists. */
+/** Returns an empty result if an admin asks for another tenant, because an admin must not learn whether it exists. */
 async function over<T>(
   request: FastifyRequest,
   asked: Reach,
@@ -180,8 +180,8 @@ async function over<T>(
 }
 
 /**
- * Returns the tenant and user that the principal may read; undefined for another tenant than an admin's own. Throws
- * `invalid_request`.
+ * Returns the tenant and user that the principal may read. Returns undefined if an admin names a tenant other than
+ * their own. Throws `invalid_request`.
  */
 export function reachOf({ scopes, tenant: own }: Principal, { tenant, user }: Reach): Reach | undefined {
   if (scopes.includes("operator")) {
@@ -197,7 +197,7 @@ export function requireReach(principal: Principal, { tenant, user }: { tenant: s
   if (!reachOf(principal, { tenant })) throw new AppError("not_found", `There is no user \`${user}\`.`);
 }
 
-/** Logs who did what to whom. */
+/** Logs an admin action: who performed it, and on whom. */
 export function note(request: FastifyRequest, act: string, to: object): void {
   const { tenant, user, api_key } = principalOf(request);
   request.log.info({ admin: { tenant, user, api_key }, act, to }, "an admin acted");

@@ -1,4 +1,4 @@
-// Agents as the user sees them, with the user's overrides applied, and with their prompts for admins and operators.
+// Agents as the user sees them, with the user's overrides applied. Admins and operators also see their prompts.
 
 import { z } from "zod";
 import {
@@ -193,7 +193,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
   );
 }
 
-/** Issues that existed before do not refuse another change. */
+/** Refuses only new issues: issues that existed before must not block another change. */
 function refuseNew(misfits: readonly OverrideIssue[], before: readonly OverrideIssue[]): void {
   const known = new Set(before.map(({ path }) => path));
   const issues = misfits.filter(({ path }) => !known.has(path));

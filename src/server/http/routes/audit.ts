@@ -1,4 +1,4 @@
-// The trail of a tenant, for its admins and for operators.
+// The audit trail of a tenant, for its admins and for operators.
 
 import { z } from "zod";
 import { AuditEntry } from "../../../engine/audit/entry.ts";

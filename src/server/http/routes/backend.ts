@@ -1,4 +1,4 @@
-// The user's backend of an agent: its status and its files.
+// The user's backend for an agent: its status and its files.
 
 import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
@@ -44,7 +44,7 @@ const Entry = z
     modified_at: z.iso.datetime(),
   })
   .meta({ id: "FileEntry" });
-// Documented as a string; sent as a stream, which bypasses the serialiser.
+// Documented as a string but sent as a stream, which bypasses the serializer.
 const Binary = z.string().describe("The bytes of the file.") as unknown as z.ZodType<Readable>;
 const WriteHeaders = z.looseObject({
   "if-match": z
@@ -216,7 +216,7 @@ function fileRoutes(
   );
 }
 
-/** Passes bodies of any content type but a form on as streams, so that back-pressure reaches the client. */
+/** Passes bodies of any content type except forms on as streams, so back-pressure reaches the client. */
 function withRawBodies(scope: App): App {
   (scope as unknown as FastifyInstance).removeAllContentTypeParsers();
   scope.addContentTypeParser("multipart/form-data", (_request, _payload, done) => {
@@ -230,7 +230,7 @@ function withRawBodies(scope: App): App {
   return scope;
 }
 
-/** A path relative to the workspace, or an absolute path as in listings. */
+/** Returns a path relative to the workspace, or an absolute path as in listings. */
 function pathOf({ "*": path }: { "*": string }, { workdir }: Backend): string {
   return isInside(workdir, `/${path}`) ? `/${path}` : `${workdir}/${path}`;
 }
@@ -251,7 +251,7 @@ function fileHeaders(
   reply.header("last-modified", new Date(modified_at).toUTCString());
 }
 
-/** Reads as fast as the client does, and stops when it disconnects. */
+/** Reads as fast as the client does and stops when the client disconnects. */
 const sent = (bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) =>
   Readable.from(bytes, { objectMode: false });
 
@@ -265,8 +265,8 @@ async function* bounded(body: AsyncIterable<Uint8Array>, most: number): AsyncGen
 }
 
 /**
- * Reads the Range header (RFC 9110, §14). Returns the requested bytes of a file of `size` bytes. Undefined without a
- * range, and for optional features (several ranges, other units). Throws `range_not_satisfiable`.
+ * Reads the Range header (RFC 9110, §14). Returns the requested bytes of a file of `size` bytes. Returns undefined if
+ * there is no range, and for optional features (several ranges, other units). Throws `range_not_satisfiable`.
  */
 export function byteRange(
   header: string | undefined,

@@ -1,4 +1,4 @@
-// Lists the branches of a thread, and restores one.
+// Lists the branches of a thread and restores them.
 
 import { z } from "zod";
 import { isSettled, RunRecord, Thread } from "../../../agent/core/records.ts";
@@ -13,7 +13,7 @@ import { ThreadParams } from "../schemas.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-/** Maximum time to wait for the end of a restoration, in ms. */
+/** The maximum time to wait until a restoration ends, in ms. */
 const WAIT_MS = 5_000;
 
 export function branchRoutes(app: App, { runs, stores: { threads } }: HttpServices): void {

@@ -1,4 +1,4 @@
-// Connections: the credentials that a user, or a tenant for all its users, has handed in for other services.
+// Connections: credentials for other services, which a user provides, or a tenant for all its users.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -36,13 +36,13 @@ const Authorization = z
   })
   .meta({ id: "ConnectionAuthorization" });
 
-/** The differences between the routes of users and of admins. */
+/** The differences between the routes for users and for admins. */
 interface Whose {
   readonly base: "/me/connections" | "/admin/connections";
   readonly tags: string[];
   readonly of: string;
   readonly query: z.ZodObject;
-  /** Throws `not_found` for a tenant out of reach. */
+  /** Throws `not_found` for a tenant that the caller may not access. */
   keeperOf(request: FastifyRequest): Keeper;
   /** Called after a change. */
   changed(request: FastifyRequest, act: string, id: string): void;
@@ -184,7 +184,7 @@ function readingRoutes(app: App, { vault }: RouteServices, { base, tags, of, que
       },
     },
     async (request) => {
-      // `query` only adds to it.
+      // `query` only adds fields to `PageQuery`.
       const { limit, cursor } = request.query as z.infer<typeof PageQuery>;
       const keeper = keeperOf(request);
       return vault ? vault.list(keeper, { limit, ...omitUndefined({ cursor }) }) : { items: [] };

@@ -1,4 +1,4 @@
-// Event streams beyond one run: the user's event stream, and a thread across its runs.
+// Event streams that cover more than one run: a user's events, and a thread across its runs.
 
 import { z } from "zod";
 import { type EventBus, UserEvent } from "../../../agent/core/bus.ts";
@@ -42,11 +42,11 @@ export function eventRoutes(app: App, { stores, streams }: RouteServices): void 
   );
 }
 
-/** A viewer that falls behind gets a reset frame, then the events after it. */
+/** A viewer that falls behind gets a reset frame and then the events after it. */
 function userFrames(bus: EventBus, owner: Owner): Frames {
   return async function* (signal) {
     for (let gap: Frame | undefined; ; ) {
-      // Subscribes before it sends the reset, so that a client that then reads the current state misses no change.
+      // Subscribes before it sends the reset, so a client that then reads the current state misses no change.
       const events = bus.subscribe(owner, signal);
       if (gap) yield [gap];
       try {

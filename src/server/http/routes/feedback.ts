@@ -1,4 +1,4 @@
-// Ratings of an agent's answers by its user.
+// Users' ratings of an agent's answers.
 
 import { z } from "zod";
 import { AppError } from "../../../agent/core/errors.ts";

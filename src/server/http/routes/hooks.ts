@@ -1,4 +1,5 @@
-// The addresses of triggers, which other services call. The address finds the trigger; the trigger's secret proves the sender.
+// The URLs of triggers, which other services call. The URL identifies the trigger, and the trigger's secret
+// authenticates the sender.
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -8,7 +9,7 @@ import { jsonReader, refuseEncoded } from "../json-body.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-/** Maximum size of a delivery in bytes, unless `limits.body_bytes` is less. */
+/** The maximum size of a delivery in bytes, unless `limits.body_bytes` is less. */
 const MAX_BYTES = 1024 * 1024;
 const FORM = /^application\/x-www-form-urlencoded\b/i;
 
@@ -28,7 +29,7 @@ function hookRoute(app: App, { triggers, limits }: RouteServices): void {
     "/hooks/:address",
     {
       bodyLimit: Math.min(limits.bodyBytes, MAX_BYTES),
-      // Before the body is read, because this route takes no credentials.
+      // Runs before the body is read, because this route takes no credentials.
       onRequest: async (request) => {
         const { address } = request.params as z.infer<typeof HookParams>;
         opened.set(request, await triggers.open(address));
@@ -64,7 +65,7 @@ function hookRoute(app: App, { triggers, limits }: RouteServices): void {
   );
 }
 
-/** Slack sends what people click as a form whose field `payload` is JSON. */
+/** Slack sends users' clicks as a form whose field `payload` is JSON. */
 async function parsed(
   request: FastifyRequest,
   raw: Buffer,
@@ -77,7 +78,7 @@ async function parsed(
   return payload === null ? Object.fromEntries(form) : readJson(request, Buffer.from(payload));
 }
 
-/** Headers that came once. */
+/** Returns the headers that were sent only once. */
 function singleHeaders({ headers }: FastifyRequest): Record<string, string> {
   const single = Object.entries(headers).flatMap(([name, value]) =>
     typeof value === "string" ? [[name, value] as const] : [],
@@ -85,7 +86,7 @@ function singleHeaders({ headers }: FastifyRequest): Record<string, string> {
   return Object.fromEntries(single);
 }
 
-/** A sender signs the bytes, so bodies of all types stay bytes. */
+/** A sender signs the bytes, so bodies of every type are kept as bytes. */
 function withRawBodies(scope: App): App {
   (scope as unknown as FastifyInstance).removeAllContentTypeParsers();
   scope.addContentTypeParser(

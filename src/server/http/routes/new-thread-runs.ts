@@ -1,4 +1,4 @@
-// Runs that name no thread: each gets one of its own, which stays or is deleted after the run.
+// Runs that name no thread. Each gets its own thread, which is kept or deleted after the run.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -89,7 +89,7 @@ function batchRoute(app: App, services: RouteServices): void {
       const owner = ownerOf(request);
       const key = idempotencyKey(request);
       const items: BatchItem[] = [];
-      // One after the other, so that a quota with room for some admits the first ones.
+      // Starts the runs one after the other, so a quota that has room for only some of them admits the first ones.
       for (const [index, body] of request.body.runs.entries()) {
         const nth = key === undefined ? undefined : `batch ${index} ${key}`;
         const own = ownThread(temporaryThreads, owner, { key: nth, isKept: body.keep_thread });

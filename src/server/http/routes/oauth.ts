@@ -1,5 +1,5 @@
-// The pages of the OAuth flow, which a person's browser opens: the address of a request, the way on to the authorization server, and the
-// way back. A cookie ties them to one browser.
+// The OAuth pages that a user's browser opens: the URL of a request, the redirect to the authorization server, and the
+// return from it. A cookie ties them to one browser.
 
 import { hash, randomBytes } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -16,7 +16,7 @@ import { connectedPage, failedPage, OAUTH_PAGE_POLICY, startPage } from "../oaut
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-/** How long the cookie lasts, in s: as long as a person may take at the authorization server. */
+/** The lifetime of the cookie, in seconds: the maximum time that a user may take at the authorization server. */
 const COOKIE_S = 1800;
 const SECRET = /^[A-Za-z0-9_-]{43}$/;
 const MAX_PARAMETER = 8_192;
@@ -24,7 +24,7 @@ const MAX_PARAMETER = 8_192;
 type Query = Readonly<Record<string, unknown>>;
 type PublicRequest = FastifyRequest<{ Querystring: Query }>;
 
-/** `authenticate`: for a browser whose gateway says who uses it. */
+/** `authenticate` identifies the user of a browser whose gateway sends that information. */
 export function oauthRoutes(app: App, { oauth }: HttpServices, authenticate: Authenticate): void {
   const schema = { hide: true };
   if (!oauth) return;
@@ -45,7 +45,7 @@ export function oauthRoutes(app: App, { oauth }: HttpServices, authenticate: Aut
     inWords(reply, async () => {
       const [key, from] = [parameter(request, "key"), parameter(request, "from")];
       const browser = cookie.in(request) ?? "";
-      // Only the page of `/oauth/start` in this browser knows it: no other page can skip the question.
+      // Only the `/oauth/start` page in this browser knows the proof, so no other page can skip the question.
       if (!timingSafeEqualText(from, proofOf(browser, key))) throw noCookie();
       await assertSame(request, await oauth.shown(key), authenticate);
       const address = await oauth.begin(key, browser, clientDisconnect(reply));
@@ -82,7 +82,7 @@ function cookieAt({ base }: Pick<OAuth, "base">) {
   return {
     line: (value: string) =>
       `${nameOf()}=${value}; Path=/; Max-Age=${COOKIE_S}; HttpOnly; SameSite=Lax${isSecure() ? "; Secure" : ""}`,
-    /** Undefined if the browser sent none, or several. */
+    /** Undefined if the browser sent no cookie, or several. */
     in({ headers }: FastifyRequest): string | undefined {
       const pairs = (headers.cookie ?? "").split(";").map((pair) => pair.trim().split("=", 2));
       const values = pairs.flatMap(([name, value = ""]) =>
@@ -93,10 +93,10 @@ function cookieAt({ base }: Pick<OAuth, "base">) {
   };
 }
 
-/** A browser whose requests say who uses it connects accounts of that user only. */
+/** If a browser's requests identify a user, it may connect only that user's accounts. */
 async function assertSame(request: FastifyRequest, { keeper, by }: ShownRequest, authenticate: Authenticate) {
   const principal = await authenticate(request).catch((error: unknown) => {
-    // Others are no answer to the question who it is: the page must not take them for "no one is signed in".
+    // Any other error leaves the user unknown. The page must not treat it as "no one is signed in".
     if (!hasCode(error, "unauthorized")) throw error;
     return undefined;
   });
@@ -131,7 +131,7 @@ function send(reply: FastifyReply, html: string) {
     .send(html);
 }
 
-/** A refusal is a page too: a person reads it. */
+/** Sends a refusal as a page too, because a person reads it. */
 async function inWords(reply: FastifyReply, answer: () => Promise<FastifyReply>): Promise<FastifyReply> {
   try {
     return await answer();

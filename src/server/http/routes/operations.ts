@@ -80,7 +80,7 @@ const statusOf = ({ name, isUp, since, checked_at, error }: DependencyState) => 
   ...omitUndefined({ error: error?.message }),
 });
 
-/** Not in the API's contract: Prometheus has a format of its own. */
+/** Not part of the API's contract, because Prometheus has its own format. */
 export function metricsRoutes(app: App, { metrics, requireOperator }: RouteServices): void {
   if (!metrics) return;
   app.get("/metrics", { schema: { hide: true } }, async (request, reply) => {
@@ -129,14 +129,14 @@ export function docsRoutes(app: App): void {
     "/openapi.json",
     { schema },
     async (_request, reply) =>
-      reply.type("application/json").send(createReadStream(new URL("dist/openapi.json", packageRoot))), // script/build puts it there
+      reply.type("application/json").send(createReadStream(new URL("dist/openapi.json", packageRoot))), // script/build creates this file
   );
   app.get<{ Params: { asset: string } }>("/docs/:asset", { schema }, async ({ params }, reply) => {
-    // Below `/docs/`, the relative links of the page would be wrong.
+    // Below `/docs/`, the page's relative links would be wrong.
     if (params.asset === "") return reply.redirect("../docs");
     const type = ASSETS.get(params.asset);
     if (!type) throw new AppError("not_found", `The API reference has no file \`${params.asset}\`.`);
-    const file = new URL(`dist/swagger-ui/${params.asset}`, packageRoot); // script/build puts it there
+    const file = new URL(`dist/swagger-ui/${params.asset}`, packageRoot); // script/build creates this file
     return reply.type(type).header("cache-control", "max-age=86400").send(createReadStream(file));
   });
 }

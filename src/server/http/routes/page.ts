@@ -1,4 +1,4 @@
-// The page: files that script/page.ts has built, the same for everybody.
+// The page: files built by script/page.ts, the same for every user.
 
 import { hash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -10,7 +10,10 @@ import type { SignInOptions } from "../../auth/sign-in.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-/** Stricter than the policy of the API reference: only the server's own files, and no string becomes HTML or script. */
+/**
+ * Stricter than the policy of the API reference: allows only the server's own files, and turns no string into HTML or
+ * script.
+ */
 const contentPolicy = (connections: readonly string[]) =>
   [
     "default-src 'none'",
@@ -18,7 +21,7 @@ const contentPolicy = (connections: readonly string[]) =>
     "style-src 'self'",
     "img-src 'self' data: blob:",
     "manifest-src 'self'",
-    // The frame that draws diagrams; `diagramPolicy` is its own policy.
+    // The frame that draws diagrams has its own policy, `diagramPolicy`.
     "frame-src 'self'",
     `connect-src ${["'self'", ...connections].join(" ")}`,
     "base-uri 'none'",
@@ -29,8 +32,8 @@ const contentPolicy = (connections: readonly string[]) =>
   ].join("; ");
 
 /**
- * The policy of the frame that draws diagrams. It allows the scripts of its HTML and no request. Mermaid sets styles
- * inline. The frame has no origin, so it cannot use the storage or the credentials of the page, even if a person opens it
+ * The policy of the frame that draws diagrams. It allows the scripts of its HTML and no requests. Mermaid sets styles
+ * inline. The frame has no origin, so it cannot use the page's storage or credentials, even if a user opens it
  * directly.
  */
 const diagramPolicy = (html: string) =>
@@ -55,7 +58,7 @@ const TYPES: Readonly<Record<string, string>> = {
   webmanifest: "application/manifest+json",
 };
 
-/** A year, in s: the name of a file changes with its content. */
+/** One year, in seconds. The file name changes with the content. */
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 const FOLDER = new URL("dist/page/", packageRoot);
@@ -65,11 +68,11 @@ interface Asset {
   readonly type: string;
   readonly plain: Buffer;
   readonly gzip: Buffer;
-  /** Content security policy of a document that the page shows in a frame. */
+  /** The content security policy of a document that the page shows in a frame. */
   readonly policy?: string;
 }
 
-/** `GET /` and the files that it names. Without the page, `/` leads to the API reference. */
+/** Serves `GET /` and the files that it references. If the page is not built, `/` redirects to the API reference. */
 export function pageRoutes(
   app: App,
   { page: isOn }: HttpServices,
@@ -95,8 +98,8 @@ export function pageRoutes(
 }
 
 /**
- * The address from which the page fetches tokens. If the issuer does not respond, the page cannot sign people in, but
- * works with an existing token.
+ * Returns the origin from which the page fetches tokens. If the issuer does not respond, users cannot sign in on the
+ * page, but it works with an existing token.
  */
 async function issuerOf(signIn: () => Promise<SignInOptions>): Promise<string[]> {
   const { oidc } = await signIn().catch(() => ({ oidc: undefined }));
@@ -110,7 +113,8 @@ function send({ type, plain, gzip }: Asset, caching: string, request: FastifyReq
 }
 
 /**
- * Reads the files again after a new build, as `npm run dev` makes one while the server runs: some 90 files, 5 MB in all.
+ * Reads the files again after a new build, because `npm run dev` builds while the server runs. There are about 90
+ * files, 5 MB in total.
  */
 function assetFinder(): (name: string) => Promise<Asset | undefined> {
   let [assets, builtAt]: [Assets, number] = [new Map(), 0];

@@ -1,4 +1,4 @@
-// Remembered permission rules: list, add and delete the rules of a thread and the user's own.
+// Remembered permission rules: list, add and delete a thread's rules and the user's own.
 
 import { z } from "zod";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -158,7 +158,7 @@ export function permissionRoutes(app: App, services: RouteServices): void {
 
   const rulesOn = async (shelf: Shelf) => shownRules(rulesIn(await items.list(shelf)));
 
-  /** Throws `limit_exceeded` if there are too many. */
+  /** Throws `limit_exceeded` if there are too many rules. */
   async function keep(shelf: Shelf, rule: { readonly id: string }): Promise<RememberedRule> {
     await items.put(shelf, { key: ruleKey(rule.id), value: rule });
     return RememberedRule.parse(rule);

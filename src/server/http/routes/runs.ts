@@ -1,4 +1,4 @@
-// Runs: start, follow, stop, steer.
+// Runs: start, follow, stop and steer.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -172,7 +172,7 @@ function followRoutes(app: App, { runs, stores, streams }: RouteServices): void 
   );
 }
 
-/** Records of a run: its trace, and the requests that its model received. */
+/** A run's records: its trace, and the requests that were sent to its model. */
 function recordRoutes(app: App, { runs, stores, quotas, unreadAnswers }: RouteServices): void {
   const spanJson = fittingJson(app, Span, { method: "GET", url: "/threads/:thread_id/runs/:run_id/trace" });
 
@@ -264,7 +264,7 @@ function controlRoutes(app: App, { runs }: RouteServices): void {
   );
 }
 
-/** A client that repeats a POST names the run by the last event that it received. */
+/** A client that repeats a POST identifies the run by the last event that it received. */
 async function rejoin(
   { runs, quotas }: RouteServices,
   key: RunKey,

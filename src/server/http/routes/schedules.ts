@@ -146,7 +146,7 @@ function previewRoute(app: App): void {
   );
 }
 
-/** The version that `If-Match` names. */
+/** Returns the version that `If-Match` names. */
 function seenIn({ headers }: FastifyRequest): string | undefined {
   const tag = headers["if-match"];
   return tag === undefined || tag === "*" ? undefined : tag.replace(/^(?:W\/)?"|"$/g, "");

@@ -1,4 +1,4 @@
-// Shares a thread with the users of its tenant, who may then read it but not change it.
+// Shares a thread with the users of its tenant, who can then read it but cannot change it.
 
 import { z } from "zod";
 import { AppError } from "../../../agent/core/errors.ts";

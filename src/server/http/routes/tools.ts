@@ -58,7 +58,7 @@ export function toolRoutes(
     async (request, reply) => {
       const { limit, cursor: after } = request.query;
       const { tenant } = ownerOf(request);
-      // Reads one more than the page contains, to see whether there is a next page.
+      // Reads one more item than the page contains, to find out whether there is a next page.
       const found = await httpTools.list(tenant, { limit: limit + 1, ...omitUndefined({ after }) });
       const page = found.slice(0, limit);
       const next_cursor = found[limit] && page.at(-1)?.name;

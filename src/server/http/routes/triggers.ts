@@ -1,4 +1,4 @@
-// A user's triggers: made, changed, listed and tried.
+// A user's triggers: create, change, list and try them.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -112,7 +112,7 @@ const newTrigger = ({ infoOf }: Pick<Triggers, "infoOf">, trigger: Trigger, secr
   ...omitUndefined({ secret }),
 });
 
-/** `secret`: one that the server has made. */
+/** `secret` is set only if the server created it. */
 async function put(
   { store, checkAgent }: Triggers,
   id: string,
@@ -131,7 +131,7 @@ async function put(
       const at = new Date(now).toISOString();
       const own = sent ?? before?.secret;
       checkSecret(scheme, own);
-      // Another scheme would read the old secret as something else: as no bytes at all, if it is not of its form.
+      // Another scheme would interpret the old secret differently: as no bytes at all, if the format does not match.
       const isSameScheme = before?.verify.scheme === scheme;
       const previous = sent === undefined && isSameScheme ? before.previous : undefined;
       const secret = own ?? made;

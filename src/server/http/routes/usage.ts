@@ -1,4 +1,4 @@
-// Usage of the user's or the tenant's runs, and the rest of each quota.
+// The usage of the user's or the tenant's runs, and the remainder of each quota.
 
 import { z } from "zod";
 import { Usage } from "../../../agent/core/message.ts";

@@ -1,4 +1,4 @@
-// Webhooks: those of a user, and those of a tenant for all its users.
+// Webhooks of a user, and of a tenant for all its users.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -38,13 +38,13 @@ const TestResult = z
   })
   .meta({ id: "WebhookTest" });
 
-/** The differences between the routes of users and of admins. */
+/** The differences between the routes for users and for admins. */
 interface Whose {
   readonly base: "/webhooks" | "/admin/webhooks";
   readonly tags: string[];
   readonly events: string;
   readonly query: z.ZodObject;
-  /** Throws `not_found` for a tenant out of reach. */
+  /** Throws `not_found` for a tenant that the caller may not access. */
   keeperOf(request: FastifyRequest): Keeper;
   /** Called after a change. */
   changed(request: FastifyRequest, act: string, id: string): void;
@@ -86,7 +86,7 @@ function routesAt(app: App, services: RouteServices, whose: Whose): void {
 
 const shown = (webhook: Webhook) => webhookInfo(webhook, Date.now());
 
-/** The trail is read by admins. Throws `invalid_request`. */
+/** Only admins read the audit trail, so only a tenant's webhook may receive it. Throws `invalid_request`. */
 function requireTenants({ user }: Keeper, { on: events }: WebhookSpec): void {
   if (user === undefined || !events.includes("audit.entry")) return;
   throw new AppError(
@@ -217,7 +217,7 @@ function readingRoutes(app: App, services: RouteServices, { base, tags, query, k
       },
     },
     async (request) => {
-      // `query` only adds to it.
+      // `query` only adds fields to `PageQuery`.
       const { limit, cursor } = request.query as z.infer<typeof PageQuery>;
       const { items, ...rest } = await webhooks.list(keeperOf(request), {
         limit,
@@ -284,7 +284,7 @@ function deliveryRoutes(app: App, services: RouteServices, { base, tags, query, 
     },
     async (request) => {
       const keeper = keeperOf(request);
-      // `query` only adds to it.
+      // `query` only adds fields to `DeliveriesQuery`.
       const { limit, cursor, status } = request.query as z.infer<typeof DeliveriesQuery>;
       const { webhook } = await found(services, keeper, request.params.webhook_id);
       const page = { limit, ...omitUndefined({ cursor, status }) };
@@ -326,7 +326,7 @@ async function found({ webhooks: { webhooks } }: RouteServices, keeper: Keeper, 
   return webhook;
 }
 
-/** Names the host only: the rest of a URL may be secret. */
+/** Checks the host only, because the rest of a URL may be secret. */
 async function requirePublic({ isRefusedTool }: RouteServices, address: string): Promise<void> {
   const url = new URL(address);
   if (!(await isRefusedTool(url))) return;
