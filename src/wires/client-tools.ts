@@ -5,7 +5,7 @@ import { ClientTool } from "../agent/core/records.ts";
 import { check, sentence } from "../lib/check.ts";
 import { isObject } from "../lib/json.ts";
 
-/** A tool in the form of a wire. */
+/** A tool as wires describe it. */
 export const DescribedTool = z.looseObject({
   name: z.string(),
   description: z.string().nullish(),
@@ -13,7 +13,7 @@ export const DescribedTool = z.looseObject({
 });
 export type DescribedTool = Pick<z.infer<typeof DescribedTool>, "name" | "description" | "parameters">;
 
-/** Undefined without tools. `refused` creates the error for a fault of the tool at `index`. */
+/** Returns undefined if there are no tools. `refused` creates the error for a fault in the tool at `index`. */
 export function clientToolsOf(
   described: readonly DescribedTool[],
   refused: (index: number, fault: string) => Error,

@@ -1,5 +1,5 @@
-// A wire is a fold: the same events give the same frames. A reader that connects late or reconnects folds from the first
-// event of its turn.
+// A wire is a fold: the same events always give the same frames. A reader that connects late or reconnects folds from
+// the first event of its turn.
 
 import { hasCode } from "../agent/core/errors.ts";
 import { type Message, NO_USAGE } from "../agent/core/message.ts";
@@ -15,28 +15,28 @@ import { DoneStatus, isTerminal, type StreamEvent } from "../protocol/event.ts";
 import type { Owner } from "../protocol/ids.ts";
 import type { Frame, Frames, LongFrame } from "../server/http/sse.ts";
 
-/** One reader's fold. Called with each event of a run or turn, in order; returns the frames for the event. */
+/** The fold of one reader. Called with each event of a run or turn, in order. Returns the frames for the event. */
 export type Fold<F = Frame> = (event: StreamEvent, run: RunRecord) => readonly F[];
 
 export interface FoldReader {
   readonly owner: Owner;
   /** The first run to read. */
   readonly from: RunRecord;
-  /** A later, active run of the turn: events before it do not end the turn. Default: `from`. */
+  /** A later, active run of the turn. Events before it do not end the turn. Default: `from`. */
   readonly at?: RunRecord;
   readonly fold: Fold<Frame | LongFrame>;
   /**
-   * How far to read: one run, a whole turn, or until a function returns true for an event; that function is created for
+   * How far to read: one run, a whole turn, or until a function returns true for an event. The function is created for
    * each run.
    */
   readonly unit: "run" | "turn" | (() => (event: StreamEvent) => boolean);
-  /** Returns the messages of the turn. They are folded if the events of `from` are no longer kept. */
+  /** Returns the messages of the turn, which are folded if the events of `from` are no longer stored. */
   readonly messages: () => Promise<readonly Message[]>;
 }
 
 /**
- * Yields the frames of a run, or of a turn from one of its runs on; a run that does not resume the last one ends it.
- * Throws `events_expired` after the first frame.
+ * Yields the frames of a run, or of a turn starting with one of its runs. A run that does not resume the previous one
+ * ends the turn. Throws `events_expired` after the first frame.
  */
 export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
   const { owner, from, at = from, fold, unit } = reader;
@@ -44,7 +44,7 @@ export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
     const thread = { owner, threadId: from.thread_id, from: { run: from, after: { seq: 0 } } };
     let hasBegun = false;
     let isBefore = true;
-    /** Runs up to `at` were folded from messages. */
+    /** True if the runs up to `at` were folded from messages. */
     let isTold = false;
     let last: RunRecord | undefined;
     for await (const { run: next } of followThread(stores, thread, signal)) {
@@ -101,7 +101,7 @@ export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
 }
 
 /**
- * Folds the events so far, and does not wait for more. Events that are no longer kept are replaced by the messages.
+ * Folds the events so far without waiting for more. If events are no longer stored, folds the messages instead.
  * Resolves with the last run that was read.
  */
 export async function foldSoFar(stores: Stores, reader: FoldReader): Promise<RunRecord> {
@@ -129,20 +129,20 @@ export async function foldSoFar(stores: Stores, reader: FoldReader): Promise<Run
   }
 }
 
-/** Ends a turn that waited for a deferred result when a new message arrived: the result becomes a message of its own. */
+/** Ends a turn that was waiting for a deferred result when a new message arrived. The result becomes its own message. */
 const SUPERSEDED = doneEvent({ status: "cancelled", stop_reason: "superseded", usage: NO_USAGE });
 
 const NONE: ReadonlySet<string> = new Set();
 
 const isEnd = ({ event, path }: StreamEvent) => !path && isTerminal(event);
 
-/** The events that would have led to these messages. */
+/** Returns the events that would have led to these messages. */
 function eventsOf(messages: readonly Message[], { agent }: RunRecord): StreamEvent[] {
   const start: StreamEvent = { event: "run_start", data: { agent, model: "", attempt: 1 } };
   return [start, ...messages.flatMap(eventsOfMessage)];
 }
 
-/** The last event of a settled run, from its record. */
+/** Returns the last event of a settled run, based on its record. */
 export function lastEventOf({ status, stop_reason = "end_turn", usage, error, details }: RunRecord) {
   if (error) return { event: "error", data: { ...error, usage } } as const;
   const data = { status: DoneStatus.parse(status), stop_reason, usage };

@@ -1,5 +1,5 @@
-// The wires: protocols of stock front ends, over the same threads as the native API. A wire is a fold of Skein's events:
-// it stores nothing, and its routes use the same credentials, scopes, quotas and owners.
+// The wires: protocols of stock front ends, over the same threads as the native API. A wire is a fold of Skein's
+// events. It stores nothing, and its routes use the same credentials, scopes, quotas and owners.
 
 import { prefixOf, type WireName } from "../server/config/wire-names.ts";
 import { readJsonBodies } from "../server/http/json-body.ts";
@@ -9,11 +9,11 @@ import type { App } from "../server/http/validation.ts";
 
 interface Wire {
   routes(scope: App, services: RouteServices): void;
-  /** Adds routes outside of its prefix. */
+  /** Adds routes outside the wire's prefix. */
   otherRoutes?(app: App, services: RouteServices): void;
 }
 
-/** Each wire is loaded when it is needed. */
+/** Each wire is loaded when it is first needed. */
 const WIRES: Readonly<Record<WireName, () => Promise<Wire>>> = {
   "ag-ui": async () => ({ routes: (await import("./ag-ui/index.ts")).aguiRoutes }),
   "ai-sdk": async () => ({ routes: (await import("./ai-sdk/index.ts")).aiSdkRoutes }),
@@ -39,5 +39,5 @@ export const addWire: AddWire = async (app, services, name) => {
   wire.otherRoutes?.(app, services);
 };
 
-/** Many stock clients send the whole conversation with each request. */
+/** Higher than usual, because many stock clients send the whole conversation with each request. */
 const maxEntriesOf = ({ bodyEntries }: Pick<HttpLimits, "bodyEntries">) => 5 * bodyEntries;

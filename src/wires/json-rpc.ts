@@ -1,4 +1,4 @@
-// JSON-RPC 2.0 over HTTP, for the wires that use it: one message in each request.
+// JSON-RPC 2.0 over HTTP, for the wires that use it, with one message per request.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -16,7 +16,7 @@ const RpcRequest = z.looseObject({
   params: z.record(z.string(), z.unknown()).optional(),
 });
 
-/** A call, or without an id a notification. */
+/** A call or, if it has no id, a notification. */
 export type RpcRequest = z.infer<typeof RpcRequest>;
 
 export const RPC = {
@@ -32,7 +32,7 @@ interface RpcErrorOptions {
   readonly status?: number;
 }
 
-/** A refusal with a code of the protocol, which replaces the code derived from its `AppError` code. */
+/** A refusal with a code from the protocol, which replaces the code derived from its `AppError` code. */
 export class RpcError extends AppError {
   readonly rpcCode: number;
   readonly data: unknown;
@@ -77,15 +77,15 @@ const faultsIn = (faults: readonly Parameters<typeof sentence>[0][]) =>
     .join(", ");
 
 export interface ErrorCodes {
-  /** Default: invalid parameters below status 500, otherwise an internal error. */
+  /** Default: invalid parameters for a status below 500, otherwise an internal error. */
   readonly codes: Partial<Record<ErrorCode, number>>;
-  /** An error's data, in addition to its code and message. */
+  /** Returns an error's data, in addition to its code and message. */
   readonly dataOf: (code: number, error: Error) => unknown;
 }
 
 /**
- * Sends an error as the response to a call, with status 200. It keeps its own status if no call was read, for 401 and
- * 403, and for requests that are no calls.
+ * Sends an error as the response to a call, with status 200. The error keeps its own status if no call was read, if it
+ * is 401 or 403, or if the request is not a call.
  */
 export function rpcErrors({ codes, dataOf }: ErrorCodes) {
   return (error: Error, request: FastifyRequest, reply: FastifyReply) => {
@@ -113,7 +113,7 @@ export function rpcErrors({ codes, dataOf }: ErrorCodes) {
   };
 }
 
-/** The error response to one call of several: the other calls have responses of their own. */
+/** Returns the error response to one of several calls. The other calls have their own responses. */
 export const rpcFailure = (id: RpcId, error: AppError) => ({
   jsonrpc: "2.0" as const,
   id,
@@ -123,7 +123,7 @@ export const rpcFailure = (id: RpcId, error: AppError) => ({
   },
 });
 
-/** True for refusals of the whole request. */
+/** Returns true if the whole request is refused. */
 export const isBeforeCalls = (error: AppError) => BEFORE.has(error.code);
 
 const BEFORE: ReadonlySet<ErrorCode> = new Set([
@@ -137,10 +137,10 @@ const WithId = z.looseObject({ id: RpcId });
 
 const idIn = (body: unknown): RpcId | null => WithId.safeParse(body).data?.id ?? null;
 
-/** The response to a call. */
+/** Returns the response to a call. */
 export const rpcResult = (id: RpcId, result: object) => ({ jsonrpc: "2.0" as const, id, result });
 
-/** The response to a call as JSON, with a result in parts. */
+/** Yields the response to a call as JSON, with a result in parts. */
 export async function* rpcResultParts(
   id: RpcId,
   result: AsyncIterable<string>,

@@ -1,4 +1,4 @@
-// Messages of stock front ends: with ids that they choose, and with the whole conversation in every request.
+// Messages from stock front ends, which choose their own ids and send the whole conversation with every request.
 
 import { createHash } from "node:crypto";
 import { AppError } from "../agent/core/errors.ts";
@@ -7,14 +7,14 @@ import { type UserMessage, userMessage } from "../agent/core/message.ts";
 import type { SentMessage } from "../engine/runs/align.ts";
 import { Id } from "../protocol/ids.ts";
 
-/** The thread for a client's id: the id itself if it is a valid thread id, otherwise its SHA-256 in hex. */
+/** Returns the thread for a client's id: the id itself if it is a valid thread id, otherwise its SHA-256 in hex. */
 export function threadIdOf(id: string): string {
   return Id.safeParse(id).success ? id : createHash("sha256").update(id).digest("hex");
 }
 
 const MESSAGE_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** The message for the thread. It keeps the client's id, so that both sides use the same one. */
+/** Returns the message for the thread. It keeps the client's id, so both sides use the same one. */
 export function messageOf({ id, content }: SentMessage): UserMessage {
   const message = userMessage(content);
   return id !== undefined && MESSAGE_ID.test(id) ? { ...message, id } : message;
@@ -22,7 +22,7 @@ export function messageOf({ id, content }: SentMessage): UserMessage {
 
 const DATA_URL = /^data:([^;,]+)(?:;[^;,]+)*;base64,([A-Za-z0-9+/=\s]*)$/;
 
-/** The media type and the base64 data of a `data:` URL. Throws `invalid_request` for any other URL. */
+/** Returns the media type and the base64 data of a `data:` URL. Throws `invalid_request` for any other URL. */
 export function readDataUrl(url: string): { media_type: string; data: string } {
   const [, media_type, data] = DATA_URL.exec(url) ?? [];
   if (media_type === undefined || data === undefined)

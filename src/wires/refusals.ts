@@ -1,4 +1,4 @@
-// How a wire sends its refusals.
+// Sends refusals in a wire's format.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { AppError } from "../agent/core/errors.ts";
@@ -9,11 +9,11 @@ export type Refused = ReturnType<typeof refuse>;
 
 export interface WireErrors {
   /**
-   * Returns the body in the wire's own shape: a text unchanged, an object as JSON. It may change the status and the
-   * headers.
+   * Returns the body in the wire's own shape: a string is sent unchanged, an object as JSON. May change the status and
+   * the headers.
    */
   readonly bodyOf: (refused: Refused, request: FastifyRequest, reply: FastifyReply) => string | object;
-  /** The error for a path without a route. Default: the server's own. */
+  /** Returns the error for a path without a route. Default: the server's own error. */
   readonly noRoute?: (request: FastifyRequest) => AppError;
 }
 

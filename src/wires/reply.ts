@@ -1,4 +1,4 @@
-// Responds to a request with the frames of a run, or with a result made from them.
+// Responds to a request with the frames of a run, or with a result based on them.
 
 import type { FastifyReply } from "fastify";
 import { AppError } from "../agent/core/errors.ts";
@@ -15,12 +15,12 @@ import { credentialsEnd, type EarlyEnd, type Frames, type Heartbeat } from "../s
 export interface StreamedRun {
   readonly owner: Owner;
   /**
-   * Starts the run, or finds it. `stream` is the id of the stream's place, which is reserved first: no run starts for a
+   * Starts or finds the run. `stream` is the id of the stream's place, which is reserved first, so no run starts for a
    * client that is refused.
    */
   readonly start: (stream: string) => Promise<RunRecord>;
   readonly framesOf: (run: RunRecord) => Frames;
-  /** True if the run is cancelled when the client disconnects before its end. */
+  /** True if the run is cancelled when the client disconnects before the run ends. */
   readonly cancelsOnLeave: boolean;
   /** Default: a stream that ends early is cut. */
   readonly earlyEnd?: EarlyEnd;
@@ -52,7 +52,7 @@ export interface WholeRun extends Omit<StreamedRun, "start" | "earlyEnd" | "hear
 }
 
 /**
- * Reads the frames of a run to their end, for a response in one piece, and resolves with the run. Throws `shutting_down`,
+ * Reads all frames of a run, for a response in one piece, and resolves with the run. Throws `shutting_down`,
  * `credentials_expired`, `credentials_revoked`.
  */
 export async function readRun(

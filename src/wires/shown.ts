@@ -1,10 +1,10 @@
-// The parts of a thread that wires show: results of calls, and those values of its state that concern clients.
+// The parts of a thread that wires show: the results of calls, and the values of its state that concern clients.
 
 import { z } from "zod";
 import { isBlank, type ToolMessage, textOf } from "../agent/core/message.ts";
 import type { Interrupt } from "../protocol/interrupt.ts";
 
-/** The result of a call as text; for a call that failed or was denied, the reason comes first. */
+/** Returns the result of a call as text. If the call failed or was denied, the reason comes first. */
 export function resultText({ content, error }: Pick<ToolMessage, "content" | "error">): string {
   if (error === undefined) return textOf(content);
   return isBlank(content) ? error : `${error}\n${textOf(content)}`;
@@ -29,7 +29,7 @@ export function shownTodos(value: unknown): ShownTodo[] {
 
 const Files = z.record(z.string(), z.looseObject({ bytes: z.number(), op: z.string() }));
 
-/** Size and last change of each file that the thread's tools wrote, by path. */
+/** Returns the size and last change of each file that the thread's tools wrote, by path. */
 export function shownFiles(value: unknown): Record<string, { bytes: number; op: string }> {
   const files = Files.safeParse(value).data ?? {};
   return Object.fromEntries(Object.entries(files).map(([path, { bytes, op }]) => [path, { bytes, op }]));
@@ -37,7 +37,7 @@ export function shownFiles(value: unknown): Record<string, { bytes: number; op: 
 
 const Contents = z.record(z.string(), z.looseObject({ bytes: z.number(), content: z.string().optional() }));
 
-/** The content of each file that the thread's tools wrote, by path; its size if the content is not kept. */
+/** Returns the content of each file that the thread's tools wrote, by path, or its size if the content is not stored. */
 export function shownContents(value: unknown): Record<string, string> {
   const files = Contents.safeParse(value).data ?? {};
   return Object.fromEntries(
@@ -45,7 +45,7 @@ export function shownContents(value: unknown): Record<string, string> {
   );
 }
 
-/** An open question, for a program that answers it. */
+/** Returns an open question for a program that answers it. */
 export const shownInterrupt = ({ id, kind, name, args, prompt, url, options }: Interrupt) => ({
   id,
   kind,

@@ -4,8 +4,8 @@ import { decisionIn } from "../protocol/approval-words.ts";
 import { type Answer, asksToApprove, type Interrupt, promptText } from "../protocol/interrupt.ts";
 
 /**
- * Returns the answers in a user's text. An approval needs a word of agreement or refusal; questions accept any text.
- * Empty if the text is a new message.
+ * Returns the answers in a user's text. An approval needs a word of agreement or refusal, while questions accept any
+ * text. Empty if the text is a new message.
  */
 export function answersInWords(text: string, open: readonly Interrupt[]): Answer[] {
   const decision = decisionIn(text);
@@ -24,7 +24,7 @@ interface Asking {
   readonly options?: readonly string[] | undefined;
 }
 
-/** A question as text, with its options. */
+/** Returns a question as text, with its options. */
 export const questionText = ({ options = [], ...asked }: Asking) =>
   [promptText(asked), ...options.map((option) => `- ${option}`)].join("\n");
 

@@ -1,5 +1,5 @@
-// A2A 0.2 and 0.3: the same tasks under older names and shapes. Requests are converted to those of 1.0, and results to
-// the shapes that older clients know.
+// A2A 0.2 and 0.3: the same tasks with older names and shapes. Requests are converted to those of 1.0, and results to
+// the shapes that older clients expect.
 
 import { z } from "zod";
 import { boundedList } from "../../lib/bounded-schemas.ts";
@@ -9,13 +9,13 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 export interface Dialect {
   /** Returns the parameters in the shape of 1.0. */
   readonly paramsOf: (params: unknown) => unknown;
-  /** Returns a result, or an update of a stream, in the shape that the client knows. */
+  /** Returns a result, or an update of a stream, in the shape that the client expects. */
   readonly resultOf: (result: object) => object;
 }
 
 export const CURRENT: Dialect = { paramsOf: (params) => params, resultOf: (result) => result };
 
-/** Methods of 0.2 and 0.3, with their names in 1.0. */
+/** The methods of 0.2 and 0.3, with their names in 1.0. */
 const METHODS: Readonly<Record<string, string>> = {
   "message/send": "SendMessage",
   "message/stream": "SendStreamingMessage",
@@ -29,7 +29,7 @@ const METHODS: Readonly<Record<string, string>> = {
   "tasks/pushNotificationConfig/delete": "DeleteTaskPushNotificationConfig",
 };
 
-/** Returns the method's name in 1.0 for an older name, otherwise undefined. */
+/** Returns the 1.0 name of an older method name; otherwise undefined. */
 export const currentMethod = (method: string): string | undefined =>
   Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
 
@@ -52,7 +52,7 @@ const Sent = z.looseObject({
     .nullish(),
 });
 
-/** Leaves malformed parameters unchanged: the checks of 1.0 refuse them. */
+/** Leaves malformed parameters unchanged, because the 1.0 checks refuse them. */
 function paramsOf(params: unknown): unknown {
   const sent = Sent.safeParse(params).data;
   if (!sent) return params;
@@ -130,7 +130,7 @@ const taskOf = (task: Task) => ({
   ...(task.history ? { history: task.history.map(messageOf) } : {}),
 });
 
-/** After one of these states, a stream of 0.3 ends. */
+/** The states that end a stream in 0.3. */
 const LAST: ReadonlySet<string> = new Set(
   ["COMPLETED", "CANCELED", "FAILED", "INPUT_REQUIRED"].map((state) => `TASK_STATE_${state}`),
 );

@@ -1,4 +1,4 @@
-// A2A's own error codes. Each error has its reason as `ErrorInfo` too, as the standard requires.
+// A2A's error codes. Each error also has its reason as `ErrorInfo`, as the standard requires.
 
 import { RPC, RpcError, rpcErrors } from "../json-rpc.ts";
 

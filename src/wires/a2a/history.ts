@@ -21,7 +21,7 @@ export interface Artifact {
   readonly parts: readonly Part[];
 }
 
-/** The task to which something belongs. */
+/** The task that something belongs to. */
 export interface TaskRef {
   readonly taskId: string;
   readonly contextId: string;
@@ -42,7 +42,7 @@ export const agentMessage = (ref: TaskRef, messageId: string, parts: readonly Pa
 
 export const failure = (ref: TaskRef, text: string) => agentMessage(ref, `${ref.taskId}.end`, [{ text }]);
 
-/** The open questions of a task: as text for a person, and as data for a program. */
+/** Returns the open questions of a task, as text for a person and as data for a program. */
 export const question = (ref: TaskRef, open: readonly Interrupt[]) =>
   agentMessage(ref, `${ref.taskId}.${open[0]?.id ?? ""}`, [
     { text: open.map(wordsOf).join("\n\n") },

@@ -68,7 +68,7 @@ export function a2aRoutes(app: App, services: RouteServices): void {
   );
 }
 
-/** The card of the default agent, at the path where the standard looks for a server's card. */
+/** Serves the default agent's card at the path where the standard looks for a server's card. */
 export function a2aServerCard(app: App, services: RouteServices): void {
   for (const card of [SERVER_CARD, OLD_SERVER_CARD])
     app.get(
@@ -89,7 +89,7 @@ function agentNamed({ agents }: Pick<RouteServices, "agents">, name: string) {
   throw new AppError("not_found", `There is no agent \`${name}\`. Use one of: ${names}.`);
 }
 
-/** Throws `RpcError` for a method of 1.0 if the client does not declare version 1.0. */
+/** Throws `RpcError` for a 1.0 method if the client does not declare version 1.0. */
 function checkVersion(version: unknown): void {
   if (typeof version === "string" && /^1(\.\d+)*$/.test(version)) return;
   throw new RpcError(

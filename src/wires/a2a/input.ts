@@ -1,4 +1,4 @@
-// Input of A2A clients: messages of parts, and the answers in them.
+// The input of A2A clients: messages made of parts, and the answers in them.
 
 import { z } from "zod";
 import { type Content, Part } from "../../agent/core/message.ts";
@@ -68,7 +68,7 @@ export function refuseUnsupported({ configuration }: SendParams): void {
 export const noPush = () =>
   new RpcError(A2A.push, "Push notifications are not supported. Use SubscribeToTask or GetTask.");
 
-/** Returns the content of a message. Throws `RpcError` for a part with a URL: the server fetches nothing. */
+/** Returns the content of a message. Throws `RpcError` for a part with a URL, because the server fetches nothing. */
 export function contentOf({ parts }: SentMessage): Content {
   const content = parts.map(partOf);
   const [first] = content;
@@ -112,7 +112,10 @@ const OneAnswer = z.looseObject({
 });
 const Data = OneAnswer.extend({ answers: boundedList(OneAnswer, 1000).optional() });
 
-/** Returns the answers in a message to a waiting task: data for each question, otherwise text for the first question. */
+/**
+ * Returns the answers in a message to a waiting task: the data for each question or, if there is none, text for the
+ * first question.
+ */
 export function answersIn({ parts }: SentMessage, open: readonly Interrupt[]): Answer[] {
   const [first] = open;
   if (!first) return [];

@@ -50,7 +50,7 @@ import { project } from "./table.ts";
 const METHODS = [
   ...["SendMessage", "SendStreamingMessage", "GetTask", "ListTasks", "CancelTask", "SubscribeToTask"],
 ];
-/** Maximum time for a cancelled task to end before its current state is reported, in ms. */
+/** The maximum time for a cancelled task to end before its current state is reported, in ms. */
 const CANCEL_MS = 5_000;
 const PAGE = 50;
 
@@ -67,7 +67,7 @@ export interface Call {
   readonly dialect: Dialect;
 }
 
-/** `method` is the name of 1.0. */
+/** `method` is the 1.0 name. */
 export async function answer(wire: MethodServices, method: string, call: Call): Promise<undefined> {
   switch (method) {
     case "SendMessage":
@@ -91,14 +91,14 @@ export async function answer(wire: MethodServices, method: string, call: Call): 
   }
 }
 
-/** A run of a task, and its reader. */
+/** A task's run and its reader. */
 interface Reading {
   readonly owner: Owner;
   readonly from: RunRecord;
 }
 
 interface Sent {
-  /** The task that continues, or undefined for a new one. */
+  /** The task to continue, or undefined for a new one. */
   readonly task: TaskNow | undefined;
   readonly start: (stream?: string) => Promise<RunRecord>;
 }
@@ -253,7 +253,7 @@ function filterOf({ status, statusTimestampAfter }: z.infer<typeof ListParams>):
   };
 }
 
-/** Each task is read once the client has taken the tasks before it. */
+/** Reads each task once the client has taken the previous one. */
 async function* textsOf(
   page: readonly TaskNow[],
   { tenant }: Owner,
@@ -274,7 +274,7 @@ function sendResult(wire: MethodServices, call: Call, made: object): Promise<nev
 
 interface Result {
   readonly parts: Parts;
-  /** Characters of the result that are in memory already. */
+  /** The number of characters of the result that are already in memory. */
   readonly kept?: number;
 }
 
@@ -292,7 +292,7 @@ function framesOf({ services: { stores } }: MethodServices, { owner, from }: Rea
   return foldedFrames(stores, { owner, from, fold, unit: "turn", messages });
 }
 
-/** Throws `RpcError` if the task waits for no answer. */
+/** Throws `RpcError` if the task is not waiting for an answer. */
 function checkAnswered(task: TaskNow, contextId: string | null | undefined): void {
   if (contextId && threadIdOf(contextId) !== task.first.thread_id)
     throw new RpcError(RPC.invalidParams, "message.contextId: the task belongs to another context.");

@@ -1,4 +1,4 @@
-// A turn as the updates of an A2A task.
+// Converts a turn to updates of an A2A task.
 
 import type { RunRecord } from "../../agent/core/records.ts";
 import { readTurn } from "../../protocol/turn-reader.ts";
@@ -17,16 +17,16 @@ import {
 } from "./history.ts";
 
 export interface ProjectOptions {
-  /** Id of the client's request. */
+  /** The id of the client's request. */
   readonly id: RpcId;
   readonly ref: TaskRef;
-  /** First result of the stream: the task before its newest run. Default: the task as submitted. */
+  /** The first result of the stream: the task before its newest run. Default: the task as submitted. */
   readonly begin?: object;
-  /** Converts a result to the shape that the client knows. Default: the shape of 1.0. */
+  /** Converts a result to the shape that the client expects. Default: the 1.0 shape. */
   readonly resultOf?: (result: object) => object;
 }
 
-/** The updates of a stream, as responses to the request. */
+/** Returns the updates of a stream, as responses to the request. */
 export function project({ id, ref, begin, resultOf = (result) => result }: ProjectOptions): Fold {
   /** The message in progress. */
   let open: { readonly id: string; hasText: boolean } | undefined;
@@ -44,7 +44,7 @@ export function project({ id, ref, begin, resultOf = (result) => result }: Proje
     if (open) open.hasText = true;
     return artifact(text, { append, lastChunk: false });
   };
-  /** Ends the message, and keeps or takes back its text. */
+  /** Ends the message and keeps or retracts its text. */
   const close = ({ keeps }: { keeps: boolean }) => {
     const frames = open?.hasText ? artifact("", { append: keeps, lastChunk: true }) : [];
     open = undefined;
@@ -66,7 +66,7 @@ export function project({ id, ref, begin, resultOf = (result) => result }: Proje
     stepEnd: ({ failed }) => (failed ? close({ keeps: false }) : []),
     assistant({ id, content, incomplete }, isStreamed) {
       if (isStreamed || incomplete === undefined) return close({ keeps: true });
-      // An answer that was cut off: its text was taken back, but the thread keeps it.
+      // The answer was cut off: its text was retracted from the stream, but the thread keeps it.
       open = { id, hasText: false };
       return [...say(content), ...close({ keeps: true })];
     },

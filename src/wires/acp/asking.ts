@@ -1,4 +1,4 @@
-// Asks the editor's user the questions of a run. A question that the editor cannot show is sent as text, and the next
+// Asks the editor's user the questions of a run. If the editor cannot show a question, it is sent as text, and the next
 // prompt answers it.
 
 import type {
@@ -12,7 +12,7 @@ import type { Answer, Interrupt } from "../../client/client.ts";
 import { promptText } from "../../protocol/interrupt.ts";
 import { shownCall } from "./tool-call.ts";
 
-/** `cancelled`: the user stops the turn. `words`: the editor cannot show this question. */
+/** `cancelled`: the user stopped the turn. `words`: the editor cannot show this question. */
 export type AskResult = Answer | "cancelled" | "words";
 
 export interface Asking {
@@ -91,14 +91,14 @@ async function choice(interrupt: Interrupt, asking: Asking): Promise<AskResult> 
   return message === undefined ? { id, decision: "deny" } : { id, decision: "respond", message };
 }
 
-/** Returns the option that the user selects; undefined if the user stops the turn. */
+/** Returns the option that the user selects, or undefined if the user stops the turn. */
 async function selected(
   interrupt: Interrupt,
   options: readonly PermissionOption[],
   { editor, sessionId, signal }: Asking,
 ): Promise<string | undefined> {
   const { call_id, name, args, asked_by } = interrupt;
-  // The editor does not show a subagent's call, so the question gets an entry of its own.
+  // The editor does not show a subagent's call, so the question gets its own entry.
   const call = shownCall({ id: asked_by ? interrupt.id : call_id, name, args });
   const title = titleOf(interrupt);
   const request: RequestPermissionRequest = {
@@ -137,7 +137,7 @@ async function elicitation(interrupt: Interrupt, { editor, sessionId, signal }: 
   return { id, decision: "respond", message: Array.isArray(given) ? given.join(", ") : String(given) };
 }
 
-/** The response's type is open: another `action` may have any content. */
+/** The response's type is open: other values of `action` may come with any content. */
 const contentIn = ({ content }: Readonly<Record<string, unknown>>) =>
   (typeof content === "object" && content !== null ? content : {}) as { answer?: unknown };
 
@@ -160,7 +160,7 @@ const unlessWithdrawn = (signal: AbortSignal) => (error: unknown) => {
 const titleOf = ({ asked_by, ...asked }: Interrupt) =>
   `${asked_by ? `${asked_by.name} asks: ` : ""}${promptText(asked)}`;
 
-/** A question as text. */
+/** Returns a question as text. */
 export function inWords(interrupt: Interrupt): string {
   const { options = [] } = interrupt;
   return [titleOf(interrupt), ...options.map((option) => `- ${option}`)].join("\n");

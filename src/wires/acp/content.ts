@@ -3,13 +3,13 @@
 import { type ContentBlock, type EmbeddedResource, RequestError } from "@agentclientprotocol/sdk";
 import { type Content, ImagePart, type Part } from "../../agent/core/message.ts";
 
-/** Converts a prompt, with the resources that the editor adds. Throws `-32602` for unsupported or empty content. */
+/** Converts a prompt and the resources that the editor adds to it. Throws `-32602` for unsupported or empty content. */
 export function contentOf(prompt: readonly ContentBlock[]): Content {
   const parts: Part[] = [];
   for (const block of prompt) {
     const part = partOf(block);
     const last = parts.at(-1);
-    // Adjacent texts become one: editors cut a sentence at each file that it mentions.
+    // Merges adjacent texts, because editors split a sentence at each file that it mentions.
     if (part.type === "text" && last?.type === "text") parts[parts.length - 1] = joined(last.text, part.text);
     else if (part.type !== "text" || part.text !== "") parts.push(part);
   }
@@ -52,7 +52,7 @@ function resourceOf(resource: EmbeddedResource["resource"]): Part {
 
 const refused = (message: string) => new RequestError(-32602, message);
 
-/** A message's content as blocks. */
+/** Returns a message's content as blocks. */
 export function blocksOf(content: Content): ContentBlock[] {
   if (typeof content === "string") return content === "" ? [] : [text(content)];
   return content.map((part) => {

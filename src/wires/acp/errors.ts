@@ -1,4 +1,4 @@
-// Failures as JSON-RPC errors. Editors show the `message`.
+// Converts failures to JSON-RPC errors. Editors show the `message`.
 
 import { RequestError } from "@agentclientprotocol/sdk";
 import { messageOf } from "../../agent/core/errors.ts";
@@ -24,5 +24,5 @@ export function requestErrorOf(error: unknown, url: string): RequestError {
   return new RequestError(status === 400 ? INVALID_PARAMS : INTERNAL, message, { code, status });
 }
 
-/** The error of a run that failed. */
+/** Returns the error for a failed run. */
 export const runError = (code: string, message: string) => new RequestError(INTERNAL, message, { code });

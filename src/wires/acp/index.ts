@@ -1,5 +1,6 @@
-// `skein acp`: connects editors that speak the Agent Client Protocol to an agent of a running server, over stdin and
-// stdout. Writes only frames to stdout. Ends when stdin closes; runs in progress continue at the server.
+// `skein acp`: connects editors that support the Agent Client Protocol to an agent of a running server, over stdin and
+// stdout. Only frames are written to stdout. The command ends when stdin closes; runs in progress continue on the
+// server.
 
 import { Readable, Writable } from "node:stream";
 import {
@@ -13,7 +14,7 @@ import packageJson from "../../../package.json" with { type: "json" };
 import { requestErrorOf } from "./errors.ts";
 import { createSessions, type SessionsOptions } from "./sessions.ts";
 
-/** Resolves with the exit code when the editor has closed stdin. */
+/** Resolves with the exit code once the editor has closed stdin. */
 export async function acp(options: Omit<SessionsOptions, "signal" | "log">): Promise<number> {
   const closing = new AbortController();
   const log = (message: string) => void process.stderr.write(`skein: ${message}\n`);
@@ -63,7 +64,7 @@ export async function acp(options: Omit<SessionsOptions, "signal" | "log">): Pro
   return 0;
 }
 
-/** Wraps handlers so that their errors have the protocol's shape and the messages of the server at `url`. */
+/** Wraps handlers so their errors have the protocol's shape and the messages of the server at `url`. */
 const failingInWords =
   (url: string) =>
   <C, R>(handler: (context: C) => R | Promise<R>) =>

@@ -1,4 +1,4 @@
-// The editor's sessions: threads of the server.
+// The editor's sessions, which are threads on the server.
 
 import {
   type AgentContext,
@@ -32,21 +32,21 @@ import { runTurn, type Start } from "./turn.ts";
 export interface SessionsOptions {
   readonly url: string;
   readonly key: string | undefined;
-  /** Default: the thread's own agent, otherwise the server's default. */
+  /** Default: the thread's own agent or, if it has none, the server's default agent. */
   readonly agent: string | undefined;
   /** Aborts when the editor has disconnected. */
   readonly signal: AbortSignal;
   readonly log: (message: string) => void;
 }
 
-/** Maximum sessions of an editor. Beyond it, the oldest is forgotten and must be loaded again. */
+/** The maximum number of sessions per editor. Beyond it, the oldest session is forgotten and must be loaded again. */
 const MOST_SESSIONS = 1000;
 const SESSIONS_A_PAGE = 100;
 
 interface Session {
   readonly cwd: string;
   readonly contextWindow: number;
-  /** The first prompt creates the thread, because editors open sessions that stay unused. */
+  /** True until the first prompt creates the thread, because editors open sessions that they never use. */
   readonly isNew: boolean;
   /** A notice that the user has not seen yet. */
   readonly notice?: string | undefined;
@@ -58,7 +58,7 @@ interface Editor {
   readonly capabilities: ClientCapabilities;
 }
 
-/** Each function throws `RequestError`, or the server's refusal. */
+/** Every function throws `RequestError` or the server's refusal. */
 export function createSessions(options: SessionsOptions) {
   const { url, key, agent, log } = options;
   const server = { baseUrl: url, headers: omitUndefined({ authorization: key && `Bearer ${key}` }) };
@@ -75,7 +75,8 @@ export function createSessions(options: SessionsOptions) {
   };
 
   /**
-   * Also the first request to the server: it fails here if the server is unreachable, or refuses the key or the agent.
+   * This is also the first request to the server, so it fails if the server is unreachable, or refuses the key or the
+   * agent.
    */
   const contextWindowOf = async (name: string | undefined): Promise<number> => {
     if (name !== undefined) return (await agents.get(name)).context_window;
@@ -125,7 +126,7 @@ export function createSessions(options: SessionsOptions) {
 
     list: (request: ListSessionsRequest) => listSessions(threads, agent, request),
 
-    /** Resolves when the whole turn has ended. */
+    /** Resolves once the whole turn has ended. */
     async prompt(
       { sessionId, prompt }: PromptRequest,
       from: Editor & { readonly signal: AbortSignal },
@@ -153,7 +154,7 @@ export function createSessions(options: SessionsOptions) {
       }
     },
 
-    /** Stops the prompt in progress, if there is one. */
+    /** Stops the prompt in progress, if any. */
     cancel(sessionId: string): void {
       stops.get(sessionId)?.abort();
     },
@@ -192,7 +193,7 @@ async function listSessions(
   };
 }
 
-/** The server, and the options of its editor. */
+/** The server and the options of its editor. */
 interface Link extends SessionsOptions {
   readonly server: ClientOptions;
 }
@@ -200,7 +201,7 @@ interface Link extends SessionsOptions {
 /** A prompt in progress. */
 interface Prompted {
   readonly session: Session;
-  /** The title that its first run will give it. */
+  /** The title that the first run will give the thread. */
   readonly title: string | undefined;
   readonly from: Editor;
   readonly stopped: AbortSignal;
@@ -258,5 +259,5 @@ async function turn(
   );
 }
 
-/** True if the editor cancelled the request, and did not disconnect. */
+/** Returns true if the editor cancelled the request rather than disconnecting. */
 const isCancelled = (reason: unknown) => reason instanceof RequestError && reason.code === -32800;

@@ -1,4 +1,4 @@
-// A turn as ACP's session updates: a pure fold of its events.
+// Converts a turn to ACP's session updates, as a pure fold of its events.
 
 import type { PlanEntry, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Message } from "../../agent/core/message.ts";
@@ -12,27 +12,27 @@ import { kindOf, shownCall, shownResult } from "./tool-call.ts";
 export interface ProjectOptions {
   /** The agent's context window, in tokens. */
   readonly contextWindow: number;
-  /** Notifications that the editor can show. It must not receive the others. */
+  /** The notifications that the editor can show. It must not receive any others. */
   readonly shows: { readonly notices: boolean; readonly compaction: boolean };
 }
 
 /** Called with each event of a turn, in order. */
 export interface Fold {
   updatesOf(event: StreamEvent): readonly SessionUpdate[];
-  /** Ends the calls that are still shown as open, because the turn ended without their results. */
+  /** Ends the calls that are still shown as open because the turn ended without their results. */
   closing(): SessionUpdate[];
 }
 
-/** Maximum characters of a running tool's output to show; the most recent ones are kept. */
+/** The maximum number of characters to show of a running tool's output. The most recent ones are kept. */
 const SHOWN_OUTPUT = 4_000;
 
 export function project({ contextWindow, shows }: ProjectOptions): Fold {
   let messageId = "";
   let hasPlan = false;
   let compactions = 0;
-  /** Shown calls without a result, with their output so far. */
+  /** The calls on the screen that have no result, with their output so far. */
   const open = new Map<string, string>();
-  /** Calls that the message in progress has started. */
+  /** The calls that the message in progress has started. */
   let begun: string[] = [];
 
   const ended = (ids: readonly string[]): SessionUpdate[] =>
@@ -62,7 +62,7 @@ export function project({ contextWindow, shows }: ProjectOptions): Fold {
     },
     stepEnd({ failed, usage }) {
       if (failed) {
-        // The text of the message stays on the screen; its calls are closed.
+        // The message's text stays on the screen, and its calls are closed.
         const updates = ended(begun);
         begun = [];
         return updates;
@@ -79,7 +79,7 @@ export function project({ contextWindow, shows }: ProjectOptions): Fold {
         return { sessionUpdate: "tool_call", status: "pending", ...shownCall(call) };
       });
     },
-    // The editor shows the message that started the turn. Steering messages from other clients are shown here.
+    // The editor already shows the message that started the turn. Steering messages from other clients are shown here.
     user: (message, isSteering) => (isSteering ? said(message) : []),
     result(message) {
       open.delete(message.tool_call_id);
@@ -109,7 +109,7 @@ export function project({ contextWindow, shows }: ProjectOptions): Fold {
   return { updatesOf: (event) => read(event, undefined), closing: () => ended([...open.keys()]) };
 }
 
-/** A thread as the updates that would have shown it. */
+/** Returns the updates that would have shown this thread. */
 export function historyOf(messages: readonly Message[], todos: unknown): SessionUpdate[] {
   const results = new Map(
     messages.flatMap((message) =>

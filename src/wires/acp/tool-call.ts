@@ -1,4 +1,4 @@
-// A tool call as an editor shows it.
+// Tool calls as an editor shows them.
 
 import type { ToolCall, ToolCallContent, ToolKind } from "@agentclientprotocol/sdk";
 import type { ToolMessage, ToolCall as WrittenCall } from "../../agent/core/message.ts";
@@ -23,14 +23,14 @@ const LONGEST_TITLE = 120;
 /** The arguments that describe a call best. */
 const TELLING = ["command", "path", "pattern", "url", "query"];
 
-/** The tool and its main argument, in one line. */
+/** Returns the tool and its main argument on one line. */
 export function titleOf(name: string, args: Readonly<Record<string, unknown>>): string {
   const telling = TELLING.map((key) => args[key]).find((value) => typeof value === "string");
   const title = (telling === undefined ? name : `${name} ${telling}`).replaceAll(/\s+/g, " ");
   return title.length > LONGEST_TITLE ? `${firstChars(title, LONGEST_TITLE)}…` : title;
 }
 
-/** A call as shown before it runs. */
+/** Returns a call as shown before it runs. */
 export function shownCall({ id, name, args }: Pick<WrittenCall, "id" | "name" | "args">): ToolCall {
   return {
     toolCallId: id,
@@ -47,7 +47,7 @@ function locationsOf({ path }: Readonly<Record<string, unknown>>): Pick<ToolCall
   return typeof path === "string" && path.startsWith("/") ? { locations: [{ path }] } : {};
 }
 
-/** The change that a call would make to a file, as a diff. */
+/** Returns the change that a call would make to a file, as a diff. */
 function changeOf(
   name: string,
   { path, content, old_text, new_text }: Readonly<Record<string, unknown>>,
@@ -60,7 +60,7 @@ function changeOf(
   return {};
 }
 
-/** The end of a call. The diff of a change stays on the screen. */
+/** Returns the end of a call. The diff of a change stays on the screen. */
 export function shownResult({
   tool_call_id,
   name,

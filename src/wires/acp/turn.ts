@@ -1,4 +1,5 @@
-// One prompt: a run and all runs that resume it, shown in the editor as they progress. The user may stop it at any time.
+// Handles one prompt: shows a run, and all runs that resume it, in the editor as they progress. The user can stop it at
+// any time.
 
 import type { SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
 import type { Answer, Client, FollowOptions, Interrupt, StreamEvent } from "../../client/client.ts";
@@ -11,7 +12,7 @@ export interface TurnOptions {
   readonly client: Client;
   readonly thread: string;
   readonly fold: Fold;
-  /** Resolves once the editor can take more. */
+  /** Resolves once the editor can accept more. */
   readonly show: (update: SessionUpdate) => Promise<void>;
   readonly ask: (interrupt: Interrupt) => Promise<AskResult>;
   readonly sayQuestion: (interrupt: Interrupt) => Promise<void>;
@@ -23,7 +24,7 @@ export interface TurnOptions {
 
 export type Start = (signal: AbortSignal, options: FollowOptions) => AsyncIterable<StreamEvent>;
 
-/** Throws the failure of the run, unless the user has stopped it. */
+/** Throws if the run fails, unless the user stopped it. */
 export async function runTurn(options: TurnOptions, start: Start): Promise<StopReason> {
   const { client, thread, fold, show, stopped, sayQuestion } = options;
   let isWaiting = false;
@@ -58,7 +59,7 @@ interface Followed {
   readonly end: End | undefined;
 }
 
-/** Shows a run until it ends. If the user stops the turn, cancels the run and continues to show it until its end. */
+/** Shows a run until it ends. If the user stops the turn, cancels the run but keeps showing it until it ends. */
 async function followRun(
   { client, thread, fold, show, stopped, signal }: TurnOptions,
   start: Start,
@@ -68,7 +69,7 @@ async function followRun(
   let runId: string | undefined;
   let end: End | undefined;
   const stop = () => {
-    // An unreachable run is left alone; a run that has ended meanwhile needs no stop.
+    // If the run is unreachable, it is left alone. If it has ended meanwhile, it does not need to be stopped.
     if (runId !== undefined) client.stop(thread, runId).catch(() => leaving.abort());
   };
   stopped.addEventListener("abort", stop);
@@ -91,7 +92,7 @@ async function followRun(
   return { runId, end };
 }
 
-/** Asks the interrupts in order, and returns the answers. Interrupts that the editor cannot show are left out. */
+/** Asks the interrupts in order and returns the answers. Skips interrupts that the editor cannot show. */
 async function answersTo(
   { ask, show }: TurnOptions,
   asked: readonly Interrupt[],
@@ -99,7 +100,7 @@ async function answersTo(
   const answers: Answer[] = [];
   for (const interrupt of asked) {
     const answer = await ask(interrupt);
-    // Updates the entry of a subagent's question; the call itself continues unseen.
+    // Updates the entry of a subagent's question. The call itself continues without being shown.
     if (interrupt.asked_by && answer !== "words") {
       const isAllowed = answer !== "cancelled" && answer.decision !== "deny";
       const status = isAllowed ? "completed" : "failed";

@@ -1,4 +1,4 @@
-// Starts a run from an input: for the user's newest message, or to continue with the answers.
+// Starts a run from an input, either for the user's newest message or to continue with the answers.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";
@@ -22,12 +22,12 @@ import { asksInWords } from "./older-clients.ts";
 export interface InputPlace {
   readonly thread_id: string;
   readonly agent: string;
-  /** The N of the client's version 0.0.N, for an older one. */
+  /** N if the client is an older version, 0.0.N. */
   readonly version: number | undefined;
 }
 
 export interface PreparedTurn {
-  /** Starts the run, or finds it. `stream` is the id of the stream's place. */
+  /** Starts or finds the run. `stream` is the id of the stream's place. */
   readonly start: (stream: string) => Promise<RunRecord>;
   readonly before: Before;
 }
@@ -60,11 +60,11 @@ export async function beginning(
   return { start: begun.start, before: await beforeOf(begun, body) };
 }
 
-/** The thread at the start of the run. */
+/** Returns the thread at the start of the run. */
 async function beforeOf({ as, thread, replaces }: Beginning, body: RunAgentInput): Promise<Before> {
   const [messages, state] = await Promise.all([thread.messages(), thread.state()]);
   const cut = replaces === undefined ? -1 : messages.findIndex(({ id }) => id === replaces);
-  // The thread's own result replaces the client's record of it.
+  // The thread's result replaces the client's copy of it.
   const open = as === "answers" ? await thread.open() : [];
   const showsMessages = body.messages.some(
     ({ role, toolCallId }) => role === "tool" && open.some(({ call_id }) => call_id === toolCallId),
@@ -72,13 +72,13 @@ async function beforeOf({ as, thread, replaces }: Beginning, body: RunAgentInput
   return { messages: cut < 0 ? messages : messages.slice(0, cut), state, showsMessages };
 }
 
-/** True if the newest part of the input is an answer, and not a message of the user. */
+/** Returns true if the newest part of the input is an answer and not a message from the user. */
 function isAnswer({ resume, messages }: RunAgentInput): boolean {
   if (resume && resume.length > 0) return true;
   return messages.findLast(({ role }) => role === "user" || role === "tool")?.role === "tool";
 }
 
-/** The user's newest message starts a run, replaces an earlier message, or repeats a request. */
+/** Starts a run for the user's newest message, which may also replace an earlier message or repeat a request. */
 async function saidIn(
   body: RunAgentInput,
   thread: FoundThread,
@@ -97,7 +97,7 @@ async function saidIn(
 }
 
 /**
- * Returns the user's newest message, and its place in the thread. Throws `invalid_request` if the input has no new
+ * Returns the user's newest message and its position in the thread. Throws `invalid_request` if the input has no new
  * message.
  */
 function newestOf({ messages: sent }: RunAgentInput, known: readonly Message[], isBusy: boolean) {

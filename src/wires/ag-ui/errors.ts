@@ -1,4 +1,4 @@
-// Refusals of AG-UI's routes, in the shape of CopilotKit's runtime.
+// Refusals from AG-UI's routes, in the shape of CopilotKit's runtime.
 
 import type { WireErrors } from "../refusals.ts";
 

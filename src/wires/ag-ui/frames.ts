@@ -1,4 +1,4 @@
-// Frames for a client: the events of a run after the thread before the run, or a thread without an active run.
+// The frames for a client: either the thread before a run and then the run's events, or a thread without an active run.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";
@@ -16,7 +16,7 @@ import { idleFrames, type ProjectOptions, project, type Reader } from "./table.t
 /** The thread before a run, and whether the client needs its messages. */
 export type Before = Omit<ProjectOptions, keyof Reader>;
 
-/** The run's events, as this client reads them. */
+/** Returns the run's events in the form for this client. */
 export function runFrames(stores: Stores, owner: Owner, from: RunRecord, options: ProjectOptions): Frames {
   const held = new Set(options.messages.map(({ id }) => id));
   const messages = async () =>
@@ -24,7 +24,10 @@ export function runFrames(stores: Stores, owner: Owner, from: RunRecord, options
   return foldedFrames(stores, { owner, from, fold: project(options), unit: "run", messages });
 }
 
-/** The current thread, then the events of its active run, if there is one. No frames for an unknown thread. */
+/**
+ * Returns the current thread, followed by the events of its active run, if any. Returns no frames for an unknown
+ * thread.
+ */
 export async function threadFrames(
   stores: Stores,
   owner: Owner,
@@ -48,7 +51,7 @@ export async function threadFrames(
   };
 }
 
-/** The run that executes or waits. */
+/** Returns the run that is executing or waiting. */
 export async function activeRun(
   { runs }: Pick<Stores, "runs">,
   owner: Owner,
@@ -58,7 +61,7 @@ export async function activeRun(
   return newest && !isSettled(newest.status) ? newest : undefined;
 }
 
-/** The thread without the messages that this run adds. */
+/** Returns the thread without the messages that this run adds. */
 export async function beforeRun(stores: Stores, owner: Owner, run: RunRecord): Promise<Before> {
   const { thread_id } = run;
   const [messages, state] = await Promise.all([

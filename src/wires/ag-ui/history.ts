@@ -1,4 +1,5 @@
-// A thread as AG-UI's messages and state: the same as a client has after it has read the thread's runs.
+// Converts a thread to AG-UI's messages and state. The result matches the state of a client that has read the thread's
+// runs.
 
 import { type Content, type Message, textOf } from "../../agent/core/message.ts";
 import { asksToApprove, type Interrupt, promptText } from "../../protocol/interrupt.ts";
@@ -8,21 +9,21 @@ export type Plain = Readonly<Record<string, unknown>>;
 /** An event of the protocol. */
 export type AguiEvent = { readonly type: string } & Plain;
 
-/** The subagent to which a message or an event belongs; without it, the agent itself. */
+/** The subagent that a message or an event belongs to. If it is missing, they belong to the agent itself. */
 export interface Attribution {
   readonly subagentRunId?: string;
 }
 
-/** The id of the reasoning that precedes the message with this id. */
+/** Returns the id of the reasoning that precedes the message with this id. */
 export const reasoningId = (messageId: string) => `${messageId}_reasoning`;
 
 /**
- * The id of a call for the client. A subagent's call gets a prefix, so that it differs from the calls of other agents.
+ * Returns the client's id for a call. A subagent's call gets a prefix to distinguish it from the calls of other agents.
  */
 export const callIdOf = (id: string, { subagentRunId }: Attribution) =>
   subagentRunId === undefined ? id : `${subagentRunId}:${id}`;
 
-/** A message of the thread as messages of the client: its reasoning is a message before its text. */
+/** Converts a message of the thread to client messages. Reasoning becomes its own message, before the text. */
 export function messagesOf(message: Message, whose: Attribution = {}): Plain[] {
   const { id, role } = message;
   if (message.role === "tool")
@@ -59,13 +60,13 @@ function contentOf(content: Content): unknown {
   });
 }
 
-/** The part of a thread's state that the client sees. */
+/** Returns the part of a thread's state that the client sees. */
 export const stateOf = (state: Plain): Plain => ({
   todos: shownTodos(state.todos),
   files: shownContents(state.files),
 });
 
-/** A question as the client reads it. */
+/** Returns a question in the form for the client. */
 export function interruptOf(interrupt: Interrupt, whose: Attribution = {}): Plain {
   const { id, kind, call_id, expires_at } = interrupt;
   return {
@@ -89,7 +90,7 @@ const APPROVAL = {
   required: ["approved"],
 };
 
-/** If the answer is free, the options are examples. */
+/** If the answer is free text, the options are examples. */
 const answerSchema = ({ options, one_of_options }: Interrupt) => ({
   type: "object",
   properties: {

@@ -1,4 +1,4 @@
-// AG-UI: the protocol of its HttpAgent, and the routes of CopilotKit's runtime. docs/reference/wires/ag-ui.md shows how
+// AG-UI: the protocol of its HttpAgent and the routes of CopilotKit's runtime. docs/reference/wires/ag-ui.md shows how
 // to connect one.
 
 import { z } from "zod";
@@ -159,8 +159,8 @@ const readerOf = (body: RunAgentInput, version: number | undefined): Reader => (
 const END = /^\{"type":"RUN_(?:FINISHED|ERROR)"/;
 
 /**
- * Ends a stream that ends before its run does, with an error of the protocol. AG-UI clients take a clean end for success,
- * and one of them ends its process when the connection is cut.
+ * Ends a stream with an error of the protocol if it ends before its run does. AG-UI clients treat a clean end as
+ * success, and one of them exits when the connection is cut.
  */
 function endOf() {
   let isOver = false;

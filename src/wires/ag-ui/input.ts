@@ -1,4 +1,4 @@
-// A RunAgentInput: the user's messages, the answers to open questions, the client's tools and its context.
+// Reads a RunAgentInput: the user's messages, the answers to open questions, the client's tools and its context.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -54,12 +54,12 @@ export const RunAgentInput = z.looseObject({
 });
 export type RunAgentInput = z.infer<typeof RunAgentInput>;
 
-/** True if the client knows the events of 1.0. Older clients send no version, and fail at an unknown type. */
+/** Returns true if the client supports the events of 1.0. Older clients send no version and fail on an unknown type. */
 export const isCurrent = ({ protocolVersion }: RunAgentInput) => /^[1-9]\d*\.\d/.test(protocolVersion ?? "");
 
 const Props = z.looseObject({ on_disconnect: z.enum(["cancel", "continue"]).default("cancel") });
 
-/** Throws `invalid_request` for a value other than `cancel` and `continue`. */
+/** Throws `invalid_request` for values other than `cancel` and `continue`. */
 export function cancelsOnLeave({ forwardedProps }: RunAgentInput): boolean {
   const checked = check(Props, forwardedProps ?? {});
   if ("value" in checked) return checked.value.on_disconnect === "cancel";
@@ -85,7 +85,7 @@ const SentPart = z.discriminatedUnion("type", [Text, Medium, Binary]);
 const SentContent = z.union([z.string(), boundedList(SentPart, 1000)]);
 const Named = z.looseObject({ filename: z.string().min(1) });
 
-/** Returns the content of a message. Throws `invalid_request` if it is empty, or contains a medium without its data. */
+/** Returns the content of a message. Throws `invalid_request` if it is empty, or if a media part has no data. */
 export function contentOf({ content, role }: SentMessage): Content {
   const sent = SentContent.safeParse(content).data;
   if (sent === undefined)
@@ -126,7 +126,7 @@ function mediumOf(media_type: string | undefined, data: string | undefined, name
   );
 }
 
-/** The first messages of a new thread: the client's instructions and its context. */
+/** Returns the first messages of a new thread: the client's instructions and its context. */
 export function openingOf({ messages, context }: RunAgentInput): SystemMessage[] {
   const instructions = messages
     .filter(({ role }) => role === "system" || role === "developer")
@@ -136,13 +136,13 @@ export function openingOf({ messages, context }: RunAgentInput): SystemMessage[]
   return [...instructions, systemMessage(told)];
 }
 
-/** The tools that the client executes. */
+/** Returns the tools that the client executes. */
 export const clientTools = ({ tools }: RunAgentInput): ClientTool[] | undefined =>
   clientToolsOf(tools ?? [], (index, fault) => refused(`tools: \`${tools?.[index]?.name}\` ${fault}.`));
 
 /**
  * Returns the input's answers to the thread's open questions: those in `resume`, and the results of the client's tools.
- * Throws `interrupt_closed` for an entry of `resume` that answers no open question.
+ * Throws `interrupt_closed` if an entry of `resume` matches no open question.
  */
 export function answersIn({ resume, messages }: RunAgentInput, open: readonly Interrupt[]): Answer[] {
   const resumed = (resume ?? []).map((entry) => {
@@ -186,7 +186,7 @@ function answerOf({ status, payload }: z.infer<typeof ResumeEntry>, { id, kind }
 
 const jsonOf = (value: unknown) => JSON.stringify(value ?? null);
 
-/** The result of a client tool call: the newest one after the message that made the call. */
+/** Returns the result of a client tool call: the newest result after the message that made the call. */
 function resultOf({ id, call_id }: Interrupt, messages: readonly SentMessage[]): Answer[] {
   const made = messages.findLastIndex(({ toolCalls }) => toolCalls?.some((call) => call.id === call_id));
   const result = messages

@@ -1,11 +1,11 @@
-// AG-UI's clients before 0.0.59: they end a run at an unknown event, and show no question. A page with such a client
-// names its version with `?v=0.0.40`, and events are written as that version reads them.
+// Support for AG-UI clients before 0.0.59, which end a run at an unknown event and cannot show questions. A page with
+// such a client declares its version with `?v=0.0.40`, and events are then written in the form for that version.
 
 import { z } from "zod";
 import { approvalText, questionText } from "../words.ts";
 import type { AguiEvent, Plain } from "./history.ts";
 
-/** The last number of the client's version, 0.0.N. Without it: 0.0.59, or 1.0 if the input has `protocolVersion`. */
+/** N in the client's version, 0.0.N. Default: 0.0.59, or 1.0 if the input has `protocolVersion`. */
 export const Version = z
   .string()
   .regex(/^0\.0\.\d{1,3}$/, { error: "must be a version before 1.0, such as 0.0.40" })
@@ -13,14 +13,14 @@ export const Version = z
   .optional()
   .describe("Version of `@ag-ui/client` that reads the events, if older than 0.0.59.");
 
-/** The version 0.0.N from which a client knows a part of the protocol. */
+/** The version, 0.0.N, in which clients started to support each part of the protocol. */
 const SINCE = { activities: 41, reasoning: 45, media: 50, questions: 51 } as const;
 
-/** True if questions and their answers are text messages. */
+/** Returns true if questions and their answers are text messages. */
 export const asksInWords = (version: number | undefined) =>
   version !== undefined && version < SINCE.questions;
 
-/** Converts each event to events that the client knows. */
+/** Returns a function that converts each event to events that the client supports. */
 export function eventsFor(version: number | undefined): (event: AguiEvent) => readonly AguiEvent[] {
   if (version === undefined) return (event) => [event];
   return (event) => {
@@ -81,7 +81,7 @@ const Outcome = z.looseObject({
   ),
 });
 
-/** The questions as messages of the assistant, then the end without its `outcome`. */
+/** Returns the questions as messages of the assistant, then the end without its `outcome`. */
 function finished({ outcome, ...end }: AguiEvent): AguiEvent[] {
   const { interrupts = [] } = Outcome.safeParse(outcome).data ?? {};
   const asked = interrupts.flatMap(({ id, reason, message: prompt, responseSchema }): AguiEvent[] => {

@@ -1,10 +1,10 @@
-// The reasoning, text and calls of one agent, as events in start and end pairs. The protocol's verifier refuses a run
-// that ends before an end event, and content outside of a pair.
+// Converts the reasoning, text and calls of one agent to pairs of start and end events. The protocol's verifier refuses
+// a run that ends before an end event, and content outside a pair.
 
 import type { AssistantMessage } from "../../agent/core/message.ts";
 import { type AguiEvent, type Attribution, callIdOf, reasoningId } from "./history.ts";
 
-/** A part of a call, as the model writes it. */
+/** A part of a call, as written by the model. */
 interface CallPiece {
   readonly index: number;
   readonly id?: string | undefined;
@@ -19,7 +19,7 @@ export function createSpeaker(whose: Attribution) {
   let text = "";
   let isThinking = false;
   let isSpeaking = false;
-  /** Calls of this message, by their index. */
+  /** The calls of this message, by index. */
   const calls = new Map<number, string>();
   const open = new Set<string>();
 
@@ -74,7 +74,7 @@ export function createSpeaker(whose: Attribution) {
     const events = endThought();
     if (id !== undefined && name !== undefined && !calls.has(index)) {
       const toolCallId = callIdOf(id, whose);
-      // If two calls have the same id, the client sees only the first.
+      // If two calls have the same id, the client sees only the first one.
       calls.set(index, open.has(toolCallId) ? "" : toolCallId);
       if (open.has(toolCallId)) return events;
       open.add(toolCallId);
@@ -86,7 +86,7 @@ export function createSpeaker(whose: Attribution) {
     return events;
   };
 
-  /** Adds the parts of a message that were not streamed; all of them if its beginning was missed. */
+  /** Adds the parts of a message that were not streamed, or all of them if its beginning was missed. */
   const complete = (message: AssistantMessage): AguiEvent[] => {
     const events: AguiEvent[] = [];
     if (message.id !== messageId) {
@@ -108,9 +108,9 @@ export function createSpeaker(whose: Attribution) {
     call,
     close,
     complete,
-    /** True if a part of the current message was shown. */
+    /** Returns true if part of the current message was shown. */
     hasBegun: () => text !== "" || calls.size > 0,
-    /** True if the final message differs from the streamed text, for example because a hook changed it. */
+    /** Returns true if the final message differs from the streamed text, for example because a hook changed it. */
     differsFrom: (message: AssistantMessage) => message.id === messageId && message.content !== text,
   };
 }

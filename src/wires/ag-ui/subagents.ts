@@ -1,4 +1,5 @@
-// Subagents as the client sees them: from 1.0 on as agents with events of their own, before 1.0 as one activity each.
+// Shows subagents to the client. Since 1.0, they are agents with their own events; in older versions, each is a single
+// activity.
 
 import { type AgentHandlers, type AgentReader, readSubagent } from "../../protocol/agent-reader.ts";
 import type { EventData, StreamEvent } from "../../protocol/event.ts";
@@ -7,14 +8,14 @@ import { type AguiEvent, type Attribution, callIdOf } from "./history.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
 
 interface Subagent {
-  /** The client's id of the subagent, unique within a run. */
+  /** The client's id for the subagent, which is unique within a run. */
   readonly runId: string;
   readonly threadId: string;
   readonly speaker: Speaker;
   readonly reader: AgentReader<AguiEvent>;
   /**
-   * True while the subagent asks, or its parent runs again: it may continue in this run. If it does not, the client
-   * learns it at the run's end.
+   * True while the subagent is asking, or while its parent runs again, because the subagent may continue in this run.
+   * If it does not, the client is notified when the run ends.
    */
   isSuspended: boolean;
 }
@@ -22,18 +23,18 @@ interface Subagent {
 /** The events of an agent for the client. */
 type AgentTable = (speaker: Speaker, whose: Attribution) => Partial<AgentHandlers<AguiEvent>>;
 
-/** `isCurrent`: the client knows subagents. Their events look like those of the run's own agent. */
+/** `isCurrent`: the client supports subagents, whose events look like those of the run's own agent. */
 export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
   const byPath = new Map<string, Subagent>();
   const uses = new Map<string, number>();
-  /** The client's ids, by the subagents' threads. */
+  /** The client's ids, by subagent thread. */
   const byThread = new Map<string, string>();
   const at = (path: readonly string[]) => byPath.get(JSON.stringify(path));
 
   const newId = (id: string): string => {
     const use = (uses.get(id) ?? 0) + 1;
     uses.set(id, use);
-    // Another id may already look like this one's second use.
+    // Another id may already look like the second use of this one.
     return use === 1 ? id : newId(`${id}~${use}`);
   };
   const create = (runId: string, threadId: string): Subagent => {
@@ -104,9 +105,9 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
       if (event.event === "on_subagent_end") return end(path, event.data);
       return at(path)?.reader.see(event) ?? [];
     },
-    /** The events before the run's own end. */
+    /** Returns the events that precede the run's own end. */
     end: (): AguiEvent[] => [...byPath.values()].reverse().flatMap(finish),
-    /** The subagent that asks, if the client knows it. */
+    /** Returns the subagent that is asking, if the client supports subagents. */
     askerOf({ asked_by }: Interrupt): Attribution {
       const subagentRunId = isCurrent && asked_by ? byThread.get(asked_by.thread_id) : undefined;
       return subagentRunId === undefined ? {} : { subagentRunId };
@@ -114,7 +115,7 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
   };
 }
 
-/** A client that shows one activity sees the subagent's text. */
+/** If the client shows a single activity, it sees the subagent's text. */
 const activityTable = (runId: string): Partial<AgentHandlers<AguiEvent>> => ({
   assistant: ({ content: text }) => (text === "" ? [] : [activity(runId, { text })]),
 });

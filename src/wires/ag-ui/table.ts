@@ -1,4 +1,4 @@
-// A run as AG-UI events. Changes for which the protocol has no event, such as text that is taken back, are sent as a
+// Converts a run to AG-UI events. Changes that the protocol has no event for, such as retracted text, are sent as a
 // snapshot of all messages.
 
 import { type Message, NO_USAGE, type Usage } from "../../agent/core/message.ts";
@@ -29,9 +29,9 @@ import { createSubagents } from "./subagents.ts";
 export interface Reader {
   readonly threadId: string;
   readonly runId: string;
-  /** True if the client knows the events of 1.0. */
+  /** True if the client supports the events of 1.0. */
   readonly isCurrent: boolean;
-  /** The N of 0.0.N, for a client before 0.0.59. */
+  /** N in 0.0.N, for a client before 0.0.59. */
   readonly version?: number | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface ProjectOptions extends Reader {
   /** The thread before the run. */
   readonly messages: readonly Message[];
   readonly state: Plain;
-  /** True if the client does not have these messages: the run then starts with them. */
+  /** True if the client does not have these messages. The run then starts with them. */
   readonly showsMessages: boolean;
 }
 
@@ -55,7 +55,7 @@ export const frameOf = (event: AguiEvent): Frame => ({ data: JSON.stringify(even
 const frameOfAny = (event: AguiEvent): Frame | LongFrame =>
   event.type.endsWith("_SNAPSHOT") && isLongJson(event) ? { data: longJson(event) } : frameOf(event);
 
-/** A thread without an active run, as the events of a run that has ended. */
+/** Returns the frames for a thread without an active run, as the events of a run that has ended. */
 export function idleFrames(
   { threadId, runId, version }: Reader,
   thread: {
@@ -80,7 +80,7 @@ export function idleFrames(
     .map(frameOfAny);
 }
 
-/** A message as snapshots show it. */
+/** A message in the form that snapshots use. */
 interface SnapshotMessage {
   readonly message: Message;
   readonly whose: Attribution;
@@ -98,7 +98,7 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
     type: "MESSAGES_SNAPSHOT",
     messages: written.flatMap(({ message, whose }) => messagesOf(message, whose)),
   });
-  /** Returns false if the client has the message. */
+  /** Returns false if the client already has the message. */
   const add = (message: Message, whose: Attribution): boolean => {
     if (known.has(message.id)) return false;
     known.add(message.id);
@@ -106,16 +106,14 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
     return true;
   };
 
-  /**
-   * Ends a failed attempt, and takes its text back. If it was the last attempt, the text returns with the run's message.
-   */
+  /** Ends a failed attempt and retracts its text. If it was the last attempt, the text returns with the run's message. */
   const takeBack = (speaker: Speaker): AguiEvent[] => {
     const hasBegun = speaker.hasBegun();
     const events = speaker.begin("");
     return hasBegun ? [...events, snapshot()] : events;
   };
 
-  /** Converts the events of one agent: the run's own or a subagent. */
+  /** Converts the events of one agent, either the run's own or a subagent. */
   const agentTable = (speaker: Speaker, whose: Attribution): Partial<AgentHandlers<AguiEvent>> => ({
     step: ({ id }) => speaker.begin(id),
     delta: (kind, text) => (kind === "text" ? speaker.say(text) : speaker.think(text)),
@@ -141,7 +139,7 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
   });
   const subagents = createSubagents(isCurrent, agentTable);
 
-  /** The client has the input of the run, but possibly not the steering messages. */
+  /** The client has the run's input but may not have the steering messages. */
   const said = (message: Message, isSteering: boolean): AguiEvent[] =>
     add(message, {}) && isSteering ? [snapshot()] : [];
 
@@ -161,7 +159,7 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
   const endOf = ({ as, status, reason: code, message, usage, questions }: End): AguiEvent[] => {
     if (as === "failed" || as === "limit") return [{ type: "RUN_ERROR", message, code, ...usageOf(usage) }];
     const finished = { type: "RUN_FINISHED", threadId, runId, ...usageOf(usage) };
-    // Clients before 1.0 know no such outcome.
+    // Clients before 1.0 do not support this outcome.
     if (as === "cancelled") return [isCurrent ? { ...finished, outcome: { type: "cancelled" } } : finished];
     const waiting = status === "interrupted" ? questions : [];
     const asked = waiting.filter(({ kind }) => kind !== "tool");
@@ -206,7 +204,7 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
   );
 }
 
-/** As operations of JSON Patch. */
+/** Returns JSON Patch operations. */
 function fileChanges(before: unknown, patch: Plain): Plain[] {
   const known = shownContents(before);
   const added = shownContents(Object.fromEntries(Object.entries(patch).filter(([, each]) => each !== null)));

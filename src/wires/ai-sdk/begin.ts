@@ -1,4 +1,4 @@
-// Starts a run from a chat's newest message: for the user's message, or to continue with the answers in it.
+// Starts a run from a chat's newest message, either for the user's message or to continue with the answers in it.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { UserMessage } from "../../agent/core/message.ts";
@@ -17,16 +17,16 @@ import type { ProjectOptions } from "./table.ts";
 /** The agent and the thread of a chat. */
 export interface ChatPlace {
   readonly thread_id: string;
-  /** The name in the request. */
+  /** The agent's name in the request. */
   readonly agent: string;
-  /** The page shows questions as text, because it has no other way to answer. */
+  /** True if the page shows questions as text, because it has no other way to answer. */
   readonly asksInWords: boolean;
 }
 
 export interface PreparedTurn extends Omit<ProjectOptions, "version" | "at"> {
-  /** Starts the run, or finds it. The stream starts with it. */
+  /** Starts or finds the run. The stream starts with it. */
   readonly start: (stream: string) => Promise<RunRecord>;
-  /** The current run of its turn, if it is a later one. */
+  /** The current run of the turn, if it is a later one. */
   readonly at?: RunRecord | undefined;
 }
 
@@ -52,7 +52,7 @@ export async function beginning(
     const answers = (open: readonly Interrupt[]) => answersIn(sent, open);
     const { as, start, thread } = await beginTurn(runs, caller, { ...turn, answers });
     const [open, messages] = await Promise.all([thread.open(), thread.messages()]);
-    // A repeated request finds questions that the run asked after it had read these answers.
+    // A repeated request would find questions that the run asked after reading these answers.
     const asked = as === "repeat" ? [] : open;
     return { start, asked, messageId: sent.id ?? answerIdOf(newestUserMessage(messages)) };
   }
@@ -68,7 +68,7 @@ const answersToApprovals = (text: string, open: readonly Interrupt[]) =>
     open.filter(({ kind }) => asksToApprove(kind)),
   );
 
-/** The user's newest message starts a run, replaces an earlier message, or repeats a request. */
+/** Starts a run for the user's newest message, which may also replace an earlier message or repeat a request. */
 async function saidIn(body: ChatBody, message: UserMessage, thread: FoundThread): Promise<TurnInput> {
   const known = await thread.messages();
   const place = align(known, heldBy(body, message), {
@@ -78,7 +78,7 @@ async function saidIn(body: ChatBody, message: UserMessage, thread: FoundThread)
   return { input: [message], place, idempotency_key: keyOfMessage(message, known) };
 }
 
-/** The user's messages on the page, the newest last. */
+/** Returns the user's messages on the page, oldest first. */
 function heldBy({ messages }: ChatBody, newest: SentMessage): SentMessage[] {
   const before = messages.slice(0, -1).filter(({ role }) => role === "user");
   return [...before.map(({ id }) => ({ id, content: "" })), newest];

@@ -1,4 +1,4 @@
-// Frames for a page: the chunks of a turn that is in progress or has just ended.
+// The frames for a page: the chunks of a turn that is in progress or has just ended.
 
 import type { Message } from "../../agent/core/message.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
@@ -10,7 +10,7 @@ import type { Frames } from "../../server/http/sse.ts";
 import { foldedFrames } from "../fold.ts";
 import { type ProjectOptions, project } from "./table.ts";
 
-/** The turn from its run `from` on; its current run is `at`. */
+/** Returns the turn starting with its run `from`. `at` is its current run. */
 export function turnFrames(
   stores: Stores,
   owner: Owner,
@@ -18,7 +18,7 @@ export function turnFrames(
   options: Omit<ProjectOptions, "at">,
 ): Frames {
   const fold = project({ ...options, at: at.id });
-  // The messages after the user's newest message.
+  // Returns the messages after the user's newest message.
   const messages = async () => {
     const all = await stores.threads.messages(owner, from.thread_id);
     return all.slice(all.findLastIndex(({ role }) => role === "user") + 1);
@@ -27,10 +27,10 @@ export function turnFrames(
 }
 
 /**
- * Returns the newest run, if its turn ended recently. A page reads the messages first and then connects: a turn that ends
- * in between would be missing unless it is streamed again.
- * A page that already has the turn shows it once, except in versions before 7, which would add it again. A turn that
- * waits for an answer is not streamed, because the answer may be on its way.
+ * Returns the newest run if its turn ended recently. A page first reads the messages and then connects, so a turn that
+ * ends in between would be missing unless it is streamed again. A page that already has the turn shows it once.
+ * Versions before 7 are the exception: they would add it again. A turn that waits for an answer is not streamed,
+ * because the answer may be on its way.
  */
 export async function justEnded(
   { runs, threads }: Stores,
@@ -46,11 +46,11 @@ export async function justEnded(
 }
 
 /**
- * Time after its end in which a turn is streamed again, in ms: longer than a page needs between its two requests, or a
- * network to return.
+ * How long a turn is streamed again after its end, in ms. This is longer than a page needs between its two requests, or
+ * a network needs to recover.
  */
 const STREAMED_AGAIN_MS = 5 * 60_000;
 
-/** The id of the user's newest message. */
+/** Returns the id of the user's newest message. */
 export const newestUserMessage = (messages: readonly Message[]): string =>
   messages.findLast(({ role }) => role === "user")?.id ?? "start";

@@ -1,4 +1,4 @@
-// A thread as UI messages.
+// Converts a thread to UI messages.
 
 import { type Content, type Message, type ToolMessage, textOf } from "../../agent/core/message.ts";
 import { asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
@@ -6,7 +6,7 @@ import { resultText, shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";
 import { ToolPart, type UIMessage, type UIPart } from "./input.ts";
 
-/** The id of the assistant message that answers this message of the user. */
+/** Returns the id of the assistant message that answers this user message. */
 export const answerIdOf = (userMessageId: string) => `a_${userMessageId}`;
 
 export interface History {
@@ -15,7 +15,7 @@ export interface History {
   readonly state: Readonly<Record<string, unknown>>;
 }
 
-/** A thread as UI messages: one for each message of the user, and one for all messages that answer it. */
+/** Converts a thread to UI messages: one for each user message, and one for all messages that answer it. */
 export function historyOf({ messages, open, state }: History): UIMessage[] {
   const history: UIMessage[] = [];
   const results = new Map(
@@ -50,7 +50,7 @@ export function historyOf({ messages, open, state }: History): UIMessage[] {
   return history;
 }
 
-/** The same for clients that know no approvals: open questions become text. */
+/** Does the same for clients without approvals, by turning open questions into text. */
 export function askingInWords(history: readonly UIMessage[], open: readonly Interrupt[]): UIMessage[] {
   const partsOf = (part: UIPart): UIPart[] => {
     const { approval } = ToolPart.safeParse(part).data ?? {};
@@ -65,7 +65,7 @@ export function askingInWords(history: readonly UIMessage[], open: readonly Inte
   return history.map((message) => ({ ...message, parts: message.parts.flatMap(partsOf) }));
 }
 
-/** A message's content as the parts of a UI message. */
+/** Returns a message's content as the parts of a UI message. */
 export function uiPartsOf(content: Content): UIPart[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return content.map((part) => {
@@ -81,7 +81,7 @@ export function uiPartsOf(content: Content): UIPart[] {
   });
 }
 
-/** The pages that a result comes from. */
+/** Returns the pages that a result is based on. */
 export const sourceParts = ({ tool_call_id, sources = [] }: ToolMessage): (UIPart & { type: string })[] =>
   sources.map(({ url, title }, index) => ({
     type: "source-url",
@@ -102,7 +102,7 @@ function toolParts(
     return [{ ...ours, state: "output-available", output: textOf(result.content) }, ...sourceParts(result)];
   const questions = open.filter(({ call_id }) => call_id === id);
   const approval = questions.find(({ kind }) => asksToApprove(kind));
-  // A subagent's question has a part of its own beside the call that delegates.
+  // A subagent's question has its own part, next to the call that delegates.
   const others = questions
     .filter(({ kind, asked_by }) => asked_by && !asksToApprove(kind))
     .map((each) => ({

@@ -1,4 +1,5 @@
-// Input from UI messages: the user's message, the answers in an assistant message's parts, and the tools of the page.
+// Reads the input in UI messages: the user's message, the answers in an assistant message's parts, and the page's
+// tools.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -35,7 +36,7 @@ export const ChatBody = z.looseObject({
 export type ChatBody = z.infer<typeof ChatBody>;
 
 /**
- * Returns the content of a user's message. Throws `invalid_request` if it is empty, or contains a file without a `data:`
+ * Returns the content of a user's message. Throws `invalid_request` if it is empty or contains a file without a `data:`
  * URL.
  */
 export function contentOf({ parts }: UIMessage): Content {
@@ -65,7 +66,7 @@ function partOf(part: UIPart): Part[] {
   );
 }
 
-/** The tools that the page executes. */
+/** Returns the tools that the page executes. */
 export function clientTools({ tools = {} }: ChatBody): ClientTool[] | undefined {
   const described = Object.entries(tools).map(([name, tool]) => ({ name, ...tool }));
   return clientToolsOf(
@@ -86,7 +87,7 @@ export const ToolPart = z.looseObject({
 
 /** Returns the answers in the parts of an assistant message to the thread's open questions. */
 export function answersIn({ parts }: UIMessage, open: readonly Interrupt[]): Answer[] {
-  // Most parts are no calls, and checking a part that does not match takes long.
+  // Filtered first, because most parts are not calls, and checking a part that does not match takes long.
   const calls = parts.filter(
     ({ toolCallId, state }) => typeof toolCallId === "string" && typeof state === "string",
   );

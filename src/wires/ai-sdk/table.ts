@@ -1,4 +1,4 @@
-// A turn as AI SDK UI message chunks: one assistant message for all runs of the turn.
+// Converts a turn to AI SDK UI message chunks: one assistant message for all runs of the turn.
 
 import { type ToolCall, textOf } from "../../agent/core/message.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
@@ -12,13 +12,13 @@ import { approvalText } from "../words.ts";
 import { sourceParts, uiPartsOf } from "./history.ts";
 
 export interface ProjectOptions {
-  /** Id of the assistant message of the turn. */
+  /** The id of the turn's assistant message. */
   readonly messageId: string;
   /** The major version of the client's `ai` package. An unknown chunk ends a client's stream. */
   readonly version: 5 | 6 | 7;
-  /** Questions of earlier runs of the turn that this reader has seen: the message continues with their answers. */
+  /** Questions of the turn's earlier runs that this reader has seen. The message continues with their answers. */
   readonly asked?: readonly Interrupt[];
-  /** The id of the active run of the turn: earlier questions are answered. */
+  /** The id of the turn's active run. Earlier questions have been answered. */
   readonly at?: string;
 }
 
@@ -34,7 +34,7 @@ function framesOf(chunk: Chunk): Frame[] {
   return LAST.has(chunk.type) ? [frame, { data: "[DONE]" }] : [frame];
 }
 
-/** Each of these chunks ends the turn. */
+/** The chunks that end the turn. */
 const LAST: ReadonlySet<string> = new Set(["finish", "abort", "error"]);
 
 const PARTS = { text: "text", thought: "reasoning" } as const;
@@ -44,10 +44,10 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
   let hasTodos = false;
   let isStepOpen = false;
   let parts = 0;
-  /** Calls whose arguments are being written, by their index in the message. */
+  /** The calls whose arguments are being written, by their index in the message. */
   const writing = new Map<number, string>();
   const calls = new Map<string, ToolCall>();
-  /** Calls that the message shows. */
+  /** The calls that the message shows. */
   const begunCalls = new Set<string>();
   const denied = new Set<string>();
   const subagents = createSubagents();
@@ -58,7 +58,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
     isStepOpen = false;
     return wasOpen ? [{ type: "finish-step" }] : [];
   };
-  /** A call with its arguments, once it is known who executes it. */
+  /** Returns a call with its arguments, once it is known which side executes it. */
   const available = (call: ToolCall, providerExecuted: boolean): Chunk[] => {
     calls.delete(call.id);
     begunCalls.add(call.id);
@@ -69,7 +69,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
     const call = calls.get(id);
     return call ? available(call, true) : [];
   };
-  /** Version 5 has no other way to ask: the next message answers. */
+  /** Version 5 has no other way to ask, so the next message answers. */
   const askInWords = (question: Interrupt): Chunk[] => {
     parts++;
     const id = partId();
@@ -87,8 +87,8 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
         { type: "start", messageId, messageMetadata: { run_id: id, thread_id, agent } },
       ],
       step({ retries }) {
-        // The text of a failed attempt is taken back once the next attempt starts. In versions before 7 it stays, and a
-        // new step starts.
+        // The text of a failed attempt is retracted once the next attempt starts. Before version 7 it cannot be
+        // retracted, so a new step starts.
         const reset = retries && version > 6 ? [{ type: "reset-step" }] : [];
         const chunks = [...reset, ...endStep(), { type: "start-step" }];
         isStepOpen = true;
@@ -117,7 +117,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
         for (const call of tool_calls) calls.set(call.id, call);
         return [];
       },
-      // Steering messages of the user. Versions before 7 show them after a reload.
+      // Sends the user's steering messages. Versions before 7 show them after a reload.
       user: ({ id, content }, isSteering) =>
         isSteering && version > 6
           ? [...endStep(), { type: "steering-message", id, parts: uiPartsOf(content) }]
@@ -125,8 +125,8 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
       result(message) {
         const { tool_call_id: toolCallId, content, error } = message;
         const chunks = begun(toolCallId);
-        // The result of a call that waited when the user sent another message. An earlier message shows the call, and a
-        // client would stop at it here.
+        // The result belongs to a call that was waiting when the user sent another message. An earlier message shows
+        // the call, and a client would stop at it here.
         if (!asked && !begunCalls.has(toolCallId)) return [];
         if (error === undefined) {
           const output = typeof content === "string" ? content : textOf(content);
@@ -149,7 +149,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
         const { id, kind, call_id: toolCallId, name, args, asked_by } = question;
         if (isAnswered) return begun(toolCallId);
         if (isKnown) return [];
-        // The call was announced as the server's own, and turns out to be the page's. A subagent's call has no part yet.
+        // The call was announced as the server's own but turns out to be the page's. A subagent's call has no part yet.
         if (!asksToApprove(kind))
           return [...begun(toolCallId), ...available({ id: asked_by ? id : toolCallId, name, args }, false)];
         const shown = asked_by ? begun(toolCallId) : available({ id: toolCallId, name, args }, true);
@@ -173,7 +173,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
       warning: (data) => [{ type: "data-notice", data, transient: true }],
       end({ as, status, reason, message, usage }) {
         if (as === "failed") return [...endStep(), { type: "error", errorText: message }];
-        // The turn continues when its deferred result arrives, or has continued with the answers.
+        // The turn continues when its deferred result arrives, or has already continued with the answers.
         if (isAnswered || as === "waits") return endStep();
         const chunks = [...[...calls.values()].flatMap((call) => available(call, true)), ...endStep()];
         if (as === "cancelled") return [...chunks, { type: "abort", reason }];
@@ -200,7 +200,7 @@ interface Subagent {
   readonly summary?: string;
 }
 
-/** Subagents as data parts. A part replaces the one before it, so each contains the whole subagent. */
+/** Sends subagents as data parts. Each part replaces the previous one, so it contains the whole subagent. */
 function createSubagents() {
   const known = new Map<string, Subagent>();
   const change = (id: string, changes: Partial<Subagent>): Chunk[] => {

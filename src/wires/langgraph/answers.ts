@@ -1,4 +1,4 @@
-// Responses whose JSON is written in parts: each part is created once the client has taken the parts before it.
+// Responses whose JSON is written in parts. Each part is created once the client has taken the previous ones.
 
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
@@ -13,16 +13,16 @@ const PIECE_CHARS = 64 * 1024;
 
 export interface WrittenJson {
   readonly parts: Iterable<string>;
-  /** The source of the parts, which is kept until the client has read the last one. */
+  /** The source of the parts, which is kept until the client has read the last part. */
   readonly texts: readonly string[];
-  /** Counts the unread bytes, if the count has started. */
+  /** Counts the unread bytes, if counting has started. */
   readonly unread?: Unread | undefined;
 }
 
 /**
- * Writes the messages as JSON, those of a long thread in several ticks of the event loop. A long thread counts as unread
- * from the start, because many clients may ask for it at once. Throws `unavailable` if there is no room for them, and
- * stops when the client disconnects.
+ * Writes the messages as JSON, in several ticks of the event loop if the thread is long. A long thread counts as unread
+ * from the start, because many clients may request it at once. Throws `unavailable` if there is no room for the
+ * messages. Stops when the client disconnects.
  */
 export async function messageTexts(
   reply: FastifyReply,
@@ -41,7 +41,7 @@ export async function messageTexts(
   return { texts, unread };
 }
 
-/** Sends a text of JSON. A short text is sent whole; a long one counts as unread until the client takes it. */
+/** Sends a JSON text. A short text is sent whole; a long one counts as unread until the client takes it. */
 export function sendText(
   reply: FastifyReply,
   { parts, texts, unread }: WrittenJson,
@@ -79,7 +79,7 @@ async function* counted(
   }
 }
 
-/** The same text in fewer parts. */
+/** Yields the same text in fewer parts. */
 function* inPieces(parts: Iterable<string>): Generator<string, void, void> {
   let piece = "";
   for (const part of parts) {

@@ -1,4 +1,4 @@
-// Batches: many runs, each on a new thread, in the background.
+// Batches: many runs in the background, each on a new thread.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -14,7 +14,7 @@ import { beginning } from "./begin.ts";
 import { isKept, RunBody } from "./input.ts";
 import { runShape } from "./runs.ts";
 
-/** The stock SDK sends the fields of a batch under the names of its own options and adds `assistant_id`. */
+/** The stock SDK sends a batch's fields under the names of its own options and adds `assistant_id`. */
 const BatchedRun = RunBody.extend({ onCompletion: RunBody.shape.on_completion });
 
 const Entry = z.looseObject({}).describe("The run, or `error` and `message` if it was refused.");
@@ -52,7 +52,7 @@ export function batchRoutes(app: App, services: RouteServices): void {
   );
 }
 
-/** Throws an error that is not a refusal. */
+/** Rethrows errors that are not refusals. */
 function refusalOf(thrown: unknown): Entry {
   if (!(thrown instanceof AppError)) throw thrown;
   const { code, message, details } = thrown.toInfo();

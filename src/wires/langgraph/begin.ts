@@ -1,4 +1,4 @@
-// Starts the run that a body asks for: a new run, or a run that answers or ends open interrupts.
+// Starts the run that a body requests: a new run, or a run that answers or ends open interrupts.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { Message, UserMessage } from "../../agent/core/message.ts";
@@ -34,7 +34,7 @@ import { agentNamed } from "./resources/assistants.ts";
 import { answersOf } from "./resume.ts";
 import { countingIn, taskOf } from "./task.ts";
 
-/** Starts a run, or finds it. `stream` is the id of the stream's place. */
+/** Starts or finds a run. `stream` is the id of the stream's place. */
 export type Begin = (stream?: string) => Promise<RunRecord>;
 
 /**
@@ -129,12 +129,12 @@ async function saidIn(
 }
 
 /**
- * Ends the thread's active and waiting runs, because a rewind would remove their messages. Waits for their end, for a
+ * Ends the thread's active and waiting runs, because a rewind would remove their messages. Waits for them to end, for a
  * limited time.
  */
 async function endRuns({ runs, stores, streams }: RouteServices, owner: Owner, threadId: string) {
   const { items } = await stores.runs.list(owner, threadId, { limit: 100 });
-  // The newest first, so that no waiting run starts meanwhile.
+  // Starts with the newest, so no waiting run starts meanwhile.
   const keys = items.filter(({ status }) => !isSettled(status)).map((run) => keyOf(owner, run));
   const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(ENDING_MS)]);
   for (const key of keys) await cancelIfActive(runs, key);
@@ -159,8 +159,8 @@ interface Keyed {
 }
 
 /**
- * Returns the idempotency key with which repeated requests for the same message share one run, even while that run waits
- * for the run before it.
+ * Returns the idempotency key with which repeated requests for the same message share one run, even while that run
+ * waits for an earlier one.
  */
 async function keyFor(
   { runs }: RouteServices["stores"],
@@ -170,11 +170,14 @@ async function keyFor(
   if (!isNew) return keyOfMessage(newest, known);
   const key = `message:${newest.id}`;
   const earlier = await runs.known(owner, thread_id, key);
-  // Its message was removed from the thread since, and is sent again.
+  // Its message has been removed from the thread since then and is sent again.
   return earlier && isSettled(earlier.status) ? keyOfMessage(newest, known) : key;
 }
 
-/** The model that the client requests, if the agent offers it; front ends also send names from other servers. */
+/**
+ * Returns the model that the client requests, if the agent offers it. Front ends also send model names from other
+ * servers.
+ */
 function modelIn({ agents }: RouteServices, agent: string, { config }: RunBody): string | undefined {
   const model = config?.configurable?.model;
   if (!model) return undefined;

@@ -1,4 +1,4 @@
-// Crons and schedules: how a body of this API becomes a schedule, and how a schedule looks as a cron.
+// Converts between crons and schedules: the body of a request to a schedule, and a schedule to a cron.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -9,7 +9,7 @@ import { messageIn, RunBody, refuseUnsupported, sentMessages } from "./input.ts"
 import { scalarsIn } from "./modes.ts";
 import { assistantIdOf } from "./resources/assistants.ts";
 
-/** Fields that are not named here are ignored. */
+/** Other fields are ignored. */
 const Fields = RunBody.pick({
   ...{ input: true, metadata: true, multitask_strategy: true },
   ...{ interrupt_before: true, interrupt_after: true, webhook: true },
@@ -32,7 +32,7 @@ export const Cron = z
   .describe("The schedule, with its next time and the payload of its runs.");
 export type Cron = z.infer<typeof Cron>;
 
-/** Defaults of a cron. Runs on one thread wait for each other. */
+/** Returns the defaults of a cron. Runs on the same thread wait for each other. */
 export const newSpec = (agent: string, thread: string): ScheduleSpec =>
   ScheduleSpec.parse({
     ...{ agent, thread, input: "-", keep_thread: thread !== "new" },
@@ -41,7 +41,7 @@ export const newSpec = (agent: string, thread: string): ScheduleSpec =>
 
 const OVERLAPS = { reject: "skip", enqueue: "queue" } as const;
 
-/** The spec with the fields of the body. Throws `invalid_request` for what schedules do not have. */
+/** Returns the spec with the fields of the body. Throws `invalid_request` for options that schedules do not support. */
 export function changed(before: ScheduleSpec, body: CronChanges): ScheduleSpec {
   refuseUnsupported(body);
   const { schedule, timezone, end_time, enabled, metadata, multitask_strategy, on_run_completed } = body;
@@ -63,7 +63,7 @@ export function changed(before: ScheduleSpec, body: CronChanges): ScheduleSpec {
   };
 }
 
-/** Each run begins with it. */
+/** Returns the input that each run begins with. */
 export function inputOf(body: Pick<CronChanges, "input">): string {
   const [first, ...more] = sentMessages({ input: body.input }).map(messageIn);
   if (first?.role !== "user" || more.length > 0)
@@ -73,7 +73,7 @@ export function inputOf(body: Pick<CronChanges, "input">): string {
   throw refused("input.messages: the message of a cron is a text.");
 }
 
-/** LangGraph's times without an offset are those of UTC. */
+/** LangGraph's times without an offset are in UTC. */
 const inUtc = (time: string) =>
   new Date(/(?:Z|[+-]\d\d:?\d\d)$/.test(time) ? time : `${time}Z`).toISOString();
 
@@ -81,7 +81,7 @@ const refused = (message: string) => new AppError("invalid_request", message);
 
 export const specOf = (schedule: Schedule): ScheduleSpec => ScheduleSpec.strip().parse(schedule);
 
-/** Undefined for a schedule that runs once, which no cron is. */
+/** Returns undefined for a schedule that runs once, because a cron cannot. */
 export function cronOf(
   schedule: Schedule,
   { user, agent }: { user: string; agent: string },

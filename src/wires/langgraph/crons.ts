@@ -1,4 +1,4 @@
-// Crons: make, change, delete, search and count the user's schedules that have a cron line.
+// Crons: create, change, delete, search and count the user's schedules that have a cron expression.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -160,7 +160,7 @@ async function put(
   const owner = ownerOf(request);
   const { api_key } = sentBy(request);
   if (spec.cron === undefined) throw noLine();
-  // A change may make too much of what each request may have, such as metadata.
+  // A change that is valid by itself may exceed a limit together with the stored values, for example of metadata.
   const checked = ScheduleSpec.safeParse(spec);
   if (!checked.success)
     throw new AppError(
@@ -178,7 +178,7 @@ const noLine = () =>
 
 const PAGE = 100;
 
-/** The crons of a user that a filter admits. */
+/** Returns a user's crons that match a filter. */
 async function matching(
   { schedules, agents }: RouteServices,
   owner: Owner,

@@ -1,4 +1,4 @@
-// Files that a client writes into the backend of the agent, where the agent reads them.
+// Writes files from a client into the agent's backend, where the agent can read them.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -16,7 +16,7 @@ const PLACEHOLDER = /^\[\d+ bytes\]$/;
 const MAX_FILES = 100;
 
 /**
- * Writes the files that differ from the files that the thread shows; `null` deletes one. Throws `invalid_request`,
+ * Writes the files that differ from those that the thread shows. `null` deletes a file. Throws `invalid_request`,
  * `not_found`.
  */
 export async function writeFiles(
@@ -50,7 +50,7 @@ export async function writeFiles(
 
 const WRITE_MS = 60_000;
 
-/** A text, or a file as newer front ends store it: `{content}`, whole or in lines. */
+/** Reads a text, or a file as newer front ends store it: `{content}`, whole or in lines. */
 function contentOf(path: string, file: unknown): string | null {
   if (file === null || typeof file === "string") return file;
   const content = typeof file === "object" && file !== null && "content" in file ? file.content : undefined;

@@ -1,4 +1,4 @@
-// The values of a thread after a run on it, for clients that wait.
+// The values of a thread after a run on it, for clients that wait for the run.
 
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
@@ -27,7 +27,7 @@ interface WaitOptions {
 }
 
 /**
- * Returns the thread's values once the run has ended. Throws `shutting_down`, and the reason if the credentials end
+ * Returns the thread's values once the run has ended. Throws `shutting_down`, or the reason if the credentials end
  * first.
  */
 export async function finalValues(

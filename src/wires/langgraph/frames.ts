@@ -1,5 +1,5 @@
-// A run's frames with their ids. Every reader folds from the run's first event, and skips the frames up to the id of the
-// last one that it has.
+// The frames of a run, with their ids. Every reader folds from the run's first event and skips the frames up to the id
+// of its last frame.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { unanswered } from "../../agent/core/message.ts";
@@ -14,7 +14,7 @@ import type { Frame, Frames, LongFrame } from "../../server/http/sse.ts";
 import type { StreamModes } from "./modes.ts";
 import { asItIs, endOf, type History, type LangGraphFrame, project, textOf } from "./table.ts";
 
-/** A frame of a run: number `k` of the frames from its event `seq`. */
+/** Identifies a frame of a run: frame number `k` for its event `seq`. */
 export interface FrameCursor {
   readonly epoch: number;
   readonly seq: number;
@@ -24,7 +24,10 @@ export interface FrameCursor {
 const START: FrameCursor = { epoch: 0, seq: 0, k: -1 };
 const CURSOR = /^(?<run>[A-Za-z0-9_-]{1,128}):(?<epoch>\d{1,9})-(?<seq>\d{1,9})\.(?<k>\d{1,9})$/;
 
-/** Returns the cursor in a frame's id; the start without one. Throws `invalid_request` for a frame of another run. */
+/**
+ * Returns the cursor in a frame's id, or the start if there is none. Throws `invalid_request` for a frame of another
+ * run.
+ */
 export function cursorIn(id: string | undefined, run: RunRecord): FrameCursor {
   if (id === undefined || id === "" || id === "-1") return START;
   const parts = CURSOR.exec(id)?.groups;
@@ -43,7 +46,8 @@ interface Reader extends StreamModes {
 }
 
 /**
- * Yields the frames after the cursor, to the run's end. If events are no longer kept, the current thread replaces them.
+ * Yields the frames after the cursor, until the run ends. If events are no longer stored, yields the current thread
+ * instead.
  */
 export function runFrames(stores: Stores, { owner, run, after, ...modes }: Reader): Frames {
   const key = keyOf(owner, run);
@@ -91,7 +95,7 @@ const longOrShort = (
   data: Frame["data"] | LongFrame["data"],
 ): Frame | LongFrame => (typeof data === "string" ? { ...head, data } : { ...head, data });
 
-/** The position of the reader in the current log: an entry that was lost or rewritten counts as not seen. */
+/** Returns the reader's position in the current log. An entry that was lost or rewritten counts as not seen. */
 async function seenBy(
   { events }: Stores,
   { owner, run, after }: Pick<Reader, "owner" | "run" | "after">,
@@ -102,7 +106,7 @@ async function seenBy(
 }
 
 /**
- * Only readers of whole states need the messages. The messages of a long thread are written in several ticks of the event
+ * Only readers of whole states need the messages. A long thread's messages are written in several ticks of the event
  * loop.
  */
 async function historyOf(

@@ -1,5 +1,5 @@
-// Skein's messages, state and interrupts in the shapes of LangChain's clients. Pure; all routes and folds of this wire
-// use it.
+// Converts Skein's messages, state and interrupts to the shapes of LangChain's clients. Pure; used by all routes and
+// folds of this wire.
 
 import { createHash } from "node:crypto";
 import type { AssistantMessage, Content, Message, Part, ToolCall, Usage } from "../../agent/core/message.ts";
@@ -61,7 +61,7 @@ export function toolCallShape({ id, name, args }: ToolCall): LangChainToolCall {
   return { type: "tool_call", id, name, args: shownArgs(name, args) };
 }
 
-/** The delegation tool gets the argument names by which front ends recognise a subagent. */
+/** The delegation tool gets the argument names by which front ends recognize a subagent. */
 export function shownArgs(name: string, args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   if (name !== "task" || typeof args.agent !== "string") return { ...args };
   return { ...args, subagent_type: args.agent, description: args.task };
@@ -81,7 +81,7 @@ export const usageShape = (usage: Usage): UsageMetadata => ({
   input_token_details: { cache_read: usage.cache_read_tokens, cache_creation: usage.cache_write_tokens },
 });
 
-/** Text stays a string: front ends join the parts of a list with spaces. */
+/** Text stays a string, because front ends join the parts of a list with spaces. */
 function contentShape(content: Content): LangChainMessage["content"] {
   return typeof content === "string" ? content : content.map(blockOf);
 }
@@ -95,10 +95,10 @@ function blockOf(part: Part): Readonly<Record<string, unknown>> {
   return name === undefined ? block : { ...block, metadata: { name, filename: name } };
 }
 
-/** The part of a thread's state that clients see, apart from its messages. */
+/** The part of a thread's state that clients see, without its messages. */
 export interface ShownState {
   readonly todos: readonly ShownTodo[];
-  /** The content of each file, by path; a long file has a note of its size instead. */
+  /** The content of each file, by path. For a long file, a note of its size replaces the content. */
   readonly files: Readonly<Record<string, string>>;
 }
 
@@ -122,7 +122,7 @@ export interface LangChainInterrupt {
 }
 
 /**
- * The interrupts behind one Interrupt of the wire: all approvals and questions of a run together, or one tool of the
+ * The interrupts that form one Interrupt of the wire: either all approvals and questions of a run, or one tool of the
  * front end.
  */
 export interface InterruptGroup {
@@ -131,7 +131,7 @@ export interface InterruptGroup {
   readonly asked: readonly Interrupt[];
 }
 
-/** Groups a thread's open interrupts. A group keeps its id while it asks the same. */
+/** Groups a thread's open interrupts. A group keeps its id as long as it asks the same questions. */
 export function interruptGroups(open: readonly Interrupt[]): InterruptGroup[] {
   const people = open.filter(({ kind }) => kind !== "tool");
   const tools = open.filter(({ kind }) => kind === "tool");
@@ -146,7 +146,7 @@ export function interruptGroups(open: readonly Interrupt[]): InterruptGroup[] {
   ];
 }
 
-/** Ids of calls may repeat in a thread, so the time distinguishes two questions. */
+/** Call ids may repeat in a thread, so the time distinguishes two questions. */
 function idOf(asked: readonly Interrupt[]): string {
   const names = asked.map(({ id, created_at }) => `${id} ${created_at}`);
   return createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 32);
@@ -180,7 +180,7 @@ function reviewOf(asked: readonly Interrupt[]) {
   };
 }
 
-/** Adds a field for the answer: front ends that cannot `respond` show a form for the arguments. */
+/** Adds a field for the answer, because front ends that cannot `respond` show a form for the arguments. */
 const questionArgs = ({ args, options }: Interrupt) => ({
   ...args,
   ...(options ? { options } : {}),
@@ -192,5 +192,5 @@ function toolRequestOf(asked: readonly Interrupt[]) {
   return { type: "tool", tool_call: tool };
 }
 
-/** The id by which the front end knows the call. A subagent's call has none in this thread. */
+/** Returns the id by which the front end knows the call. A subagent's call has no id in this thread. */
 export const callIdOf = ({ id, call_id, asked_by }: Interrupt) => (asked_by ? id : call_id);

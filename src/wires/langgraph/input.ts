@@ -1,4 +1,4 @@
-// The body with which clients start a run, and the messages in it.
+// The body with which clients start a run, and its messages.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -68,7 +68,7 @@ export const SentMessage = z.looseObject({
 });
 export type SentMessage = z.infer<typeof SentMessage>;
 
-/** Maximum keys of metadata and of files in a request; more than Skein keeps of either. */
+/** The maximum number of keys of metadata and of files in a request. Skein stores fewer of either. */
 export const MAX_SENT_KEYS = 1000;
 
 /** LangChain also accepts a message as a pair of type and text. */
@@ -139,21 +139,21 @@ export function refuseUnsupported(body: Partial<RunBody>): void {
     throw refused("command.goto: only `__end__` is supported.");
 }
 
-/** True if the new thread of a run without one stays. LangGraph's SDK names `keep` also `continue`. */
+/** Returns true if a run without a thread keeps its new thread. LangGraph's SDK also calls `keep` `continue`. */
 export const isKept = ({ on_completion }: RunBody): boolean =>
   on_completion === "keep" || on_completion === "continue";
 
-/** The tools that the front end executes. */
+/** Returns the tools that the front end executes. */
 export const clientTools = ({ config }: RunBody): ClientTool[] | undefined =>
   clientToolsOf(config?.configurable?.tools ?? [], (index, fault) =>
     refused(`config.configurable.tools[${index}]: ${fault}.`),
   );
 
-/** The checkpoint to start from, if the client names one. */
+/** Returns the checkpoint to start from, if the client sets one. */
 export const checkpointIn = ({ checkpoint, checkpoint_id, config }: RunBody): string | undefined =>
   (checkpoint?.checkpoint_id || checkpoint_id || config?.configurable?.checkpoint_id) ?? undefined;
 
-/** The messages of the input, in order. */
+/** Returns the messages of the input, in order. */
 export function sentMessages({ input }: Pick<RunBody, "input">): SentMessage[] {
   const messages = input?.messages ?? [];
   const list = Array.isArray(messages) ? messages : [messages];
@@ -163,7 +163,7 @@ export function sentMessages({ input }: Pick<RunBody, "input">): SentMessage[] {
   });
 }
 
-/** The role of a sent message in the thread. */
+/** Returns the role of a sent message in the thread. */
 export function roleOf({ type, role }: SentMessage): Message["role"] {
   const named = type ?? role;
   if (named === undefined)
@@ -171,7 +171,7 @@ export function roleOf({ type, role }: SentMessage): Message["role"] {
   return ROLES[named];
 }
 
-/** Converts a message for the thread; keeps the client's id if it is a valid id. Throws `invalid_request`. */
+/** Converts a message for the thread. Keeps the client's id if it is valid. Throws `invalid_request`. */
 export function messageIn(sent: SentMessage): Message {
   const content = contentOf(sent);
   const { id } = messageOf({ ...(sent.id ? { id: sent.id } : {}), content });

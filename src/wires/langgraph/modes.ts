@@ -1,11 +1,11 @@
-// Options of a request that its run keeps in its metadata: the stream modes, for clients that join it later.
+// Request options that a run keeps in its metadata: the stream modes, for clients that join it later.
 
 import type { RunRecord } from "../../agent/core/records.ts";
 import type { RunBody } from "./input.ts";
 
 type Metadata = RunRecord["metadata"];
 
-/** Parts of a run that a reader receives. */
+/** The parts of a run that a reader receives. */
 export interface StreamModes {
   readonly modes: ReadonlySet<string>;
   /** True if the reader receives the events of subagents. */
@@ -17,7 +17,7 @@ const SUBGRAPHS = "langgraph_stream_subgraphs";
 const STRATEGY = "langgraph_multitask_strategy";
 const OURS: ReadonlySet<string> = new Set([MODES, SUBGRAPHS, STRATEGY]);
 
-/** The stream modes that this wire supports. Requests may name others, which are ignored. */
+/** The stream modes that this wire supports. Other modes in a request are ignored. */
 const SHOWN = ["values", "messages-tuple", "messages", "updates", "tools", "custom"] as const;
 
 const listOf = (modes: string | readonly string[]) => (typeof modes === "string" ? [modes] : modes);
@@ -33,7 +33,7 @@ export function runMetadata(body: RunBody): Metadata {
   };
 }
 
-/** Maximum keys of a thread's or run's metadata. */
+/** The maximum number of keys in the metadata of a thread or run. */
 export const MAX_KEYS = 32;
 
 /** Returns the entries that metadata can contain, at most `most`. */
@@ -46,14 +46,14 @@ export function scalarsIn(sent: Readonly<Record<string, unknown>>, most = MAX_KE
   return Object.fromEntries(kept.slice(0, most));
 }
 
-/** The modes with which a run was started; `values` if another API started it. */
+/** Returns the modes with which a run was started, or `values` if another API started it. */
 export function modesOf({ metadata }: RunRecord): StreamModes {
   const kept = metadata[MODES];
   const modes = typeof kept === "string" ? kept.split(",") : ["values"];
   return { modes: new Set(modes), subgraphs: metadata[SUBGRAPHS] === true };
 }
 
-/** The modes that a reader requests, otherwise the modes of the run. */
+/** Returns the modes that a reader requests or, if there are none, the modes of the run. */
 export function modesIn(
   query: { stream_mode?: string | readonly string[] | undefined; stream_subgraphs?: boolean | undefined },
   run: RunRecord,
@@ -67,13 +67,13 @@ export function modesIn(
 
 export const strategyOf = ({ metadata }: RunRecord) => metadata[STRATEGY] ?? "enqueue";
 
-/** The metadata without the entries of this wire. */
+/** Returns the metadata without this wire's entries. */
 export const sentMetadata = (metadata: Metadata): Metadata =>
   Object.fromEntries(Object.entries(metadata).filter(([key]) => !OURS.has(key)));
 
 /**
- * The path, below the base path, at which a disconnected reader reconnects. It contains the modes, because the reader
- * does not send them again.
+ * Returns the path, below the base path, at which a disconnected reader reconnects. It contains the modes, because the
+ * reader does not send them again.
  */
 export function streamPath({ id, thread_id }: RunRecord, { modes, subgraphs }: StreamModes): string {
   const query = new URLSearchParams();

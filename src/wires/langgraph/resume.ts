@@ -1,4 +1,4 @@
-// Converts the forms in which clients answer interrupts into answers.
+// Reads answers to interrupts, in all the forms that clients send.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -19,7 +19,7 @@ const Decision = z.looseObject({
   args: z.unknown().optional(),
 });
 type Decision = z.infer<typeof Decision>;
-/** Maximum questions that a thread can have open at once. */
+/** The maximum number of questions that can be open in a thread at once. */
 const List = boundedList(Decision, 256);
 const Decisions = z.looseObject({ decisions: List });
 const Failure = z.strictObject({ error: z.unknown() });
@@ -37,7 +37,7 @@ export function answersOf(resume: unknown, open: readonly Interrupt[]): Answer[]
   const byId = Args.safeParse(resume).data;
   const named = byId ? groups.filter(({ id }) => id in byId) : [];
   if (byId && named.length > 0) return named.flatMap((group) => answersTo(group, byId[group.id]));
-  // A front end with one tool leaves out the interrupt's id.
+  // A front end with one tool omits the interrupt's id.
   const calls = byId ? groups.filter((group) => group.kind === "tool" && callIn(group, byId)) : [];
   if (calls.length > 0) return calls.flatMap((group) => answersTo(group, resume));
   if (byId && Object.keys(byId).some((key) => /^[0-9a-f]{32}$/.test(key)))
@@ -48,12 +48,12 @@ export function answersOf(resume: unknown, open: readonly Interrupt[]): Answer[]
   return answersTo(first, resume);
 }
 
-/** The answers to one Interrupt of the wire. */
+/** Returns the answers to one Interrupt of the wire. */
 export function answersTo({ kind, asked }: InterruptGroup, value: unknown): Answer[] {
   if (kind === "tool") return asked.map((each) => resultOf(each, value));
   const decisions = decisionsIn(value);
   if (!decisions) return wordsOf(value, asked);
-  // A list in the older form may be shorter: Agent Inbox shows the first request only, and answers only this one.
+  // A list in the older form may be shorter, because Agent Inbox shows and answers only the first request.
   if (decisions.length > asked.length || (decisions.length < asked.length && !Array.isArray(value))) {
     const names = asked.map(({ name }) => name).join(", ");
     throw refused(
@@ -79,8 +79,8 @@ const editedIn = ({ edited_action, editedAction, args }: Decision) =>
 const wordsIn = ({ message, args }: Decision) => message ?? (typeof args === "string" ? args : undefined);
 
 /**
- * A question can also be answered in the form for its arguments, or by the reason of a rejection. Agent Inbox sends
- * responses in this form, and some pages have no other field for text.
+ * A question can also be answered through the form for its arguments, or with the reason for a rejection. Agent Inbox
+ * sends responses this way, and some pages have no other field for text.
  */
 function answered(decision: Decision, interrupt: Interrupt): Answer {
   const { id, options = [], one_of_options } = interrupt;
@@ -130,7 +130,7 @@ function withoutAliases(args: Readonly<Record<string, unknown>>): Record<string,
   return "agent" in rest && subagent_type !== undefined ? rest : { ...args };
 }
 
-/** A bare value: it approves, answers the questions, or denies with its text. */
+/** Reads a bare value, which approves, answers the questions, or denies with its text. */
 function wordsOf(value: unknown, asked: readonly Interrupt[]): Answer[] {
   if (typeof value !== "string" && typeof value !== "boolean" && typeof value !== "number")
     throw refused("send {decisions: [{type: approve|edit|reject|respond}]}, or a text.");
@@ -151,7 +151,7 @@ const optionFor = (text: string, options: readonly string[]) =>
 const callIn = ({ asked }: InterruptGroup, byCall: Readonly<Record<string, unknown>>) =>
   asked.some((each) => callIdOf(each) in byCall);
 
-/** The result of a front end's tool, alone or under the id of its call. */
+/** Reads the result of a front end's tool, given alone or under the id of its call. */
 function resultOf(interrupt: Interrupt, value: unknown): Answer {
   const { id } = interrupt;
   const byCall = Args.safeParse(value).data;

@@ -33,7 +33,7 @@ const Stream = z
 /** The response of a route that sends a stream. */
 export const streamed = { 200: { content: { "text/event-stream": { schema: Stream } } } };
 
-/** The path from which clients read the run's id, so that nothing may follow the id. */
+/** Returns the path from which clients read the run's id. Nothing may follow the id. */
 export const contentLocation = ({ id, thread_id }: RunRecord, isStateless = false) =>
   isStateless ? `/runs/${id}` : `/threads/${thread_id}/runs/${id}`;
 
@@ -226,6 +226,6 @@ export function runRoutes(app: App, services: RouteServices): void {
   }
 }
 
-/** Maximum runs to list of a thread. */
+/** The maximum number of a thread's runs to list. */
 const MOST = 1000;
 const PAGE = 200;

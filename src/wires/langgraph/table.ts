@@ -1,4 +1,4 @@
-// A run as the frames of this API's stream, in the modes that a reader requests.
+// Converts a run to the frames of this API's stream, in the modes that a reader requests.
 
 import type { Message, ToolCall } from "../../agent/core/message.ts";
 import { inCallOrder } from "../../agent/core/open-interrupts.ts";
@@ -19,27 +19,27 @@ import { valuesText } from "./resources/states.ts";
 export interface LangGraphFrame {
   readonly event: string;
   /**
-   * Returns the JSON. Call it before the next event is folded, or not at all: a reader that already has the frame needs
-   * no text.
+   * Returns the JSON. Call it before the next event is folded, or not at all, because a reader that already has the
+   * frame needs no text.
    */
   readonly text: () => string | LongText;
 }
 
 /** The thread when its first event was folded. It may already contain messages of the run itself. */
 export interface History {
-  /** Calls without a result. */
+  /** The calls that have no result. */
   readonly calls: readonly ToolCall[];
   readonly texts: readonly MessageText[];
   readonly state: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Above this size of a thread's messages, in bytes, a reader that also receives pieces does not get the whole state with
- * each message.
+ * If a thread's messages exceed this size in bytes, a reader that also receives pieces does not get the whole state
+ * with each message.
  */
 const REPEATED_BYTES = 256 * 1024;
 
-/** Called with each event of a run, in order. The last event's last frame is `end`. */
+/** Called with each event of a run, in order. The last frame for the last event is `end`. */
 export function project({ modes, subgraphs }: StreamModes, history: History) {
   const children = new Map<string, AgentReader<LangGraphFrame>>();
   const childAt = (path: readonly string[]): AgentReader<LangGraphFrame> => {
@@ -71,7 +71,7 @@ export const textOf = (message: Message): MessageText => ({
   text: JSON.stringify(messageShape(message)),
 });
 
-/** Frames of the current thread, with which a reader starts if events are no longer kept. */
+/** Returns frames of the current thread, with which a reader starts if events are no longer stored. */
 export function asItIs(
   { modes }: StreamModes,
   { history, open, run }: { history: History; open: readonly Interrupt[]; run: RunRecord },
@@ -79,7 +79,7 @@ export function asItIs(
   return [metadata(run, run.attempt), ...createRoot(modes, history).values(open)];
 }
 
-/** The frames of the run's last event, if it is no longer kept. */
+/** Returns the frames for the run's last event, if that event is no longer stored. */
 export function endOf(run: RunRecord): LangGraphFrame[] {
   const failure = failureOf(run);
   return failure ? [shown("error", { error: failure.code, message: failure.message }), END] : [END];
@@ -91,7 +91,7 @@ const END = shown("end", null);
 const metadata = ({ id: run_id, thread_id }: RunRecord, attempt: number) =>
   shown("metadata", { run_id, thread_id, attempt });
 
-/** The run itself: its agent, its state and its end. */
+/** Handles the run itself: its agent, its state and its end. */
 function createRoot(modes: ReadonlySet<string>, history: History) {
   let { todos, files } = history.state;
   const stateNow = () => ({ todos: shownTodos(todos), files: shownContents(files) });
@@ -137,8 +137,8 @@ function createRoot(modes: ReadonlySet<string>, history: History) {
 }
 
 /**
- * One agent's part of a run: the run's own agent, or a subagent under `namespace`. `stateNow` returns its state without
- * messages.
+ * Handles one agent's part of a run: the run's own agent, or a subagent under `namespace`. `stateNow` returns its state
+ * without messages.
  */
 function createAgent(
   modes: ReadonlySet<string>,
@@ -150,12 +150,12 @@ function createAgent(
   const messages = new MessageTexts(history, modes.has("values"));
   /** The message in progress. */
   let writing: Writing = { id: "", text: "", reasoning: "", hasPieces: false };
-  /** Calls of the delegation tool, by their index. Their arguments are sent once they are complete. */
+  /** The calls of the delegation tool, by index. Their arguments are sent once they are complete. */
   const delegations = new Map<number, { id: string; name: string; args: string }>();
   const names = new Map<number, string>();
   let isStale = false;
   let hasNewState = false;
-  /** The input of a run may be a whole history: only its first and last states are sent. */
+  /** The input of a run may be a whole history, so only its first and last states are sent. */
   let input: "none" | "begun" | "over" = "none";
 
   const frame = (mode: string, event: string, data: unknown): LangGraphFrame[] =>
@@ -191,7 +191,7 @@ function createAgent(
     };
     return [{ event: isRoot ? "values" : `values|${namespace}`, text: () => messages.values(rest) }];
   };
-  /** The state after a message. It is delayed if it is long and the reader gets the message anyway. */
+  /** Returns the state after a message. A long state is delayed if the reader gets the message anyway. */
   const valuesAfter = ({ role }: Message): LangGraphFrame[] => {
     isStale = true;
     if (input === "begun") return [];
@@ -293,7 +293,8 @@ interface Writing {
 }
 
 /**
- * The complete arguments of a delegation under the names that front ends expect; unchanged if they are not a JSON object.
+ * Returns the complete arguments of a delegation under the names that front ends expect. Returns them unchanged if they
+ * are not a JSON object.
  */
 function aliased(args: string): string {
   try {
@@ -303,11 +304,11 @@ function aliased(args: string): string {
   }
 }
 
-/** The messages of a thread as JSON, written once for each. */
+/** The messages of a thread as JSON. Each is converted only once. */
 class MessageTexts {
   readonly #isKept: boolean;
   readonly #messages: MessageText[];
-  /** Calls without a result. */
+  /** The calls that have no result. */
   readonly #calls: Map<string, ToolCall>;
   size: number;
 
@@ -319,8 +320,8 @@ class MessageTexts {
   }
 
   /**
-   * A message that is already there is the first of the run's own messages: the messages after it are removed and added
-   * again by their events.
+   * A message that already exists is the first of the run's own messages. The messages after it are removed, and their
+   * events add them again.
    */
   add(message: Message): void {
     if (message.role === "assistant")
@@ -336,7 +337,7 @@ class MessageTexts {
 
   unanswered = () => [...this.#calls.values()];
 
-  /** All messages with the rest of a state; in parts, if they are long. */
+  /** Returns all messages with the rest of a state; in parts, if they are long. */
   values(rest: Readonly<Record<string, unknown>>): string | LongText {
     const texts = this.#messages.map(({ text }) => text);
     const parts = valuesText(texts, rest);

@@ -1,4 +1,4 @@
-// Decides the meaning of a run's input for the current thread: new messages, a replacement of earlier messages, or a
+// Decides what a run's input means for the current thread: new messages, a replacement of earlier messages, or a
 // repeat. Pure.
 
 import { AppError } from "../../agent/core/errors.ts";
@@ -13,7 +13,7 @@ export interface Task {
 }
 
 /**
- * `said` has the sent messages that count. Throws `invalid_request` if there is nothing to run, and for an unknown
+ * `said` contains the sent messages that count. Throws `invalid_request` if there is nothing to run, and for an unknown
  * checkpoint.
  */
 export function taskOf(
@@ -46,31 +46,28 @@ const nothingToDo = () =>
     "The request has nothing to run. Send `input`, `command` or a `checkpoint`.",
   );
 
-/**
- * Returns the sent messages that count. Messages of the model and results of tools count only as the history of an empty
- * thread.
- */
+/** Returns the sent messages that count. Model messages and tool results count only as the history of an empty thread. */
 export function countingIn(thread: readonly Message[], sent: readonly SentMessage[]): readonly SentMessage[] {
   return thread.length === 0 ? sent : sent.filter((each) => isUserInputRole(roleOf(each)));
 }
 
 /**
- * Returns the messages to run with. A client may send all messages that it has: known messages are left out, except the
- * newest one.
+ * Returns the messages to run with. A client may send all messages that it has, so known messages are left out, except
+ * the newest one.
  */
 function newIn(thread: readonly Message[], said: readonly Message[]): Message[] {
   const known = new Set(thread.map(({ id }) => id));
   return said.filter(({ id }, index) => !known.has(id) || index === said.length - 1);
 }
 
-/** Another answer to the user message before the checkpoint. */
+/** Requests another answer to the user message before the checkpoint. */
 function again(thread: readonly Message[], { count }: Checkpoint): Task {
   const said = thread.slice(0, count).findLast(({ role }) => role === "user");
   if (!said) throw nothingToDo();
   return { input: [said], place: inPlaceOf(said) };
 }
 
-/** Other messages from a place of the thread on. */
+/** Replaces the thread's messages from a position on. */
 function branch(thread: readonly Message[], { count }: Checkpoint, input: readonly Message[]): Task {
   const next = thread[count];
   if (next?.role === "user") return { input, place: inPlaceOf(next) };

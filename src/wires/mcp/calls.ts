@@ -34,15 +34,15 @@ const CallParams = z.looseObject({
   name: z.string().max(256),
   arguments: z.record(z.string(), z.unknown()).nullish(),
   _meta: z.looseObject({ progressToken: RpcId.optional() }).optional(),
-  // The user's answers to an earlier result of this call, and the state that the result contained.
+  // The user's answers to an earlier result of this call, and the state in that result.
   inputResponses: z.record(z.string(), z.unknown()).optional(),
   requestState: z.string().max(128).optional(),
 });
 type CallParams = z.infer<typeof CallParams>;
 
-/** Maximum time for a cancelled run to end before its current state is returned, in ms. */
+/** The maximum time for a cancelled run to end before its current state is returned, in ms. */
 const CANCEL_MS = 5_000;
-/** Maximum conversations of a user to search for a call to cancel, most recently changed first. */
+/** The maximum number of a user's conversations to search for a call to cancel, most recently changed first. */
 const MAX_THREADS = 100;
 
 /** A request and its reply. */
@@ -51,10 +51,10 @@ export interface Exchange {
   readonly reply: FastifyReply;
 }
 
-/** Idempotency key of a call, by which its run is found again. */
+/** Returns the idempotency key of a call, which is used to find its run again. */
 const keyOfCall = (session: string, id: RpcId) => `mcp:${session}:${JSON.stringify(id)}`;
 
-/** Responds to a tool call, with a stream if an agent works. Faults of a call go to the client's model. */
+/** Responds to a tool call, with a stream if an agent is working. Faults in a call are returned to the client's model. */
 export async function call(
   services: RouteServices,
   id: RpcId,
@@ -83,8 +83,8 @@ export async function call(
 }
 
 /**
- * Returns the result of a call in one piece, once its agent has ended or asks a question: for a batch, whose results are
- * sent together.
+ * Returns the result of a call in one piece, once its agent has ended or asks a question. Used for batches, whose
+ * results are sent together.
  */
 export async function whole(
   services: RouteServices,
@@ -143,7 +143,7 @@ async function toStart(
   }
   const { agent, message, thread_id } = readParams(RunAgent, params.arguments);
   const { start } = await beginTurn(services.runs, caller, {
-    // A repeated request names the same thread again.
+    // A repeated request gets the same thread id.
     thread_id: thread_id ?? (session ? threadIdOf(keyOfCall(session, id)) : newThreadId()),
     agent: services.agents.find(agent).name,
     says: () => ({ input: [userMessage(message)], place: { as: "new" } }),
@@ -302,7 +302,7 @@ export async function cancel(
   }
 }
 
-/** Errors that a client's model can correct. Other refusals are errors of the protocol. */
+/** The errors that a client's model can correct. Other refusals are errors of the protocol. */
 const FOR_THE_MODEL: ReadonlySet<ErrorCode> = new Set([
   "invalid_request",
   "not_found",
@@ -320,7 +320,7 @@ const isForTheModel = (error: unknown): error is AppError =>
 function namedCall(params: unknown): { readonly name: ToolName; readonly read: CallParams } {
   const read = readParams(CallParams, params);
   const name = TOOL_NAMES.find((each) => each === read.name);
-  // Models send `null` for a parameter that they leave out, and no tool here accepts it.
+  // Models send `null` for omitted parameters, and no tool here accepts it.
   const given = Object.entries(read.arguments ?? {}).filter(([, value]) => value !== null);
   if (name) return { name, read: { ...read, arguments: Object.fromEntries(given) } };
   throw new RpcError(RPC.invalidParams, `There is no tool \`${read.name}\`.`);

@@ -1,14 +1,15 @@
-// A question of a run as a form that an MCP client shows to its user, and the answer in the filled-in form.
+// Converts a run's question to a form that an MCP client shows to its user, and reads the answer from the completed
+// form.
 
 import { z } from "zod";
 import { firstChars } from "../../lib/text.ts";
 import { decisionIn } from "../../protocol/approval-words.ts";
 import { type Answer, asksToApprove, type Interrupt, promptText } from "../../protocol/interrupt.ts";
 
-/** Maximum characters of the arguments to show. */
+/** The maximum number of characters of the arguments to show. */
 const MAX_ARGS = 2000;
 
-/** The parameters of `elicitation/create`. */
+/** Returns the parameters of `elicitation/create`. */
 export function formOf({ kind, name, args, options = [], one_of_options, ...asked }: Interrupt) {
   const prompt = promptText(asked);
   if (asksToApprove(kind))
@@ -28,12 +29,12 @@ const form = (message: string, needed: string, properties: object) => ({
   requestedSchema: { type: "object", properties, required: [needed] },
 });
 
-/** The id of the request that asks a client. It contains the thread and the interrupt. */
+/** Returns the id of the request that asks a client. It contains the thread and the interrupt. */
 export const questionId = (threadId: string, interruptId: string) => `ask:${threadId}:${interruptId}`;
 
 const QUESTION = /^ask:([A-Za-z0-9_-]{1,128}):(.{1,256})$/s;
 
-/** Returns the thread and the interrupt; undefined for any other id. */
+/** Returns the thread and the interrupt, or undefined for any other id. */
 export function questionOf(
   id: unknown,
 ): { readonly thread_id: string; readonly interrupt_id: string } | undefined {
@@ -49,7 +50,10 @@ const Filled = z.looseObject({
     .nullish(),
 });
 
-/** Returns the answer in a filled-in form. A form that the user dismissed, or that the client could not show, denies. */
+/**
+ * Returns the answer in a completed form. A form that the user dismissed, or that the client could not show, denies the
+ * call.
+ */
 export function answerIn(filled: unknown, { id, kind }: Pick<Interrupt, "id" | "kind">): Answer {
   const { action, content } = Filled.safeParse(filled).data ?? {};
   if (action !== "accept") return { id, decision: "deny", message: REFUSED[action ?? "none"] };

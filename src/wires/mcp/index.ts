@@ -1,5 +1,5 @@
-// MCP over streamable HTTP: agents as tools of other programs. docs/reference/wires/mcp.md shows how to connect one.
-// Messages are few and sessions are not stored, so any process can answer any message.
+// MCP over streamable HTTP: agents as tools for other programs. docs/reference/wires/mcp.md shows how to connect one.
+// Each exchange has few messages and sessions are not stored, so any process can answer any message.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -156,7 +156,7 @@ interface Call {
   readonly params: unknown;
 }
 
-/** Handles messages that get no response, and then returns undefined. */
+/** Handles messages that need no response, and returns undefined for them. */
 async function taken(
   services: RouteServices,
   body: z.infer<typeof Message>,
@@ -173,7 +173,7 @@ async function taken(
   return undefined;
 }
 
-/** One after the other, so that a batch starts no more runs at once than a single call. */
+/** Answers one call after the other, so a batch starts no more runs at once than a single call. */
 async function answerBatch(
   services: RouteServices,
   batch: readonly z.infer<typeof Message>[],
@@ -259,7 +259,7 @@ async function cancelCall(
     await cancel(services, ownerOf(request), session, requestId);
 }
 
-/** Yields the frames without the first `seen`, which the client has. */
+/** Yields the frames without the first `seen`, which the client already has. */
 function after(seen: number, frames: Frames): Frames {
   return async function* (signal) {
     let passed = 0;

@@ -1,5 +1,5 @@
-// The tools that MCP clients see. The agent is an argument, so that a hundred agents do not fill the context of a
-// client's model.
+// The tools that MCP clients see. The agent is an argument, so a hundred agents do not fill the context of a client's
+// model.
 
 import { z } from "zod";
 import { decisionIn } from "../../protocol/approval-words.ts";
@@ -89,7 +89,7 @@ export type ToolName = keyof typeof TOOLS;
 
 export const TOOL_NAMES = Object.keys(TOOLS) as ToolName[];
 
-/** The response to `tools/list`. */
+/** Returns the response to `tools/list`. */
 export function toolList(agents: readonly string[]): object[] {
   return TOOL_NAMES.map((name) => {
     const { description, input, output, annotations } = TOOLS[name];

@@ -1,5 +1,5 @@
-// Revisions of MCP: the client's declarations, once for a session or with each request, and the cursor with which it
-// reconnects.
+// The revisions of MCP: the client's declarations, sent once per session or with each request, and the cursor with
+// which it reconnects.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -10,16 +10,16 @@ import { Id } from "../../protocol/ids.ts";
 import { RpcError, RpcId } from "../json-rpc.ts";
 import type { Asking } from "./table.ts";
 
-/** Every request describes its client completely; a closed connection cancels the call. */
+/** Every request describes its client completely, and closing the connection cancels the call. */
 const STATELESS = "2026-07-28";
-/** The only revision with batches, and the default for a client that names none. */
+/** The only revision with batches, and the default for a client that declares none. */
 export const BATCHES = "2025-03-26";
 
-/** Revisions with sessions that start with `initialize`, newest first. */
+/** The revisions with sessions that start with `initialize`, newest first. */
 const WITH_SESSIONS = ["2025-11-25", "2025-06-18", BATCHES] as const;
 export const VERSIONS: readonly string[] = [STATELESS, ...WITH_SESSIONS];
 
-/** From this revision on, clients accept an event with an id and no data. */
+/** Starting with this revision, clients accept an event that has an id and no data. */
 const COMES_BACK = "2025-11-25";
 
 export interface ClientOfCall {
@@ -34,7 +34,7 @@ const Capabilities = z.looseObject({
   elicitation: z.looseObject({ form: z.looseObject({}).optional() }).optional(),
 });
 
-/** An empty object comes from a client that supports only forms. */
+/** A client that supports only forms sends an empty object. */
 function showsForms(capabilities: unknown): boolean {
   const { elicitation } = Capabilities.safeParse(capabilities).data ?? {};
   return (
@@ -47,10 +47,10 @@ export const InitializeParams = z.looseObject({
   capabilities: z.unknown().optional(),
 });
 
-/** The client's revision, or the newest one for an unknown revision. */
+/** Returns the client's revision, or the newest one with sessions if the revision is unknown. */
 export const versionFor = (asked: string) => (VERSIONS.includes(asked) ? asked : WITH_SESSIONS[0]);
 
-/** Sessions are not stored: the id contains whether the client shows forms, and distinguishes the client's calls. */
+/** Sessions are not stored. The id encodes whether the client shows forms, and distinguishes the client's calls. */
 export const newSession = (capabilities: unknown) =>
   `${showsForms(capabilities) ? "forms" : "plain"}-${randomId()}`;
 
@@ -70,8 +70,8 @@ export interface SentCall {
 }
 
 /**
- * Throws `RpcError` for an unsupported revision, and for headers that contradict the body: proxies in front of this
- * server decide by the headers.
+ * Throws `RpcError` for an unsupported revision, and for headers that contradict the body, because proxies in front of
+ * this server act on the headers.
  */
 export function clientOf(request: FastifyRequest, call: SentCall | undefined): ClientOfCall {
   const spoken = headerOf(request, "mcp-protocol-version") ?? "";
@@ -134,7 +134,7 @@ function plain(value: string | undefined): string | undefined {
 
 const shown = (text: string) => firstChars(text, 128);
 
-/** The session of a request; undefined for a text that is no session id. */
+/** Returns the session of a request, or undefined if the text is not a session id. */
 export function sessionOf(request: FastifyRequest): string | undefined {
   const session = headerOf(request, "mcp-session-id");
   return session !== undefined && SESSION.test(session) ? session : undefined;
@@ -145,7 +145,7 @@ function headerOf({ headers }: FastifyRequest, name: string): string | undefined
   return typeof value === "string" ? value : undefined;
 }
 
-/** A call, as the ids of its events name it. */
+/** A call as identified by the ids of its events. */
 export interface CallCursor {
   readonly thread_id: string;
   readonly run_id: string;
@@ -160,9 +160,7 @@ export const cursorOf = ({ thread_id, run_id, id, progressToken }: CallCursor) =
 
 const EVENT_ID = /^([A-Za-z0-9_-]{1,4096})\.(\d{1,9})$/;
 
-/**
- * Returns the call that an event's id names, and the number of its events that the client has. Throws `invalid_request`.
- */
+/** Returns the call that an event id identifies, and how many of its events the client has. Throws `invalid_request`. */
 export function readCursor(eventId: string): { readonly call: CallCursor; readonly seen: number } {
   const [, call, seen] = EVENT_ID.exec(eventId) ?? [];
   const parts = CursorParts.safeParse(jsonIn(call ?? "")).data;

@@ -1,5 +1,5 @@
-// A call of `run_agent` or `answer` as MCP messages: progress, questions to the client's user, and finally the call's
-// result.
+// Converts a call of `run_agent` or `answer` to MCP messages: progress, questions to the client's user, and finally the
+// call's result.
 
 import type { RunRecord } from "../../agent/core/records.ts";
 import { trackTurn } from "../../engine/runs/turn.ts";
@@ -15,26 +15,26 @@ import { type RpcId, rpcResult } from "../json-rpc.ts";
 import { shownInterrupt } from "../shown.ts";
 import { formOf, questionId } from "./elicitation.ts";
 
-/** How the client receives questions of a run: within the call, as the call's result, or not at all. */
+/** How the client receives a run's questions: within the call, as the call's result, or not at all. */
 export type Asking = "within" | "as_result" | "never";
 
 export interface ProjectOptions {
-  /** Id of the client's request. */
+  /** The id of the client's request. */
   readonly id: RpcId;
-  /** The client's token for progress of the call; undefined if it requests none. */
+  /** The client's token for progress of the call, or undefined if it requests none. */
   readonly progressToken: RpcId | undefined;
   readonly asking: Asking;
-  /** True if results name their type: revisions from 2026-07-28 on. */
+  /** True if results include their type, as in revisions since 2026-07-28. */
   readonly namesType: boolean;
-  /** Returns the prefix of the frames' ids, from the call's first run; undefined if the client cannot reconnect. */
+  /** Returns the prefix of the frames' ids, based on the call's first run. Undefined if the client cannot reconnect. */
   readonly cursorOf: ((run: RunRecord) => string) | undefined;
 }
 
 export interface CallProjection {
   readonly fold: Fold;
-  /** A frame that keeps a silent call alive; undefined: a comment. */
+  /** Returns a frame that keeps a silent call alive. If undefined, a comment is sent. */
   readonly beat: (() => Frame) | undefined;
-  /** Creates a function for each run, which returns true for the event that ends the call. */
+  /** Creates a function for each run that returns true for the event that ends the call. */
   readonly end: () => (event: StreamEvent) => boolean;
 }
 
@@ -53,7 +53,7 @@ export function project(options: ProjectOptions): CallProjection {
   let sent = 0;
   let beats = 0;
   let text = "";
-  /** Text of the message in progress. */
+  /** The text of the message in progress. */
   let partial = "";
   let agent = "";
 
@@ -67,7 +67,7 @@ export function project(options: ProjectOptions): CallProjection {
     if (progressToken === undefined) return [];
     return [frame(progressMessage(progressToken, sent + 1, message))];
   };
-  /** Progress must grow, also between two frames. A beat adds a fraction, so that the frames keep their numbers. */
+  /** Progress must increase, even between two frames. A beat adds a fraction, so the frames keep their numbers. */
   const beat = (token: RpcId) => (): Frame => {
     beats++;
     return { data: JSON.stringify(progressMessage(token, sent + beats / (beats + 1), "At work")) };
@@ -78,7 +78,7 @@ export function project(options: ProjectOptions): CallProjection {
   ];
   const failed = (run: RunRecord, error: { readonly code: string; readonly message: string }) =>
     answered(failedResult(outcomeOf(run, { status: "error", text: partial || text, open: [], error })));
-  /** An empty frame, whose id lets the client reconnect before the next frame. */
+  /** Returns an empty frame, whose id lets the client reconnect before the next frame. */
   const opened = (run: RunRecord): Frame[] => {
     if (!cursorOf || cursor !== undefined) return [];
     cursor = cursorOf(run);
@@ -148,11 +148,11 @@ const progressMessage = (progressToken: RpcId, progress: number, message: string
 /** A form can contain every answer except the result of a front end's own tool. */
 const canAsk = (questions: readonly Interrupt[]) => questions.every(({ kind }) => kind !== "tool");
 
-/** Like `trackTurn`, but a turn whose questions the client can show continues. */
+/** Works like `trackTurn`, but a turn continues if the client can show its questions. */
 const trackAskingTurn = () =>
   trackTurn(({ as, questions }) => as === "waits" || (as === "asks" && canAsk(questions)));
 
-/** The client asks its user, and repeats the call with the answers. */
+/** The client asks its user and repeats the call with the answers. */
 const inputRequired = ({ thread_id }: RunRecord, questions: readonly Interrupt[]) => ({
   resultType: "input_required",
   inputRequests: Object.fromEntries(
@@ -180,18 +180,18 @@ export function outcomeOf(
   };
 }
 
-/** The result of a tool, in both shapes: older clients read the text. */
+/** Returns the result of a tool in both shapes, because older clients read the text. */
 export const toolResult = (structuredContent: object) => ({
   content: [{ type: "text", text: JSON.stringify(structuredContent) }],
   structuredContent,
 });
 
-/** The result of a run that failed or was cancelled, with the agent's text: its thread can continue. */
+/** Returns the result of a run that failed or was cancelled, with the agent's text, because its thread can continue. */
 const failedResult = (outcome: CallOutcome) => ({ ...toolResult(outcome), isError: true });
 
 const MAX_ERROR = 4000;
 
-/** An error for the client's model. */
+/** Returns an error for the client's model. */
 export const toolError = (message: string) => ({
   content: [{ type: "text", text: firstChars(message, MAX_ERROR) }],
   isError: true,

@@ -1,4 +1,4 @@
-// The thread of a request. Clients of this API name a conversation, or name none and send all messages.
+// The thread of a request. Clients of this API either name a conversation, or name none and send all messages.
 
 import type { FastifyBaseLogger } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -29,7 +29,7 @@ import { resultsFor } from "./pairing.ts";
 
 /** A request in Skein's terms. */
 export interface ChatInput {
-  /** Default: the thread's own, otherwise the first configured agent. */
+  /** Default: the thread's own agent or, for a new thread, the first configured agent. */
   readonly agent?: string;
   /** The client's messages, oldest first: the whole conversation, or only new messages. */
   readonly messages: readonly Message[];
@@ -54,19 +54,19 @@ export interface Beginning {
 
 /** Marks a thread that is deleted after the response. No other thread of the user is answered or deleted with it. */
 export const ANONYMOUS = { anonymous: true };
-/** Marks a thread that no request has named: clients may answer its calls by their ids alone. */
+/** Marks a thread that no request has named. Clients can answer its calls by their ids alone. */
 export const UNNAMED = { unnamed: true };
 
 /** A thread to create. */
 export interface NewThread {
-  /** The id of a thread that requests name: it stays if the run is refused. Default: a new id. */
+  /** The id of a thread that requests name. The thread is kept if the run is refused. Default: a new id. */
   readonly id?: string;
   readonly metadata: Thread["metadata"];
 }
 
-/** Maximum time for the run of a disconnected client to end, in ms. After it, retention deletes the thread. */
+/** The maximum time for the run of a disconnected client to end, in ms. After that, retention deletes the thread. */
 const LAST_MS = 10_000;
-/** Maximum waiting threads to search for one that the request answers, most recently changed first. */
+/** The maximum number of waiting threads to search for the one that the request answers, most recently changed first. */
 const MAX_WAITING = 100;
 
 export interface ChatServices extends Pick<RouteServices, "runs" | "stores" | "quotas"> {
@@ -75,7 +75,7 @@ export interface ChatServices extends Pick<RouteServices, "runs" | "stores" | "q
 
 /**
  * Continues a named conversation whose client sends all messages. Only the newest user message counts; the others
- * determine its place.
+ * determine its position.
  */
 export async function named(
   services: ChatServices,
@@ -118,7 +118,7 @@ async function placedIn(
 }
 
 /**
- * Continues a conversation whose client sends only new messages. Leaves out a system message that repeats the thread's
+ * Continues a conversation whose client sends only new messages. Omits a system message that repeats the thread's
  * newest one.
  */
 export function continued(
@@ -145,7 +145,7 @@ export function continued(
   });
 }
 
-/** The results of calls that wait for no answer, as messages that continue the thread. */
+/** Returns the results of calls that are not waiting for an answer, as messages that continue the thread. */
 async function unasked(
   { stores: { threads } }: ChatServices,
   owner: Owner,
@@ -209,7 +209,7 @@ export function made(
   };
 }
 
-/** Finds the marked thread that waits for the results or decisions in the request, if there is one. */
+/** Finds the marked thread that is waiting for the results or decisions in the request, if any. */
 export async function waitingChat(
   services: ChatServices,
   owner: Owner,
@@ -238,15 +238,15 @@ async function begun(
   const { api_key, origin, ...rest } = request;
   const caller = omitUndefined({ owner, api_key, origin, idempotency_key });
   const command = { thread_id, request: rest, ...omitUndefined({ agent, ...turn }) };
-  // A run that answers another one keeps its metadata, unless the request has metadata of its own.
+  // A run that answers another one keeps its metadata, unless the request has its own metadata.
   const own = Object.keys(metadata).length > 0 ? { metadata } : {};
   const { start } = await beginTurn(runs, caller, { ...command, ...own });
   return { thread_id, isAnonymous: false, start };
 }
 
 /**
- * Deletes the thread of one request, unless it waits for the client. `isLast`: the client answers with the whole chat, or
- * not at all.
+ * Deletes the thread of one request, unless it is waiting for the client. `isLast`: the client answers with the whole
+ * chat, or not at all.
  */
 export async function forget(
   { runs, stores, quotas, log }: ChatServices,
@@ -264,7 +264,7 @@ export async function forget(
   }
 }
 
-/** The title of the conversation with this name, if it exists. */
+/** Returns the title of the conversation with this name, if it exists. */
 export async function titleOf(
   { stores: { threads } }: ChatServices,
   owner: Owner,
@@ -275,7 +275,7 @@ export async function titleOf(
 
 const asNew = (input: readonly Message[]): TurnInput => ({ input, place: { as: "new" } });
 
-/** True if the chat started with another model, or before it had a name. */
+/** Returns true if the chat started with another model, or before it had a name. */
 const hasHistory = ({ messages }: ChatInput) =>
   messages.some(({ role }) => role === "assistant" || role === "tool");
 
@@ -288,8 +288,9 @@ const upTo = (newest: UserMessage, said: ChatInput): ChatInput => ({
 const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
 /**
- * Gives the sent messages the ids of the thread's messages with the same content, in order. The newest gets an id only if
- * it is the only one and has the content of the thread's first message. Otherwise it may repeat an earlier text.
+ * Gives the sent messages the ids of the thread's messages with the same content, in order. The newest message gets an
+ * id only if it is the only one and has the same content as the thread's first message, because otherwise it may be a
+ * new message that repeats an earlier text.
  */
 async function placed(
   tenant: string,
@@ -297,7 +298,7 @@ async function placed(
   sent: readonly UserMessage[],
 ): Promise<SentMessage[]> {
   const texts = await mapInTicks(tenant, known, textOfContent);
-  // Among the messages with the same text, the earliest is last.
+  // Among messages with the same text, the earliest comes last.
   const places = Map.groupBy([...texts.keys()].reverse(), (at) => texts[at]);
   let next = 0;
   return mapInTicks(tenant, sent, (message, index) => {

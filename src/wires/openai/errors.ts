@@ -1,4 +1,4 @@
-// Refusals in OpenAI's shape, and in Anthropic's for its clients.
+// Refusals in OpenAI's shape, and in Anthropic's shape for its clients.
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -26,7 +26,7 @@ export const ERRORS: WireErrors = {
     const { status, code, detail: message, details } = refused;
     // OpenAI's and Anthropic's SDKs retry a POST after 408, 409, 429 and 5xx unless this header forbids it.
     if (status === 409) reply.header("x-should-retry", "false");
-    // Clients of this API know no 410: expired resources get 404.
+    // Clients of this API do not expect 410, so expired resources get 404.
     if (status === 410) reply.code(404);
     if (isAnthropics(request)) return anthropicError(refused);
     const type = TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error");
@@ -48,7 +48,7 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   503: "overloaded_error",
 };
 
-/** For clients of Anthropic's API, which show no message in another shape. */
+/** Used for clients of Anthropic's API, which show no message in another shape. */
 function anthropicError({ status, detail: message, request_id }: Refused) {
   const type = ANTHROPIC_TYPES[status] ?? (status >= 500 ? "api_error" : "invalid_request_error");
   return { type: "error", error: { type, message }, request_id };

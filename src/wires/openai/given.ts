@@ -1,4 +1,4 @@
-// Input that both APIs share: refusals by the name of a field, parts, and tools of the client.
+// Input that both APIs share: refusals by field name, parts, and the client's tools.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
@@ -14,7 +14,7 @@ export const refused = (param: string, message: string) =>
 
 const HEADERS = ["x-openwebui-chat-id", "x-conversation-id", "x-thread-id"];
 
-/** The name of the conversation, if a front end sends one outside the API. */
+/** Returns the name of the conversation, if a front end sends one outside the API. */
 export function conversationOf(
   headers: IncomingHttpHeaders,
   metadata?: Readonly<Record<string, unknown>> | null,
@@ -23,10 +23,13 @@ export function conversationOf(
   return named.find((each): each is string => typeof each === "string" && isFilled(each));
 }
 
-/** False for an unfilled placeholder, such as `{{CHAT_ID}}`, which front ends send if they do not know its value. */
+/**
+ * Returns false for an unfilled placeholder, such as `{{CHAT_ID}}`, which front ends send if they do not have the
+ * value.
+ */
 export const isFilled = (value: string): boolean => value !== "" && !/^\{\{[^{}]*\}\}$/.test(value);
 
-/** The text of a message, without its images and files. */
+/** Returns the text of a message, without its images and files. */
 export function wordsOf(
   content: string | readonly { readonly text?: string | null | undefined }[] | null | undefined,
 ): string {
@@ -36,15 +39,18 @@ export function wordsOf(
 
 const EFFORTS = { minimal: 1024, low: 2048, medium: 8192, high: 16_384, xhigh: 32_768, max: 32_768 } as const;
 
-/** The maximum reasoning tokens for an effort; undefined for an unknown effort. */
+/** Returns the maximum number of reasoning tokens for an effort, or undefined for an unknown effort. */
 export const thinkingOf = (effort: string | null | undefined): number | undefined =>
   effort && Object.hasOwn(EFFORTS, effort) ? EFFORTS[effort as keyof typeof EFFORTS] : undefined;
 
-/** Throws `invalid_request`, with the place of the tool in `tools`. */
+/** Throws `invalid_request` with the tool's position in `tools`. */
 export const clientTools = (given: readonly DescribedTool[]): ClientTool[] | undefined =>
   clientToolsOf(given, (index, fault) => refused(`tools[${index}]`, fault));
 
-/** The schema of the answer that a format requests; undefined for text. Throws `invalid_request` for other formats. */
+/**
+ * Returns the schema of the answer that a format requests, or undefined for text. Throws `invalid_request` for other
+ * formats.
+ */
 export function outputSchema(
   { type }: { readonly type: string },
   schema: Record<string, unknown> | undefined,
@@ -56,14 +62,14 @@ export function outputSchema(
   throw refused(param, "only `text`, `json_object` and `json_schema` with its `schema` are supported.");
 }
 
-/** Name of the header that lists the ignored fields of a request. */
+/** The name of the header that lists the ignored fields of a request. */
 export const IGNORED = "x-ignored-parameters";
 
-/** Maximum number of ignored fields to name. */
+/** The maximum number of ignored fields to list. */
 const MAX_NAMED = 20;
 const FIELD = /^[\w.-]{1,64}$/;
 
-/** For the header: without it, a client would not learn that its `top_p` has no effect. */
+/** Returns the value of the header that tells a client which fields, such as `top_p`, had no effect. */
 export function ignoredFields(body: object, known: Readonly<Record<string, unknown>>): string | undefined {
   const names = Object.entries(body).flatMap(([name, value]) =>
     Object.hasOwn(known, name) || value === null || !FIELD.test(name) ? [] : [name],
@@ -78,7 +84,7 @@ export function partFrom(part: unknown, param: string): Part {
   throw refused(param, checked.faults.map((fault) => sentence(fault)).join(", "));
 }
 
-/** Leaves out an empty text, which clients send along with an image. A single text becomes a text, not a list of parts. */
+/** Omits an empty text, which clients send along with an image. A single text becomes a string, not a list of parts. */
 export function contentFrom<P extends { readonly type: string; readonly text?: unknown }>(
   sent: readonly P[],
   partOf: (part: P, index: number) => Part,
@@ -89,7 +95,7 @@ export function contentFrom<P extends { readonly type: string; readonly text?: u
   return parts.length === 1 && first?.type === "text" ? first.text : parts;
 }
 
-/** The arguments of a call in a client's history; empty if they are not a JSON object. */
+/** Returns the arguments of a call in a client's history; empty if they are not a JSON object. */
 export function argumentsOf(text: string): Record<string, unknown> {
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(text || "{}"));

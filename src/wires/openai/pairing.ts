@@ -1,5 +1,5 @@
-// Calls of the client's functions, and their results. They may arrive separately: the call in a response or with earlier
-// items, the result later.
+// Matches calls of the client's functions with their results. The two may arrive separately: the call in a response or
+// with earlier items, and the result later.
 
 import {
   type AssistantMessage,
@@ -14,8 +14,8 @@ import type { RunRecord } from "../../agent/core/records.ts";
 import { refused } from "./given.ts";
 
 /**
- * The id of the call for a forced function, whose arguments are the run's answer. It contains the run and the function's
- * name.
+ * Returns the id of the call for a forced function, whose arguments are the run's answer. The id contains the run and
+ * the function's name.
  */
 export const forcedCallId = ({ id }: Pick<RunRecord, "id">, name: string) =>
   `call_${id.replace(/^run_/, "")}_${name}`;
@@ -27,11 +27,11 @@ export interface CurrentThread {
   readonly messages: readonly Message[];
   /** The id of its newest run. */
   readonly run_id?: string | undefined;
-  /** Open calls of the server's own tools, for which clients send no results. */
+  /** The open calls of the server's own tools, for which clients send no results. */
   readonly awaited?: ReadonlySet<string>;
 }
 
-/** Returns the results that may follow the thread's messages: those of its calls without a result. */
+/** Returns the results that may follow the thread's messages: those of its calls that have no result. */
 export function resultsFor(known: CurrentThread, results: readonly ToolMessage[]): Message[] {
   const open = openCalls(known);
   return results.flatMap((result): Message[] => {
@@ -43,8 +43,8 @@ export function resultsFor(known: CurrentThread, results: readonly ToolMessage[]
 }
 
 /**
- * Returns the messages that may follow the thread's. Throws `invalid_request` for a call without id or name, and for a
- * result without a waiting call.
+ * Returns the messages that may follow the thread's messages. Throws `invalid_request` for a call without id or name,
+ * and for a result without a waiting call.
  */
 export function following(known: CurrentThread, messages: readonly Message[], param: string): Message[] {
   const open = openCalls(known);
@@ -78,7 +78,7 @@ const openCalls = ({ messages, awaited }: CurrentThread) =>
     unanswered(messages).flatMap((call) => (awaited?.has(call.id) ? [] : [[call.id, call]])),
   );
 
-/** The answer that the client received as this call, as a message with the call. */
+/** Returns the answer that the client received as this call, as a message with the call. */
 function forcedCallIn({ messages, run_id }: CurrentThread, id: string): AssistantMessage | undefined {
   const { run, name } = FORCED_CALL.exec(id)?.groups ?? {};
   const last = messages.at(-1);

@@ -1,5 +1,5 @@
 // Side requests of chat front ends, such as titles and tags, which they send to the chat's own model. No agent answers
-// them: a simple answer is enough, and the chat must not contain messages that no user wrote.
+// them, because a simple answer is enough and the chat must not contain messages that no user wrote.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { userMessage } from "../../agent/core/message.ts";
@@ -7,20 +7,20 @@ import { titleFrom } from "../../agent/core/title.ts";
 import { firstChars } from "../../lib/text.ts";
 import { isFilled } from "./given.ts";
 
-/** A side request: its job, and the user's words in the chat that it quotes, oldest first. */
+/** A side request: its job, and the user's messages in the chat that it quotes, oldest first. */
 export interface SideRequest {
   readonly job: string;
   readonly words: readonly string[];
-  /** LibreChat uses the title as text; Open WebUI reads JSON. */
+  /** True if the answer is plain text: LibreChat uses the title as text, but Open WebUI reads JSON. */
   readonly isPlain: boolean;
 }
 
-/** Characters to read of a request to find its job. */
+/** The number of characters of a request to search for its job. */
 const HEAD_CHARS = 8_000;
-/** Characters at its beginning that name the task. */
+/** The number of characters at the start of a request that name the task. */
 const TASK_CHARS = 200;
 
-/** The messages of a request that are no instructions. */
+/** The messages of a request that are not instructions. */
 export interface RequestText {
   /** The newest message. */
   readonly text: string;
@@ -29,8 +29,8 @@ export interface RequestText {
 }
 
 /**
- * Returns the side request of a front end, if it is one. Open WebUI names the job in a header. Without the header,
- * templates of Open WebUI and LibreChat are recognised by their text.
+ * Returns the side request of a front end, if it is one. Open WebUI names the job in a header. If the header is
+ * missing, templates of Open WebUI and LibreChat are recognized by their text.
  */
 export function sideRequest(headers: IncomingHttpHeaders, asked: RequestText): SideRequest | undefined {
   if (isBesideChat(headers, asked)) return undefined;
@@ -47,8 +47,8 @@ function jobIn(headers: IncomingHttpHeaders): string | undefined {
 }
 
 /**
- * True if a model must answer a request that names a chat but is no part of it: Open WebUI merges several answers,
- * LibreChat requests a title in its own schema.
+ * Returns true if a model must answer a request that names a chat but is not part of it: Open WebUI merges several
+ * answers, and LibreChat requests a title in its own schema.
  */
 export const isBesideChat = (headers: IncomingHttpHeaders, { text, isAlone }: RequestText): boolean =>
   jobIn(headers) === "moa_response_generation" ||
@@ -58,7 +58,7 @@ const OPEN_WEBUI = "### Task:";
 const LIBRECHAT = "Provide a concise, 5-word-or-less title for the conversation";
 const LIBRECHAT_STRUCTURED = "Analyze this conversation and provide:";
 
-/** The key of the JSON that each template of Open WebUI requests. */
+/** The JSON key that each Open WebUI template requests. */
 const JOBS: Readonly<Record<string, string>> = {
   title: "title_generation",
   tags: "tags_generation",
@@ -84,7 +84,7 @@ const END = "</chat_history>";
 const CONVERSATION = "Conversation:\n";
 const SPEAKER = /^(USER|User|ASSISTANT|AI|Assistant|SYSTEM|System|TOOL|Tool): ?/;
 
-/** The user's messages in the quoted chat; the whole text if the request quotes none. */
+/** Returns the user's messages in the quoted chat, or the whole text if the request quotes none. */
 function wordsIn(text: string): string[] {
   const chat = quotedChat(text);
   if (chat === undefined) return text.startsWith(OPEN_WEBUI) || text === "" ? [] : [text];
@@ -109,10 +109,13 @@ function quotedChat(text: string): string | undefined {
   return conversation < 0 ? undefined : text.slice(conversation + CONVERSATION.length);
 }
 
-/** Maximum length of a search query. */
+/** The maximum length of a search query. */
 const QUERY_CHARS = 400;
 
-/** The answer, in the form that the front end reads. `title` is the chat's own, for a request that does not quote it. */
+/**
+ * Returns the answer in the form that the front end reads. `title` is the chat's own title, for a request that does not
+ * quote the chat.
+ */
 export function sideAnswer({ job, words, isPlain }: SideRequest, title?: string): string {
   const newest = firstChars(words.at(-1) ?? "", QUERY_CHARS);
   const asked = titleFrom(words.map((each) => userMessage(each))) ?? title ?? "Chat";

@@ -11,11 +11,11 @@ import { clientTools, refused } from "./given.ts";
 export interface Choice {
   readonly tools?: ClientTool[];
   readonly tool_choice?: ModelSettings["tool_choice"];
-  /** The function that the client forces, and the schema of its arguments: the agent's answer must be these arguments. */
+  /** The function that the client forces, and the schema of its arguments. The agent's answer must be these arguments. */
   readonly answer?: { readonly name: string; readonly schema: Record<string, unknown> };
 }
 
-/** Chat completions name a function one level deeper than responses. */
+/** Chat completions nest a function's name one level deeper than responses do. */
 const Named = z.looseObject({
   name: z.string().optional(),
   function: z.looseObject({ name: z.string() }).optional(),
@@ -64,14 +64,14 @@ export function choiceOf(given: readonly DescribedTool[], tool_choice: unknown):
   }
 }
 
-/** `required` without the client's functions would force a call of the server's own tools. */
+/** `required` without client functions would force a call of the server's own tools. */
 const offered = (given: readonly DescribedTool[], tool_choice?: "required"): Choice =>
   omitUndefined({
     tools: clientTools(given),
     tool_choice: given.length > 0 ? tool_choice : undefined,
   });
 
-/** The function is also offered to the model, which may answer by calling it. */
+/** Offers the function to the model too, which may answer by calling it. */
 function forced(given: readonly DescribedTool[], name: string | undefined): Choice {
   const tool = given.find((each) => each.name === name);
   if (!tool) {

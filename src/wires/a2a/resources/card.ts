@@ -1,5 +1,5 @@
-// The card by which other agents find an agent of this server. It is public: it contains the agent's name and
-// description, but neither prompt nor tools.
+// The card with which other agents discover an agent of this server. It is public, so it contains the agent's name and
+// description, but neither its prompt nor its tools.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -46,5 +46,5 @@ export function cardOf(
   };
 }
 
-/** Fields for 0.3 and 0.2 clients, in addition to `url`. Clients of 1.0 ignore them. */
+/** Fields for 0.3 and 0.2 clients, in addition to `url`. 1.0 clients ignore them. */
 const OLDER = { protocolVersion: "0.3.0", preferredTransport: "JSONRPC" };

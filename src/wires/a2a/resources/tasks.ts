@@ -1,4 +1,4 @@
-// Tasks: a task is a turn, from its first run on. Only the runs themselves are stored.
+// Tasks. A task is a turn, starting with its first run. Only the runs themselves are stored.
 
 import type { Message } from "../../../agent/core/message.ts";
 import type { RunRecord } from "../../../agent/core/records.ts";
@@ -12,7 +12,7 @@ import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { A2A, RpcError } from "../errors.ts";
 import { failure, question, statusOf, type TaskRef, type TaskState, told } from "../history.ts";
 
-/** Contains the ids of the thread and the first run, because clients find tasks by their id alone. */
+/** Contains the ids of the thread and the first run, because clients look up tasks by id alone. */
 export const taskIdOf = ({ thread_id, id }: RunRecord) => `${thread_id}.${id}`;
 
 export const refOf = (first: RunRecord): TaskRef => ({
@@ -22,7 +22,7 @@ export const refOf = (first: RunRecord): TaskRef => ({
 
 /** The current state of a task. */
 export interface TaskNow {
-  /** Its runs, oldest first; the state of the task follows from the last one. */
+  /** The task's runs, oldest first. The last one determines the state of the task. */
   readonly first: RunRecord;
   readonly runs: readonly RunRecord[];
   readonly state: TaskState;
@@ -30,15 +30,15 @@ export interface TaskNow {
   readonly open: readonly Interrupt[];
 }
 
-/** Maximum runs to read of a thread. */
+/** The maximum number of runs to read from a thread. */
 const MAX_RUNS = 1000;
-/** Maximum threads of a user to list without a context, most recently changed first. */
+/** The maximum number of a user's threads to list without a context, most recently changed first. */
 const MAX_THREADS = 100;
 
 const ENDED: ReadonlySet<TaskState> = new Set(["COMPLETED", "CANCELED", "FAILED"]);
 export const hasEnded = ({ state }: TaskNow) => ENDED.has(state);
 
-/** Throws `RpcError` if the task does not exist, or belongs to another user or another agent. */
+/** Throws `RpcError` if the task does not exist or belongs to another user or another agent. */
 export async function findTask(stores: Stores, owner: Owner, id: string, agent: string): Promise<TaskNow> {
   const [thread, run, ...rest] = id.split(".");
   const isId = rest.length === 0 && Id.safeParse(thread).success && Id.safeParse(run).success;
@@ -52,8 +52,8 @@ export async function findTask(stores: Stores, owner: Owner, id: string, agent: 
 }
 
 /**
- * Returns the tasks of a thread, newest first. For a thread with more than a thousand runs, only those of the newest
- * runs.
+ * Returns the tasks of a thread, newest first. In a thread with more than a thousand runs, returns only the tasks of
+ * the newest runs.
  */
 async function ofThread({ threads, runs }: Stores, owner: Owner, threadId: string): Promise<TaskNow[]> {
   const all: RunRecord[] = [];
@@ -90,7 +90,8 @@ export async function tasksOf(
 }
 
 /**
- * Returns the task as clients see it, with its newest `historyLength` messages, or with all of them without that number.
+ * Returns the task as clients see it, with its newest `historyLength` messages. Includes all messages if that number is
+ * not set.
  */
 export async function shownTask(
   stores: Stores,
@@ -113,7 +114,8 @@ export async function shownTask(
 }
 
 /**
- * Returns the messages of a task's runs. Reads them from the runs' events or, if these have expired, selects messages by timestamp.
+ * Returns the messages of a task's runs. Reads them from the runs' events or, if these have expired, selects messages
+ * by timestamp.
  */
 export async function messagesOf(
   { threads, events }: Stores,
@@ -158,7 +160,7 @@ function taskOf(turn: readonly RunRecord[], newest: RunRecord, open: readonly In
   return { first, runs: turn, open: isNewest ? open : [], state: stateOf(now, isNewest, open.length > 0) };
 }
 
-/** An interrupted run no longer waits if the thread has continued without an answer. */
+/** An interrupted run is no longer waiting if the thread has continued without an answer. */
 function stateOf({ status, stop_reason }: RunRecord, isNewest: boolean, isAsking: boolean): TaskState {
   if (status === "pending") return "SUBMITTED";
   if (status === "running") return "WORKING";

@@ -1,4 +1,4 @@
-// The commands of the protocol's clients. A refused command gets a response with an error, not an HTTP error.
+// The commands that the protocol's clients send. A refused command gets a response with an error, not an HTTP error.
 
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../../../agent/core/errors.ts";
@@ -37,15 +37,15 @@ const METHODS: Readonly<Record<string, Carry>> = {
   "state.get": getState,
 };
 
-/** Methods of the protocol that this server does not support. */
+/** The protocol's methods that this server does not support. */
 const NOT_SUPPORTED: ReadonlySet<string> = new Set([
   ...["state.listCheckpoints", "state.fork", "agent.getTree"],
   ...["subscription.subscribe", "subscription.unsubscribe", "subscription.reconnect"],
 ]);
 
 /**
- * Executes a command. Throws for errors that should be an HTTP error: a client retries the command if the server is
- * unavailable.
+ * Executes a command. Throws errors that should become HTTP errors, because a client retries the command if the server
+ * is unavailable.
  */
 export async function carryOut(
   context: CommandContext,
@@ -73,7 +73,7 @@ export async function carryOut(
 
 const PASSED_ON: ReadonlySet<ErrorCode> = new Set(["unavailable", "shutting_down", "internal"]);
 
-/** The protocol's names of Skein's codes, by command where they differ. */
+/** The protocol's names for Skein's codes, by command where they differ. */
 const ERRORS: Partial<Record<ErrorCode, string | Readonly<Record<string, string>>>> = {
   invalid_request: "invalid_argument",
   forbidden: "permission_denied",
@@ -89,7 +89,7 @@ const ERRORS: Partial<Record<ErrorCode, string | Readonly<Record<string, string>
 
 const Start = z.looseObject({ multitaskStrategy: z.unknown().optional() });
 
-/** The first run of a thread creates the thread. */
+/** Starts a run. The first run of a thread creates the thread. */
 async function start({ services, caller, threadId }: CommandContext, params: Params): Promise<Result> {
   const { multitaskStrategy, ...rest } = checked(Start, params);
   const sent = { multitask_strategy: multitaskStrategy, ...rest, if_not_exists: "create" };

@@ -1,4 +1,4 @@
-// The events that one stream of the protocol requests.
+// Selects the events that a stream of the protocol requests.
 
 import { z } from "zod";
 import { boundedList } from "../../../lib/bounded-schemas.ts";

@@ -1,4 +1,4 @@
-// The events of a run's agents: their messages as they are written, and snapshots of their threads.
+// Creates the events of a run's agents: their messages as they are written, and snapshots of their threads.
 
 import type { Message } from "../../../agent/core/message.ts";
 import { type LangChainMessage, messageShape, stateShape } from "../history.ts";
@@ -7,24 +7,24 @@ import type { LangGraphEvent, Teller } from "./told.ts";
 import type { Data, Writing } from "./writing.ts";
 
 export interface ShownThread {
-  /** The thread's messages. The run's own messages follow those before its first one. */
+  /** The thread's messages. The run's own messages follow those that precede its first one. */
   readonly messages: readonly Message[];
   readonly state: Readonly<Record<string, unknown>>;
   /**
-   * True if later runs were accepted. Then only messages that the thread still has are sent, each block at once. A client
-   * that has the thread's state would otherwise show pieces of an old message again.
+   * True if later runs were accepted. Then only messages that the thread still has are sent, each block at once.
+   * Otherwise, a client that has the thread's state would show pieces of an old message again.
    */
   readonly isPast: boolean;
 }
 
-/** An active agent: the run's own, or a subagent. */
+/** An active agent, either the run's own or a subagent. */
 export interface Speaker {
   readonly namespace: readonly string[];
   /** The messages of its thread. Undefined until the beginning of the thread is known. */
   messages: Message[] | undefined;
   readonly shapes: LangChainMessage[];
   writing: Writing | undefined;
-  /** In a past run, the start of a block, which is sent with the end of the block. */
+  /** In a past run, the start of a block, which is sent together with the end of the block. */
   held: LangGraphEvent | undefined;
 }
 
@@ -54,7 +54,7 @@ export class Speakers {
     return known;
   }
 
-  /** Pieces of the message that the speaker writes. */
+  /** Returns the events for pieces of the message that the speaker is writing. */
   write(speaker: Speaker, data: readonly Data[]): LangGraphEvent[] {
     const { namespace } = speaker;
     return data.flatMap((each) =>
@@ -62,7 +62,7 @@ export class Speakers {
     );
   }
 
-  /** In a past run, the start of a block waits for the end of the block, and then has its whole content. */
+  /** In a past run, holds back the start of a block until the block ends and its whole content is known. */
   #heldBack(speaker: Speaker, told: LangGraphEvent): LangGraphEvent[] {
     if (!this.#thread.isPast) return [told];
     if (speaker === this.root && !this.#kept.has(speaker.writing?.id ?? "")) return [];
@@ -79,7 +79,7 @@ export class Speakers {
     return [isCall ? held : { ...held, data: { ...held.data, content } }, told];
   }
 
-  /** Takes a message back. Clients keep a message until one snapshot contains it and the next one does not. */
+  /** Retracts a message. Clients keep a message until one snapshot contains it and the next one does not. */
   withdraw(speaker: Speaker, error: { message: string; code: string }): LangGraphEvent[] {
     const { writing: message, namespace, messages: own, shapes } = speaker;
     const told = message?.isBegun ? this.write(speaker, [{ event: "error", ...error }]) : [];
@@ -93,7 +93,7 @@ export class Speakers {
     return [...told, values([...shapes, gone]), values([...shapes])];
   }
 
-  /** Adds the message to the speaker's thread, and sends a snapshot if the beginning of the thread is known. */
+  /** Adds the message to the speaker's thread. Sends a snapshot if the beginning of the thread is known. */
   add(speaker: Speaker, message: Message): LangGraphEvent[] {
     if (speaker === this.root) {
       if (this.#thread.isPast && !this.#kept.has(message.id)) return this.#passOver();
@@ -115,13 +115,13 @@ export class Speakers {
     return [];
   }
 
-  /** The current thread, for a reader who connects during the run. */
+  /** Returns the current thread, for a reader that connects during the run. */
   snapshotOfAll(): LangGraphEvent[] {
     this.#place(this.#thread.messages.length);
     return this.#snapshot(this.root);
   }
 
-  /** A snapshot if the state has changed since the last one. */
+  /** Returns a snapshot if the state has changed since the last one. */
   snapshotOfState(): LangGraphEvent[] {
     if (!this.#isStateNew) return [];
     if (!this.#isPlaced && !this.#thread.isPast) this.#place(this.#thread.messages.length);
@@ -140,7 +140,7 @@ export class Speakers {
     this.root.shapes.splice(0, Number.POSITIVE_INFINITY, ...this.root.messages.map(messageShape));
   }
 
-  /** A snapshot: the checkpoint after the speaker's newest message, and the values of its thread. */
+  /** Returns a snapshot: the checkpoint after the speaker's newest message, and the values of its thread. */
   #snapshot({ namespace, messages: own, shapes }: Speaker): LangGraphEvent[] {
     if (!own) return [];
     if (namespace.length === 0) this.#isStateNew = false;

@@ -1,5 +1,5 @@
 // The events of a thread, across all of its runs, for one stream of the protocol. A client that reconnects sends no
-// position. It knows the ids of its events, so the newest runs are sent again from their first event.
+// position, but it recognizes the ids of its events. The newest runs are therefore sent again from their first event.
 
 import { hasCode } from "../../../agent/core/errors.ts";
 import { isSettled, type RunRecord } from "../../../agent/core/records.ts";
@@ -13,7 +13,7 @@ import { matches, type StreamFilter } from "./filter.ts";
 import { type ProtocolFold, project } from "./table.ts";
 import type { LangGraphEvent, Position } from "./told.ts";
 
-/** Number of runs before the newest one to send again. Earlier runs are in the thread's state. */
+/** The number of runs before the newest one to send again. Earlier runs are part of the thread's state. */
 const REPLAYED = 9;
 
 interface ThreadStream {
@@ -75,7 +75,7 @@ async function* runEvents(
   }
 }
 
-/** A fold of the current thread. Streams without messages do not load them. */
+/** Returns a fold of the current thread. Streams without messages do not load them. */
 async function foldOf(stores: Stores, { owner, run, filter }: RunStream): Promise<ProtocolFold> {
   const { threads } = stores;
   const isWatching = filter.channels.every((channel) => channel === "lifecycle" || channel === "input");
@@ -87,7 +87,7 @@ async function foldOf(stores: Stores, { owner, run, filter }: RunStream): Promis
   return project({ messages, state, isPast });
 }
 
-/** True if a later run has started or waits to start. */
+/** Returns true if a later run has started or is waiting to start. */
 async function hasSuccessor({ runs }: Stores, owner: Owner, run: RunRecord): Promise<boolean> {
   const begun = await runs.begun(owner, run.thread_id);
   if (begun && begun.id !== run.id) return true;
@@ -105,7 +105,7 @@ function eventsOf(
   return fold(storedEvent({ json }), { epoch, seq }, run).filter((told) => matches(filter, told));
 }
 
-/** Keeps only the last of several simultaneous snapshots, because each contains the whole previous one. */
+/** Keeps only the last of several simultaneous snapshots, because each contains everything from the previous one. */
 function withoutSuperseded(told: readonly LangGraphEvent[]): LangGraphEvent[] {
   const isSnapshot = ({ method, isWithdrawal }: LangGraphEvent) =>
     (method === "values" || method === "checkpoints") && !isWithdrawal;
@@ -128,16 +128,16 @@ function frameOf(
   ];
 }
 
-/** Maximum events of a run, and maximum events of the protocol for one of them. */
+/** The maximum number of events in a run, and of the protocol events for each of them. */
 const [EVENTS, PARTS] = [2 ** 24, 2 ** 6];
 
 /**
- * Number of an event, the same for every reader, and increasing across all runs of a thread. It combines the run's place,
- * the event's number in its log, and the number of the protocol event for it.
+ * Returns the number of an event. It is the same for every reader and increases across all runs of a thread. It
+ * combines the run's place, the event's number in its log, and the number of the protocol event for that event.
  */
 export const numberOf = (place: number, { seq, k }: Pick<Position, "seq"> & { readonly k: number }) =>
   (place * EVENTS + Math.min(seq, EVENTS - 1)) * PARTS + Math.min(k, PARTS - 1);
-/** The number of the thread's last event: questions up to this number may be answered already. */
+/** Returns the number of the thread's last event. Questions up to this number may already be answered. */
 export async function lastNumber({ runs, events }: Stores, owner: Owner, threadId: string): Promise<number> {
   const newest = await runs.begun(owner, threadId);
   const place = newest && (await runs.place(owner, threadId, newest.id));

@@ -1,4 +1,4 @@
-// A run as the events of LangGraph's streaming protocol.
+// Converts a run to events of LangGraph's streaming protocol.
 
 import type { Message } from "../../../agent/core/message.ts";
 import { inCallOrder } from "../../../agent/core/open-interrupts.ts";
@@ -21,9 +21,9 @@ export function project(thread: ShownThread): ProtocolFold {
   const teller = new Teller();
   const speakers = new Speakers(thread, teller);
   const readers = new Map<Speaker, AgentReader<LangGraphEvent>>();
-  /** Calls without a result. */
+  /** The calls that have no result. */
   const calls = new Set<string>();
-  /** Subagents of calls that the thread no longer has. */
+  /** The subagents of calls that the thread no longer has. */
   const gone = new Set<string>();
   let now: RunRecord | undefined;
   let hasBegun = false;
@@ -48,7 +48,7 @@ export function project(thread: ShownThread): ProtocolFold {
     return [{ ...teller.tell("tools", own, { ...data, tool_call_id: callId }), node: "tools" }];
   }
 
-  /** Converts the events of one agent: the run's own or a subagent. */
+  /** Converts the events of one agent, either the run's own or a subagent. */
   const agentTable = (speaker: Speaker): Partial<AgentHandlers<LangGraphEvent>> => ({
     step({ id, model }) {
       speaker.writing = writing(id, metadata(model));
@@ -166,7 +166,7 @@ export function project(thread: ShownThread): ProtocolFold {
   };
 }
 
-/** Clients would take the end of a past run for the end of the next one, and its questions for open ones. */
+/** Clients would mistake the end of a past run for the end of the next one, and its questions for open ones. */
 const isOver = ({ method, namespace }: LangGraphEvent) =>
   method === "input.requested" || (method === "lifecycle" && namespace.length === 0);
 

@@ -1,4 +1,4 @@
-// The events of the protocol. Their numbers derive from Skein's log, so that every reader sees the same numbers.
+// The events of the protocol. Their numbers derive from Skein's log, so every reader sees the same numbers.
 
 import type { Data } from "./writing.ts";
 
@@ -10,7 +10,7 @@ export interface Position {
 
 /** An event of the protocol. */
 export interface LangGraphEvent {
-  /** The position of the log event behind it, and its number among the protocol events for that log event. */
+  /** The position of the log event that it comes from, and its number among the protocol events for that log event. */
   readonly at: Position & { readonly k: number };
   readonly method:
     | "lifecycle"
@@ -25,11 +25,11 @@ export interface LangGraphEvent {
   /** In ms. */
   readonly timestamp: number;
   readonly data: Data;
-  /** The event takes back a part of the snapshot before it. Both must be sent, even if a later snapshot follows. */
+  /** True if the event retracts part of the previous snapshot. Both must be sent, even if a later snapshot follows. */
   readonly isWithdrawal?: true;
 }
 
-/** The first of the numbers for events that precede the first log event; the log event before it has not used them. */
+/** The first number for events that precede the first log event. The previous log event has not used these numbers. */
 const BEGUN_LATE = 60;
 
 /** Numbers events by the log event to which it was last moved. */

@@ -1,4 +1,5 @@
-// A message while it is written, as events of the protocol: block after block, each with its start, deltas and end.
+// Converts a message that is being written to events of the protocol: block after block, each with its start, deltas
+// and end.
 
 import type { AssistantMessage, Usage } from "../../../agent/core/message.ts";
 import { isObject } from "../../../lib/json.ts";
@@ -12,12 +13,12 @@ type Block =
   | {
       readonly type: "tool_call";
       readonly index: number;
-      /** Index of the call in its message. */
+      /** The index of the call in its message. */
       readonly call: number;
       readonly id: string;
       readonly name: string;
       args: string;
-      /** Number of characters of the arguments that were sent. */
+      /** The number of characters of the arguments that were sent. */
       told: number;
     };
 
@@ -28,11 +29,14 @@ export interface Writing {
   say(type: "text" | "reasoning", text: string): Data[];
   callDelta(delta: CallDelta): Data[];
   end(usage: Usage | undefined): Data[];
-  /** The whole message at once. */
+  /** Returns the whole message at once. */
   tell(message: AssistantMessage): Data[];
 }
 
-/** Each delta of a call repeats all of its arguments so far. A delta is sent when they have grown by this factor. */
+/**
+ * Each delta of a call repeats all of its arguments so far, so a delta is sent only when they have grown by this
+ * factor.
+ */
 const GROWTH = 1.25;
 
 export function writing(id: string, metadata: Data): Writing {

@@ -1,5 +1,5 @@
 // Agents as assistants. An assistant's id is a UUID derived from the agent's name, because some front ends accept only
-// UUIDs. Requests may use the name as well.
+// UUIDs. Requests may use the name instead.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -164,7 +164,7 @@ export function assistantRoutes(app: App, { agents, version }: RouteServices): v
   );
 }
 
-/** The agent with this name or assistant id. Throws `not_found`. */
+/** Returns the agent with this name or assistant id. Throws `not_found`. */
 export function agentNamed(agents: RouteServices["agents"], id: string): AgentInfo {
   const agent = agents.list().find(({ name }) => name === id || assistantIdOf(name) === id);
   if (agent) return agent;
@@ -172,7 +172,7 @@ export function agentNamed(agents: RouteServices["agents"], id: string): AgentIn
   throw new AppError("not_found", `There is no assistant \`${id}\`. Use one of: ${names.join(", ")}.`);
 }
 
-/** A UUID (version 5) of the agent's name. */
+/** Returns a UUID (version 5) of the agent's name. */
 export function assistantIdOf(agent: string): string {
   const hash = createHash("sha1").update(NAMESPACE).update(agent).digest().subarray(0, 16);
   hash[6] = ((hash[6] ?? 0) & 0x0f) | 0x50;
@@ -180,10 +180,10 @@ export function assistantIdOf(agent: string): string {
   return hash.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
-/** Namespace of assistant ids, generated once. */
+/** The namespace of assistant ids, which was generated once. */
 const NAMESPACE = Buffer.from("6ba7b8219dad11d180b400c04fd430c8", "hex");
 
-/** Agents have no times, and all replicas must return the same one. */
+/** Agents have no timestamps, and all replicas must return the same one. */
 const NO_TIME = new Date(0).toISOString();
 
 const assistantOf = ({ name, description }: AgentInfo): Assistant => ({

@@ -1,13 +1,13 @@
-// Checkpoints for clients that branch from them. None is stored: each is a place between two messages, and its id names
-// that place.
+// Checkpoints for clients that branch from them. None is stored: each is a position between two messages, and its id
+// identifies that position.
 
 import type { Message } from "../../../agent/core/message.ts";
 
 /** The thread up to one of its messages. */
 export interface Checkpoint {
-  /** Sorts by time. It becomes unknown when the thread is rewritten before its place. */
+  /** Sorts by time. It becomes unknown if the thread is rewritten before this position. */
   readonly id: string;
-  /** The number of messages up to it. */
+  /** The number of messages up to the checkpoint. */
   readonly count: number;
 }
 
@@ -15,12 +15,12 @@ function checkpointAfter(messages: readonly Message[], count: number): Checkpoin
   return { id: `${String(count).padStart(8, "0")}-${messages[count - 1]?.id ?? "empty"}`, count };
 }
 
-/** The checkpoint at the end of the thread. */
+/** Returns the checkpoint at the end of the thread. */
 export const headOf = (messages: readonly Message[]) => checkpointAfter(messages, messages.length);
 
 /**
- * Places from which a client can start again, oldest first: the start, before and after each message of the user, and the
- * end.
+ * Returns the checkpoints from which a client can start again, oldest first: the start, the positions before and after
+ * each user message, and the end.
  */
 export function checkpointsOf(messages: readonly Message[]): Checkpoint[] {
   const counts = new Set([0]);
@@ -29,7 +29,7 @@ export function checkpointsOf(messages: readonly Message[]): Checkpoint[] {
   return [...counts].map((count) => checkpointAfter(messages, count));
 }
 
-/** The checkpoint before a place of the thread; undefined at the start. */
+/** Returns the checkpoint before a position in the thread, or undefined at the start. */
 export function checkpointBefore(messages: readonly Message[], count: number): Checkpoint | undefined {
   const isUser = (index: number) => messages[index]?.role === "user";
   for (let at = count - 1; at >= 0; at--)
@@ -37,7 +37,7 @@ export function checkpointBefore(messages: readonly Message[], count: number): C
   return undefined;
 }
 
-/** Any place of the thread by its id; undefined if the thread does not have it, or no longer has it. */
+/** Returns the checkpoint with this id; undefined if the thread does not have it, or no longer has it. */
 export function checkpointOf(messages: readonly Message[], id: string): Checkpoint | undefined {
   const count = Number(/^\d{8}/.exec(id)?.[0] ?? Number.NaN);
   if (!(count <= messages.length)) return undefined;
@@ -45,7 +45,7 @@ export function checkpointOf(messages: readonly Message[], id: string): Checkpoi
   return found.id === id ? found : undefined;
 }
 
-/** A number that grows with time, even if messages were removed in between. */
+/** Returns a number that increases with time, even if messages were removed in between. */
 export function stepOf(messages: readonly Message[], { count }: Checkpoint): number {
   const last = messages[count - 1];
   return last ? Date.parse(last.created_at) : -1;

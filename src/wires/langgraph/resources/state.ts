@@ -133,7 +133,7 @@ function historyRoute(app: App, services: RouteServices): void {
       const { limit, before, checkpoint, select } = request.body;
       const owner = ownerOf(request);
       const whole = await wholeThread(services, owner, request.params.thread_id);
-      // The states of a subagent are those of its own thread.
+      // A subagent's states are those of its own thread.
       if (checkpoint?.checkpoint_ns) return [];
       const kept = await messageTexts(reply, whole.messages, services.unreadAnswers);
       const places = historyOf(whole, kept.texts, { limit, before: idIn(before) });
@@ -177,7 +177,7 @@ function writeRoute(app: App, services: RouteServices): void {
   );
 }
 
-/** Throws `invalid_request` for other values, and for an update that neither writes nor ends open interrupts. */
+/** Throws `invalid_request` for other values, and for an update that neither writes values nor ends open interrupts. */
 function writtenIn({ values: sent, as_node }: z.infer<typeof UpdateBody>) {
   const values = Object.assign({}, ...[sent ?? {}].flat()) as Record<string, unknown>;
   const { files, messages, ...others } = values;
@@ -204,7 +204,7 @@ function checkedFiles(files: unknown): z.infer<typeof Files> {
   );
 }
 
-/** Cancels the waiting run. Throws `interrupt_closed` if no run waits. */
+/** Cancels the waiting run. Throws `interrupt_closed` if no run is waiting. */
 async function endWaiting(
   { stores, runs, streams }: RouteServices,
   owner: Owner,
@@ -214,7 +214,7 @@ async function endWaiting(
   if (!newest || open.length === 0)
     throw new AppError("interrupt_closed", "This thread has no open interrupt.");
   const ending = await endRun(runs, { owner, thread_id: thread.id, run_id: newest.id }, "cancel");
-  // The next request may reach any replica, and must see the thread idle.
+  // The next request may reach any replica and must see the thread idle.
   const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(ENDING_MS)]);
   await settledRun(runs, keyOf(owner, ending), signal);
 }
@@ -282,7 +282,7 @@ const Named = z.looseObject({
   configurable: z.looseObject({ checkpoint_id: z.string().optional() }).optional(),
 });
 
-/** A checkpoint's id, alone or in a configuration. */
+/** Returns a checkpoint's id, given alone or in a configuration. */
 function idIn(before: z.infer<typeof HistoryBody>["before"]): string | undefined {
   if (typeof before === "string") return before;
   const named = Named.safeParse(before).data;

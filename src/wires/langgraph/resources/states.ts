@@ -1,5 +1,5 @@
-// A thread's current state, and its states at earlier checkpoints. Each is written as text, in parts, because a long
-// thread has megabytes in each of them.
+// A thread's current state, and its states at earlier checkpoints. States are written as text in parts, because each
+// state of a long thread has several megabytes.
 
 import type { Message } from "../../../agent/core/message.ts";
 import type { Thread } from "../../../agent/core/records.ts";
@@ -8,7 +8,7 @@ import { interruptsOf, stateShape } from "../history.ts";
 import { assistantIdOf } from "./assistants.ts";
 import { type Checkpoint, checkpointBefore, checkpointsOf, stepOf } from "./checkpoints.ts";
 
-/** A thread with all data for its states. */
+/** A thread with all the data for its states. */
 export interface WholeThread {
   readonly thread: Thread;
   readonly messages: readonly Message[];
@@ -16,7 +16,7 @@ export interface WholeThread {
   readonly open: readonly Interrupt[];
 }
 
-/** The parts of a thread's `values`, for a response that is sent in parts. */
+/** Yields the parts of a thread's `values`, for a response that is sent in parts. */
 export function* valuesText(
   texts: readonly string[],
   rest: Readonly<Record<string, unknown>>,
@@ -27,13 +27,13 @@ export function* valuesText(
   yield more === "}" ? "]}" : `],${more}`;
 }
 
-/** Fields of a state that a client requests, such as `values.messages`; undefined for all. */
+/** The fields of a state that a client requests, such as `values.messages`; undefined for all fields. */
 export type Selection = readonly string[] | undefined;
 
 const wants = (select: Selection, field: string) =>
   !select || select.some((each) => each === field || each.startsWith(`${field}.`));
 
-/** A state's text, in parts. */
+/** Yields a state's text in parts. */
 export function* stateText(
   whole: WholeThread,
   texts: readonly string[],
@@ -54,7 +54,7 @@ export function* stateText(
   yield `${JSON.stringify(Object.fromEntries(head)).slice(1, -1)}}`;
 }
 
-/** A state without its messages. Earlier todos and files are unknown. */
+/** Returns a state without its messages. Earlier todos and files are unknown. */
 function stateAt({ thread, messages, state, open }: WholeThread, at: Checkpoint) {
   const isHead = at.count === messages.length;
   const before = checkpointBefore(messages, at.count);
@@ -104,16 +104,16 @@ const taskOf = (interrupts: readonly { readonly id: string }[]) => ({
   result: null,
 });
 
-/** The two names of a thread's agent. */
+/** Returns the two names of a thread's agent. */
 export const ofAgent = ({ agent }: Thread): Record<string, string> =>
   agent === undefined ? {} : { graph_id: agent, assistant_id: assistantIdOf(agent) };
 
-/** Maximum bytes of all states in one response. */
+/** The maximum number of bytes in all states of a response. */
 const HISTORY_BYTES = 64 * 1024 * 1024;
 
 /**
- * The checkpoints of a history, newest first, and only those before `before`, if given. At most `limit`, and as many as
- * fit into a response.
+ * Returns the checkpoints of a history, newest first; only those before `before`, if given. Returns at most `limit`,
+ * and only as many as fit into a response.
  */
 export function historyOf(
   { messages }: WholeThread,

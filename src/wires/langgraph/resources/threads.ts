@@ -1,4 +1,4 @@
-// Threads: create, find, annotate, copy, delete.
+// Threads: create, find, annotate, copy and delete.
 
 import { z } from "zod";
 import { AppError, hasCode } from "../../../agent/core/errors.ts";
@@ -29,7 +29,7 @@ import { pastOf, Supersteps } from "./update.ts";
 
 const tags = ["langgraph"];
 
-/** Any id: an id that is no valid thread id names the thread with its hash. */
+/** Accepts any id. If an id is not a valid thread id, its hash is used as the thread id. */
 export const ThreadParams = z.object({ thread_id: z.string().min(1).max(1024).transform(threadIdOf) });
 
 const mapOf = (most: number) => boundedMap(z.string(), z.unknown(), most).nullish();
@@ -47,7 +47,7 @@ const CreateBody = z
   })
   .default({});
 const UpdateBody = z.looseObject({ metadata: Metadata });
-/** Maximum keys in a search: the metadata of a thread, and the two names of its agent. */
+/** The maximum number of keys in a search: the metadata of a thread, and the two names of its agent. */
 const SOUGHT_KEYS = MAX_KEYS + 2;
 const Filter = z.looseObject({
   metadata: mapOf(SOUGHT_KEYS),
@@ -205,7 +205,7 @@ function changeRoutes(app: App, { stores: { threads }, quotas, agents }: RouteSe
   );
 }
 
-/** Returns the agent that metadata names, and the metadata without it. */
+/** Returns the agent that the metadata names, and the metadata without it. */
 function annotated(agents: RouteServices["agents"], metadata: Readonly<Record<string, unknown>>) {
   const { graph_id, assistant_id, ...own } = metadata;
   const named = [graph_id, assistant_id];
@@ -228,13 +228,13 @@ function created(
   return createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
 }
 
-/** The user's matching threads, among the most recently changed ones. */
+/** Returns the user's matching threads among the most recently changed ones. */
 async function search(
   threads: ThreadStore,
   owner: Owner,
   { metadata, ids, status, values }: Filter,
 ): Promise<Thread[]> {
-  // No front end searches states.
+  // Not supported, because no front end searches states.
   if (values && Object.keys(values).length > 0)
     throw new AppError("invalid_request", "values: is not supported. Search by `metadata`.");
   const wanted = ids && new Set(ids.map(threadIdOf));
@@ -267,7 +267,7 @@ const headShape = async (threads: ThreadStore, owner: Owner, thread: Thread) => 
   interrupts: await interruptsOn(threads, owner, thread),
 });
 
-/** Groups the interrupts by task: all interrupts of a run have one task. */
+/** Groups the interrupts by task. All interrupts of a run belong to one task. */
 async function interruptsOn(threads: ThreadStore, owner: Owner, { id, status }: Thread) {
   const open = status === "interrupted" ? interruptsOf(await openOn(threads, owner, id)) : [];
   const [first] = open;
@@ -277,7 +277,7 @@ async function interruptsOn(threads: ThreadStore, owner: Owner, { id, status }: 
 const wholeShape = (threads: ThreadStore, owner: Owner, thread: Thread) =>
   listed(threads, owner, { thread, select: undefined });
 
-/** Each thread is read once the client has taken the threads before it. */
+/** Reads each thread once the client has taken the previous one. */
 async function* listedTexts(
   threads: ThreadStore,
   owner: Owner,
@@ -285,7 +285,7 @@ async function* listedTexts(
 ): Lists {
   let bytes = 0;
   for (const thread of page) {
-    // Beyond the size limit of the response, the values are left out; clients can read them thread by thread.
+    // Beyond the size limit of the response, the values are left out. Clients can read them thread by thread.
     const text = JSON.stringify(
       await listed(threads, owner, { thread, select: bytes > LIST_BYTES ? [] : select }),
     );
@@ -299,7 +299,7 @@ interface Entry {
   readonly select: Selected;
 }
 
-/** A thread as an entry of a list, with only the messages from which front ends derive titles. */
+/** Returns a thread as an entry of a list, with only the messages from which front ends derive titles. */
 async function listed(threads: ThreadStore, owner: Owner, { thread, select }: Entry) {
   const { id } = thread;
   const head = await headShape(threads, owner, thread);
@@ -313,13 +313,13 @@ async function listed(threads: ThreadStore, owner: Owner, { thread, select }: En
   return { ...head, values };
 }
 
-/** Maximum threads that a search reads. */
+/** The maximum number of threads that a search reads. */
 const MOST = 1000;
 const PAGE = 100;
-/** Number of messages in which to look for the first ones. */
+/** The number of messages in which to look for the first ones. */
 const FIRST = 8;
 const FIRST_BYTES = 256 * 1024;
-/** Maximum bytes of values in a list of threads. */
+/** The maximum number of bytes of values in a list of threads. */
 const LIST_BYTES = 16 * 1024 * 1024;
 
 function found<T>(thing: T | undefined, id: string): T {
@@ -334,7 +334,7 @@ function sorted(threads: readonly Thread[], by: (typeof SORTS)[number], order: "
   return threads.toSorted((a, b) => sign * (a[key] < b[key] ? -1 : a[key] > b[key] ? 1 : 0));
 }
 
-/** A thread with all its values, in parts. */
+/** Yields a thread with all its values, in parts. */
 function* threadText(
   head: object,
   texts: readonly string[],

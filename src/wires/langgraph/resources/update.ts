@@ -1,5 +1,5 @@
-// Updates of a thread's messages with the rules of LangGraph's `add_messages`. A message with a known id replaces the
-// stored one; other messages are appended. A removal deletes one.
+// Updates a thread's messages according to the rules of LangGraph's `add_messages`. A message with a known id replaces
+// the stored one, and other messages are appended. A removal deletes a message.
 
 import { z } from "zod";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -31,10 +31,10 @@ export const Supersteps = boundedList(
   1000,
 );
 
-/** The id of a removal that deletes all messages before it. */
+/** The id of a removal that deletes all previous messages. */
 const REMOVE_ALL = "__remove_all__";
 
-/** Maximum time to wait for the run that changes the thread, in ms: it may wait for a free slot. */
+/** The maximum time to wait for the run that changes the thread, in ms. The run may have to wait for a free slot. */
 const WAIT_MS = 10_000;
 
 interface UpdateBody {
@@ -43,7 +43,7 @@ interface UpdateBody {
   readonly checkpoint_id: string | undefined;
 }
 
-/** The messages that a new thread's supersteps write, one after the other. Throws `invalid_request` for other values. */
+/** Returns the messages that a new thread's supersteps write, in order. Throws `invalid_request` for other values. */
 export async function pastOf(
   services: Pick<RouteServices, "refusesSystemMessages">,
   owner: Owner,
@@ -101,7 +101,7 @@ export async function writeMessages(
     );
   const { runs, streams } = services;
   const run = await replaceMessages(runs, owner, thread, { ours, theirs });
-  // The next request may reach any replica, and must see the change.
+  // The next request may reach any replica and must see the change.
   const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(WAIT_MS)]);
   if (run) await rewritten(runs, owner, run, signal);
 }
@@ -117,7 +117,7 @@ function countAt(messages: readonly Message[], id: string): number {
   );
 }
 
-/** The messages by their ids, in order, and the ids of their calls. */
+/** Returns the messages by id, in order, and the ids of their calls. */
 const held = (messages: readonly Message[]) => ({
   messages: new Map(messages.map((each) => [each.id, each])),
   calls: new Set(assistantMessages(messages).flatMap(callIds)),
@@ -125,7 +125,7 @@ const held = (messages: readonly Message[]) => ({
 
 const callIds = ({ tool_calls = [] }: AssistantMessage) => tool_calls.map(({ id }) => id);
 
-/** Returns the written message; undefined for a removal. */
+/** Returns the written message, or undefined for a removal. */
 function write({ messages, calls }: ReturnType<typeof held>, sent: Sent): Message | undefined {
   const removal = Removal.safeParse(sent).data;
   if (removal) {

@@ -1,4 +1,4 @@
-// Chat completions. The agent's answer is one message; its intermediate steps are not sent.
+// Chat completions. The agent's answer is one message. Its intermediate steps are not sent.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -122,7 +122,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
     const said = await saidIn(request, choice);
     const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, body.metadata);
     if (name !== undefined) return named(chats, owner, threadIdOf(name), said);
-    // On a thread that only this request knows, no one can be asked.
+    // Only this request knows the thread, so no one can be asked.
     const alone: ChatInput = { ...said, request: { ...said.request, unattended: true } };
     const waiting = said.endsWithAnswer
       ? await waitingChat(chats, owner, alone, ({ anonymous }) => anonymous === true)
@@ -130,7 +130,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
     return waiting ?? made(chats, owner, alone, { metadata: ANONYMOUS });
   }
 
-  /** Waits for the end of the run. Cancels it if the client disconnects. */
+  /** Waits for the run to end. Cancels it if the client disconnects. */
   async function whole(
     reply: FastifyReply,
     owner: Owner,

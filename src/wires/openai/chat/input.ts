@@ -1,4 +1,5 @@
-// Input of chat clients: the whole history with each request, and possibly the conversation's name in a header.
+// Reads the input of chat clients: the whole history with each request, and possibly the conversation's name in a
+// header.
 
 import { z } from "zod";
 import {
@@ -123,7 +124,7 @@ function partOf({ type, text, image_url, file }: z.infer<typeof SentPart>): Part
   );
 }
 
-/** A client's history as messages of a thread. A long one takes several ticks of the event loop. */
+/** Converts a client's history to messages of a thread. A long history takes several ticks of the event loop. */
 export function historyOf(tenant: string, sent: readonly SentMessage[]): Promise<Message[]> {
   const names = new Map(
     sent.flatMap(({ tool_calls }) =>

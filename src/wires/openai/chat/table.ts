@@ -1,4 +1,4 @@
-// A run as the chunks of an OpenAI chat completion, and as a whole completion.
+// Converts a run to the chunks of an OpenAI chat completion, or to a whole completion.
 
 import { NO_USAGE, type Usage } from "../../../agent/core/message.ts";
 import type { RunRecord } from "../../../agent/core/records.ts";
@@ -15,7 +15,7 @@ export interface ProjectOptions {
   readonly model: string;
   /** True if a last chunk contains the usage. */
   readonly includesUsage: boolean;
-  /** True if the client requests only the run's output. It is sent at the end, after it was checked. */
+  /** True if the client requests only the run's output. It is checked and then sent at the end. */
   readonly outputOnly: boolean;
   /** The client's function whose arguments are the output. */
   readonly answersAs?: string;
@@ -28,13 +28,13 @@ interface Delta {
   readonly tool_calls?: readonly object[];
 }
 
-/** A part of a completion. The last one is the finish or an error. */
+/** A part of a completion. The last part is the finish or an error. */
 type Piece =
   | { readonly delta: Delta }
   | { readonly finish: string; readonly usage: Usage | undefined }
   | { readonly error: { readonly code: string; readonly message: string } };
 
-/** The stream's frames: chunks, then `[DONE]`; after a failure, an `error` replaces `[DONE]`. */
+/** Yields the stream's frames: chunks, then `[DONE]`. After a failure, an `error` replaces `[DONE]`. */
 export function project({ model, includesUsage, ...answer }: ProjectOptions): Fold {
   const read = createTable(answer);
   let framesOf: ((piece: Piece) => Frame[]) | undefined;
@@ -59,7 +59,7 @@ function frameMaker(base: object, includesUsage: boolean) {
   };
 }
 
-/** Adds up a whole completion. `completion` is complete after the run's last event. */
+/** Collects a whole completion. `completion` is complete after the run's last event. */
 export function collect({ model, ...answer }: Omit<ProjectOptions, "includesUsage">) {
   const read = createTable(answer);
   let content = "";
@@ -128,7 +128,7 @@ function createTable({ outputOnly, answersAs }: Pick<ProjectOptions, "outputOnly
   let calls = 0;
 
   const say = (text: string): Piece[] => {
-    // A blank line separates a second message of the run, or the text after a failed attempt.
+    // A blank line separates the run's second message, or the text after a failed attempt.
     const gap = hasText && isNewText ? "\n\n" : "";
     hasText = true;
     isNewText = false;

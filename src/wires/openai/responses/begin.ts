@@ -1,4 +1,4 @@
-// Chooses the thread of a request's response: that of a response or of a conversation, a fork, or a new one.
+// Chooses the thread of a request's response: the thread of a response or of a conversation, a fork, or a new thread.
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -72,7 +72,7 @@ export function beginnings(services: ChatServices) {
     return waiting ?? made(services, owner, said, { metadata: isKept ? UNNAMED : ANONYMOUS });
   }
 
-  /** Continues the response's thread, or a fork up to the response if the thread has later runs. */
+  /** Continues the response's thread. If the thread has later runs, continues a fork up to the response. */
   async function after(owner: Owner, id: string, said: ChatInput): Promise<Beginning> {
     const named = runOfResponse(id);
     const run = named && (await runs.get(owner, named.thread_id, named.run_id));
@@ -84,13 +84,13 @@ export function beginnings(services: ChatServices) {
     const newest = await newestRun(runs, owner, thread_id);
     if (newest?.id === run.id) return continued(services, owner, thread_id, said);
     const { last, message_id } = await endOf(owner, run);
-    // The thread refuses an answer to a question that was answered meanwhile.
+    // The thread refuses an answer to a question that has been answered meanwhile.
     if (newest?.id === last.id || said.endsWithAnswer) return continued(services, owner, thread_id, said);
     const fork = await forkThread({ threads, quotas }, { owner, threadId: thread_id }, { message_id });
     return continued(services, owner, fork.id, said);
   }
 
-  /** The last run of a response and its last message. Throws `events_expired`. */
+  /** Returns the last run of a response and its last message. Throws `events_expired`. */
   async function endOf(owner: Owner, from: RunRecord): Promise<{ last: RunRecord; message_id: string }> {
     let message_id: string | undefined;
     const fold = (event: StreamEvent) => {
@@ -108,7 +108,10 @@ export function beginnings(services: ChatServices) {
 
 const isInput = ({ role }: Message) => role === "user" || role === "system";
 
-/** A run's messages, its input first, by the times of the messages: for a run whose events have expired. */
+/**
+ * Returns a run's messages, starting with its input, by the times of the messages. Used for a run whose events have
+ * expired.
+ */
 export async function messagesSince(
   { threads }: Pick<Stores, "threads">,
   owner: Owner,
@@ -123,7 +126,7 @@ export async function messagesSince(
   return start < 0 ? [] : all.slice(start);
 }
 
-/** The input of a response, and the user's messages during it. */
+/** Returns the input of a response, and the user's messages during it. */
 export async function inputOf(stores: Stores, owner: Owner, from: RunRecord): Promise<Message[]> {
   const input: Message[] = [];
   const fold = (event: StreamEvent) => {
@@ -159,8 +162,8 @@ async function saidIn(request: ResponseRequest, choice: Choice): Promise<ChatInp
 }
 
 /**
- * The thread has the earlier messages. Throws `invalid_request` for messages of the assistant, and for answers together
- * with a message: a run cannot both resume the last one and start with a message.
+ * The thread has the earlier messages. Throws `invalid_request` for assistant messages, and for answers together with a
+ * message, because a run cannot both resume the last one and start with a message.
  */
 function onlyNew(said: ChatInput, body: ResponseBody): ChatInput {
   if (said.messages.some(({ role }) => role === "assistant"))

@@ -1,5 +1,5 @@
-// The pages of the web that an answer cites, as the annotations of OpenAI. They name places in the text, so a page is cited where the
-// text contains its address.
+// The web pages that an answer cites, as OpenAI's annotations. An annotation marks a position in the text, so a page is
+// cited where the text contains its URL.
 
 import type { ToolMessage } from "../../../agent/core/message.ts";
 import { indexIn } from "../../../lib/search.ts";
@@ -9,23 +9,23 @@ type Source = NonNullable<ToolMessage["sources"]>[number];
 interface Citation {
   readonly type: "url_citation";
   readonly start_index: number;
-  /** Index of the last character after the address. */
+  /** The index of the last character after the URL. */
   readonly end_index: number;
   readonly url: string;
   readonly title: string;
 }
 
-/** Maximum number of pages to look for in an answer. */
+/** The maximum number of pages to look for in an answer. */
 const MOST = 100;
 
-/** Collects the sources of results until an answer takes them. */
+/** Collects the sources of results until an answer uses them. */
 export function citing() {
   const byUrl = new Map<string, Source>();
   return {
     see({ sources = [] }: Pick<ToolMessage, "sources">): void {
       for (const source of sources) if (byUrl.size < MOST) byUrl.set(source.url, source);
     },
-    /** The citations in a text, in its order. */
+    /** Returns the citations in a text, in the order of the text. */
     in(text: string): Citation[] {
       return [...byUrl.values()]
         .flatMap((source) => citationOf(text, source))
@@ -44,5 +44,5 @@ function citationOf(text: string, { url, title = "" }: Source): Citation[] {
   return [];
 }
 
-/** Another address begins with this one. */
+/** Another URL begins with this one. */
 const GOES_ON = /^(?:[\p{L}\p{N}/?#%&=~+_-]|[.:,;!][\p{L}\p{N}])/u;

@@ -19,7 +19,7 @@ import { approvalIdOf, askedCallOf } from "./ids.ts";
 export type Item = { readonly type: string; readonly id: string } & Readonly<Record<string, unknown>>;
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
-/** The agent's own tools are shown as those of one MCP server, so that no client executes them. */
+/** The agent's own tools are shown as tools of a single MCP server, so no client executes them. */
 const SERVER_LABEL = "skein";
 
 export const textPart = (text: string, annotations: readonly object[] = []) => ({
@@ -47,7 +47,7 @@ export const reasoningItem = (id: string, status: ItemStatus, ...summary: object
 export const reasoningIdOf = (messageId: string, index: number) =>
   index === 0 ? `rs_${messageId}` : `rs_${messageId}_${index}`;
 
-/** A call of a server tool. Without a result it is in progress. */
+/** Returns a call of a server tool. If it has no result, it is in progress. */
 export function callItem(
   { id, name, args }: Pick<ToolCall, "id" | "name" | "args">,
   result?: Pick<ToolMessage, "content" | "error">,
@@ -62,7 +62,7 @@ export function callItem(
   return { ...said, status: "failed", output: null, error: failure };
 }
 
-/** An open interrupt, as the client sees it. */
+/** Returns an open interrupt as the client sees it. */
 export function questionItem(question: Interrupt): Item {
   const { kind, name, args } = question;
   const call_id = askedCallOf(question);
@@ -109,11 +109,11 @@ export const inputItem = ({ id, role, content }: Message): Item => ({
 export interface History {
   readonly messages: readonly Message[];
   readonly open: readonly Interrupt[];
-  /** True if the server executes the tool. */
+  /** Returns true if the server executes the tool. */
   readonly isServerTool: (name: string) => boolean;
 }
 
-/** A conversation's items, with the ids that they had in the stream. */
+/** Returns a conversation's items, with the ids that they had in the stream. */
 export function historyOf({ messages, open, isServerTool }: History): Item[] {
   const calls = new Map<string, ToolCall>();
   const cited = citing();

@@ -1,9 +1,10 @@
-// Ids of responses and of their items. An id contains everything that is needed to find the item, so that none is stored.
+// The ids of responses and of their items. Each id contains everything that is needed to find the item, so no ids are
+// stored.
 
 import type { RunRecord } from "../../../agent/core/records.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
 
-/** The run's id, then the thread's. */
+/** The run's id followed by the thread's. */
 export const responseIdOf = ({ id, thread_id }: Pick<RunRecord, "id" | "thread_id">) =>
   `resp_${id.replace(/^run_/, "")}_${thread_id}`;
 
@@ -14,7 +15,7 @@ export function runOfResponse(id: string): { run_id: string; thread_id: string }
   return run === undefined || thread === undefined ? undefined : { run_id: `run_${run}`, thread_id: thread };
 }
 
-/** The call of a question. Several questions of subagents may belong to one call of their parent. */
+/** Returns the call of a question. Several questions of subagents may belong to one call of their parent. */
 export const askedCallOf = ({ id, call_id, asked_by }: Interrupt) => (asked_by ? id : call_id);
 
 export const approvalIdOf = (question: Interrupt) => `mcpr_${askedCallOf(question)}`;

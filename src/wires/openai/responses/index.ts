@@ -1,4 +1,4 @@
-// Responses: one for a run and the runs that continue it after a deferred result.
+// Responses: each covers a run, and the runs that continue it after a deferred result.
 
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
@@ -38,7 +38,7 @@ const RetrieveQuery = z.looseObject({
   starting_after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
 });
 
-/** Maximum time for a cancelled run to end before its current state is returned, in ms. */
+/** The maximum time for a cancelled run to end before its current state is returned, in ms. */
 const CANCEL_MS = 5_000;
 
 const tags = ["openai"];
@@ -224,7 +224,7 @@ async function runNamed(stores: Stores, owner: Owner, id: string): Promise<RunRe
   throw new AppError("not_found", `There is no response \`${id}\`.`);
 }
 
-/** Event numbers are known only if all events are kept. */
+/** Event numbers are known only if all events are stored. */
 async function assertKept(stores: Stores, owner: Owner, run: RunRecord): Promise<void> {
   const { first, last } = await stores.events.bounds(keyOf(owner, run));
   if (first > 1 || (last === 0 && run.ended_at !== undefined)) throw expired();
@@ -259,7 +259,7 @@ interface ResponseRequest {
   readonly options: ProjectOptions;
 }
 
-/** Waits for the end of the run. Cancels it if the client disconnects. */
+/** Waits for the run to end. Cancels it if the client disconnects. */
 async function whole(
   services: RouteServices,
   reply: FastifyReply,
@@ -290,7 +290,7 @@ const echoOf = (body: ResponseBody): Echo => ({
   tools: body.tools ?? [],
 });
 
-/** A response to a side request, which no agent answers. */
+/** Returns a response to a side request, which no agent answers. */
 function sideResponse({ model }: ResponseBody, job: string, text: string) {
   return {
     id: `resp_${job}`,

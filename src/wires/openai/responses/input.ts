@@ -1,4 +1,5 @@
-// Input of Responses clients: new items, or the whole conversation as items, including calls and their results.
+// Reads the input of Responses clients: new items, or the whole conversation as items, including calls and their
+// results.
 
 import { z } from "zod";
 import {
@@ -146,13 +147,13 @@ export const settingsOf = (
     tool_choice,
   });
 
-/** The items of a request; a text becomes a message of the user. */
+/** Returns the items of a request. A text becomes a user message. */
 export function itemsOf({ input }: ResponseBody): readonly SentItem[] {
   if (typeof input !== "string") return input ?? [];
   return [{ role: "user", content: input }];
 }
 
-/** The text by which side requests are recognised. */
+/** Returns the text by which side requests are recognized. */
 export function askedIn(body: ResponseBody): RequestText {
   const said = itemsOf(body).filter(({ role }) => !isSystem(role ?? ""));
   return { text: wordsOf(said.findLast(({ role }) => role === "user")?.content), isAlone: said.length === 1 };
@@ -160,7 +161,7 @@ export function askedIn(body: ResponseBody): RequestText {
 
 const typeOf = ({ type, role }: SentItem) => type ?? (role ? "message" : "");
 
-/** Items that a client received from this server and sends back. The server already has their content. */
+/** The items that a client received from this server and sends back. The server already has their content. */
 const REPLAYED: ReadonlySet<string> = new Set([
   "reasoning",
   "mcp_call",
@@ -244,7 +245,7 @@ const thought = ({ summary }: SentItem): AssistantMessage => ({
   reasoning: (summary ?? []).flatMap(({ text }) => (text ? [{ text }] : [])),
 });
 
-/** A call that a server has executed, with its result. */
+/** Returns a call that a server has executed, with its result. */
 function serverCall(item: SentItem): Message[] {
   const { name = "", error } = item;
   if (name === "" || (item.output === undefined && !error)) return [];

@@ -1,4 +1,4 @@
-// A run as the numbered events of an OpenAI response, and as the response itself.
+// Converts a run to the numbered events of an OpenAI response, and to the response itself.
 
 import {
   addUsage,
@@ -30,7 +30,7 @@ import {
 } from "./history.ts";
 import { responseIdOf } from "./ids.ts";
 
-/** Fields of the request that its own responses repeat. Later readers do not see them. */
+/** The request's fields that its own responses repeat. Later readers do not see them. */
 export interface Echo {
   readonly previous_response_id?: string | null;
   readonly instructions?: string | null;
@@ -46,18 +46,18 @@ export interface ProjectOptions {
   readonly echo?: Echo;
   /** The number of the last event that this reader has. */
   readonly after?: number;
-  /** The client's function whose arguments are the run's output; the agent's other text is not sent. */
+  /** The client's function whose arguments are the run's output. The agent's other text is not sent. */
   readonly answersAs?: string;
 }
 
 export interface ResponseFold {
-  /** The frames of an event. */
+  /** Returns the frames for an event. */
   readonly see: Fold;
-  /** The response after the events so far. `run` has the values that no event contains yet. */
+  /** Returns the response after the events so far. `run` has the values that no event contains yet. */
   response(run: RunRecord): ReturnType<typeof responseOf>;
 }
 
-/** An item of text in progress. */
+/** A text item in progress. */
 interface OpenText {
   readonly id: string;
   readonly index: number;
@@ -89,7 +89,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   let outcome: Outcome | undefined;
   let usage: Usage = NO_USAGE;
   const calls = new Map<string, Pick<ToolCall, "id" | "name" | "args">>();
-  /** Calls that the client or a user has decided, by call id. */
+  /** The calls that the client or a user has decided, by call id. */
   const approvals = new Map<string, string>();
   const ofClient = new Set<string>();
   const snapshot = (run: RunRecord) =>
@@ -129,7 +129,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     if (asksToApprove(question.kind)) return finish(add(done), done);
     call(done, question);
   };
-  /** A call of one of the client's functions. */
+  /** Adds a call of one of the client's functions. */
   const call = (item: Item, { name, args }: Pick<ToolCall, "name" | "args">) => {
     const index = add({ ...item, status: "in_progress", arguments: "" });
     const place = { item_id: item.id, output_index: index };
@@ -180,7 +180,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     stepEnd: ({ failed }) => close(failed ? "incomplete" : "completed"),
     assistant({ tool_calls = [] }) {
       if (tool_calls.length === 0) cited.clear();
-      // The messages before the first model call are the input, which the client knows.
+      // The messages before the first model call are the input, which the client already has.
       if (messageId) for (const call of tool_calls) calls.set(call.id, call);
     },
     result: called,
@@ -199,7 +199,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   };
 }
 
-/** Numbers the frames. A reader that reconnects has the frames up to `after`. */
+/** Numbers the frames. A reader that reconnects already has the frames up to `after`. */
 function numberedFrames(after: number) {
   let sequence = 0;
   let frames: Frame[] = [];
@@ -208,7 +208,7 @@ function numberedFrames(after: number) {
     if (sequence_number <= after) return;
     frames.push({ event: type, data: JSON.stringify({ type, sequence_number, ...fields }) });
   };
-  /** Most frames of a stream are deltas: only their text is new. */
+  /** Most frames of a stream are deltas, in which only the text is new. */
   const grow = (type: string, open: OpenText, delta: string, tail: string) => {
     open.text += delta;
     const number = sequence++;
@@ -235,7 +235,7 @@ type ResponseOutput = ReturnType<typeof outputOf>;
 function outputOf({ emit }: NumberedFrames) {
   const items: Item[] = [];
   const ids = new Set<string>();
-  /** Makes ids unique, even after a crash when the run repeats itself. */
+  /** Makes ids unique, even if the run repeats itself after a crash. */
   const fresh = (id: string): string => {
     let free = id;
     for (let n = 2; ids.has(free); n++) free = `${id}_${n}`;

@@ -18,7 +18,10 @@ export const ListQuery = z.looseObject({
   after: z.string().max(512).optional().describe("Id of an item."),
 });
 
-/** One page of `items`, which must be sorted oldest first. Throws `invalid_request` if no item has the id `after`. */
+/**
+ * Returns one page of `items`, which must be sorted oldest first. Throws `invalid_request` if no item has the id
+ * `after`.
+ */
 export function listOf(items: readonly Item[], { limit, order, after }: z.infer<typeof ListQuery>) {
   const all = order === "asc" ? [...items] : [...items].reverse();
   const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;

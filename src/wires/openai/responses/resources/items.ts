@@ -1,4 +1,4 @@
-// The items of conversations: read, add and delete them, as sessions of the Agents SDK do.
+// The items of conversations: read, add and delete them, as the sessions of the Agents SDK do.
 
 import { z } from "zod";
 import { AppError } from "../../../../agent/core/errors.ts";
@@ -23,7 +23,7 @@ import { withoutItem } from "./without-item.ts";
 const ItemParams = ConversationParams.extend({ item_id: z.string().min(1).max(512) });
 const ItemsBody = z.looseObject({ items: SentItems });
 
-/** Maximum time to wait for the run that changes the thread, in ms: it may wait for a free slot. */
+/** The maximum time to wait for the run that changes the thread, in ms. The run may have to wait for a free slot. */
 const WAIT_MS = 10_000;
 
 export function itemRoutes(app: App, services: RouteServices): void {
@@ -134,11 +134,11 @@ export function itemRoutes(app: App, services: RouteServices): void {
     },
   );
 
-  /** The next request may reach any replica, and must see the change. */
+  /** The next request may reach any replica and must see the change. */
   const finished = (owner: Owner, run: RunRecord) =>
     rewritten(runs, owner, run, AbortSignal.any([streams.closing, AbortSignal.timeout(WAIT_MS)]));
 
-  /** The data from which items are made, with the ids that the items had in the stream. */
+  /** Returns the data from which items are created, with the ids that the items had in the stream. */
   async function historyIn(owner: Owner, id: string): Promise<History> {
     const [messages, open, tools] = await Promise.all([
       threads.messages(owner, id),
@@ -159,7 +159,7 @@ function itemNamed(history: History, { id, item_id }: { id: string; item_id: str
   throw new AppError("not_found", `Conversation \`${id}\` has no item \`${item_id}\`.`);
 }
 
-/** Only an answer may change a conversation that waits. Throws `thread_busy`. */
+/** Only an answer may change a conversation that is waiting. Throws `thread_busy`. */
 function assertWaitsFor({ id, status }: Thread, questions: number): void {
   if (status === "busy")
     throw new AppError(
@@ -174,8 +174,8 @@ function assertWaitsFor({ id, status }: Thread, questions: number): void {
 }
 
 /**
- * The output of the newest call may be deleted. The output of an earlier call may not, because its call would stay
- * without one. Throws `invalid_request`.
+ * The output of the newest call may be deleted. The output of an earlier call may not, because that call would then
+ * have no output. Throws `invalid_request`.
  */
 function assertOpen({ id, type, call_id }: Item, left: readonly Message[]): void {
   if (type !== "function_call_output" || unanswered(left).some((call) => call.id === call_id)) return;

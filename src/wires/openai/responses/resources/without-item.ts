@@ -1,4 +1,4 @@
-// Deletes an item of a conversation: computes the thread's messages without it.
+// Deletes an item of a conversation by computing the thread's messages without it.
 
 import type { AssistantMessage, Message } from "../../../../agent/core/message.ts";
 import { type Item, reasoningIdOf } from "../history.ts";
