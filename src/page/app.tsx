@@ -1,5 +1,5 @@
-// The frame of the page: threads at the left and the view of the URL in the middle. A user who is not signed in sees the
-// sign-in form.
+// The frame of the page: the threads on the left, and the view for the URL in the middle. A user who is not signed in
+// sees the sign-in form.
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { followChanges } from "./changes.ts";
@@ -51,7 +51,7 @@ export function App() {
 function Signed({ route }: { route: Route }) {
   useTab(route);
   useEffect(() => {
-    // A user who begins to write will see a conversation next.
+    // A user who starts to write will see a conversation next.
     const ahead = () => void readConversation().catch(() => {});
     addEventListener("keydown", ahead, { once: true });
     return () => removeEventListener("keydown", ahead);
@@ -103,7 +103,7 @@ const begin = () => {
   document.querySelector<HTMLElement>(".is-new textarea")?.focus();
 };
 const toInbox = () => go({ view: "inbox" });
-/** On a narrow screen the search field is in the drawer. */
+/** On a narrow screen, the search field is in the drawer. */
 const search = () => {
   const field = () =>
     [...document.querySelectorAll<HTMLElement>(".threads .search")].find((each) => each.checkVisibility());
@@ -121,7 +121,7 @@ function move(step: 1 | -1): void {
   found?.scrollIntoView({ block: "nearest" });
 }
 
-/** Keeps the data that every view needs up to date. Returns a function that stops this. */
+/** Keeps the data that every view needs up to date. Returns a function that stops the updates. */
 function followAll(): () => void {
   const ends = [
     followChanges(),

@@ -1,5 +1,5 @@
-// The arguments of a call as a person edits them: one field for each argument, or one JSON object for all. A field shows a text
-// as it is, and any other value as JSON.
+// The arguments of a call, as a user edits them: one field per argument, or one JSON object for all. A field shows
+// strings as they are and all other values as JSON.
 
 import type { ToolCall } from "../client/client.ts";
 import { isObject } from "./form.ts";

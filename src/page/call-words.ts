@@ -10,7 +10,7 @@ type Args = Readonly<Record<string, unknown>>;
 export interface CallWords {
   /** "Wrote" */
   readonly verb: string;
-  /** The object of the verb, as the model wrote it. */
+  /** The object of the verb, as written by the model. */
   readonly object?: string;
   /** "+3 −1" */
   readonly rest?: string;
@@ -21,7 +21,7 @@ type Tool = keyof Words["verbs"];
 
 type Called = Pick<ToolCell, "name" | "state"> & { readonly args: Args | undefined };
 
-/** The argument that names the object of a call. Absent if the call has none. */
+/** The argument that names the object of a call. Undefined if the call has none. */
 const OBJECTS: Readonly<Record<Tool, string | undefined>> = {
   ls: "path",
   glob: "pattern",
@@ -56,7 +56,9 @@ const OBJECTS: Readonly<Record<Tool, string | undefined>> = {
 
 const isTool = (name: string): name is Tool => Object.hasOwn(OBJECTS, name);
 
-/** Returns undefined for other tools and for arguments that the tool would refuse. The page shows such a call as it is. */
+/**
+ * Returns undefined for other tools, and for arguments that the tool would refuse. The page shows such calls unchanged.
+ */
 export function wordsOf({ name, args, state }: Called, words: Words): CallWords | undefined {
   if (!isTool(name) || !args) return undefined;
   const key = OBJECTS[name];
@@ -89,10 +91,10 @@ function restOf(name: Tool, args: Args, words: Words): string | undefined {
   return undefined;
 }
 
-/** The line with which `execute` reports the end of a command, after the command's output. */
+/** The line in which `execute` reports the end of a command, after the command's output. */
 const REPORT = /\[(?:exit_code: (-?\d+)|killed by (\w[\w ]{0,30}))(?:, [^\]\n]*)?\]\s*$/;
 
-/** Returns how a command failed, such as "exit 3"; undefined after a success. */
+/** Returns how a command failed, such as "exit 3", or undefined if it succeeded. */
 export function badEndOf(name: string, output: string, words: Words): string | undefined {
   if (name !== "execute") return undefined;
   const [, code, signal] = REPORT.exec(output.slice(-200)) ?? [];
@@ -104,7 +106,7 @@ export function badEndOf(name: string, output: string, words: Words): string | u
 export const wholeOutputIn = (output: string): string | undefined =>
   /\(truncated \d+ characters; the full text is in (\.skein\/results\/[\w-]{1,200}\.txt)\)/.exec(output)?.[1];
 
-/** Returns the tasks that a call gives to subagents, in order. */
+/** Returns the tasks that a call delegates to subagents, in order. */
 export function tasksOf(args: Args | undefined): readonly { agent: string; task: string }[] {
   if (!args) return [];
   const all: readonly unknown[] = Array.isArray(args.tasks) ? args.tasks : [args];

@@ -1,5 +1,5 @@
-// Live changes of the user's threads, runs and questions. One tab reads the stream and forwards it to the other tabs, because
-// a browser opens only six HTTP/1.1 connections to a server.
+// Live changes to the user's threads, runs and questions. One tab reads the stream and forwards it to the other tabs,
+// because browsers allow only six HTTP/1.1 connections to a server.
 
 import type { UserEvent } from "../client/client.ts";
 import { baseUrl, client, messageOf, session } from "./session.ts";
@@ -24,9 +24,9 @@ export interface ListRefresh {
 }
 
 /**
- * Calls `read` once the changes are followed, so that no change is missed, and again soon after relevant changes. Changes
- * that arrive during a read cause one more read. `read` must not throw; its signal aborts at the end, and when `readNow`
- * starts another read.
+ * Calls `read` once changes are being followed, so no change is missed, and again soon after relevant changes. Changes
+ * that arrive during a read cause one more read. `read` must not throw. Its signal aborts at the end, and when
+ * `readNow` starts another read.
  */
 export function keepRead(
   concerns: (change: Change) => boolean,
@@ -73,12 +73,15 @@ export function keepRead(
   };
 }
 
-/** Longest wait for the stream before the first read. */
+/** The longest wait for the stream before the first read. */
 const CONNECT_MS = 1_000;
 
 let followed = Promise.resolve();
 
-/** Follows the changes of the current user, in this tab or through another one. Returns a function that stops this. */
+/**
+ * Follows the changes for the current user, in this tab or through another one. Returns a function that stops
+ * following.
+ */
 export function followChanges(): () => void {
   const ending = new AbortController();
   // Tabs can be signed in as different users.
@@ -119,7 +122,7 @@ async function isLed(name: string): Promise<boolean> {
 
 interface Leading {
   readonly tell: (change: Change) => void;
-  /** Called after each connect of the stream. */
+  /** Called each time the stream connects. */
   readonly onConnected: () => void;
 }
 

@@ -1,19 +1,19 @@
-// Copies text to the clipboard, also on plain http, where browsers have no `navigator.clipboard`.
+// Copies text to the clipboard, even on plain http, where browsers have no `navigator.clipboard`.
 
-/** Copies the text and returns whether that succeeded. Call it from a handler of a user's click or key. */
+/** Copies the text and returns whether that succeeded. Call this from a click or key handler. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Absent on plain http. An embedding page or the user can also refuse it.
+    // Undefined on plain http. An embedding page or the user can also deny access.
     return copySelected(text);
   }
 }
 
 function copySelected(text: string): boolean {
   const before = document.activeElement;
-  // While a dialog is open, elements outside of it cannot have the focus.
+  // While a dialog is open, elements outside it cannot receive focus.
   const place = before?.closest("dialog") ?? document.body;
   const field = document.createElement("textarea");
   field.className = "unseen";

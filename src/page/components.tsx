@@ -1,4 +1,4 @@
-// Small components that the views share. They show every text from the server as text, never as HTML.
+// Small components that the views share. They show all text from the server as text, never as HTML.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -6,10 +6,10 @@ import { copyText } from "./clipboard.ts";
 import { messageOf } from "./session.ts";
 import { once, t } from "./texts.ts";
 
-/** The text of an empty list: what will appear here, and how. */
+/** The text for an empty list: what will appear here, and how. */
 export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
 
-/** An error message of the server. */
+/** An error message from the server. */
 export const Problem = ({ children }: { children: ComponentChildren }) =>
   children ? (
     <p class="problem" role="alert">
@@ -22,8 +22,8 @@ export const Problem = ({ children }: { children: ComponentChildren }) =>
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu;
 
 /**
- * A command, name or argument, shown exactly. Invisible characters appear as `⟨U+202E⟩`, and its text direction does not
- * affect the text around it.
+ * A command, name or argument, shown exactly. Invisible characters appear as `⟨U+202E⟩`, and its text direction does
+ * not affect the surrounding text.
  */
 export const Plain = ({ children }: { children: string }) => <bdi>{visible(children)}</bdi>;
 
@@ -58,7 +58,7 @@ export function Time({ at }: { at: string }) {
 
 const SAID_MS = 2_000;
 
-/** Copies a text and confirms it for a moment. If the browser refuses, it selects the text for the user. */
+/** Copies a text and briefly confirms it. If the browser refuses, it selects the text for the user. */
 export function Copy(props: { text: () => string | Promise<string>; label?: string; class?: string }) {
   const { text, label = t().copy.copy } = props;
   const [said, setSaid] = useState("");
@@ -96,14 +96,14 @@ const ByHand = ({ text, onClose }: { text: string; onClose: () => void }) => (
   </Dialog>
 );
 
-/** A button whose action can fail. It is disabled during the action, and shows an error beside it. */
+/** A button whose action can fail. It is disabled during the action and shows errors next to it. */
 export function Action(props: {
   onClick: () => Promise<unknown>;
   children: ComponentChildren;
   class?: string;
   label?: string;
   isOff?: boolean;
-  /** Set on a toggle button. */
+  /** Set for a toggle button. */
   isPressed?: boolean;
 }) {
   const [isBusy, setBusy] = useState(false);
@@ -137,7 +137,7 @@ export function Action(props: {
   );
 }
 
-/** A button that opens the file chooser. `label` is its name if it shows no text. */
+/** A button that opens the file chooser. `label` is its accessible name if it shows no text. */
 export function FileButton(props: {
   label: string;
   onFiles: (files: readonly File[]) => void;
@@ -171,7 +171,7 @@ export function FileButton(props: {
   );
 }
 
-/** A modal dialog. Escape calls `onClose` too. */
+/** A modal dialog. Escape also calls `onClose`. */
 export function Dialog(props: {
   title: string;
   onClose: () => void;
@@ -199,7 +199,7 @@ export function Dialog(props: {
   );
 }
 
-/** A text as it is, in a box that scrolls. `atEnd` keeps the end in sight while the text grows. */
+/** A text shown unchanged in a scrolling box. `atEnd` keeps the end visible while the text grows. */
 export const Pre = ({ children, atEnd }: { children: string; atEnd?: boolean }) => (
   <pre
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it.
@@ -211,8 +211,8 @@ export const Pre = ({ children, atEnd }: { children: string; atEnd?: boolean }) 
 );
 
 /**
- * Reads a value from the server in an effect. Returns the value or an error. Reads again when a dependency changes or after
- * `reload`.
+ * Reads a value from the server in an effect. Returns the value or an error. Reads again if a dependency changes, and
+ * after `reload`.
  */
 export function useRead<T>(read: (signal: AbortSignal) => Promise<T>, dependencies: readonly unknown[]) {
   const [state, setState] = useState<{ value?: T; problem?: string }>({});

@@ -1,11 +1,11 @@
-// Detects the type of a file from its bytes, because a name can be wrong. Independent of the DOM.
+// Detects the type of a file from its bytes, because its name may be wrong. Independent of the DOM.
 
-/** Largest text to show and edit, in bytes. */
+/** The largest text to show and edit, in bytes. */
 export const SHOWN_BYTES = 256 * 1024;
-/** Largest image to show, in bytes. Larger images can only be downloaded. */
+/** The largest image to show, in bytes. Larger images can only be downloaded. */
 export const IMAGE_BYTES = 16 * 1024 * 1024;
 
-/** Types to show as images. Browsers run scripts in others, such as SVG. The first bytes, as Latin-1, decide. */
+/** The types to show as images. Browsers run scripts in others, such as SVG. The first bytes, read as Latin-1, decide. */
 const IMAGES: readonly (readonly [type: string, isOne: (start: string) => boolean])[] = [
   ["image/png", (start) => start.startsWith("\x89PNG\r\n\x1a\n")],
   ["image/jpeg", (start) => start.startsWith("\xff\xd8\xff")],
@@ -14,7 +14,10 @@ const IMAGES: readonly (readonly [type: string, isOne: (start: string) => boolea
 ];
 
 export type Content =
-  /** `lineEnd` is the end of all lines. It is absent when line ends differ: a text field would change them. */
+  /**
+   * `lineEnd` is the line ending of all lines. It is undefined if line endings differ, because a text field would
+   * change them.
+   */
   | { readonly kind: "text"; readonly text: string; readonly lineEnd?: "\n" | "\r\n" }
   | { readonly kind: "image"; readonly type: string }
   | { readonly kind: "bytes" };
@@ -30,7 +33,7 @@ export function contentOf(bytes: Uint8Array, isWhole: boolean): Content {
   return { kind: "text", text, ...(lineEnd && { lineEnd }) };
 }
 
-/** Returns undefined for bytes that are not UTF-8. The beginning of a file can end within a character. */
+/** Returns undefined for bytes that are not UTF-8. The beginning of a file can end in the middle of a character. */
 function decoded(bytes: Uint8Array, isWhole: boolean): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes, { stream: !isWhole });

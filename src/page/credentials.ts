@@ -1,10 +1,10 @@
-// The credentials of this tab. The browser forgets them when the tab is closed, and no script of another page can read them.
-// `handing-over.ts` passes them to other tabs of the page.
+// The credentials of this tab. The browser deletes them when the tab is closed, and scripts on other pages cannot read
+// them. `handing-over.ts` passes them to other tabs of the page.
 
 import { leaveForIssuer, type Oidc, refreshed, SignInRefused, type Tokens } from "./oidc.ts";
 import { t } from "./texts.ts";
 
-/** A key or token that the user typed, or the tokens of an issuer. */
+/** A key or token that the user entered, or the tokens of an issuer. */
 export type Credentials = { readonly token: string } | (Tokens & { readonly oidc: Oidc });
 
 const KEPT = "skein.credentials";
@@ -28,10 +28,10 @@ export function keepCredentials(given: Credentials | undefined): void {
 
 const USER = "skein.user";
 
-/** The tab's user. Known once the server has accepted the credentials. */
+/** Returns the tab's user, which is known once the server has accepted the credentials. */
 export const userOf = (): string | undefined => sessionStorage.getItem(USER) ?? undefined;
 
-/** Sets the tab's user. If another user had used the tab, it removes their data, such as drafts, and returns true. */
+/** Sets the tab's user. If another user was using the tab, removes that user's data, such as drafts, and returns true. */
 export function takeOver(user: string): boolean {
   const before = sessionStorage.getItem(USER);
   const isOther = before !== null && before !== user;
@@ -41,7 +41,7 @@ export function takeOver(user: string): boolean {
   return isOther;
 }
 
-/** The tab's user, as tenant and user. */
+/** Returns the tab's user, as tenant and user. */
 export const userOfTab = (): string => sessionStorage.getItem(USER) ?? "";
 
 /** Removes the credentials and all other data that the tab has stored. */
@@ -53,14 +53,14 @@ export function forgetAll(): void {
 /** The URL to which the issuer redirects: the page, without the part after `#`. */
 export const pageUrl = () => location.origin + location.pathname;
 
-/** Time before the end of a token at which it is renewed, in milliseconds; at most half of the token's lifetime. */
+/** How long before its end a token is renewed, in ms; at most half of the token's lifetime. */
 const EARLY_MS = 30_000;
-/** Shortest useful lifetime of a new token, in milliseconds. With shorter ones the page would only sign in again. */
+/** The shortest useful lifetime of a new token, in ms. With shorter ones, the page would do nothing but sign in. */
 const USELESS_MS = 2_000;
 
 /**
- * Returns the headers of a request. Throws `ConnectionLost` when a token cannot be renewed now, and `SignInRefused` when it
- * cannot be renewed at all.
+ * Returns the headers of a request. Throws `ConnectionLost` if a token cannot be renewed right now, and `SignInRefused`
+ * if it cannot be renewed at all.
  */
 export async function headers(): Promise<Record<string, string>> {
   if (kept && "oidc" in kept && kept.expires_at !== undefined) {
@@ -73,9 +73,9 @@ export async function headers(): Promise<Record<string, string>> {
 }
 
 /**
- * Call it after the server has refused the credentials. Renews the tokens, or leaves for the issuer and never resolves. The
- * issuer returns at once if the user is still signed in there. Throws `ConnectionLost`; `SignInRefused` when there is no
- * way to get new tokens.
+ * Call this after the server has refused the credentials. Renews the tokens, or redirects to the issuer and never
+ * resolves. The issuer redirects back at once if the user is still signed in there. Throws `ConnectionLost`, or
+ * `SignInRefused` if there is no way to get new tokens.
  */
 export async function replaceCredentials(): Promise<void> {
   if (await renewed()) return;
@@ -95,7 +95,7 @@ export function onRenewed(tell: () => void): void {
   tellRenewed = tell;
 }
 
-/** Renews the tokens. Returns whether there are new ones. Throws `ConnectionLost`. */
+/** Renews the tokens. Returns whether that succeeded. Throws `ConnectionLost`. */
 function renewed(): Promise<boolean> {
   renewing ??= renew().finally(() => {
     renewing = undefined;

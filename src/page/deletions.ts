@@ -1,5 +1,5 @@
-// Threads that the user has deleted. The request is sent after ten seconds, so that the user can undo it. Closing the page
-// cancels it: no thread is lost if its Undo was never visible.
+// Threads that the user has deleted. The request is sent after ten seconds, so the user can undo the deletion. Closing
+// the page cancels it, which ensures that no thread is lost before its Undo button was visible.
 
 import { touch } from "./frame.ts";
 import { client, messageOf } from "./session.ts";
@@ -12,7 +12,7 @@ export interface Deletion {
   problem?: string;
 }
 
-/** Time to undo a deletion, in milliseconds. */
+/** The time to undo a deletion, in ms. */
 const UNDO_MS = 10_000;
 
 export const deletions: { items: readonly Deletion[] } = { items: [] };

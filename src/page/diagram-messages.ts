@@ -4,9 +4,9 @@
 export interface Drawing {
   readonly source: string;
   readonly theme: "light" | "dark";
-  /** Read by screen readers. */
+  /** The text for screen readers. */
   readonly label: string;
-  /** Language of `label`, such as `en`. */
+  /** The language of `label`, such as `en`. */
   readonly language: string;
 }
 
@@ -19,21 +19,21 @@ export type Reply =
 /** Why the diagram could not be drawn. */
 export interface Failure {
   readonly why: "unknown" | "unreadable";
-  /** Line of the source, starting at 1. */
+  /** The line of the source, starting at 1. */
   readonly line?: number | undefined;
   /** The library's error message, in English. */
   readonly message: string;
 }
 
-/** Maximum length of the source. A longer one would take too long. */
+/** The maximum length of the source. Drawing a longer one would take too long. */
 export const MOST_CHARACTERS = 10_000;
-/** Maximum length of a line. The layout time of a label grows with the square of its length. */
+/** The maximum length of a line. The layout time of a label grows with the square of its length. */
 export const MOST_IN_LINE = 500;
 
-/** Maximum number of lines. The layout time grows faster than the number of boxes. */
+/** The maximum number of lines. The layout time grows faster than the number of boxes. */
 export const MOST_LINES = 200;
 
-/** In these kinds of diagram a number creates that many boxes. */
+/** In these kinds of diagram, a number creates that many boxes. */
 const TOO_MANY_BOXES = /^\s*(?:block(?:-beta)?\s*$[\s\S]*[:\s]\d{3}|packet(?:-beta)?\s*$[\s\S]*\b\d{5})/m;
 
 export function isTooLarge(source: string): boolean {
@@ -48,7 +48,7 @@ export function isTooLarge(source: string): boolean {
 
 const MOST_OF_MESSAGE = 600;
 
-/** Returns undefined for an invalid message: the frame is not trusted, because anyone may have written its source. */
+/** Returns undefined for an invalid message. The frame is not trusted, because anyone may have written its source. */
 export function replyOf(data: unknown): Reply | undefined {
   if (typeof data !== "object" || data === null) return undefined;
   const { kind, height, why, line, message } = data as Readonly<Record<string, unknown>>;

@@ -1,15 +1,18 @@
-// Compares two texts line by line. Uses the algorithm of Myers, which removes and adds the fewest lines.
+// Compares two texts line by line with the Myers algorithm, which finds the fewest removed and added lines.
 
 export interface DiffLine {
   readonly kind: "same" | "removed" | "added";
-  /** Includes the line end, if the line has one. */
+  /** Includes the line ending, if any. */
   readonly text: string;
-  /** Line number in the old text, starting at 1. Absent for an added line. */
+  /** The line number in the old text, starting at 1. Undefined for an added line. */
   readonly before?: number;
   readonly after?: number;
 }
 
-/** Maximum number of changed lines. With more, the whole text is shown as replaced, because memory grows with the square. */
+/**
+ * The maximum number of changed lines. Beyond it, the whole text is shown as replaced, because memory use grows with
+ * the square of this number.
+ */
 const MAX_CHANGES = 1000;
 
 /** Returns all lines of both texts, in order. */
@@ -25,7 +28,7 @@ export function diffLines(before: string, after: string): DiffLine[] {
   return numbered([...same(old.slice(0, start)), ...changed, ...same(old.slice(old.length - end))]);
 }
 
-/** Returns the changes with `around` unchanged lines before and after each. Skips all other lines. */
+/** Returns the changes with `around` unchanged lines before and after each. Omits all other lines. */
 export function hunksOf(lines: readonly DiffLine[], around = 3): DiffLine[][] {
   const hunks: DiffLine[][] = [];
   let reach = 0;
@@ -80,12 +83,12 @@ function script(old: readonly string[], young: readonly string[]): DiffStep[] {
 }
 
 /**
- * Number of old lines that a number of changes can pass, by diagonal. A diagonal is the old lines passed minus the new
- * lines passed.
+ * The number of old lines that a number of changes can pass, by diagonal. A diagonal is the number of old lines passed
+ * minus the number of new lines passed.
  */
 type Reached = (diagonal: number) => number;
 
-/** Returns the reach for each number of changes until the end is reached; undefined after too many changes. */
+/** Returns the reach for each number of changes until the end is reached, or undefined if there are too many changes. */
 function furthest(old: readonly string[], young: readonly string[]): Reached[] | undefined {
   const all: Reached[] = [];
   for (let changes = 0; changes <= MAX_CHANGES; changes++) {
@@ -103,8 +106,8 @@ function furthest(old: readonly string[], young: readonly string[]): Reached[] |
 }
 
 /**
- * Returns the position, reached with one change less, from which a line is removed or added. Before the first change it is
- * above the start.
+ * Returns the position from which a line is removed or added. It was reached with one change less. Before the first
+ * change, it is above the start.
  */
 function cameFrom(last: Reached = () => 0, diagonal: number, changes: number) {
   const isAdded = diagonal === -changes || (diagonal !== changes && last(diagonal - 1) < last(diagonal + 1));

@@ -1,10 +1,10 @@
-// Unsent texts, stored by user and conversation. They remain after the tab is closed, until the user signs out.
+// Unsent texts, stored by user and conversation. They are kept after the tab is closed, until the user signs out.
 
 import { userOfTab } from "./credentials.ts";
 import { forgetFiles } from "./kept-files.ts";
 
 const PREFIX = "skein.draft.";
-/** Maximum number of drafts in this browser. A new draft replaces the oldest. */
+/** The maximum number of drafts in this browser. A new draft replaces the oldest one. */
 const MAX_DRAFTS = 100;
 
 interface Draft {
@@ -22,7 +22,7 @@ export interface Rewrite {
 
 const ownPrefix = () => `${PREFIX}${userOfTab()} `;
 
-/** Returns the storage key of a draft. Without a thread it is the draft of the next new conversation. */
+/** Returns the storage key of a draft. If there is no thread, the draft belongs to the next new conversation. */
 export const placeOf = (thread: string | undefined): string => `${ownPrefix()}${thread ?? "new"}`;
 
 export const draftOf = (thread: string | undefined): string => read(placeOf(thread))?.text ?? "";

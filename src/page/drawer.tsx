@@ -24,7 +24,7 @@ export function Drawer(props: {
     addEventListener("popstate", onBack);
     return () => {
       removeEventListener("popstate", onBack);
-      // A button or a key closed it, so remove its entry from the history.
+      // A button or a key closed the drawer, so remove its entry from the history.
       if (!isLeft && history.state?.isDrawer) history.back();
     };
   }, []);
@@ -39,7 +39,7 @@ export function Drawer(props: {
   );
 }
 
-/** A link in the drawer continues from the page that opened the drawer. */
+/** A link in the drawer navigates from the page that opened the drawer. */
 function followLink(event: TargetedMouseEvent<HTMLElement>, close: () => void): void {
   const link = event.target instanceof Element ? event.target.closest("a") : null;
   const hash = link?.getAttribute("href");

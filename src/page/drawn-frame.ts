@@ -1,14 +1,14 @@
-// Draws a diagram in a frame that is not trusted: only messages from the frame itself count, and only for a limited time.
+// Draws a diagram in an untrusted frame. Only messages from the frame itself are accepted, and only for a limited time.
 
 import { type Drawing, type Failure, replyOf } from "./diagram-messages.ts";
 
-/** Time limit in seconds, from when the frame has loaded. */
+/** The time limit in seconds, starting when the frame has loaded. */
 export const LONGEST_S = 10;
 
 export type Undrawn = Failure | { readonly why: "slow" | "missing" | "large" };
 
 export interface DrawnFrame {
-  /** Draws the diagram, or draws it again. */
+  /** Draws or redraws the diagram. */
   draw(drawing: Drawing): void;
   end(): void;
 }
@@ -22,7 +22,7 @@ export function drawnFrame(
   let wanted: Drawing | undefined;
   const ending = new AbortController();
   const { signal } = ending;
-  // A frame without an origin has no name to address it by.
+  // A frame without an origin cannot be addressed by an origin.
   const send = () => isReady && wanted && frame.contentWindow?.postMessage(wanted, "*");
   const fail = (undrawn: Undrawn) => {
     ending.abort();

@@ -1,26 +1,26 @@
-// How the most recent run of each listed thread ended, for the marks in the list. A thread's own data shows only that it
-// failed.
+// How the most recent run of each listed thread ended, for the marks in the list. A thread's own data shows only
+// whether it failed.
 
 import type { RunRecord } from "../client/client.ts";
 import { keepRead, onChange } from "./changes.ts";
 import { touch } from "./frame.ts";
 import { client } from "./session.ts";
 
-/** The most recent run by thread. Threads that changed long ago have no entry. */
+/** The most recent run of each thread. Threads that changed long ago have no entry. */
 export const ends = { newest: new Map<string, RunRecord>() };
 
-/** Number of runs to read at first. Later, each run that ends is added. */
+/** The number of runs to read at first. Later, each run is added when it ends. */
 const PAGE = 50;
-/** Maximum number of threads. A new entry replaces the oldest. */
+/** The maximum number of threads. A new entry replaces the oldest one. */
 const MAX_ENDS = 1_000;
 
-/** Keeps `ends` up to date. Returns a function that stops this. */
+/** Keeps `ends` up to date. Returns a function that stops the updates. */
 export function followEnds(): () => void {
   const ending = new AbortController();
   const kept = keepRead(
     () => false,
     async (signal) => {
-      // Without this data the marks show less, so the page reports no error.
+      // The page reports no error, because without this data the marks only show less.
       const { items = [] } = await client.runs.list({ limit: PAGE }, signal).catch(() => ({ items: [] }));
       for (const run of [...items].reverse()) keep(run);
       touch(ends);

@@ -1,5 +1,5 @@
-// HTML character references in Markdown, by name or number. Only common names are known: a table of all two thousand would
-// double the weight of the first view.
+// HTML character references in Markdown, by name or number. Only common names are supported, because a table of all two
+// thousand would double the size of the first view.
 
 const NAMED: ReadonlyMap<string, string> = new Map(
   [
@@ -23,7 +23,7 @@ const NAMED: ReadonlyMap<string, string> = new Map(
 
 const REFERENCE = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([A-Za-z]\w{1,30}));/g;
 
-/** Leaves an unknown name as it is written. */
+/** Leaves unknown names unchanged. */
 export const withoutEntities = (text: string): string =>
   text.includes("&")
     ? text.replace(REFERENCE, (written, number?: string, hex?: string, name = "") =>

@@ -1,4 +1,4 @@
-// Turns an error of the server into the text that the page shows.
+// Converts a server error to the text that the page shows.
 
 import { t } from "./texts.ts";
 
@@ -8,8 +8,8 @@ interface ServerError {
 }
 
 /**
- * Returns a sentence in the page's language with the server's own message below it; without such a sentence, only the
- * server's message.
+ * Returns a sentence in the page's language, followed by the server's message. If there is no such sentence, returns
+ * only the server's message.
  */
 export function errorText({ code = "", message = "" }: ServerError): string {
   const sentence = t().errors[code];

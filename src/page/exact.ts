@@ -1,10 +1,13 @@
-// Prepares a text for a user who must decide on it. It names invisible characters and counts long runs of blanks, which could
-// hide text behind them.
+// Prepares a text for a user who must decide on it. Names invisible characters and counts long runs of blanks, which
+// could hide text that follows them.
 
-/** A text to show as it is, or the name of something invisible. */
+/** A text to show unchanged, or the name of something invisible. */
 export type Piece = string | { readonly mark: string };
 
-/** Number of blanks after a word, or at the beginning of a line, from which they are counted. Fewer are normal alignment. */
+/**
+ * The number of blanks after a word, or at the start of a line, from which they are counted. Fewer are normal
+ * alignment.
+ */
 const GAP = 8;
 const INDENT = 24;
 const EMPTY_LINES = 4;
@@ -13,8 +16,8 @@ const UNSEEN = new RegExp(
   [
     `(?<=\\S)[ \\t]{${GAP},}|[ \\t]{${INDENT},}`,
     `\\n(?:[ \\t]*\\n){${EMPTY_LINES},}`,
-    // Controls, formats, fillers, and spaces that no keyboard has. U+FE0F is allowed: it only turns a character into an
-    // emoji.
+    // Controls, formats, fillers, and spaces that no keyboard has. U+FE0F is allowed, because it only turns a character
+    // into an emoji.
     "(?![\\n\\t\\ufe0f])[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Co}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800]",
     "[^\\S \\n\\t]",
   ].join("|"),

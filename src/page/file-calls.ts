@@ -25,7 +25,7 @@ export function fileCallOf(name: string, args: Readonly<Record<string, unknown>>
 /** `missing`: the file does not exist. `unknown`: the file was not read. */
 export type Current = { readonly text: string } | "missing" | "unknown";
 
-/** Returns undefined when there is nothing to compare with. `isFound`: the file contains the text that the edit replaces. */
+/** Returns undefined if there is nothing to compare with. `isFound`: the file contains the text that the edit replaces. */
 export function differenceOf(
   { change }: FileCall,
   current: Current,
@@ -41,7 +41,7 @@ export function differenceOf(
   return { before: old_text, after: new_text, isWhole: false, isFound: current === "unknown" };
 }
 
-/** Maximum number of changed lines that a user can review line by line. */
+/** The maximum number of changed lines that a user can review line by line. */
 const MAX_LINES = 2000;
 
 /** Returns whether every changed line can be shown. */

@@ -1,4 +1,4 @@
-// The files that the agent changed in its workspace, as the thread's state records them. Independent of the DOM.
+// The files that the agent changed in its workspace, as recorded in the thread's state. Independent of the DOM.
 
 import type { Message, ThreadState } from "../client/client.ts";
 import { indexIn } from "../lib/search.ts";
@@ -11,7 +11,7 @@ export interface FileChange {
   readonly op: "write" | "edit";
   /** Size in bytes after the last change. */
   readonly bytes: number;
-  /** The text after the last change, and before it, if the state contains them. */
+  /** The text after the last change and before it, if the state contains them. */
   readonly content?: string;
   readonly before?: string;
   /** The replacements by `edit_file` since the file was last written as a whole, oldest first. */
@@ -27,7 +27,7 @@ export interface Edit {
 export interface Difference {
   readonly before: string;
   readonly after: string;
-  /** The texts are the whole file, so line numbers are correct. */
+  /** True if the texts are the whole file, so line numbers are correct. */
   readonly isWhole: boolean;
 }
 
@@ -50,8 +50,8 @@ export function differencesOf({ before, content, edits, op }: FileChange): Diffe
 }
 
 /**
- * Returns the number of edits before the text `before`; the other edits lead from it to `content`. Parallel edits share one
- * `before`.
+ * Returns the number of edits before the text `before`. The other edits lead from it to `content`. Parallel edits share
+ * one `before`.
  */
 function earlierEdits(edits: readonly Edit[], before: string, content: string): number {
   for (let earlier = edits.length - 1; earlier > 0; earlier--)
@@ -59,13 +59,13 @@ function earlierEdits(edits: readonly Edit[], before: string, content: string): 
   return 0;
 }
 
-/** Replaces the first occurrence, as `edit_file` does. */
+/** Replaces the first occurrence, like `edit_file`. */
 export function edited(text: string, { old_text, new_text }: Edit): string {
   const at = indexIn(text, old_text);
   return at < 0 ? text : text.slice(0, at) + new_text + text.slice(at + old_text.length);
 }
 
-/** Returns the changed files, most recent change first. */
+/** Returns the changed files, starting with the most recent change. */
 export function changedFiles({ files, messages }: ThreadState, workdir: string): FileChange[] {
   if (!isObject(files)) return [];
   const edits = editsIn(messages, workdir);

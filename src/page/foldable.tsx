@@ -1,4 +1,4 @@
-// A part that the user opens and closes by its summary line.
+// A section that the user opens and closes with its summary line.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -20,8 +20,8 @@ function usePrinting(): boolean {
 }
 
 /**
- * A part that opens and closes by its summary line, and is open on paper. The caller owns the open state, because it can
- * change by itself.
+ * A section that opens and closes with its summary line, and is always open in print. The caller owns the open state,
+ * because it can change without the user.
  */
 export function Foldable(props: {
   class: string;

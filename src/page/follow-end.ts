@@ -1,11 +1,11 @@
-// Scrolls to the end of a growing list until the user scrolls away, and again after the user returns to the end. Only user
-// actions count: scroll positions are unreliable, because the browser estimates the heights of invisible parts.
+// Scrolls to the end of a growing list until the user scrolls away, and again once the user returns to the end. Only
+// user actions count. Scroll positions are unreliable, because the browser estimates the heights of invisible elements.
 
 import { afterRedraw, touch } from "./frame.ts";
 
 export interface FollowedEnd {
   isFollowing: boolean;
-  /** The list fits the visible area. */
+  /** True if the list fits into the visible area. */
   isWhole: boolean;
   /** Scrolls to the end and follows it. */
   goToEnd(): void;
@@ -19,8 +19,8 @@ const NEAR_PX = 8;
 const AWAY = ["PageUp", "Home", "ArrowUp"];
 
 /**
- * Touches the returned object when following starts or stops, and when the list begins or ceases to fit. The caller closes
- * it.
+ * Touches the returned object when following starts or stops, and when the list starts or stops fitting. The caller
+ * closes it.
  */
 export function followEnd(scroller: HTMLElement): FollowedEnd {
   const closing = new AbortController();
@@ -55,7 +55,7 @@ export function followEnd(scroller: HTMLElement): FollowedEnd {
   scroller.addEventListener("wheel", ({ deltaY }) => void (deltaY < 0 && leave()), passive);
   scroller.addEventListener("touchmove", leave, passive);
   scroller.addEventListener("keydown", ({ key }) => void (AWAY.includes(key) && leave()), { signal });
-  // The scrollbar.
+  // A press on the scroller itself is a press on its scrollbar.
   scroller.addEventListener("pointerdown", ({ target }) => void (target === scroller && leave()), passive);
   scroller.addEventListener(
     "scroll",

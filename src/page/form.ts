@@ -1,4 +1,4 @@
-// Builds forms from JSON Schemas: the fields, and the value of what the user types. The server validates the value.
+// Builds forms from JSON Schemas: the fields, and the value of the user's input. The server validates the value.
 
 import { t } from "./texts.ts";
 
@@ -6,33 +6,33 @@ type Schema = Readonly<Record<string, unknown>>;
 
 export interface Field {
   readonly name: string;
-  /** Visible label; default: the name. */
+  /** The visible label. Default: the name. */
   readonly title?: string;
   readonly description?: string;
   /**
-   * `long`: a text of several lines. `list`: one text per line. `pairs`: one `Name: value` per line. `time`: a time in the
-   * zone of the browser. `secret`: a text that is not shown. `json`: any other type.
+   * `long`: a text of several lines. `list`: one text per line. `pairs`: one `Name: value` per line. `time`: a time in
+   * the browser's time zone. `secret`: a text that is not shown. `json`: any other type.
    */
   readonly kind: "choice" | "number" | "text" | "long" | "list" | "pairs" | "time" | "secret" | "json";
-  /** For a choice: the values by their visible texts. */
+  /** The values of a choice by their visible texts. */
   readonly choices?: ReadonlyMap<string, unknown>;
-  /** Values that a text field offers, and what each means. */
+  /** The values that a text field suggests, and the meaning of each. */
   readonly suggestions?: ReadonlyMap<string, string>;
   readonly required: boolean;
   /** The default that applies when the field is empty. */
   readonly standard?: unknown;
   /** The accepted range, such as `1 to 16` or `at most 60000`. */
   readonly range?: string;
-  /** The field is folded away below the others. */
+  /** True if the field is in the collapsed section below the others. */
   readonly isMore?: boolean;
 }
 
-/** Maximum number of fields; no hook has more. */
+/** The maximum number of fields. No hook has more. */
 const MAX_FIELDS = 50;
-/** A text that can be longer than this gets a field of several lines. */
+/** A text that can be longer than this gets a field with several lines. */
 const LONG_CHARS = 500;
 
-/** Returns the fields of an object schema, and no fields for any other schema. */
+/** Returns the fields of an object schema. Returns no fields for any other schema. */
 export function fieldsOf(schema: unknown): Field[] {
   if (!isObject(schema) || !isObject(schema.properties)) return [];
   const required = Array.isArray(schema.required) ? schema.required : [];
@@ -79,7 +79,7 @@ function choicesOf({ type, enum: values }: Schema): ReadonlyMap<string, unknown>
 function rangeOf(schema: Schema): string | undefined {
   const bound = (name: string) => {
     const value = schema[name];
-    // The schema of an integer contains JavaScript's largest integer as its maximum.
+    // The schema of an integer has JavaScript's largest integer as its maximum.
     return typeof value === "number" && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined;
   };
   const words = t().form;
@@ -95,7 +95,7 @@ function rangeOf(schema: Schema): string | undefined {
   return parts.length > 0 ? parts.join(", ") : undefined;
 }
 
-/** Returns the text of a field for a value; an empty text for no value. */
+/** Returns the text that a field shows for a value. Empty if there is no value. */
 export function textOf({ choices, kind }: Field, value: unknown): string {
   if (value === undefined || value === null) return "";
   if (choices) return [...choices].find(([, each]) => each === value)?.[0] ?? "";
@@ -105,7 +105,7 @@ export function textOf({ choices, kind }: Field, value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Returns the value of a text, and undefined for an empty field. Throws `SyntaxError` for invalid JSON. */
+/** Returns the value of a text, or undefined for an empty field. Throws `SyntaxError` for invalid JSON. */
 export function valueIn(field: Field, text: string): unknown {
   if (text.trim() === "") return undefined;
   if (field.choices) return field.choices.get(text);
@@ -117,7 +117,7 @@ export function valueIn(field: Field, text: string): unknown {
   return field.kind === "json" ? JSON.parse(text) : text;
 }
 
-/** Returns a time as a field of the browser has it: `2026-05-04T10:00`, in the browser's zone. */
+/** Returns a time in the format of a browser field: `2026-05-04T10:00`, in the browser's time zone. */
 function localTime(time: string): string {
   const at = new Date(time);
   const local = new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString();
@@ -166,7 +166,7 @@ export const issueAt = (issues: ReadonlyMap<string, string>, name: string): stri
 export const isObject = (value: unknown): value is Schema =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Returns the JSON merge patch (RFC 7396) that turns one value into the other. */
+/** Returns the JSON merge patch (RFC 7396) that turns one value into another. */
 export function patchFrom(before: unknown, after: unknown): unknown {
   if (!isObject(before) || !isObject(after)) return after;
   const removed = Object.keys(before).filter((name) => !(name in after));

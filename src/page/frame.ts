@@ -1,4 +1,5 @@
-// Redraws views at most once a frame. A thousand events that touch one object cause one redraw of the views that watch it.
+// Redraws views at most once per frame. A thousand events that touch one object cause one redraw of the views that
+// watch it.
 
 import { useEffect, useReducer } from "preact/hooks";
 
@@ -7,7 +8,7 @@ const watchers = new WeakMap<object, Set<() => void>>();
 const afterwards = new Set<() => void>();
 let isRequested = false;
 
-/** Marks `what` as changed in place. */
+/** Marks `what` as modified. */
 export function touch(what: object): void {
   touched.add(what);
   if (isRequested) return;
@@ -44,7 +45,7 @@ export function afterRedraw(then: () => void): () => void {
   return () => void afterwards.delete(then);
 }
 
-/** Redraws the component after each `touch(what)`, also if that happened before the component was mounted. */
+/** Redraws the component after each `touch(what)`, even if the touch happened before the component was mounted. */
 export function useTouched<T extends object>(what: T): T {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   useEffect(() => {

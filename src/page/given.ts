@@ -1,11 +1,11 @@
-// Answers that the user has given but not sent. The browser stores them for all of its tabs.
+// Answers that the user has given but not yet sent. The browser stores them for all of its tabs.
 
 import type { Answer } from "../client/client.ts";
 import { userOfTab } from "./credentials.ts";
 import { touch } from "./frame.ts";
 
 const PREFIX = "skein.given.";
-/** Maximum number of stored answers. A new answer replaces the oldest. */
+/** The maximum number of stored answers. A new answer replaces the oldest one. */
 const MAX_GIVEN = 100;
 
 interface StoredAnswer {

@@ -1,8 +1,9 @@
-// Splits a growing text into parts of a fixed number of lines. A full part stays the same, so the browser lays out only the last.
+// Splits a growing text into parts with a fixed number of lines. Full parts do not change, so the browser lays out only
+// the last one.
 
 const LINES = 200;
 
-/** Returns a function to call with a text each time it has grown. Any other text starts over. */
+/** Returns a function to call with a text each time it has grown. A different text starts over. */
 export function growingParts(): (text: string) => readonly string[] {
   let full: string[] = [];
   let length = 0;

@@ -1,5 +1,5 @@
-// Passes the credentials between the tabs of a browser: a new tab needs no sign-in, and signing out affects all tabs. Nothing
-// is stored, and pages of other origins cannot receive it.
+// Passes the credentials between the tabs of a browser, so a new tab needs no sign-in and signing out affects all tabs.
+// Nothing is stored, and pages of other origins cannot receive the credentials.
 
 import {
   type Credentials,
@@ -16,7 +16,7 @@ type SignInMessage =
   | { readonly kind: "signed_out" }
   | { readonly kind: "has"; readonly user: string; readonly credentials: Credentials };
 
-/** Time within which another tab answers, in milliseconds. */
+/** The time within which another tab answers, in ms. */
 const PATIENCE_MS = 200;
 
 const channel = new BroadcastChannel(`skein-credentials ${pageUrl()}`);
@@ -30,11 +30,11 @@ function tellMine(): void {
   tell({ kind: "has", user, credentials: "oidc" in mine ? { ...mine, refresh_token: undefined } : mine });
 }
 
-/** Call it when the server has accepted the credentials. */
+/** Call this once the server has accepted the credentials. */
 export const tellSignedIn = tellMine;
 export const tellSignedOut = (): void => tell({ kind: "signed_out" });
 
-/** Asks the other tabs for credentials. Returns whether this tab has credentials now. */
+/** Asks the other tabs for credentials. Returns whether this tab now has credentials. */
 export function takeHandedOver(): Promise<boolean> {
   tell({ kind: "asks" });
   return new Promise((resolve) => {

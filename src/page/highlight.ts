@@ -1,4 +1,4 @@
-// Colours code. Loads a language when a block in it first appears.
+// Highlights code. Loads a language when a block in it first appears.
 
 import type { LanguageFn } from "highlight.js";
 import highlighter from "highlight.js/lib/core";
@@ -58,7 +58,7 @@ const LANGUAGES: Readonly<Record<string, () => Loading>> = {
   yaml: () => import("highlight.js/lib/languages/yaml"),
 };
 
-/** Other names of languages that people and models use. */
+/** Alternative names that people and models use for languages. */
 const ALIASES: Readonly<Record<string, string>> = {
   ...{
     sh: "bash",
@@ -108,7 +108,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   },
 };
 
-/** Maximum nesting depth to colour. Deeper parts stay plain. */
+/** The maximum nesting depth to highlight. Deeper parts stay plain. */
 const MAX_DEPTH = 20;
 
 /** Returns undefined for an unknown language. Throws if its chunk cannot be loaded. */

@@ -1,5 +1,5 @@
-// Files of unsent messages, stored beside their drafts in IndexedDB, because they are too large for localStorage. Without
-// storage they last as long as the tab.
+// Files of unsent messages. They are stored in IndexedDB, next to their drafts, because they are too large for
+// localStorage. If there is no storage, they last as long as the tab.
 
 import type { Part } from "../client/client.ts";
 
@@ -16,7 +16,7 @@ interface StoredFiles {
 
 const DATABASE = "skein";
 const FILES = "files";
-/** Maximum number of messages with files in this browser. A new one replaces the oldest. */
+/** The maximum number of messages with files in this browser. A new message replaces the oldest one. */
 const MAX_KEPT = 10;
 
 export async function keptFiles(place: string): Promise<readonly KeptFile[]> {

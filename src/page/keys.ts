@@ -1,4 +1,4 @@
-// Single-letter keys. Users of speech input, or with unsteady hands, can switch them off.
+// Single-letter keys. Users of speech input, or with unsteady hands, can turn them off.
 
 import { useEffect } from "preact/hooks";
 import type { Texts } from "./texts/en.ts";
@@ -9,7 +9,7 @@ const SETTING = "skein.keys";
 export const areKeysOn = (): boolean => localStorage.getItem(SETTING) !== "off";
 export const setKeys = (isOn: boolean): void => localStorage.setItem(SETTING, isOn ? "on" : "off");
 
-/** The label of a key on a keyboard for the page's language. */
+/** Returns the label of a key on a keyboard for the page's language. */
 export const nameOfKey = (key: string): string => t().keys.names[key] ?? key;
 
 /** `Alt + Enter`. */
@@ -23,15 +23,15 @@ interface Bound {
   readonly act: () => void;
 }
 
-/** Bindings by key, or by two keys in sequence as in `g i`. The most recent binding of a key hides earlier ones. */
+/** The bindings by key, or by two keys in sequence such as `g i`. The most recent binding of a key hides earlier ones. */
 const bound = new Map<string, Bound[]>();
 let before = "";
 
-/** Returns the keys that are bound now, with their labels. */
+/** Returns the keys that are currently bound, with their labels. */
 export const boundKeys = (): ({ readonly keys: string } & Bound)[] =>
   [...bound].flatMap(([keys, [first]]) => (first ? [{ keys, ...first }] : []));
 
-/** Binds a key, or two keys with a space between them, while the component is mounted. */
+/** Binds a key, or two keys separated by a space, while the component is mounted. */
 export function useKey(keys: string, command: Command, act: () => void): void {
   useEffect(() => {
     const mine = { command, act };
@@ -44,7 +44,7 @@ export function useKey(keys: string, command: Command, act: () => void): void {
   }, [keys, command, act]);
 }
 
-/** Returns the letter of a command. Undefined in a text field, or with Ctrl, Alt or Meta. */
+/** Returns the letter of a command. Returns undefined in a text field, or with Ctrl, Alt or Meta. */
 export function letterOf(event: KeyboardEvent): string | undefined {
   if (!areKeysOn() || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey)
     return undefined;
@@ -55,10 +55,10 @@ export function letterOf(event: KeyboardEvent): string | undefined {
 
 let isByLetter = false;
 
-/** Returns whether the last user action was such a command; then the next letter is not text. */
+/** Returns whether the last user action was such a command, in which case the next letter is not text. */
 export const wasByLetter = (): boolean => isByLetter;
 
-/** Listens to the keyboard. Returns a function that stops this. */
+/** Listens to the keyboard. Returns a function that stops listening. */
 export function followKeys(): () => void {
   const onKey = (event: KeyboardEvent) => {
     isByLetter = false;

@@ -1,9 +1,9 @@
-// The page's language: the user's choice, or that of the browser.
+// The page's language, which is the user's choice or the browser's language.
 
 import { en, type Texts } from "./texts/en.ts";
 import { locale, speak } from "./texts.ts";
 
-/** Languages by their own name, with a loader of their texts. The first language is part of the page. */
+/** The languages by their own name, with loaders for their texts. The first language is part of the page. */
 const LANGUAGES = {
   en: { name: "English", read: async (): Promise<Texts> => en },
   de: { name: "Deutsch", read: async (): Promise<Texts> => (await import("./texts/de.ts")).de },
@@ -15,7 +15,7 @@ export const nameOf = (language: Language): string => LANGUAGES[language].name;
 
 const SETTING = "skein.language";
 
-/** The user's choice. `system` is the first language of the browser that the page supports. */
+/** Returns the user's choice. `system` means the first language of the browser that the page supports. */
 export const language = (): Language | "system" =>
   languages.find((each) => each === localStorage.getItem(SETTING)) ?? "system";
 
@@ -26,7 +26,7 @@ export function setLanguage(chosen: Language | "system"): void {
   location.reload();
 }
 
-/** Call it before anything is drawn. Falls back to English if the texts cannot be loaded. */
+/** Call this before anything is drawn. Falls back to English if the texts cannot be loaded. */
 export async function readTexts(): Promise<void> {
   const chosen = language();
   const spoken = navigator.languages.find((each) => languages.some((known) => isOf(each, known)));

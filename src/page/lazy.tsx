@@ -1,4 +1,4 @@
-// Loads parts of the page when they are first shown, so that the first screen does not wait for them.
+// Loads parts of the page when they are first shown, so the first screen does not wait for them.
 
 import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -36,7 +36,7 @@ export function lazy<Props extends object>(
   };
 }
 
-/** Loads a module that only improves the display. Returns undefined until it is loaded, and if it cannot be loaded. */
+/** Loads a module that only improves the display. Returns undefined until it is loaded, or if it cannot be loaded. */
 export function useModule<Module extends object>(load: () => Promise<Module>, isWanted = true) {
   const [module, setModule] = useState<Module>();
   useEffect(() => {

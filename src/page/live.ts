@@ -1,5 +1,5 @@
-// A thread: reads it once from the server and then follows it. One stream covers all of its runs, also those of other
-// clients.
+// A thread, which is read once from the server and then followed. One stream covers all of its runs, including those of
+// other clients.
 
 import type { ThreadView } from "../client/cells.ts";
 import { ConnectionLost, ProblemError, type Thread, type ThreadUsage } from "../client/client.ts";
@@ -9,14 +9,14 @@ import { touch } from "./frame.ts";
 import { queuedMessage, saveQueued } from "./outbox.ts";
 import { client, clientWith, messageOf } from "./session.ts";
 
-/** A message that the server has accepted and the agent has not read. */
+/** A message that the server has accepted but the agent has not read. */
 export interface QueuedMessage {
   /** The id of the steering message, or of the queued run. */
   readonly id: string;
   readonly as: "steering" | "queued";
-  /** The text. Absent if the message was written elsewhere. */
+  /** The text. Undefined if the message was written elsewhere. */
   readonly text?: string | undefined;
-  /** True if it has attachments, which the page does not keep. */
+  /** True if the message has attachments, which the page does not keep. */
   readonly hasFiles?: boolean | undefined;
 }
 
@@ -24,13 +24,13 @@ export interface Live {
   readonly page: ThreadView;
   state: "loading" | "ready" | "missing" | "failed";
   problem?: string;
-  /** `asleep`: the tab is hidden, and its stream is closed. */
+  /** `asleep`: the tab is hidden and its stream is closed. */
   connection: "connecting" | "live" | "reconnecting" | "asleep";
   info?: Thread;
-  /** Usage of the runs that have ended. */
+  /** The usage of the runs that have ended. */
   usage?: ThreadUsage;
   waiting: readonly QueuedMessage[];
-  /** The run that the user asked to stop after its step. */
+  /** The run that the user asked to stop after its current step. */
   stopping?: string | undefined;
 }
 
@@ -38,16 +38,16 @@ export interface OpenThread {
   readonly live: Live;
   /** Reads the thread again and follows it from that state. */
   again(): void;
-  /** Runs an action that deletes messages. Shows no events during the action, and then reads the thread again. */
+  /** Runs an action that deletes messages. Shows no events during the action, then reads the thread again. */
   rewind<T>(work: () => Promise<T>): Promise<T>;
   wait(message: QueuedMessage): void;
   close(): void;
 }
 
-/** Time after which a hidden tab closes its stream, in milliseconds. */
+/** The time after which a hidden tab closes its stream, in ms. */
 const HIDDEN_MS = 10_000;
 const RETRY_MS = 2_000;
-/** Number of recent runs to read. Queued runs are among them. */
+/** The number of recent runs to read, including queued runs. */
 const NEWEST_RUNS = 20;
 
 /** Opens a thread. The caller closes it. */
@@ -78,7 +78,7 @@ export function openThread(id: string): OpenThread {
     change({ state: "ready", info, usage, waiting });
   }
 
-  /** Reads the thread; retries until the server responds. */
+  /** Reads the thread. Retries until the server responds. */
   async function readPatiently(signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
@@ -91,7 +91,7 @@ export function openThread(id: string): OpenThread {
     }
   }
 
-  /** Reads the thread after the stream is connected, so that no event is missed. */
+  /** Reads the thread once the stream is connected, so no event is missed. */
   async function follow(): Promise<void> {
     stream = new AbortController();
     const signal = AbortSignal.any([ending.signal, stream.signal]);

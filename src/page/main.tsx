@@ -12,7 +12,7 @@ import { applyTheme } from "./theme.ts";
 const root = document.getElementById("page");
 if (!root) throw new Error("index.html has no element `page`.");
 applyTheme();
-// Otherwise a browser opens a file that is dropped outside of a drop area and leaves the page.
+// Otherwise, a browser would leave the page and open a file that is dropped outside a drop area.
 for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
 followPresses();
 // Must run before the first view reads the URL.

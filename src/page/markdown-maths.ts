@@ -9,7 +9,7 @@ export interface MathsToken extends Tokens.Generic {
   readonly isBlock: boolean;
 }
 
-/** Maximum length of a formula. A longer one is shown as source. */
+/** The maximum length of a formula. A longer formula is shown as source. */
 const LONGEST = 4_000;
 
 const BLOCK = [/^ {0,3}\\\[([\s\S]+?)\\\][ \t]*(?:\n|$)/, /^ {0,3}\$\$([\s\S]+?)\$\$[ \t]*(?:\n|$)/];
@@ -24,7 +24,7 @@ const DOLLARS = /^\$(?![\s$])([^$\n]{1,200}?)(?<![\s\\])\$(?![\w$])/;
 const isProse = (source: string): boolean =>
   !/[\p{L}\d]/u.test(source) || (/^[\p{L}\s.,;:'’!?-]+$/u.test(source) && /\p{L}{3}/u.test(source));
 
-/** Returns true if the text has a sign that only maths uses, or is one letter, and contains no ordinary word. */
+/** Returns true if the text has a sign that only maths uses, or is a single letter, and contains no ordinary word. */
 const isSurely = (source: string): boolean =>
   (/[\\^_=<>{}]/.test(source) || /^[A-Za-z]'?$|^[A-Za-z]\([A-Za-z]\)$/.test(source)) &&
   !/[A-Za-z]{4,}/.test(source.replace(/\\[A-Za-z]+(\s*\{[^{}]*\})?/g, " "));
@@ -34,7 +34,7 @@ const token = (raw: string, source: string, isBlock: boolean): MathsToken => ({
   ...{ raw, source: source.trim(), isBlock },
 });
 
-/** Returns the text up to the end of its paragraph. A formula that starts in it must also end in it. */
+/** Returns the text up to the end of its paragraph. A formula must end in the paragraph in which it starts. */
 const paragraphOf = (text: string): string => {
   const end = text.indexOf("\n\n");
   return end === -1 ? text.slice(0, LONGEST) : text.slice(0, end);

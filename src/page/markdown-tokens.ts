@@ -1,13 +1,13 @@
-// Splits Markdown into tokens in linear time. `marked` alone needs quadratic time for long paragraphs and deep nesting, and
-// very deep nesting overflows its stack.
+// Splits Markdown into tokens in linear time. `marked` alone needs quadratic time for long paragraphs and deep nesting,
+// and very deep nesting overflows its stack.
 
 import { Lexer, Marked, type Token, type TokensList } from "marked";
 import { FOOTNOTES } from "./markdown-footnotes.ts";
 import { MATHS } from "./markdown-maths.ts";
 
-/** Maximum length of a run of words. Longer runs are split, and markup across a split is shown as source. */
+/** The maximum length of a run of words. Longer runs are split, and markup across a split is shown as source. */
 const MAX_WORDS = 2000;
-/** Maximum nesting of lists and quotes. Deeper ones are shown as source. */
+/** The maximum nesting of lists and quotes. Deeper ones are shown as source. */
 const MAX_DEPTH = 30;
 
 /** GitHub's dialect, with common additions that its specification lacks. */

@@ -1,4 +1,4 @@
-// Converts Markdown to words in one line, for places that do not render it. Independent of the DOM.
+// Converts Markdown to plain words on one line, for places that do not render it. Independent of the DOM.
 
 import { growingMarkdown, type Node } from "./markdown.ts";
 

@@ -1,5 +1,5 @@
-// Parses growing Markdown into a tree of elements. `marked` only splits the text into tokens. No string becomes HTML, so a
-// model's text can neither run scripts nor load anything.
+// Parses growing Markdown into a tree of elements. `marked` only splits the text into tokens. No string becomes HTML,
+// so a model's text can neither run scripts nor load anything.
 
 import type { Token, Tokens } from "marked";
 import { withoutEntities } from "./entities.ts";
@@ -11,31 +11,31 @@ export type Node = string | Element;
 export interface Element {
   readonly tag: Tag;
   readonly children: readonly Node[];
-  /** For `a`: the target URL, already checked as safe to follow. */
+  /** For `a`: the target URL, which was checked and is safe to follow. */
   readonly href?: string;
   /** For `a`: its host, if the link text does not contain it. */
   readonly host?: string;
-  /** For `a` and `picture`: the file of the workspace, as written. */
+  /** For `a` and `picture`: the workspace file, as written. */
   readonly path?: string;
   /** For `code-block`. */
   readonly language?: string;
-  /** For `code-block`: it is complete. */
+  /** For `code-block`: true if it is complete. */
   readonly isClosed?: boolean;
-  /** For `code-block`: a text that is too long to parse as Markdown. */
+  /** For `code-block`: true if the text is too long to parse as Markdown. */
   readonly isTooLong?: boolean;
   /** For `checkbox`. */
   readonly isChecked?: boolean;
-  /** For `html` and `maths`: it is a block of its own. */
+  /** For `html` and `maths`: true if it is its own block. */
   readonly isBlock?: boolean;
   /** For `maths`: the source without its delimiters. Its child is the text as written. */
   readonly source?: string;
   /** For `footnote-mark` and `footnote`. */
   readonly number?: number;
-  /** For `td` and `th`: a number, which must not wrap. */
+  /** For `td` and `th`: true for a number, which must not wrap. */
   readonly isNumber?: boolean;
   /** For `ol`. */
   readonly start?: number;
-  /** For `h3`: its visual size. All headings have one rank below the headings of the page, because models skip ranks. */
+  /** For `h3`: its visual size. All headings have one rank, below the page's headings, because models skip ranks. */
   readonly level?: number;
   /** For `th` and `td`. */
   readonly align?: "left" | "center" | "right";
@@ -47,9 +47,9 @@ export type Tag =
   /** `html` is shown as source. */
   | ("footnote-mark" | "footnotes" | "footnote" | "html");
 
-/** Maximum length of a text to parse. A longer text is shown as source. */
+/** The maximum length of a text to parse. A longer text is shown as source. */
 const LONGEST = 400_000;
-/** Characters of a growing text to parse for inline Markdown at each redraw. */
+/** The number of characters of a growing text to parse for inline Markdown at each redraw. */
 const MOST_AT_A_TIME = 20_000;
 
 const element = (tag: Tag, children: readonly Node[] = [], more: Partial<Element> = {}): Element => ({
@@ -59,8 +59,8 @@ const element = (tag: Tag, children: readonly Node[] = [], more: Partial<Element
 });
 
 /**
- * Returns a function to call with a text each time it has grown. A block that cannot change any more is the same object in
- * the next call, so that views can skip it. `isWhole` parses the text once more, for references that are defined after
+ * Returns a function to call with a text each time it has grown. A block that can no longer change is the same object
+ * in the next call, so views can skip it. `isWhole` parses the text once more, for references that are defined after
  * their use.
  */
 export function growingMarkdown(): (text: string, isWhole: boolean) => readonly Element[] {
@@ -77,7 +77,7 @@ export function growingMarkdown(): (text: string, isWhole: boolean) => readonly 
 
   function grown(text: string): readonly Element[] {
     const tokens = tokensOf(text.slice(length), MOST_AT_A_TIME);
-    // The last block grows. The block before it can still join it, for example as a loose list.
+    // The last block is still growing. The block before it can still join it, for example as a loose list.
     const stays = tokens.findLastIndex(({ type }, index) => type === "space" && index < tokens.length - 2);
     const done: Token[] = [];
     let size = 0;
@@ -93,7 +93,7 @@ export function growingMarkdown(): (text: string, isWhole: boolean) => readonly 
   }
 }
 
-/** Footnotes come last, in the order of their marks. A mark without a note stays as written. */
+/** Footnotes come last, in the order of their marks. A mark without a note stays unchanged. */
 function whole(text: string): Element[] {
   const tokens = tokensOf(text);
   const notes = new Map<string, NoteToken>();
@@ -243,10 +243,14 @@ function inlineOf(token: Token, notes: NumberOf): readonly Node[] {
 }
 
 const FOLLOWED = ["https:", "http:", "mailto:"];
-/** Longest query of a link to hide. A longer one could leak parts of the conversation, so the page shows it in full. */
+/**
+ * The longest query of a link to hide. A longer one could leak parts of the conversation, so the page shows it in full.
+ */
 const LONG_QUERY = 100;
 
-/** Returns whether the URL is a path in the workspace: it has no scheme and no host, and does not begin with `#` or `?`. */
+/**
+ * Returns whether the URL is a path in the workspace: it has no scheme and no host, and does not start with `#` or `?`.
+ */
 const isPath = (href: string): boolean => !/^(?:[a-z][a-z\d+.-]*:|[\\/]{2}|[#?]|$)/i.test(href.trim());
 
 /** Only safe URLs become links. The link shows its host if the link text does not. */
@@ -260,7 +264,7 @@ function link(href: string, children: readonly Node[]): readonly Node[] {
   return [element("a", children, { href: url.href, ...(isPlain ? {} : { host }) })];
 }
 
-/** A picture from the workspace is shown. A picture from elsewhere becomes a link, and loads only if the user follows it. */
+/** Shows pictures from the workspace. A picture from elsewhere becomes a link and loads only if the user follows it. */
 function picture(href: string, name: string): readonly Node[] {
   if (isPath(href)) return [element("picture", [name], { path: href })];
   const url = followed(href);

@@ -1,5 +1,5 @@
-// Converts TeX to a tree of MathML, which browsers draw with a system font. Only listed elements and attributes pass: no
-// styles, links or ids.
+// Converts TeX to a tree of MathML, which browsers draw with a system font. Only listed elements and attributes are
+// allowed: no styles, links or ids.
 
 import temml from "temml";
 
@@ -10,7 +10,7 @@ export interface MathsElement {
   readonly children: readonly MathsNode[];
 }
 
-/** A node of Temml: an element, a fragment without a type, or a text. */
+/** A node from Temml: an element, a fragment without a type, or a text. */
 interface TemmlNode {
   readonly type?: string;
   readonly text?: string;
@@ -19,7 +19,7 @@ interface TemmlNode {
   readonly children?: readonly TemmlNode[];
 }
 
-/** The package's types describe another module than the imported one. */
+/** The package's types describe a different module than the imported one. */
 const { __renderToMathMLTree: toTree } = temml as unknown as {
   __renderToMathMLTree: (source: string, options: object) => TemmlNode;
 };
@@ -35,7 +35,7 @@ const ATTRIBUTES = words(
 );
 const CLASS = /^tml-[a-z-]+$/;
 
-/** Maximum number of nodes. A larger formula is shown as source. */
+/** The maximum number of nodes. A larger formula is shown as source. */
 const MOST_NODES = 5_000;
 
 /** Returns undefined for invalid TeX, and for TeX that must not be drawn. */

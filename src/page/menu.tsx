@@ -1,4 +1,4 @@
-// The navigation: links to all threads and views. A column, or a drawer on a narrow screen.
+// The navigation: links to all threads and views. It is a column, or a drawer on a narrow screen.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -78,7 +78,7 @@ function Whereabouts() {
   );
 }
 
-/** Without sign-in every visitor is the default user, so the name is hidden. */
+/** Without sign-in, every visitor is the default user, so the name is hidden. */
 function Who({ user, tenant }: { user: string; tenant: string }) {
   if (user === DEFAULT && tenant === DEFAULT) return <>{t().navigation.noSignIn}</>;
   return (
@@ -98,7 +98,7 @@ const Link = ({ to, route, children }: { to: Route; route: Route; children: Comp
   </li>
 );
 
-/** On a narrow screen the navigation is a drawer. */
+/** On a narrow screen, the navigation is a drawer. */
 export function Menu() {
   const [isOpen, setOpen] = useState(false);
   const route = useRoute();
@@ -121,7 +121,7 @@ export function Menu() {
   );
 }
 
-/** The number of open questions, beside the link to the inbox. */
+/** The number of open questions, next to the link to the inbox. */
 function InboxCount() {
   const { items, isCut } = useTouched(questions);
   const count = `${items.length}${isCut ? "+" : ""}`;

@@ -1,4 +1,5 @@
-// Browser notifications for a user who looks at something else: a run has ended, failed, or waits for an answer.
+// Browser notifications for a user who is looking at something else: a run has ended, has failed, or waits for an
+// answer.
 
 import type { UserEvent } from "../client/client.ts";
 import { onChange } from "./changes.ts";
@@ -9,7 +10,10 @@ import { threads } from "./threads.ts";
 
 const SETTING = "skein.notifications";
 
-/** `none`: the browser provides none, for example on plain http. `blocked`: the user has refused them in the browser. */
+/**
+ * `none`: the browser does not support them, for example on plain http. `blocked`: the user has blocked them in the
+ * browser.
+ */
 export type Notifications = "on" | "off" | "blocked" | "none";
 
 export function notifications(): Notifications {
@@ -24,7 +28,7 @@ export async function setNotifications(isOn: boolean): Promise<void> {
   if (isOn) await Notification.requestPermission();
 }
 
-/** Returns a function that stops this. */
+/** Returns a function that stops the notifications. */
 export const followNotifications = (): (() => void) =>
   onChange((change) => {
     if (change.event === "read_again" || !isElsewhere() || notifications() !== "on") return;
@@ -54,7 +58,10 @@ function wordsOf(change: UserEvent): NotificationText | undefined {
   }
 }
 
-/** Shows only conversations of the list, so none of subagents. If several tabs show the same one, the browser shows it once. */
+/**
+ * Shows only conversations in the list, which excludes subagents. If several tabs show the same notification, the
+ * browser shows it once.
+ */
 function show({ thread, text }: NotificationText): void {
   const listed = threads.items.find(({ id }) => id === thread);
   if (!listed) return;
@@ -66,6 +73,6 @@ function show({ thread, text }: NotificationText): void {
       notification.close();
     };
   } catch {
-    // On phones a page cannot show notifications without a service worker.
+    // On phones, a page cannot show notifications without a service worker.
   }
 }

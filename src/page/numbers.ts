@@ -8,10 +8,10 @@ const tenths = once(
 );
 let small: Intl.NumberFormat | undefined;
 let whole: Intl.NumberFormat | undefined;
-/** The currency of costs, an ISO 4217 code. Undefined: amounts appear without a currency. */
+/** The currency of costs, as an ISO 4217 code. If undefined, amounts appear without a currency. */
 let currency: string | undefined;
 
-/** Call it when the server has named its currency. */
+/** Call this when the server has named its currency. */
 export function countIn(code: string | undefined): void {
   if (code === currency) return;
   currency = code;
@@ -40,14 +40,14 @@ export function money(millionths: number): string {
   return small.format(value);
 }
 
-/** Formats the cost of model calls. Without a price it returns "no price set", because the calls are not free. */
+/** Formats the cost of model calls. Returns "no price set" if there is no price, because the calls are not free. */
 export const costOf = ({ cost, calls }: { readonly cost: number; readonly calls: number }): string =>
   cost === 0 && calls > 0 ? t().usage.noPrice : money(cost);
 
 /** Formats a fraction (0–1). */
 export const percent = (part: number): string => parts().format(part);
 
-/** `12.3K`, for axes. */
+/** Formats numbers as `12.3K`, for axes. */
 export const compact = (value: number): string => short().format(value);
 
 /** `1.2 s`, `340 ms`, `3 min 5 s`. */

@@ -1,5 +1,5 @@
-// Signs in at an OpenID Connect issuer by the code flow with PKCE, for a page that has no secret. The page leaves for the
-// issuer and returns with a code. Only this page knows the verifier that exchanges the code for tokens.
+// Signs in at an OpenID Connect issuer with the code flow and PKCE, for a page that has no secret. The page redirects
+// to the issuer and returns with a code. Only this page has the verifier that exchanges the code for tokens.
 
 import { ConnectionLost, type SignInOptions } from "../client/client.ts";
 import { t } from "./texts.ts";
@@ -11,7 +11,7 @@ export interface Tokens {
   readonly token: string;
   readonly id_token?: string | undefined;
   readonly refresh_token?: string | undefined;
-  /** Time of issue in milliseconds since 1970, by the browser's clock. */
+  /** The time of issue in ms since 1970, according to the browser's clock. */
   readonly since: number;
   readonly expires_at?: number | undefined;
 }
@@ -36,7 +36,7 @@ export interface Leaving {
 
 const LEAVING = "skein.leaving";
 
-/** Leaves the page for the issuer. Throws `SignInRefused` if browsers do not allow it. */
+/** Redirects to the issuer. Throws `SignInRefused` if browsers do not allow that. */
 export async function leaveForIssuer(oidc: Oidc, redirect: string, isSilent: boolean): Promise<void> {
   if (!globalThis.crypto.subtle) throw new SignInRefused(t().oidc.needsHttps);
   const [state, nonce, verifier] = [random(), random(), random()];
@@ -74,7 +74,7 @@ export interface Returned {
   readonly query: URLSearchParams;
 }
 
-/** Reads the issuer's response after the redirect, and removes it from the URL so that no one else can read it there. */
+/** Reads the issuer's response after the redirect and removes it from the URL, so no one else can read it there. */
 export function takeReturned(): Returned | undefined {
   const query = new URLSearchParams(location.search);
   const kept = sessionStorage.getItem(LEAVING);
@@ -96,7 +96,7 @@ export async function tokensFor({ leaving, query }: Returned): Promise<Tokens> {
   return grant(oidc, form, nonce);
 }
 
-/** Throws like `tokensFor`. */
+/** Throws the same errors as `tokensFor`. */
 export const refreshed = (oidc: Oidc, refresh_token: string): Promise<Tokens> =>
   grant(oidc, { grant_type: "refresh_token", refresh_token });
 
@@ -132,7 +132,7 @@ async function grant(oidc: Oidc, form: Record<string, string>, nonce?: string): 
   };
 }
 
-/** The token comes directly from the issuer over TLS, so its signature needs no check. */
+/** The token comes directly from the issuer over TLS, so its signature does not need to be checked. */
 function checkIdToken(token: string, { issuer, client_id }: Oidc, nonce: string): void {
   const { iss, aud, nonce: given } = claimsOf(token);
   if (iss === issuer && [aud].flat().includes(client_id) && given === nonce) return;
@@ -146,7 +146,7 @@ function lifetimeOf(token: string, expires_in: number | undefined): number | und
   return typeof exp === "number" && typeof iat === "number" ? exp - iat : undefined;
 }
 
-/** Returns the claims of a JWT, unverified; an empty object for an invalid token. */
+/** Returns the unverified claims of a JWT, or an empty object for an invalid token. */
 function claimsOf(token: string): Readonly<Record<string, unknown>> {
   try {
     const [, payload = ""] = token.split(".");

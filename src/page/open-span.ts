@@ -1,4 +1,4 @@
-// Finds the span of a message or call. A thread's messages do not name their run, so their times identify it.
+// Finds the span of a message or call. A thread's messages do not contain their run, so their times identify it.
 
 import type { Run } from "../client/client.ts";
 import { go } from "./routes.ts";
@@ -7,12 +7,12 @@ import { client } from "./session.ts";
 import { t } from "./texts.ts";
 
 const PAGE = 50;
-/** Maximum number of pages of runs to search. */
+/** The maximum number of pages of runs to search. */
 const MOST_PAGES = 20;
 
 /**
- * Opens the trace of the run that was active at that time, at the span of the message or call. Throws if no such run
- * exists.
+ * Opens the trace of the run that was active at that time, at the span of the message or call. Throws if there was no
+ * such run.
  */
 export async function openSpan(thread: string, span: string, at: string): Promise<void> {
   const run = await runAt(thread, Date.parse(at));

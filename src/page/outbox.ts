@@ -1,4 +1,4 @@
-// Messages that are being sent. After a reload they are sent again with the same key, so that each message starts only one
+// Messages that are being sent. After a reload, they are sent again with the same key, so each message starts only one
 // run.
 
 import type { RunOptions } from "../client/client.ts";
@@ -18,14 +18,17 @@ const choiceKey = (thread: string | undefined) => `skein.choice.${thread ?? NEW}
 export const outgoingOf = (thread: string | undefined): Outgoing | undefined =>
   parsed<Outgoing>(outgoingKey(thread));
 
-/** A message with large attachments may not fit into the storage. After a reload it is then not sent again. */
+/**
+ * Stores the message. One with large attachments may not fit into the storage, and is then not sent again after a
+ * reload.
+ */
 export function saveOutgoing(thread: string | undefined, outgoing: Outgoing | undefined): void {
   save(outgoingKey(thread), outgoing && JSON.stringify(outgoing));
 }
 
 const queuedKey = (run: string) => `skein.queued.${run}`;
 
-/** A queued message, for the tab that queued it: the server does not return its text. */
+/** A queued message, for the tab that queued it, because the server does not return its text. */
 export interface Queued {
   readonly text?: string | undefined;
   readonly hasFiles?: boolean | undefined;
@@ -60,7 +63,7 @@ function save(key: string, value: string | undefined): void {
     if (value === undefined) sessionStorage.removeItem(key);
     else sessionStorage.setItem(key, value);
   } catch {
-    // The storage is full: a stored value may be older than the displayed one.
+    // The storage is full, so a stored value may be older than the displayed one.
     sessionStorage.removeItem(key);
   }
 }

@@ -1,4 +1,4 @@
-// The icon of an outcome, so that colour is not the only sign, and the CSS class of both.
+// The icon of an outcome, which ensures that colour is not the only sign, and the CSS class for both.
 
 import type { Outcome } from "../client/outcome.ts";
 
@@ -16,5 +16,5 @@ export const OUTCOME_MARKS: Readonly<Record<Outcome, readonly [mark: string, ton
 
 export const OUTCOMES = Object.keys(OUTCOME_MARKS) as Outcome[];
 
-/** Outcomes that a list does not mention. */
+/** The outcomes that a list does not mention. */
 export const ENDED_WELL: ReadonlySet<Outcome> = new Set<Outcome>(["done", "answered"]);

@@ -1,8 +1,8 @@
-// The reading position in a conversation: at the message in the URL, or where the user was before.
+// The reading position in a conversation: the message in the URL, or the user's previous position.
 
 import { indexIn } from "../lib/search.ts";
 
-/** A child of the list of messages, and the distance of its top from the top of the scrolling box, in pixels. */
+/** A child of the list of messages, and the distance in pixels between its top and the top of the scrolling box. */
 interface ScrollPosition {
   readonly child: number;
   readonly below: number;
@@ -10,11 +10,11 @@ interface ScrollPosition {
 
 const STORED = "skein.places";
 
-/** Positions by thread, in this tab. A new entry replaces the oldest. */
+/** The positions by thread, in this tab. A new entry replaces the oldest one. */
 const places = new Map<string, ScrollPosition>(stored());
 const MAX_PLACES = 100;
 
-/** Stores no position for a user who reads at the end. */
+/** Stores no position for a user who is reading at the end. */
 export function keepPlace(thread: string, scroller: HTMLElement, isAtEnd: boolean): void {
   places.delete(thread);
   if (isAtEnd) return;
@@ -39,7 +39,7 @@ function stored(): [string, ScrollPosition][] {
 
 export const hasPlace = (thread: string): boolean => places.has(thread);
 
-/** Returns false if the message is not drawn yet. */
+/** Returns false if the message has not been drawn yet. */
 export function returnTo(thread: string, scroller: HTMLElement): boolean {
   const place = places.get(thread);
   const at = place && childrenOf(scroller)[place.child];
@@ -50,7 +50,7 @@ export function returnTo(thread: string, scroller: HTMLElement): boolean {
   return true;
 }
 
-/** Scrolls to the message, marks the words and sets the focus. Returns false if the message is not drawn yet. */
+/** Scrolls to the message, marks the words and sets the focus. Returns false if the message has not been drawn yet. */
 export function showMessage(message: string, words: string | undefined, scroller: HTMLElement): boolean {
   const at = messageIn(scroller, message);
   const found = at && mark(at, words);
@@ -67,7 +67,7 @@ export function showMessage(message: string, words: string | undefined, scroller
 }
 
 /**
- * Marks the words again when their elements are replaced, for example when code gets its colours. Returns a function that
+ * Marks the words again when their elements are replaced, for example when code is highlighted. Returns a function that
  * stops this.
  */
 export function keepMarked(message: string, words: string | undefined, scroller: HTMLElement): () => void {
@@ -87,7 +87,7 @@ function mark(element: HTMLElement, words: string | undefined): Range | undefine
   return found;
 }
 
-/** Words can begin in one element and end in another, as in bold text or coloured code. */
+/** The words can start in one element and end in another, as in bold text or highlighted code. */
 function rangeOf(element: HTMLElement, words: string): Range | undefined {
   const wanted = words.trim().toLowerCase();
   const texts: Text[] = [];
@@ -101,7 +101,7 @@ function rangeOf(element: HTMLElement, words: string): Range | undefined {
   return range;
 }
 
-/** Returns the text node and offset of the character at `index` of all texts. `after` is added to the offset. */
+/** Returns the text node and offset of the character at `index` across all texts. `after` is added to the offset. */
 function placeIn(texts: readonly Text[], index: number, after = 0): [Text, number] {
   let left = index;
   for (const text of texts) {

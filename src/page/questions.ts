@@ -1,4 +1,4 @@
-// The open questions of all threads of the user.
+// The open questions in all of the user's threads.
 
 import type { Answer, OpenInterrupt } from "../client/client.ts";
 import { keepRead, type ListRefresh } from "./changes.ts";
@@ -7,9 +7,9 @@ import { client, messageOf } from "./session.ts";
 import { t } from "./texts.ts";
 
 export interface Questions {
-  /** Grouped by thread, most recent change first. */
+  /** Grouped by thread, starting with the most recent change. */
   items: readonly OpenInterrupt[];
-  /** True if there are more than the page reads. */
+  /** True if there are more questions than the page reads. */
   isCut: boolean;
   isRead: boolean;
   problem?: string | undefined;
@@ -19,7 +19,7 @@ export interface Questions {
 
 export const questions: Questions = { items: [], isCut: false, isRead: false, notice: "" };
 
-/** Questions that the user postponed in this tab. They appear in one line, with their number. */
+/** The questions that the user postponed in this tab. They are shown as a count on one line. */
 export const later = { keys: new Set<string>() };
 
 /** Returns a key for a question that is unique among all threads. */
@@ -35,18 +35,21 @@ export function answerNow(key: string): void {
 }
 
 const PAGE = 100;
-/** Maximum number of requests for one read. */
+/** The maximum number of requests per read. */
 const PAGES = 5;
 
 let kept: ListRefresh | undefined;
 
-/** Keeps `questions` up to date. Returns a function that stops this. */
+/** Keeps `questions` up to date. Returns a function that stops the updates. */
 export function followQuestions(): () => void {
   kept = keepRead(({ event }) => CONCERNS.has(event), read);
   return kept.end;
 }
 
-/** Answers the questions of a run. The run continues, but this function does not follow it. Throws like `client.answer`. */
+/**
+ * Answers the questions of a run. The run continues, but this function does not follow it. Throws the same errors as
+ * `client.answer`.
+ */
 export async function sendAnswers(thread: string, run: string, answers: readonly Answer[]): Promise<void> {
   try {
     await client.answer(thread, run, answers);

@@ -3,7 +3,7 @@
 import { client } from "./session.ts";
 import { type Dated, type Parting, partingAt, partingsOf } from "./versions.ts";
 
-/** For a thread without branches it only reads the list. */
+/** For a thread without branches, reads only the list. */
 export async function readPartings(thread: string, signal: AbortSignal): Promise<Parting[]> {
   const branches = await client.threads.branches(thread, signal);
   if (branches.length === 0) return [];
@@ -14,7 +14,7 @@ export async function readPartings(thread: string, signal: AbortSignal): Promise
 
 const PAGE = 200;
 
-/** Reads all messages, or with `until` only up to the page in which they differ from those messages. */
+/** Reads all messages. With `until`, reads only up to the page in which they differ from those messages. */
 async function messagesOf(
   thread: string,
   until: readonly Dated[] | undefined,

@@ -1,4 +1,4 @@
-// URLs of the page, in the part after `#`. They work behind any path prefix and need no route of the server.
+// The page's URLs, in the part after `#`. They work behind any path prefix and need no route on the server.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -27,7 +27,7 @@ export interface RunPlace {
 }
 
 const PLAIN = ["inbox", "runs", "usage", "settings"] as const;
-/** Views with tabs, whose names follow in the address. */
+/** The views with tabs. The tab's name follows in the URL. */
 const TABBED = ["admin", "schedules", "tools"] as const;
 
 /**
@@ -65,7 +65,7 @@ export function routeOf(hash: string): Route {
   return { view: view ?? "missing" };
 }
 
-/** Returns whether this URL shows the run over the whole width. */
+/** Returns whether this URL shows the run across the full width. */
 export const isRunTab = (tab: string | undefined): tab is string => tab === "trace" || tab === "events";
 
 export function hashOf(route: Route): string {
@@ -104,7 +104,7 @@ export function go(route: Route): void {
   else replaceAddress(hashOf(route), isBeside(route) ? DRAWER : null);
 }
 
-/** Returns whether the open drawer belongs to what the route shows. */
+/** Returns whether the open drawer belongs to the content of the route. */
 function isBeside(route: Route): boolean {
   const now = routeOf(location.hash);
   return now.view === "thread" && route.view === "thread" && now.thread === route.thread;
@@ -116,7 +116,7 @@ export function replaceAddress(hash: string, state: typeof DRAWER | null): void 
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-/** Returns the route of the URL, and redraws when it changes. */
+/** Returns the route for the URL and redraws when the URL changes. */
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => routeOf(location.hash));
   useEffect(() => {

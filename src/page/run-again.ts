@@ -1,5 +1,5 @@
-// Repeats a run or one of its steps with another model, other instructions or other arguments. It runs in a fork, so the
-// conversation does not change.
+// Repeats a run, or one of its steps, with another model, other instructions or other arguments. It runs in a fork, so
+// the conversation does not change.
 
 import type { Cell, UserCell } from "../client/cells.ts";
 import { ProblemError, type Run, type RunOptions, type ToolCall } from "../client/client.ts";
@@ -12,7 +12,7 @@ import { t } from "./texts.ts";
 /** The message that started a run, and its thread. */
 export interface RunInput {
   readonly message: UserCell;
-  /** The message before it. Absent for the first message of a thread. */
+  /** The message before it. Undefined for the first message of a thread. */
   readonly before?: string | undefined;
 }
 
@@ -20,21 +20,22 @@ export interface RunInput {
 export interface StepPosition {
   /** The id of the message before it. */
   readonly before: string;
-  /** The calls of the step's answer. */
+  /** The calls in the step's answer. */
   readonly calls: readonly ToolCall[];
 }
 
 export interface Again {
   readonly choice: Choice;
   readonly text: string;
-  /** Added to this run as a system message. Empty: none. */
+  /** Added to this run as a system message. Empty for none. */
   readonly instructions: string;
   readonly temperature?: number | undefined;
 }
 
 /**
- * If a run started with several messages, as a subagent's does, returns the last one; the new run also reads those before
- * it. Returns undefined if the run began without a message, if its events have expired, or if the message was replaced.
+ * If a run started with several messages, as a subagent's run does, returns the last one. The new run also reads those
+ * before it. Returns undefined if the run started without a message, if its events have expired, or if the message was
+ * replaced.
  */
 export async function askedOf(
   thread: string,
@@ -53,7 +54,7 @@ export async function askedOf(
   return at < 0 ? undefined : { message, before: messages[at - 1]?.id };
 }
 
-/** `cell`: the id of the step's answer, or of one of its calls. Throws if the conversation no longer contains it. */
+/** `cell` is the id of the step's answer, or of one of its calls. Throws if the conversation no longer contains it. */
 export async function stepOf(thread: string, cell: string, signal: AbortSignal): Promise<StepPosition> {
   const { messages } = await client.threads.state(thread, signal);
   const at = messages.findLastIndex(
@@ -66,8 +67,8 @@ export async function stepOf(thread: string, cell: string, signal: AbortSignal):
 }
 
 /**
- * Repeats a step in a new thread with the messages that the model had read before it. `calls` run first, instead of a model
- * call. Throws the server's error.
+ * Repeats a step in a new thread with the messages that the model had read before the step. If `calls` are given, they
+ * run first instead of a model call. Throws the server's error.
  */
 export async function runStepAgain(
   thread: string,

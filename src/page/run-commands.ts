@@ -1,4 +1,4 @@
-// The user's actions on the run in progress and on the messages that wait for it.
+// The user's actions on the run in progress, and on the messages that wait for it.
 
 import { touch } from "./frame.ts";
 import type { Live, QueuedMessage } from "./live.ts";
@@ -7,8 +7,8 @@ import { isWithdrawn, startRun, steer } from "./sending.ts";
 import { client } from "./session.ts";
 
 /**
- * Stops the run in progress; its end arrives in the stream. `interrupt` is shown before the server responds, because the
- * server waits for the step, and is reset if the server refuses.
+ * Stops the run in progress. Its end arrives in the stream. `interrupt` is shown before the server responds, because
+ * the server waits for the step, and is reset if the server refuses.
  */
 export async function stopRun(thread: string, live: Live, mode: "cancel" | "interrupt"): Promise<void> {
   const { id } = live.page.run;
@@ -25,7 +25,7 @@ export async function stopRun(thread: string, live: Live, mode: "cancel" | "inte
   }
 }
 
-/** Removes a message from the queue: cancels its run before it begins. */
+/** Removes a message from the queue by cancelling its run before it starts. */
 export async function takeBack(thread: string, live: Live, id: string): Promise<void> {
   await client.stop(thread, id, "cancel");
   saveQueued(id, undefined);
@@ -34,8 +34,8 @@ export async function takeBack(thread: string, live: Live, id: string): Promise<
 }
 
 /**
- * Sends a queued message to the run in progress, or starts a run if that one has ended. Removes it from the queue first, so
- * that it is never read twice. If the server then becomes unreachable, the text stays visible for a retry.
+ * Sends a queued message to the run in progress, or starts a run if that run has ended. Removes it from the queue
+ * first, so it is never read twice. If the server then becomes unreachable, the text stays visible for a retry.
  */
 export async function sendNow(thread: string, live: Live, { id, text }: QueuedMessage): Promise<void> {
   const run = live.page.run.id;
@@ -54,8 +54,8 @@ export async function sendNow(thread: string, live: Live, { id, text }: QueuedMe
 }
 
 /**
- * Replaces a queued message by a new text at the end of the queue. The text is sent once, even if the page is reloaded
- * meanwhile.
+ * Replaces a queued message with a new text at the end of the queue. The text is sent once, even if the page is
+ * reloaded meanwhile.
  */
 export async function changeQueued(thread: string, live: Live, id: string, text: string): Promise<void> {
   const run = await startRun({

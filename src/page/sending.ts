@@ -15,18 +15,18 @@ export function contentOf(text: string, attachments: readonly Part[]): Content |
 }
 
 export interface NewRun {
-  /** Absent for a new conversation. */
+  /** Undefined for a new conversation. */
   readonly thread: string | undefined;
   readonly content: Content;
   readonly choice: Choice;
   /** The id of the message that this one replaces. */
   readonly replaces?: string | undefined;
   readonly isQueued: boolean;
-  /** The id of a queued run to replace. It must not have begun. */
+  /** The id of a queued run to replace. That run must not have started. */
   readonly instead?: string | undefined;
 }
 
-/** Returns the accepted run and its thread. Throws `ProblemError` when the server refuses. */
+/** Returns the accepted run and its thread. Throws `ProblemError` if the server refuses. */
 export async function startRun({
   thread,
   content,
@@ -61,7 +61,7 @@ export async function deliver(place: string | undefined, outgoing: Outgoing): Pr
   }
 }
 
-/** Cancels a queued run. Returns whether it ended without having begun. */
+/** Cancels a queued run. Returns whether the run ended without having started. */
 export async function isWithdrawn(thread: string, id: string): Promise<boolean> {
   try {
     await client.stop(thread, id, "cancel");
@@ -71,12 +71,12 @@ export async function isWithdrawn(thread: string, id: string): Promise<boolean> 
   return (await client.runs.get(thread, id)).status === "cancelled";
 }
 
-/** True while the page unloads: a response that arrives then must not change the URL. The reloaded page opens the run. */
+/** True while the page unloads, when a response must not change the URL. The reloaded page opens the run. */
 let isLeaving = false;
 const LEAVING_MS = 5_000;
 addEventListener("beforeunload", () => {
   isLeaving = true;
-  // Some links fire `beforeunload` although the page stays.
+  // Some links fire `beforeunload` although the page stays open.
   setTimeout(() => {
     isLeaving = false;
   }, LEAVING_MS);

@@ -27,20 +27,20 @@ import { leaveForIssuer, type Oidc, type Returned, SignInRefused, tokensFor } fr
 import { t } from "./texts.ts";
 
 export interface Session {
-  /** `asking` until the server has identified the user; `signed_out` after a 401. */
+  /** `asking` until the server has identified the user, and `signed_out` after a 401. */
   state: "asking" | "signed_in" | "signed_out" | "unreachable";
   me?: Me;
   /** How users sign in. Known once the page is signed out and the server has responded. */
   options?: SignInOptions | undefined;
   /** Why the page is not signed in. */
   problem?: string | undefined;
-  /** Connection state of the stream that this tab follows. */
+  /** The connection state of the stream that this tab follows. */
   connection: "idle" | "live" | "reconnecting";
 }
 
 export const session: Session = { state: "asking", connection: "idle" };
 
-/** The base URL of the page, because the server may be behind a path prefix. */
+/** The base URL of the page. The server may be behind a path prefix. */
 export const baseUrl = new URL(".", location.href.split(/[?#]/)[0]).href.replace(/\/$/, "");
 
 /** Creates a separate client, for callers that need the connection state of their own requests. */
@@ -49,7 +49,7 @@ export const clientWith = (options: Pick<ClientOptions, "onConnection"> = {}) =>
 
 export const client = clientWith();
 
-/** After a 401 gets new tokens or signs out. */
+/** After a 401, gets new tokens or signs out. */
 async function watched(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(input, init);
   if (response.status !== 401 || session.state !== "signed_in") return response;
@@ -69,7 +69,7 @@ async function watched(input: RequestInfo | URL, init: RequestInit = {}): Promis
   return fetch(input, { ...init, headers: again });
 }
 
-/** Identifies the user, with the issuer's response if the page returns from there. */
+/** Identifies the user, with the issuer's response if the page returns from the issuer. */
 export async function begin(returned: Returned | undefined): Promise<void> {
   followTabs(() => session.state === "signed_out" && void askMe());
   if (!returned) return askMe();
@@ -89,7 +89,7 @@ export function signIn(token: string): Promise<void> {
   return askMe();
 }
 
-/** Leaves the page for the issuer. Throws `SignInRefused`. */
+/** Redirects to the issuer. Throws `SignInRefused`. */
 export const signInAt = (oidc: Oidc): Promise<void> => leaveForIssuer(oidc, pageUrl(), false);
 
 /** Asks the server who the user is, and redraws the views. */
@@ -128,7 +128,10 @@ async function refuse(problem: string | undefined): Promise<void> {
   touch(session);
 }
 
-/** Deletes the tab's credentials and the user's drafts, and ends the session at the issuer if the issuer supports that. */
+/**
+ * Deletes the tab's credentials and the user's drafts. Also ends the session at the issuer, if the issuer supports
+ * that.
+ */
 export async function signOut(): Promise<void> {
   const given = credentials();
   await forgetDrafts();
@@ -144,10 +147,10 @@ export async function signOut(): Promise<void> {
   } else location.reload();
 }
 
-/** Returns whether the user has the scope. The page hides controls that need a missing scope. */
+/** Returns whether the user has the scope. The page hides controls that require a missing scope. */
 export const may = (scope: Me["scopes"][number]): boolean => session.me?.scopes.includes(scope) ?? false;
 
-/** Returns an error message for people. A browser's own messages about lost connections are too technical. */
+/** Returns an error message for people, because a browser's own messages about lost connections are too technical. */
 export function messageOf(error: unknown): string {
   if (error instanceof ConnectionLost) return t().connection.lost;
   if (error instanceof ProblemError) return errorText(error);

@@ -1,4 +1,5 @@
-// Turns the spans of a trace into rows: nested, filtered, each with its position on the time axis. Independent of the DOM.
+// Converts the spans of a trace to rows: nested and filtered, each with its position on the time axis. Independent of
+// the DOM.
 
 import type { Span } from "../client/client.ts";
 import { isIn } from "../lib/search.ts";
@@ -9,7 +10,7 @@ export interface Row {
   /** Number of spans within this one. */
   readonly within: number;
   readonly isOpen: boolean;
-  /** Milliseconds since the start of the trace. */
+  /** The time since the start of the trace, in ms. */
   readonly start: number;
   readonly duration: number;
 }
@@ -23,8 +24,8 @@ export interface Choice {
 }
 
 /**
- * Returns the start and end of all spans, in milliseconds since 1970. An open span lasts until `now`, if that is later than
- * all other ends.
+ * Returns the start and end of all spans, in ms since 1970. An open span lasts until `now`, if that is later than all
+ * other ends.
  */
 export function extentOf(spans: readonly Span[], now = 0): { start: number; end: number } {
   const starts = spans.map(startOf);
@@ -80,7 +81,7 @@ export const spanOf = (spans: readonly Span[], wanted: string): Span | undefined
     name === "llm.call" ? message_id === wanted : name === "tool.call" && call_id === wanted,
   );
 
-/** Returns the id of a span's message or call in the run's own conversation. Subagents have conversations of their own. */
+/** Returns the id of a span's message or call in the run's own conversation. Subagents have their own conversations. */
 export function cellOf(
   spans: readonly Span[],
   { name, message_id, call_id, parent_id }: Span,
@@ -114,7 +115,7 @@ export interface Sums {
   readonly input: number;
   readonly cached: number;
   readonly output: number;
-  /** In millionths. Absent if no call has a price. */
+  /** In millionths. Undefined if no call has a price. */
   readonly cost?: number;
 }
 

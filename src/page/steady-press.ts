@@ -1,15 +1,15 @@
-// Makes a press on a button count even if new content moves the button. Moving the pointer off the button still cancels the
-// press.
+// Makes a press on a button count even if new content moves the button. Moving the pointer off the button still cancels
+// the press.
 
-/** Movement of the pointer that is ignored, in pixels. */
+/** The pointer movement to ignore, in pixels. */
 const STILL_PX = 8;
 
-/** Call it once. */
+/** Call this once. */
 export function followPresses(): void {
   addEventListener("pointerdown", ({ target, pointerId, button, clientX, clientY }) => {
     const pressed = target instanceof Element ? target.closest("button") : null;
     if (!pressed || button !== 0) return;
-    // The pointer may already be released.
+    // The pointer may already have been released.
     try {
       pressed.setPointerCapture(pointerId);
     } catch {

@@ -1,4 +1,4 @@
-// The title and the icon of the browser tab.
+// The title and icon of the browser tab.
 
 import { useEffect, useState } from "preact/hooks";
 import { onChange } from "./changes.ts";
@@ -50,7 +50,7 @@ function nameOf(route: Route, title: string | undefined): string {
   }
 }
 
-/** Returns whether the user has seen the page since a run that it shows has ended. */
+/** Returns whether the user has seen the page since a run on it ended. */
 function useSeen(route: Route): boolean {
   const [isSeen, setSeen] = useState(true);
   const own = route.view === "thread" ? route.thread : undefined;

@@ -1,4 +1,4 @@
-// Tabs: show one of several parts.
+// Tabs, which show one of several parts.
 
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect } from "preact/hooks";
@@ -19,7 +19,7 @@ export function Tabs(props: {
   const id = useId();
   const names = Object.keys(tabs);
   const current = tabs[props.current] ? props.current : (names[0] ?? "");
-  // On a phone not all tabs may fit: scroll to the selected one.
+  // On a phone, not all tabs may fit, so scroll to the selected one.
   useLayoutEffect(() => {
     document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [id, current]);

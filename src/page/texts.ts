@@ -1,21 +1,25 @@
-// The words of the page, in the language of the person who reads it. Numbers, dates and lists have the same language. No DOM.
+// The texts of the page, in the reader's language. Numbers, dates and lists use the same language. Independent of the
+// DOM.
 
 import { en, type Texts } from "./texts/en.ts";
 
-/** `locale` is for `Intl`: its region comes from the browser where that speaks the language of the page. */
+/** `locale` is for `Intl`. Its region comes from the browser if the browser and the page have the same language. */
 let current: { readonly texts: Texts; readonly locale: string } = { texts: en, locale: "en" };
 
-/** The words: `t().settings.title`. Called when something is drawn, since a module is read before its language is. */
+/**
+ * Returns the texts, for example `t().settings.title`. Call it while drawing, because modules load before their
+ * language.
+ */
 export const t = (): Texts => current.texts;
 
 export const locale = (): string => current.locale;
 
-/** To be called before anything is drawn. */
+/** Call this before anything is drawn. */
 export function speak(texts: Texts, locale: string): void {
   current = { texts, locale };
 }
 
-/** A value that depends on the language, made when it is first used. */
+/** Returns a value that depends on the language. It is created on first use. */
 export function once<T>(make: (locale: string) => T): () => T {
   let made: { value: T } | undefined;
   return () => {

@@ -12,7 +12,7 @@ export interface Group {
   readonly rows: readonly Row[];
 }
 
-/** `asking`: the ids of the threads with open questions. Returns only groups with rows. */
+/** `asking`: the ids of the threads with open questions. Returns only groups that have rows. */
 export function groupsOf(
   threads: readonly FoundThread[],
   asking: ReadonlySet<string>,
@@ -33,7 +33,7 @@ export function groupsOf(
 
 /**
  * Returns a thread and its branches, oldest first, and the index of `id`, for `‹ 2/3 ›`. Returns undefined for a thread
- * without branches, or one that is not in `threads`.
+ * that has no branches or is not in `threads`.
  */
 export function branchesOf(
   threads: readonly FoundThread[],
@@ -44,7 +44,10 @@ export function branchesOf(
   return { of: family, at: family.findIndex((thread) => thread.id === id) };
 }
 
-/** Families in order of their most recent change. Within a family the oldest thread, which is the original, comes first. */
+/**
+ * Returns the families, starting with the most recent change. Within a family, the oldest thread, which is the
+ * original, comes first.
+ */
 function familiesOf(threads: readonly FoundThread[]): FoundThread[][] {
   const byId = new Map(threads.map((thread) => [thread.id, thread]));
   const families = new Map<string, FoundThread[]>();

@@ -1,4 +1,4 @@
-// The user's threads as the list shows them: kept up to date, searched, and read page by page.
+// The user's threads as shown in the list: kept up to date, searched, and read page by page.
 
 import type { FoundThread } from "../client/client.ts";
 import { keepRead, type ListRefresh, onChange } from "./changes.ts";
@@ -6,9 +6,9 @@ import { touch } from "./frame.ts";
 import { client, messageOf } from "./session.ts";
 
 export interface Threads {
-  /** Most recent change first. */
+  /** Starts with the most recent change. */
   items: readonly FoundThread[];
-  /** The search text, for titles and messages. */
+  /** The search text, which applies to titles and messages. */
   q: string;
   /** The cursor of the page after `items`. */
   next: string | undefined;
@@ -28,17 +28,17 @@ export const threads: Threads = {
 };
 
 const PAGE = 50;
-/** Number of waiting threads to read. They come first, however old they are. */
+/** The number of waiting threads to read. They come first, regardless of their age. */
 const WAITING = 20;
 const TYPING_MS = 250;
 
 let kept: ListRefresh | undefined;
 let typing: ReturnType<typeof setTimeout> | undefined;
 
-/** Keeps `threads` up to date. Returns a function that stops this. */
+/** Keeps `threads` up to date. Returns a function that stops the updates. */
 export function followThreads(): () => void {
   kept = keepRead(({ event }) => CONCERNS.has(event), readFirst);
-  // Reading the first page does not reveal that a thread of a later page was deleted.
+  // Reading the first page does not reveal that a thread on a later page was deleted.
   const forget = onChange((change) => {
     if (change.event !== "thread_changed" || change.data.change !== "deleted") return;
     threads.items = threads.items.filter(({ id }) => id !== change.data.thread_id);
@@ -53,7 +53,7 @@ export function followThreads(): () => void {
 
 const CONCERNS: ReadonlySet<string> = new Set(["thread_changed", "run_started", "run_ended"]);
 
-/** Call it after this page has changed a thread. */
+/** Call this after this page has changed a thread. */
 export const readThreads = () => kept?.readNow();
 
 /** Searches when the user stops typing. Cancels the previous search. */
@@ -91,7 +91,7 @@ async function readFirst(signal: AbortSignal): Promise<void> {
       q ? { items: [] } : client.threads.list({ status: "interrupted", limit: WAITING }, signal),
     ]);
     const last = page.items.at(-1);
-    // Keeps the pages that the user asked for, except threads that the new first page shows to be deleted.
+    // Keeps the pages that the user asked for, except for threads that the new first page shows to be deleted.
     const later =
       threads.isRead && page.next_cursor && last
         ? threads.items.filter(({ updated_at }) => updated_at < last.updated_at)
@@ -107,7 +107,7 @@ async function readFirst(signal: AbortSignal): Promise<void> {
   touch(threads);
 }
 
-/** Merges two lists: each thread once, preferring the first list, most recent change first. */
+/** Merges two lists. Each thread occurs once, preferably from the first list, starting with the most recent change. */
 function merged(first: readonly FoundThread[], then: readonly FoundThread[]): FoundThread[] {
   const known = new Set(first.map(({ id }) => id));
   return [...first, ...then.filter(({ id }) => !known.has(id))].sort((a, b) =>

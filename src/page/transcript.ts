@@ -1,4 +1,4 @@
-// A thread as text to copy or download.
+// Converts a thread to text to copy or download.
 
 import type { Message, Part } from "../client/client.ts";
 import { t } from "./texts.ts";

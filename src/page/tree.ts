@@ -4,7 +4,7 @@ import type { FileEntry } from "../client/client.ts";
 import { number, oneDecimal } from "./numbers.ts";
 import { t } from "./texts.ts";
 
-/** Maximum number of entries per folder. Tens of thousands of rows would be slow, and too many to read. */
+/** The maximum number of entries per folder. Tens of thousands of rows would be slow, and too many to read. */
 const MAX_SHOWN = 500;
 
 /** Returns the visible entries, folders first, then by name, and the number of hidden entries. */
@@ -26,7 +26,7 @@ export const tidied = (path: string): string =>
     .filter((part) => part !== "" && part !== ".")
     .join("/");
 
-/** Returns a path relative to the workspace, or unchanged if the file is outside of it. */
+/** Returns a path relative to the workspace, or the path unchanged if the file is outside it. */
 export function withinWorkspace(workdir: string, path: string): string {
   if (path.startsWith(`${workdir}/`)) return tidied(path.slice(workdir.length));
   return path.startsWith("/") ? path : tidied(path);

@@ -1,4 +1,4 @@
-// Finds where a conversation and its branches differ: the versions of a message, each with the messages after it.
+// Finds where a conversation and its branches differ: the versions of a message, each with the messages that follow it.
 
 import type { Message } from "../client/client.ts";
 
@@ -7,15 +7,15 @@ export type Dated = Pick<Message, "id" | "created_at">;
 export interface Version {
   /** The id of its first message. */
   readonly first: string;
-  /** The branch that contains it. Absent for the thread itself. */
+  /** The branch that contains it. Undefined for the thread itself. */
   readonly branch?: string;
   readonly created_at: string;
 }
 
 export interface Parting {
-  /** The thread's messages from that position on. */
+  /** The thread's messages, starting at that position. */
   readonly ids: readonly string[];
-  /** Oldest first. One of them is the thread's own. */
+  /** The versions, oldest first. One of them is the thread's own. */
   readonly versions: readonly Version[];
 }
 
@@ -24,7 +24,10 @@ interface BranchMessages {
   readonly messages: readonly Dated[];
 }
 
-/** `branches`: newest first. If several branches continue alike after a difference, the newest is the version. */
+/**
+ * `branches`: newest first. If several branches continue the same way after a difference, the newest is used as the
+ * version.
+ */
 export function partingsOf(ours: readonly Dated[], branches: readonly BranchMessages[]): Parting[] {
   const found = new Map<number, Version[]>();
   for (const { branch, messages } of branches) {
@@ -42,7 +45,7 @@ export function partingsOf(ours: readonly Dated[], branches: readonly BranchMess
   }));
 }
 
-/** Returns the number of identical messages at the beginning. */
+/** Returns the number of identical messages at the start. */
 export function partingAt(ours: readonly Dated[], theirs: readonly Dated[]): number {
   const at = theirs.findIndex(({ id }, index) => ours[index]?.id !== id);
   return at < 0 ? theirs.length : at;

@@ -1,4 +1,4 @@
-// Paths of the workspace as the model writes them, and the paths that its calls have named. Independent of the DOM.
+// Workspace paths as the model writes them, and the paths that its calls have named. Independent of the DOM.
 
 import type { Lane } from "../client/cells.ts";
 import { withinWorkspace } from "./tree.ts";
@@ -15,7 +15,7 @@ export function pathOf(address: string): string {
 
 const OF_FILES: ReadonlySet<string> = new Set(["write_file", "edit_file", "read_file"]);
 
-/** Returns a predicate: true if a successful call of the lane has named the path. Reads each call once. */
+/** Returns a function that is true if a successful call in the lane has named the path. Reads each call once. */
 export function namedFiles({ cells }: Lane): (path: string) => boolean {
   const named = new Set<string>();
   let next = 0;

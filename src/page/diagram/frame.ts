@@ -1,24 +1,24 @@
-// Draws a diagram for the page, in a frame without origin, storage and network. The first message starts it.
+// Draws a diagram for the page in a frame without an origin, storage or network access. The first message starts it.
 
 import { type Drawing, type Failure, MOST_CHARACTERS, type Reply } from "../diagram-messages.ts";
 
-/** The global that the preceding script has defined. */
+/** The global that the preceding script defines. */
 declare const mermaid: {
   initialize(settings: object): void;
   render(id: string, source: string): Promise<{ readonly svg: string }>;
 };
 
 const place = document.querySelector<HTMLElement>("#drawing") ?? document.body;
-// The frame scrolls, so the keyboard must reach it.
+// The frame scrolls, so the keyboard must be able to reach it.
 place.tabIndex = 0;
 
-/** Options that directives in the source must not change. */
+/** The options that directives in the source must not change. */
 const SECURE = [
   ...["secure", "securityLevel", "startOnLoad", "suppressErrorRendering", "maxTextSize", "maxEdges"],
   ...["dompurifyConfig", "htmlLabels", "themeCSS"],
 ];
 
-/** Smallest scale (0–1). Diagrams that would become smaller scroll. */
+/** The smallest scale (0–1). Diagrams that would become smaller scroll instead. */
 const SMALLEST_SCALE = 0.6;
 
 const tell = (reply: Reply) => parent.postMessage(reply, "*");
@@ -74,7 +74,7 @@ function colours(darkMode: boolean): object {
   };
 }
 
-/** Wide diagrams shrink with the frame, as far as their text stays legible. */
+/** Shrinks wide diagrams with the frame, as long as their text stays legible. */
 function scaled(svg: SVGSVGElement | null): void {
   const width = svg?.viewBox.baseVal?.width;
   if (!svg || !width) return;
@@ -84,7 +84,7 @@ function scaled(svg: SVGSVGElement | null): void {
 
 const tellHeight = () => tell({ kind: "drawn", height: Math.ceil(place.getBoundingClientRect().height) });
 
-/** Lines that the library removes before parsing. Its line numbers do not count them. */
+/** Lines that the library removes before parsing and therefore does not count. */
 const UNCOUNTED = /^\s*(?:%%|---)/m;
 
 function failureOf(error: unknown, source: string): Failure {

@@ -1,4 +1,4 @@
-// German.
+// The German texts.
 
 import type { Texts } from "./en.ts";
 

@@ -1,4 +1,4 @@
-// English. A sentence with values in it is a function.
+// The English texts. A sentence that contains values is a function.
 
 /** The texts that each language provides. */
 export type Texts = typeof en;
@@ -19,7 +19,7 @@ export const en = {
     notFound: "the file does not contain the text to replace",
   },
   calls: {
-    /** During the call, after it, and for a call that was not completed. */
+    /** During the call, after it, and for a call that did not complete. */
     verbs: {
       ls: ["Listing", "Listed", "List"],
       glob: ["Looking for files", "Looked for files", "Look for files"],
@@ -139,7 +139,10 @@ export const en = {
   runNote: {
     tryAgain: "Try again",
     otherModel: "Try with another model",
-    /** By the run's stop reason, or else by its outcome. Without a text here the page shows the server's, in English. */
+    /**
+     * By the run's stop reason, or otherwise by its outcome. If a text is missing here, the page shows the server's
+     * English text.
+     */
     texts: {} as Readonly<Record<string, string>>,
   },
   runs: {
@@ -296,7 +299,7 @@ export const en = {
     duplicate: "Duplicate",
     renameOrDelete: "Rename or delete…",
   },
-  /** In a conversation that is copied or downloaded as Markdown. */
+  /** For a conversation that is copied or downloaded as Markdown. */
   transcript: {
     you: "You",
     assistant: "Assistant",

@@ -1,4 +1,4 @@
-// The words about the sources of an answer, in each language. They come with the conversation.
+// The texts about the sources of an answer, in each language. They are loaded with the conversation.
 
 import { locale } from "../texts.ts";
 

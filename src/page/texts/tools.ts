@@ -1,4 +1,5 @@
-// The words of the tools and permissions, in each language. They come with their view: the first view has no room for them.
+// The texts of the tools and permissions, in each language. They are loaded with their view, because the first view has
+// no room for them.
 
 import { locale } from "../texts.ts";
 

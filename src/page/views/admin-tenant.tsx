@@ -1,11 +1,11 @@
-// Belongings of a tenant, for its admins; an operator names the tenant.
+// Data that belongs to a tenant, for its admins. An operator selects the tenant.
 
 import { type ComponentChildren, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { may } from "../session.ts";
 import { adminTexts } from "../texts/admin.ts";
 
-/** Without a name: those of the admin's tenant. */
+/** Without a name, uses the admin's tenant. */
 export function OfTenant({ children }: { children: (name: string | undefined) => ComponentChildren }) {
   const [tenant, setTenant] = useState("");
   const name = tenant.trim() === "" ? undefined : tenant.trim();

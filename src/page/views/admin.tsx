@@ -1,4 +1,4 @@
-// The users of the tenant, for an admin; of all tenants, for an operator.
+// The users of the tenant, for an admin, or of all tenants, for an operator.
 
 import { useState } from "preact/hooks";
 import type { Sandbox, TenantUsage, User, UserInterrupt, UserRun } from "../../client/client.ts";
@@ -26,10 +26,10 @@ import { tenantWebhooks } from "./webhook-methods.ts";
 import { Webhooks } from "./webhooks.tsx";
 
 const LIMIT = 50;
-/** Maximum page size of the server. */
+/** The server's maximum page size. */
 const MOST = 100;
 
-/** The owner whose data is listed. Empty: all owners. */
+/** The owner whose data is listed. Empty for all owners. */
 type Owner = { readonly tenant?: string; readonly user?: string };
 
 export function Admin({ tab = "users" }: { tab?: string | undefined }) {
@@ -106,7 +106,7 @@ function Users({ onShow }: { onShow: (owner: Owner) => void }) {
   );
 }
 
-/** One request may not reach everything, so it is repeated. */
+/** One request may not delete everything, so it is repeated. */
 async function deleteUser(owner: User): Promise<void> {
   while (!(await client.admin.deleteUser(owner)).complete);
 }
@@ -168,8 +168,8 @@ function Runs({ owner, onAll }: { owner: Owner; onAll: () => void }) {
 }
 
 /**
- * Returns whether a run has an open question; assumed until all open questions are known. Run ids are unique only within a
- * thread.
+ * Returns whether a run has an open question; assumed to be true until all open questions are known. Run ids are unique
+ * only within a thread.
  */
 function useAsking(whose: Owner): (run: UserRun) => boolean {
   const { value: open } = useRead(

@@ -1,4 +1,4 @@
-// The agents: what each consists of in this user's runs, and what this user may change.
+// The agents: their parts in this user's runs, and the settings that this user may change.
 
 import { useEffect } from "preact/hooks";
 import type { AgentDetails, AgentTool, PromptBlock } from "../../client/client.ts";
@@ -133,7 +133,7 @@ function talkTo(agent: string): void {
 
 const mayManage = () => may("admin") || may("operator");
 
-/** Absent if this user may not read the prompt. */
+/** Undefined if this user may not read the prompt. */
 function Prompt({ blocks }: { blocks: readonly PromptBlock[] | undefined }) {
   const words = t().agents;
   return (

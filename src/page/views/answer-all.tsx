@@ -1,4 +1,4 @@
-// One answer for all calls of a step that wait for approval, with the list of these calls.
+// A single answer for all calls of a step that wait for approval, with the list of these calls.
 
 import { useState } from "preact/hooks";
 import type { Answer, Interrupt } from "../../client/client.ts";

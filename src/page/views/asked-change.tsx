@@ -1,4 +1,4 @@
-// A file change that waits for approval, as a diff to the current file. Shows every changed line in full.
+// A file change that waits for approval, as a diff against the current file. Shows every changed line in full.
 
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
@@ -13,7 +13,7 @@ import { Exact } from "./exact-text.tsx";
 
 interface AskedChangeProps {
   readonly call: FileCall;
-  /** Absent: the file is not read, because it may be in another workspace. */
+  /** If undefined, the file is not read, because it may be in another workspace. */
   readonly thread: string | undefined;
   /** Called when no diff can be shown. */
   readonly onNone: () => void;
@@ -50,7 +50,7 @@ function kindOf({ isWhole, isFound }: { isWhole: boolean; isFound: boolean }, cu
   return current === "missing" ? "newFile" : "compared";
 }
 
-/** Does not start a stopped sandbox for this. */
+/** Does not start a stopped sandbox for the diff. */
 async function currentOf(path: string, thread: string, signal: AbortSignal): Promise<Current> {
   const { agent } = await client.threads.get(thread, signal);
   const { status, workdir } = await client.backend.status(agent, signal);

@@ -1,4 +1,4 @@
-// The arguments of a call that waits for approval: complete, with nothing hidden.
+// The arguments of a call that waits for approval, shown completely.
 
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
@@ -16,11 +16,11 @@ export const AskedIn = createContext<string | undefined>(undefined);
 
 export interface CallArgumentsProps {
   readonly args: Readonly<Record<string, unknown>>;
-  /** The approval that is requested. A file change is shown as a diff. */
+  /** The requested approval. A file change is shown as a diff. */
   readonly ask?: Interrupt;
-  /** Called when the end has been visible. */
+  /** Called once the end has been visible. */
   readonly onSeen: () => void;
-  /** Called when the box cannot show everything, so that the user must scroll. */
+  /** Called if the box cannot show everything, so the user must scroll. */
   readonly onCut?: (() => void) | undefined;
 }
 

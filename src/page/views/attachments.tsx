@@ -1,4 +1,4 @@
-// The files of a message: chosen, pasted or dropped.
+// The files of a message, which the user has chosen, pasted or dropped.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Part, partOf } from "../../client/client.ts";
@@ -15,7 +15,7 @@ export interface Attachments {
   readonly problem: string;
   add(files: readonly File[]): Promise<void>;
   remove(file: KeptFile): void;
-  /** Call it when the message is being sent. */
+  /** Call this when the message is being sent. */
   clear(): void;
   /** Shows the files of a message that is being rewritten. The user's own attachments stay stored. */
   borrow(parts: readonly Part[]): void;
@@ -23,11 +23,11 @@ export interface Attachments {
   restore(): void;
 }
 
-/** Maximum number of files in a message. */
+/** The maximum number of files in a message. */
 const MAX_FILES = 20;
 const MAX_BYTES = 20 * 1024 * 1024;
 
-/** The files of the next message to the thread. They survive a reload and closing the tab. */
+/** The files of the next message in the thread. They survive a reload, and closing the tab. */
 export function useAttachments(thread?: string): Attachments {
   const [files, setFiles] = useState<readonly KeptFile[]>([]);
   /** Several files can be added at the same time. */
@@ -47,7 +47,7 @@ export function useAttachments(thread?: string): Attachments {
     isBorrowed.current = false;
     show([]);
     void keptFiles(place).then((kept) => {
-      // Files that the user has added meanwhile come last.
+      // Files that the user has added in the meantime come last.
       if (!isBorrowed.current) show([...kept, ...now.current]);
     });
   }, [place, show]);

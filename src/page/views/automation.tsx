@@ -1,4 +1,4 @@
-// The view of schedules and triggers: an agent runs by itself at a time, or when a service calls.
+// The view of schedules and triggers, which run an agent at a given time or when a service calls.
 
 import { lazy } from "../lazy.tsx";
 import { go } from "../routes.ts";

@@ -11,17 +11,17 @@ export interface Amount {
 
 export interface BarsProps {
   readonly title: string;
-  /** The name of the measured value, and the header of its column. */
+  /** The name of the measured value, which is also its column's header. */
   readonly measure: string;
   readonly amounts: readonly Amount[];
   readonly format: (value: number) => string;
 }
 
 const HEIGHT = 120;
-/** Width of a bar as a fraction of its column (0–1). */
+/** The width of a bar as a fraction of its column (0–1). */
 const WIDE = 0.7;
 
-/** Oldest first. The table below, which can be opened, contains the numbers. */
+/** Oldest first. The collapsible table below contains the numbers. */
 export function DayBars({ title, measure, amounts, format }: BarsProps) {
   const most = Math.max(...amounts.map(({ value }) => value), 0);
   const words = t().bars;

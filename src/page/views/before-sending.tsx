@@ -1,4 +1,4 @@
-// Asks how to use a message while the agent waits for answers.
+// Asks how to use a message that is sent while the agent waits for answers.
 
 import type { Interrupt } from "../../client/client.ts";
 import { Action, Dialog, visible } from "../components.tsx";

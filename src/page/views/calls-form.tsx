@@ -6,12 +6,12 @@ import { readObject } from "../arguments.ts";
 import { Plain, Problem, visible } from "../components.tsx";
 import { t } from "../texts.ts";
 
-/** The edited arguments of each call. Absent: call the model again. */
+/** The edited arguments of each call. If undefined, the model is called again. */
 export type WrittenArguments = readonly string[] | undefined;
 
 interface CallsFormProps {
   readonly calls: readonly ToolCall[];
-  /** The arguments of the calls as the model wrote them. */
+  /** The arguments of the calls as written by the model. */
   readonly asMade: readonly string[];
   readonly written: WrittenArguments;
   readonly onWrite: (written: WrittenArguments) => void;

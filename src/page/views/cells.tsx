@@ -22,17 +22,17 @@ import { ThreadOf } from "./thread-of.ts";
 import { AgentCard, ToolCard } from "./tool-card.tsx";
 import { VersionsNav } from "./versions-nav.tsx";
 
-/** Maximum number of recent cells to draw without a request of the user. */
+/** The maximum number of recent cells to draw unless the user asks for more. */
 const SHOWN = 1_000;
-/** Number of cells that are drawn first when a conversation opens at its end: enough to fill a screen. */
+/** The number of cells that are drawn first when a conversation opens at its end. This is enough to fill a screen. */
 const FIRST = 40;
 const STEP = 60;
 
 interface CellsProps {
   readonly lane: Lane;
-  /** The id of a message that must be shown, however old it is. */
+  /** The id of a message that must be shown regardless of its age. */
   readonly reach?: string | undefined;
-  /** Draws the most recent cells first, and the cells above them a little later. */
+  /** Draws the most recent cells first, and the cells above them shortly after. */
   readonly isFromEnd?: boolean;
 }
 
@@ -73,14 +73,14 @@ const isSaidBefore = (cell: Cell, before: Cell | undefined): boolean =>
   before.state === "stopped" &&
   before.isKept === true;
 
-/** Reasons that mean only that the run was stopped. */
+/** Reasons that only mean that the run was stopped. */
 const STOPS: ReadonlySet<string | undefined> = new Set(["cancelled", "interrupt"]);
 
 const drawLane = (lane: Lane) => <Cells lane={lane} />;
 
 const views = new WeakMap<Cell, VNode>();
 
-/** Returns the same node for the same cell, so that a growing lane draws only new cells. */
+/** Returns the same node for the same cell, so a growing lane draws only new cells. */
 function viewOf(cell: Cell): VNode {
   const view = views.get(cell) ?? <CellView key={cell.key} cell={cell} />;
   views.set(cell, view);
@@ -146,13 +146,13 @@ function UserMessage({ cell }: { cell: UserCell }) {
   );
 }
 
-/** Removes the tag around the context that an agent gives to a subagent: the model reads the tag, people do not. */
+/** Removes the tag around the context that an agent gives to a subagent. The tag is for the model, not for people. */
 const said = (text: string): string =>
   /^<delegation_context>\n([\s\S]*)\n<\/delegation_context>$/.exec(text)?.[1] ?? text;
 
 function CopyLink({ message }: { message: string }) {
   const { thread } = useContext(ThreadOf);
-  // A thread that another user shares has no URL of its own.
+  // A thread shared by another user has no URL of its own.
   if (thread === "") return null;
   const link = () => `${baseUrl}/${hashOf({ view: "thread", thread, message })}`;
   return <Copy text={link} label={t().messages.copyLink} />;
@@ -218,7 +218,7 @@ function AssistantText({ cell }: { cell: TextCell }) {
   );
 }
 
-/** Shortest duration to show. */
+/** The shortest duration to show. */
 const WORTH_MS = 500;
 
 function Thought({ cell }: { cell: ThoughtCell }) {

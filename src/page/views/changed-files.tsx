@@ -9,7 +9,7 @@ import { client } from "../session.ts";
 import { t } from "../texts.ts";
 import { DiffView } from "./diff-view.tsx";
 
-/** `version` grows when there may be more changes. */
+/** `version` increases when there may be more changes. */
 export function ChangedFiles(props: { thread: string; workdir: string; version: number }) {
   const { thread, workdir, version } = props;
   const { value, problem } = useRead(

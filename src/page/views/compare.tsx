@@ -1,4 +1,4 @@
-// Two runs side by side, also while they are in progress: their messages, calls and usage.
+// Two runs side by side, even while they are in progress: their messages, calls and usage.
 
 import { useEffect, useState } from "preact/hooks";
 import type { ThreadView } from "../../client/cells.ts";
@@ -26,9 +26,9 @@ export const Compare = ({ runs }: { runs: readonly [RunPlace, RunPlace] }) => (
 
 interface Followed {
   readonly page: ThreadView;
-  /** The run's record at the last read. */
+  /** The run's record when it was last read. */
   record?: RunNow;
-  /** The first events have expired. */
+  /** True if the first events have expired. */
   isCut: boolean;
   problem?: string;
 }
@@ -81,7 +81,7 @@ function Figures({ record, page }: { record: RunNow; page: ThreadView }) {
   );
 }
 
-/** Reads the run from its first event, and follows it while it is in progress. */
+/** Reads the run from its first event and follows it while it is in progress. */
 function useFollowed({ thread, run }: RunPlace): Followed {
   const [{ followed, apply }] = useState(() => {
     const fold = createFold({ touch });

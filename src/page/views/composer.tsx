@@ -1,4 +1,4 @@
-// The message field, the choice of the agent, and the button that stops the run in progress.
+// The message field, the choice of agent, and the button that stops the run in progress.
 
 import type { RefObject, TargetedEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -23,7 +23,7 @@ import { chosenOf, isDemo, Picker, useAgents } from "./picker.tsx";
 import { Suggestions } from "./suggestions.tsx";
 
 export interface ComposerProps {
-  /** Absent for a new conversation. */
+  /** Undefined for a new conversation. */
   readonly thread?: string | undefined;
   readonly open?: OpenThread | undefined;
   readonly attachments: Attachments;
@@ -103,7 +103,7 @@ export function Composer(props: ComposerProps) {
               event.preventDefault();
               return stopRewriting();
             }
-            // Touch keyboards have no Shift to hold: Enter inserts a line break, and the button sends.
+            // On-screen keyboards have no Shift key to hold, so Enter inserts a line break and the button sends.
             if (!isSendingEnter(event) || isTouch()) return;
             event.preventDefault();
             send(event.altKey ? "queue" : "steer");
@@ -164,7 +164,7 @@ export function Composer(props: ComposerProps) {
   );
 }
 
-/** The text that the user writes, which survives a reload, and the state of sending it. */
+/** The text that the user is writing, which survives a reload, and the state of sending it. */
 function useDraft(props: ComposerProps, field: RefObject<HTMLTextAreaElement | null>) {
   const { thread, attachments, rewriting } = props;
   const [text, setText] = useState(() => draftOf(thread));
@@ -268,7 +268,7 @@ interface SendButtonsProps {
   readonly onQueue: () => void;
 }
 
-/** While a run is in progress, the button appears only for a written message. */
+/** While a run is in progress, the button appears only if a message has been written. */
 function SendButtons({ isBusy, isEmpty, isSending, isRewriting, onQueue }: SendButtonsProps) {
   if (isBusy && isEmpty) return null;
   return (
@@ -315,11 +315,11 @@ function pasted(event: TargetedEvent<HTMLFormElement, ClipboardEvent>, attachmen
   void attachments.add(files);
 }
 
-/** The question that a message answers: the only open one. */
+/** Returns the question that a message answers, if exactly one is open. */
 const askedBy = (asks: readonly Interrupt[]): Interrupt | undefined =>
   asks.length === 1 && asks[0]?.kind === "question" ? asks[0] : undefined;
 
-/** The text as an answer. Undefined if only the options are allowed and the text is none of them. */
+/** Returns the text as an answer. Returns undefined if only the options are allowed and the text is none of them. */
 function answerIn({ options = [], one_of_options: isClosed }: Interrupt, text: string): string | undefined {
   const said = text.trim();
   const option = options.find((each) => each.toLowerCase() === said.toLowerCase());

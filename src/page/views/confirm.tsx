@@ -1,4 +1,4 @@
-// A button for an action that cannot be undone. It asks for confirmation in its own place.
+// A button for an action that cannot be undone. It is replaced by a confirmation.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -7,9 +7,9 @@ import { t } from "../texts.ts";
 
 export function Confirm(props: {
   onConfirm: () => Promise<unknown>;
-  /** The question, which names the effect. */
+  /** The question, which states the effect. */
   question: ComponentChildren;
-  /** The label of the button that confirms. */
+  /** The label of the confirming button. */
   verb?: string;
   /** The accessible name of the first button, if its label does not name the object. */
   label?: string;

@@ -1,4 +1,4 @@
-// The form for a token or a variable. It forgets the secret when the server has it.
+// The form for a token or a variable. It clears the secret once the server has it.
 
 import { useState } from "preact/hooks";
 import type { Body } from "../../client/client.ts";
@@ -14,10 +14,10 @@ const TYPES = ["static_bearer", "environment_variable"] as const;
 type Type = (typeof TYPES)[number];
 
 interface Props {
-  /** Existing connections, which would be replaced. */
+  /** The ids of existing connections, which would be replaced. */
   readonly ids: readonly string[];
   readonly methods: ConnectionMethods;
-  /** Called with what has happened, in words. */
+  /** Called with a description of what happened. */
   readonly onStored: (said: string) => void;
 }
 

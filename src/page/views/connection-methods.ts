@@ -1,4 +1,4 @@
-// The connections that a view shows: those of the user, or those of a tenant.
+// The connections that a view shows, either the user's or a tenant's.
 
 import type { Body } from "../../client/client.ts";
 import { client, may } from "../session.ts";
@@ -18,7 +18,7 @@ export const ownConnections = (): ConnectionMethods => ({
   isTenant: false,
 });
 
-/** Without a name: those of the admin's tenant. */
+/** Without a name, uses the admin's tenant. */
 export function tenantConnections(name: string | undefined): ConnectionMethods {
   const { connections } = client.admin;
   const tenant = name === undefined ? {} : { tenant: name };

@@ -1,4 +1,4 @@
-// Connects an account in a new tab, and waits until the server has its tokens.
+// Connects an account in a new tab and waits until the server has its tokens.
 
 import { useEffect, useState } from "preact/hooks";
 import { Action, Problem, visible } from "../components.tsx";
@@ -8,12 +8,12 @@ import type { ConnectionMethods } from "./connection-methods.ts";
 import { FieldsForm } from "./fields.tsx";
 
 const EVERY_MS = 2_000;
-/** Maximum page size of the server. A user has fewer connections. */
+/** The server's maximum page size. A user has fewer connections. */
 const MOST = 100;
 
 interface Props {
   readonly methods: ConnectionMethods;
-  /** Called with what has happened, in words. */
+  /** Called with a description of what happened. */
   readonly onConnected: (said: string) => void;
 }
 
@@ -21,11 +21,11 @@ interface StartedSignIn {
   readonly url: string;
   readonly expires_at: string;
   readonly id: string;
-  /** The last change of the connection before. */
+  /** The time of the connection's previous change. */
   readonly before: string | undefined;
 }
 
-/** Signs in at the server of this connection again. */
+/** Repeats the sign-in at this connection's server. */
 export function SignInAgain({ id, methods, onConnected }: Props & { id: string }) {
   const words = connectionTexts();
   const { asked, isOver, ask } = useSignIn({ methods, onConnected });
@@ -76,7 +76,7 @@ export function SignIn({ methods, onConnected }: Props) {
   );
 }
 
-/** A link and no window opened by the page, which browsers block. */
+/** Uses a link, because browsers block windows that a page opens. */
 function SignInLink({ url }: Pick<StartedSignIn, "url">) {
   const words = connectionTexts();
   return (

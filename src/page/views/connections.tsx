@@ -1,4 +1,5 @@
-// Connections of the user, or of a tenant: which accounts and secrets agents use. Their tokens are written and never shown.
+// The connections of the user or of a tenant: the accounts and secrets that agents use. Their tokens can be set but are
+// never shown.
 
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
@@ -11,7 +12,7 @@ import { NewConnection } from "./connection-form.tsx";
 import type { ConnectionMethods } from "./connection-methods.ts";
 import { SignIn, SignInAgain } from "./connection-sign-in.tsx";
 
-/** Maximum number of connections to show. */
+/** The maximum number of connections to show. */
 const MOST = 100;
 
 export function Connections({ methods }: { methods: ConnectionMethods }) {
@@ -47,7 +48,7 @@ export function Connections({ methods }: { methods: ConnectionMethods }) {
 interface OneProps {
   readonly connection: Connection;
   readonly methods: ConnectionMethods;
-  /** Called with what has happened, in words. */
+  /** Called with a description of what happened. */
   readonly onChanged: (said: string) => void;
 }
 

@@ -67,7 +67,7 @@ function OpenConversation({ thread, run, tab, open }: ConversationProps & { open
     if (last && !live.page.run.isActive && may("run")) setRewriting(last);
   }, [live]);
   useKey("e", "rewrite", rewriteLast);
-  // Resumes what a reload interrupted.
+  // Resumes an action that a reload interrupted.
   useEffect(() => {
     const kept = state === "ready" ? rewriteOf(thread) : undefined;
     const cell = live.page.lane.cells.find((each) => each.kind === "user" && each.id === kept?.id);
@@ -137,12 +137,12 @@ function OpenConversation({ thread, run, tab, open }: ConversationProps & { open
 }
 
 /**
- * On narrower screens the side panel would leave too little room for the messages. Its tabs stay at the edge, and each
+ * On narrower screens, the side panel would leave too little room for the messages. Its tabs stay at the edge, and each
  * opens a drawer.
  */
 const SIDE_IS_DRAWER = "(max-width: 75rem)";
 
-/** Makes Back lead from a drawer that the URL opened to `hash`, the conversation alone. */
+/** Makes Back lead from a drawer that the URL opened to `hash`, which shows only the conversation. */
 function keepBelowDrawer(hash: string): void {
   if (history.state?.isDrawer) return;
   const beside = location.hash;
@@ -247,13 +247,13 @@ function ToEnd({ end }: { end: FollowedEnd }) {
 
 const TWICE_MS = 2_000;
 
-/** Returns whether Escape belongs to a text field or a list there. */
+/** Returns whether Escape belongs to a text field or a list at that element. */
 function isWriting(at: EventTarget | null): boolean {
   if (at instanceof HTMLTextAreaElement) return at.value !== "";
   return at instanceof Element && at.closest("input, select, [contenteditable]") !== null;
 }
 
-/** Escape stops the run after the current step; a second Escape stops it now. */
+/** Escape stops the run after the current step. A second Escape stops it at once. */
 function useStopKey(thread: string, live: Live): void {
   useEffect(() => {
     let last = Number.NEGATIVE_INFINITY;

@@ -1,4 +1,4 @@
-// Draws a diagram in a separate frame, or reports why it cannot.
+// Draws a diagram in a separate frame, or reports why that is not possible.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Pre, Problem, visible } from "../components.tsx";
@@ -9,7 +9,7 @@ import { locale, t } from "../texts.ts";
 import { theme as chosenTheme } from "../theme.ts";
 import { useMedia } from "./use-media.ts";
 
-/** Maximum height in pixels. A higher diagram scrolls in its frame. */
+/** The maximum height in pixels. A taller diagram scrolls in its frame. */
 const MOST_HEIGHT = 1_600;
 
 export interface DiagramProps {

@@ -8,7 +8,7 @@ import { Exact } from "./exact-text.tsx";
 
 const SIGNS = { same: " ", removed: "−", added: "+" } as const;
 
-/** Maximum number of lines to show. A row takes some hundred bytes of memory. */
+/** The maximum number of lines to show. A row takes several hundred bytes of memory. */
 const MAX_LINES = 2000;
 
 export function DiffView({
@@ -20,7 +20,10 @@ export function DiffView({
   before: string;
   after: string;
   numbers?: boolean;
-  /** For a user who must decide on the change: complete, with invisible characters named. The caller limits the lines. */
+  /**
+   * For a user who must decide on the change: shown completely, with invisible characters named. The caller limits the
+   * lines.
+   */
   isExact?: boolean;
 }) {
   const hunks = hunksOf(diffLines(before, after));

@@ -2,7 +2,7 @@
 
 import { visible } from "../components.tsx";
 
-/** Time until the object URL is revoked: longer than a browser takes to begin reading. */
+/** The time until the object URL is revoked. This is longer than a browser takes to start reading. */
 const KEPT_MS = 60_000;
 
 /** The browser and the system show the name, so invisible characters are replaced. */

@@ -1,4 +1,4 @@
-// Accepts files that are dropped anywhere on a conversation.
+// Accepts files dropped anywhere on a conversation.
 
 export const dropInto = (add: (files: readonly File[]) => Promise<void>) => ({
   onDragOver: (event: DragEvent) => {

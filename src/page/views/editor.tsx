@@ -1,4 +1,4 @@
-// Edits a file as text. Reads the file again before it saves, so that changes from elsewhere are not lost silently.
+// Edits a file as text. Reads the file again before saving, so changes from elsewhere are not lost silently.
 
 import { useState } from "preact/hooks";
 import { ProblemError } from "../../client/client.ts";
@@ -9,15 +9,15 @@ import { t } from "../texts.ts";
 import { DiffView } from "./diff-view.tsx";
 
 interface Draft {
-  /** The content of the file when it was opened. Undefined: the file did not exist. */
+  /** The content of the file when it was opened. Undefined if the file did not exist. */
   readonly opened: string | undefined;
   readonly lineEnd: "\n" | "\r\n";
   readonly text: string;
 }
 
-/** Unsaved edits by agent and path. They survive closing the dialog. */
+/** The unsaved edits by agent and path. They are kept when the dialog is closed. */
 const drafts = new Map<string, Draft>();
-/** Maximum number of drafts. A new draft replaces the oldest. */
+/** The maximum number of drafts. A new draft replaces the oldest one. */
 const MAX_DRAFTS = 20;
 
 const keyOf = (agent: string | undefined, path: string) => `${agent ?? ""}/${path}`;
@@ -48,7 +48,7 @@ export function Editor(props: {
   const words = t().file;
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
-  /** The current content, if it differs from the opened one. `null`: the file no longer exists. */
+  /** The current content, if it differs from the opened content. `null` if the file no longer exists. */
   const [conflict, setConflict] = useState<{ now: string | null }>();
   const write = (next: string) => {
     const changed = { ...draft, text: next };

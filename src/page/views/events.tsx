@@ -1,4 +1,4 @@
-// The events of a run as the server sends them, for developers of front ends.
+// The events of a run as the server sends them, for front-end developers.
 
 import { useEffect, useState } from "preact/hooks";
 import type { StreamEvent } from "../../client/client.ts";
@@ -8,9 +8,9 @@ import { number } from "../numbers.ts";
 import { client, messageOf } from "../session.ts";
 import { t } from "../texts.ts";
 
-/** Maximum number of events to keep. Later events are only counted. */
+/** The maximum number of events to keep. Later events are only counted. */
 const MOST = 20_000;
-/** Number of rows to add at a time. */
+/** The number of rows to add at a time. */
 const ROWS = 200;
 const PREVIEW = 160;
 
@@ -24,7 +24,7 @@ interface Log {
   readonly counts: Map<string, number>;
   total: number;
   state: "reading" | "ended";
-  /** Earlier events have expired. */
+  /** True if earlier events have expired. */
   isCut: boolean;
   problem?: string;
 }
@@ -85,7 +85,7 @@ function RunEvents({ thread, run }: { thread: string; run: string }) {
   );
 }
 
-/** Reads the events from the first one, and follows them while the run is in progress. */
+/** Reads the events from the first one and follows them while the run is in progress. */
 function useLog(thread: string, run: string): Log {
   const [log] = useState<Log>(() => ({
     seen: [],

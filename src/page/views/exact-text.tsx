@@ -1,4 +1,4 @@
-// A text exactly as it is, for a user who must decide on it.
+// Shows a text exactly, for a user who must decide on it.
 
 import { h } from "preact";
 import { exact } from "../exact.ts";

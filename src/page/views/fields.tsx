@@ -1,4 +1,4 @@
-// A form of fields. A server error about a value appears at its field, every other error below the form.
+// A form with fields. A server error about a value appears at its field, and every other error appears below the form.
 
 import { type ComponentChildren, Fragment } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
@@ -7,25 +7,25 @@ import { type Field, issueAt, issuesOf, textOf, valueIn } from "../form.ts";
 import { messageOf } from "../session.ts";
 import { t } from "../texts.ts";
 
-/** The texts that the user has typed, by the names of the fields. */
+/** The texts that the user has typed, by field name. */
 export type FormTexts = Readonly<Record<string, string>>;
 
 export interface FieldsFormProps {
   readonly fields: readonly Field[];
-  /** Values by name. */
+  /** The values by field name. */
   readonly values: Readonly<Record<string, unknown>>;
-  /** Defaults by name, which apply while a field is empty. */
+  /** The defaults by field name, which apply while a field is empty. */
   readonly standards?: Readonly<Record<string, unknown>>;
-  /** The part of the server's paths before the name of a field. */
+  /** The part of the server's paths that precedes a field's name. */
   readonly prefix?: string;
   readonly submit: string;
-  /** Gets the value of each field that is not empty. An error that it throws is shown. */
+  /** Receives the value of each field that is not empty. If it throws, the error is shown. */
   readonly onSubmit: (values: Record<string, unknown>) => Promise<unknown>;
-  /** Drawn below the field of this name. */
+  /** Drawn below the field with this name. */
   readonly below?: { readonly name: string; readonly draw: (texts: FormTexts) => ComponentChildren };
-  /** Title of the fields that are folded away. */
+  /** The title of the collapsed section. */
   readonly moreTitle?: string;
-  /** Drawn beside the button. */
+  /** Drawn next to the button. */
   readonly more?: ComponentChildren;
 }
 
@@ -38,7 +38,7 @@ export function FieldsForm(props: FieldsFormProps) {
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
-  // The field may be outside of the visible area.
+  // The field may be outside the visible area.
   useEffect(() => {
     if (issues.size > 0) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [issues]);
@@ -213,7 +213,7 @@ function Input({ field, standard, common, onText }: InputProps) {
       <input
         {...typed}
         type="password"
-        // "off" does not keep a browser from storing it.
+        // "off" does not prevent a browser from storing it.
         autocomplete="new-password"
         onInput={(event) => onText(event.currentTarget.value)}
       />

@@ -1,4 +1,4 @@
-// A file of the workspace in a dialog: text that can be edited, an image, or a file that can only be downloaded.
+// A workspace file in a dialog: text that can be edited, an image, or a file that can only be downloaded.
 
 import { useEffect, useState } from "preact/hooks";
 import { ProblemError } from "../../client/client.ts";
@@ -40,11 +40,11 @@ interface OpenedFile {
   readonly start: Blob;
   readonly isWhole: boolean;
   readonly content: Content;
-  /** The file does not exist yet. */
+  /** True if the file does not exist yet. */
   readonly isNew: boolean;
 }
 
-/** Reads only as much as is shown. */
+/** Reads only as much as the dialog shows. */
 async function openFile(path: string, agent: string | undefined, signal: AbortSignal): Promise<OpenedFile> {
   let isNew = false;
   const read = async () => {
@@ -151,7 +151,7 @@ function Picture(props: { agent: string | undefined; path: string; type: string;
   const [address, setAddress] = useState<string>();
   const { value, problem } = useRead(
     async (signal) => {
-      // Reads one byte more than is shown, to find out whether the file is longer.
+      // Reads one byte more than the dialog shows, to find out whether the file is longer.
       const range = { first: 0, last: IMAGE_BYTES };
       return props.whole ?? (await client.files.read(path, { agent, range }, signal));
     },

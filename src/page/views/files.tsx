@@ -17,11 +17,11 @@ import { Upload, UploadButton, useUpload } from "./upload.tsx";
 
 interface FilesProps {
   readonly thread: string;
-  /** Touched while a run of the thread works. */
+  /** Touched while a run of the thread is in progress. */
   readonly live: object;
 }
 
-/** Shortest time between two reads while a run works. */
+/** The shortest time between two reads while a run is in progress. */
 const LEAST_MS = 2_000;
 
 export function Files({ thread, live }: FilesProps) {
@@ -96,7 +96,7 @@ function Workspace({ agent, thread, live }: FilesProps & { agent: string | undef
   );
 }
 
-/** `version` grows when the files may have changed. */
+/** `version` increases when the files may have changed. */
 function Tree({ agent, version }: { agent: string | undefined; version: number }) {
   const folders = useFolders(agent, version);
   const [shown, setShown] = useState<string>();

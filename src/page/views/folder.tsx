@@ -1,4 +1,4 @@
-// A folder of the tree with its open folders. Each is read when it is opened, and again when it may have changed.
+// A folder in the tree and its open folders. Each is read when it is opened, and again when it may have changed.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { FileEntry } from "../../client/client.ts";
@@ -16,7 +16,7 @@ interface Listing {
 }
 
 export interface Folders {
-  /** Open folders by their path in the workspace. An empty path is the workspace itself. */
+  /** The open folders by their path in the workspace. An empty path is the workspace itself. */
   readonly open: ReadonlyMap<string, Listing>;
   toggle(path: string): void;
   /** Reads all open folders again. */
@@ -24,7 +24,7 @@ export interface Folders {
   remove(path: string): Promise<void>;
 }
 
-/** Maximum number of folders to read again. Further ones are closed. */
+/** The maximum number of folders to read again. Any others are closed. */
 const MAX_OPEN = 100;
 
 export function useFolders(agent: string | undefined, version: number): Folders {

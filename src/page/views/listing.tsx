@@ -28,7 +28,7 @@ interface ListingProps<Item> {
   readonly of?: readonly unknown[];
 }
 
-/** Maximum number of pages to read at once. A page can be empty although more pages follow. */
+/** The maximum number of pages to read at once. A page can be empty although more pages follow. */
 const PAGES_AT_ONCE = 10;
 
 export function Listing<Item>({ columns, read, keyOf, empty, of = [] }: ListingProps<Item>) {
@@ -89,7 +89,7 @@ async function readSome<Item>(
   return page;
 }
 
-/** Columns for the owner of a row. Operators also see the tenant. */
+/** Returns the columns for the owner of a row. Operators also see the tenant. */
 export function ownerColumns<Item extends { tenant: string; user?: string | undefined }>(): Column<Item>[] {
   const words = adminTexts();
   const user = { name: words.user, cell: (item: Item) => <Plain>{item.user ?? words.all}</Plain> };

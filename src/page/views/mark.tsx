@@ -1,4 +1,4 @@
-// The logo beside the product's name.
+// The logo next to the product's name.
 
 import { GROUND, STROKES } from "../mark.ts";
 

@@ -10,7 +10,10 @@ import { FileLink, InlineCode, WorkspacePicture } from "./workspace.tsx";
 
 const drawn = new WeakMap<Element, VNode>();
 
-/** Prefix of the ids in a text. Labels from the text never become ids, which could collide with those of other elements. */
+/**
+ * The prefix of the ids in a text. Labels in the text never become ids, because they could collide with the ids of
+ * other elements.
+ */
 const IdsOf = createContext("");
 
 export function Markdown({ text, isWhole }: { text: string; isWhole: boolean }) {
@@ -147,7 +150,7 @@ function Link({ tag, children: nodes, href, host, path = "" }: Element) {
 const markId = (ids: string, number: number) => `${ids}-mark-${number}`;
 const noteId = (ids: string, number: number) => `${ids}-note-${number}`;
 
-/** The part of the URL after `#` is the view of the page, so an ordinary link would leave the view. */
+/** The part of the URL after `#` selects the view of the page, so an ordinary link would leave the view. */
 function Jump(props: { to: string; id?: string; label: string; children: string }) {
   const jump = () => {
     const target = document.getElementById(props.to);

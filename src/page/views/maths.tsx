@@ -1,4 +1,4 @@
-// A formula. Shows its source until the typesetter is loaded, and if the source is invalid.
+// A formula. Shows its source until the typesetter is loaded, or if the source is invalid.
 
 import { h, type VNode } from "preact";
 import { useMemo } from "preact/hooks";

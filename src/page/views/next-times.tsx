@@ -1,4 +1,4 @@
-// The next times of a schedule: in the zone of the person who reads, and in that of the schedule.
+// The next times of a schedule, in the reader's time zone and in the schedule's time zone.
 
 import { Empty } from "../components.tsx";
 import { scheduleTexts } from "../texts/schedules.ts";
@@ -9,10 +9,10 @@ const FORM: Intl.DateTimeFormatOptions = {
   ...{ hour: "2-digit", minute: "2-digit" },
 };
 
-/** The zone of this browser. */
+/** Returns this browser's time zone. */
 export const ownZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** `Mon, 4 May 2026, 09:30`, in the zone of this browser unless another is named. */
+/** Returns `Mon, 4 May 2026, 09:30`, in this browser's time zone unless another one is given. */
 export const shortTime = (time: string, timeZone?: string): string =>
   new Intl.DateTimeFormat(locale(), { ...FORM, ...(timeZone === undefined ? {} : { timeZone }) }).format(
     new Date(time),

@@ -1,4 +1,4 @@
-// The user's own settings of an agent, as forms: the model, the skills, and the options of each hook.
+// The user's own settings for an agent, as forms: the model, the skills, and the options of each hook.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -23,7 +23,7 @@ export function Overrides({ agent, overrides, onChanged }: OverridesProps) {
     await client.agents.setOverrides(agent.name, patch);
     onChanged();
   };
-  // The forms start with the saved values again when they change elsewhere.
+  // The forms start over with the saved values when these change elsewhere.
   const version = JSON.stringify(overrides);
   const words = t().overrides;
   return (
@@ -193,6 +193,6 @@ function Hook({ choice, own, save }: { choice: HookChoice; own: Setting; save: S
   );
 }
 
-/** Returns the options that apply without the user's own. */
+/** Returns the options that apply without the user's own settings. */
 const without = (options: Readonly<Record<string, unknown>>, own: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(options).filter(([name]) => !(name in own)));

@@ -1,4 +1,4 @@
-// The results of the palette: conversations, words in messages, agents, views and actions.
+// The results in the palette: conversations, words in messages, agents, views and actions.
 
 import { useLayoutEffect, useState } from "preact/hooks";
 import type { FoundThread } from "../../client/client.ts";
@@ -15,7 +15,7 @@ import { threads } from "../threads.ts";
 interface Choice {
   readonly group: string;
   readonly name: string;
-  /** Shown beside the name: an excerpt of a message, or a key. */
+  /** Shown next to the name: an excerpt of a message, or a key. */
   readonly more?: string;
   readonly act: () => void;
 }
@@ -28,7 +28,7 @@ interface Props {
   /** The id of the list element. */
   readonly id: string;
   readonly q: string;
-  /** Set to the handler of the field's key events. */
+  /** Set to the handler for the field's key events. */
   readonly onKey: { current: ((event: KeyboardEvent) => void) | undefined };
   /** Called with the id of the option that Enter chooses. */
   readonly onChosen: (id: string | undefined) => void;
@@ -52,7 +52,7 @@ export function PaletteChoices({ id, q, onKey, onChosen, onClose }: Props) {
   const choose = (choice: Choice | undefined) => {
     if (!choice) return;
     onClose();
-    // The dialog must be closed before anything else can have the focus.
+    // The dialog must be closed before anything else can receive focus.
     setTimeout(choice.act);
   };
   onKey.current = (event) => {
@@ -88,7 +88,7 @@ export function PaletteChoices({ id, q, onKey, onChosen, onClose }: Props) {
   );
 }
 
-/** Searches messages on the server when the user stops typing. */
+/** Searches messages on the server once the user stops typing. */
 function useFound(q: string) {
   const words = q.trim();
   return useRead(

@@ -1,5 +1,5 @@
-// The palette's field. It is part of the first view, so that the first key after Ctrl+K reaches it. Its results are loaded on
-// demand.
+// The palette's field. It is part of the first view, so the first key after Ctrl+K reaches it. Its results are loaded
+// on demand.
 
 import { useId, useRef, useState } from "preact/hooks";
 import { Dialog } from "../components.tsx";

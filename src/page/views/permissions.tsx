@@ -1,4 +1,4 @@
-// The stored permission rules of an agent or a thread: which calls run, ask a person, or are refused.
+// The stored permission rules of an agent or a thread: which calls run, require approval, or are refused.
 
 import { useState } from "preact/hooks";
 import type { RememberedRule } from "../../client/client.ts";
@@ -9,7 +9,7 @@ import { t } from "../texts.ts";
 import { Confirm } from "./confirm.tsx";
 import { FieldsForm } from "./fields.tsx";
 
-/** Whose rules: the user's rules for all threads with an agent, or the rules of one thread. */
+/** The scope of the rules: the user's rules for all threads with an agent, or the rules of one thread. */
 export type RuleScope = { readonly agent: string } | { readonly thread: string };
 
 export function Permissions(place: RuleScope) {

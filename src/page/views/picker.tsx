@@ -1,4 +1,4 @@
-// Chooses the agent and the model of the next answer.
+// The choice of agent and model for the next answer.
 
 import { useState } from "preact/hooks";
 import type { Agent } from "../../client/client.ts";
@@ -14,7 +14,7 @@ export const useAgents = (): readonly Agent[] =>
 export const chosenOf = (agents: readonly Agent[], name: string | undefined): Agent | undefined =>
   agents.find((each) => each.name === name) ?? agents.find((each) => each.default);
 
-/** Returns whether a script plays the agent's model. */
+/** Returns whether the agent's model is a script. */
 export const isDemo = ({ model }: Pick<Agent, "model">): boolean => model.startsWith("scripted:");
 
 export interface PickerProps {

@@ -1,4 +1,4 @@
-// A picture in a message: small, and large in a dialog.
+// A picture in a message: small, or large in a dialog.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Part } from "../../client/client.ts";

@@ -1,4 +1,4 @@
-// Asks for approval of a call: shows the whole call, and the possible answers.
+// Asks for approval of a call. Shows the whole call and the possible answers.
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { draftOf, saveDraft } from "../drafts.ts";
@@ -11,7 +11,7 @@ import { Edit } from "./question-edit.tsx";
 import { Remember, type RememberChoice } from "./question-remember.tsx";
 import { Reply } from "./question-reply.tsx";
 
-/** Time before the buttons work. A click that was aimed at something else must not allow a call. */
+/** The time before the buttons react, in ms. A click intended for something else must not allow a call. */
 const APPEARING_MS = 300;
 
 export function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
@@ -109,7 +109,7 @@ export function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
   );
 }
 
-/** Keys that answer from anywhere, once the whole call was visible. */
+/** Keys that answer from anywhere once the whole call has been visible. */
 function AnswerKeys({ allow, deny }: { allow: () => void; deny: () => void }) {
   useKey("a", "allow", allow);
   useKey("d", "deny", deny);

@@ -5,7 +5,7 @@ import { may } from "../session.ts";
 import { t } from "../texts.ts";
 import type { BodyProps } from "./question-body.ts";
 
-/** After a sign-in at the address the run continues by itself, and the question disappears. */
+/** After the user signs in at the URL, the run continues by itself and the question disappears. */
 export function Connect({ ask: { url }, isOff, answer }: BodyProps) {
   if (!may("run")) return null;
   const words = t().question;

@@ -1,4 +1,4 @@
-// Chooses where and how widely to remember an answer, and explains what it will allow or deny.
+// Chooses where and how broadly to remember an answer, and explains what it will allow or deny.
 
 import { useId } from "preact/hooks";
 import type { Answer, Interrupt } from "../../client/client.ts";

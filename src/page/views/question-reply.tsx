@@ -17,9 +17,9 @@ export interface ReplyProps {
   readonly isOff: boolean;
   readonly onSend: (text: string) => Promise<void>;
   readonly onCancel?: () => void;
-  /** True if the user has just opened it, so that it gets the focus. */
+  /** True if the user has just opened it, so it receives focus. */
   readonly isOpened?: boolean;
-  /** Further buttons beside its own. */
+  /** Additional buttons next to its own. */
   readonly children?: ComponentChildren;
 }
 

@@ -1,4 +1,4 @@
-// A call that waits for an answer, in its thread and in the inbox.
+// A call that waits for an answer, in its thread or in the inbox.
 
 import { useState } from "preact/hooks";
 import { type Answer, type Interrupt, ProblemError } from "../../client/client.ts";
@@ -18,7 +18,7 @@ export interface QuestionProps {
   readonly isOnly?: boolean;
   /** Rejects with the server's error. */
   readonly onAnswer: (answer: Answer) => Promise<void>;
-  /** Absent: no button "Later" is shown. */
+  /** If undefined, there is no "Later" button. */
   readonly onLater?: (() => void) | undefined;
 }
 
@@ -63,7 +63,7 @@ export function Question({ ask, isOnly = false, onAnswer, onLater }: QuestionPro
   );
 }
 
-/** Returns a title in one line, for lists and screen readers. */
+/** Returns a one-line title for lists and screen readers. */
 export function titleOf({ kind, name, prompt }: Pick<Interrupt, "kind" | "name" | "prompt">): string {
   const words = t().question;
   if (kind === "approval") return words.title(name);

@@ -1,4 +1,5 @@
-// The questions of a thread. The questions of one run are answered together, because the run asks unanswered ones again.
+// The questions of a thread. The questions of one run are answered together, because the run asks unanswered ones
+// again.
 
 import type { Answer, Interrupt } from "../../client/client.ts";
 import { Action, visible } from "../components.tsx";
@@ -15,7 +16,7 @@ import { Question, titleOf } from "./question.tsx";
 export interface QuestionsProps {
   readonly thread: string;
   readonly asks: readonly Interrupt[];
-  /** True if no other question is open here, so that keys answer it from anywhere. */
+  /** True if no other question is open here, so keys can answer it from anywhere. */
   readonly isOnly?: boolean;
 }
 
@@ -48,7 +49,7 @@ function OfRun({ thread, run, asks, isOnly = false }: QuestionsProps & { readonl
       saveDraft(keyOf(thread, { id }), "");
     }
   };
-  /** Sends the answers when each question has one. */
+  /** Sends the answers once every question has one. */
   const give = async (some: readonly Answer[]) => {
     const ids = new Set(some.map(({ id }) => id));
     const all = [...answers.filter(({ id }) => !ids.has(id)), ...some];

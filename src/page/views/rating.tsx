@@ -19,7 +19,7 @@ interface Ratings {
 
 const RatingsOf = createContext<Ratings>({ given: new Map() });
 
-/** Provides the ratings to the answers in it. While `isReady` is false, the thread may not exist yet. */
+/** Provides the ratings to the answers inside it. While `isReady` is false, the thread may not exist yet. */
 export function WithRatings(props: { thread: string; isReady: boolean; children: ComponentChildren }) {
   const { thread, isReady, children } = props;
   const [ratings] = useState<Ratings>(() => ({ given: new Map() }));
@@ -38,7 +38,7 @@ export function WithRatings(props: { thread: string; isReady: boolean; children:
   return <RatingsOf.Provider value={ratings}>{children}</RatingsOf.Provider>;
 }
 
-/** The rating buttons of an answer. `onRated` gets the new rating. */
+/** The rating buttons of an answer. `onRated` receives the new rating. */
 export function RatingButtons(props: {
   thread: string;
   message: string;
@@ -72,7 +72,7 @@ export function RatingButtons(props: {
   );
 }
 
-/** Asks for a reason after a rating. Takes the focus, and returns it afterwards. */
+/** Asks for a reason after a rating. Takes the focus and returns it afterwards. */
 export function RatingWords(props: { thread: string; message: string; rating: Rating; onClose: () => void }) {
   const { thread, message, rating, onClose } = props;
   const form = useRef<HTMLFormElement>(null);

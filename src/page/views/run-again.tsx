@@ -14,7 +14,7 @@ import { chosenOf, Picker, useAgents } from "./picker.tsx";
 interface RunAgainProps {
   readonly thread: string;
   readonly run: string;
-  /** The id of a step's answer, or of one of its calls. Absent: repeats the whole run. */
+  /** The id of a step's answer, or of one of its calls. If undefined, the whole run is repeated. */
   readonly cell?: string | undefined;
   /** True to start with the arguments of the calls. */
   readonly isOfCall?: boolean;
@@ -62,7 +62,7 @@ function Form({ thread, run, again, agent, isOfCall, onClose }: FormProps) {
   const [temperature, setTemperature] = useState("");
   const form = useRef<HTMLFormElement>(null);
   const begin = async () => {
-    // The field may be outside of the visible area.
+    // The field may be outside the visible area.
     form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
     const how = {
       choice: { agent, ...choice },

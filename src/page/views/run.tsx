@@ -1,4 +1,4 @@
-// A run over the whole width: its trace or its events.
+// A run across the full width: its trace or its events.
 
 import { useState } from "preact/hooks";
 import { visible } from "../components.tsx";

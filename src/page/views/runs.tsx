@@ -172,14 +172,14 @@ function Took({ run: { created_at, ended_at } }: { run: RunRecord }) {
   return <>{duration(Math.max(0, end - Date.parse(created_at)))}</>;
 }
 
-/** Keys of the runs with an open question. The run id alone is unique only within its thread. */
+/** Returns the keys of the runs with an open question. A run id alone is unique only within its thread. */
 const askingRuns = (items: readonly OpenInterrupt[]): ReadonlySet<string> =>
   new Set(items.map(({ thread_id, run_id }) => `${thread_id} ${run_id}`));
 
 const endOf = (run: RunRecord, asking: ReadonlySet<string>): Outcome =>
   outcomeOf(run, asking.has(`${run.thread_id} ${run.id}`));
 
-/** The status to filter by on the server. Absent: the outcome covers several statuses. */
+/** The status to filter by on the server. Undefined if the outcome covers several statuses. */
 const STATUS_OF: Readonly<Partial<Record<Outcome, RunRecord["status"]>>> = {
   queued: "pending",
   running: "running",

@@ -1,4 +1,4 @@
-// The state of the backend with the agent's files and commands, and the buttons that control it.
+// The state of the backend for the agent's files and commands, and the buttons that control it.
 
 import type { BackendStatus } from "../../client/client.ts";
 import { Action, Plain, visible } from "../components.tsx";

@@ -1,4 +1,4 @@
-// Makes or changes a schedule, and shows its next times before it is stored.
+// Creates or changes a schedule, and shows its next times before it is stored.
 
 import { useState } from "preact/hooks";
 import type { Body, Schedule } from "../../client/client.ts";
@@ -13,7 +13,7 @@ import { NextTimes, ownZone } from "./next-times.tsx";
 type Spec = Body<"PUT /schedules/{schedule_id}">;
 type Mode = "repeat" | "once";
 
-/** The part of a schedule that its user writes. */
+/** Returns the part of a schedule that the user writes. */
 export function specOf(schedule: Schedule): Spec {
   const { cron, at, timezone, agent, input, thread, keep_thread, overlap, ...rest } = schedule;
   const { catch_up, until, questions, metadata, paused } = rest;
@@ -60,7 +60,7 @@ function scheduleFields(mode: Mode, agents: readonly string[]): Field[] {
 interface FormProps {
   readonly agents: readonly string[];
   readonly values: Readonly<Record<string, unknown>>;
-  /** A field before those of every schedule. */
+  /** Fields that precede the common fields. */
   readonly first?: readonly Field[];
   readonly submit: string;
   readonly onSubmit: (values: Record<string, unknown>) => Promise<void>;
@@ -104,7 +104,7 @@ function ScheduleForm({ agents, values, first = [], submit, onSubmit, onCancel }
 
 const TYPING_MS = 300;
 
-/** Asks the server when the user stops typing. */
+/** Asks the server once the user stops typing. */
 function Preview({ fields, texts }: { fields: readonly Field[]; texts: FormTexts }) {
   const given = (name: string) => {
     const field = fields.find((each) => each.name === name);
@@ -132,7 +132,7 @@ function Preview({ fields, texts }: { fields: readonly Field[]; texts: FormTexts
 
 interface NewProps {
   readonly agents: readonly string[];
-  /** Existing schedules, which would be replaced. */
+  /** The ids of existing schedules, which would be replaced. */
   readonly ids: readonly string[];
   readonly onMade: () => void;
 }

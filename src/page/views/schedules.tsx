@@ -1,4 +1,4 @@
-// The user's schedules: when each starts its next runs, what became of the last, and what one can do with it.
+// The user's schedules: the times of the next runs, the result of the last one, and the possible actions.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Schedule } from "../../client/client.ts";
@@ -13,7 +13,7 @@ import { Confirm } from "./confirm.tsx";
 import { NextTimes, shortTime } from "./next-times.tsx";
 import { EditSchedule, NewSchedule, specOf } from "./schedule-form.tsx";
 
-/** Maximum number of schedules to show; by default a user has no more. */
+/** The maximum number of schedules to show. By default, a user cannot have more. */
 const MOST = 100;
 
 export function Schedules() {
@@ -50,7 +50,7 @@ export function Schedules() {
   );
 }
 
-/** Grows when the first read is due, and when a run of the user starts or ends. */
+/** Increases when the first read is due, and when one of the user's runs starts or ends. */
 function useRunChanges(): number {
   const [count, setCount] = useState(0);
   useEffect(() => {
@@ -155,7 +155,7 @@ interface ActionsProps {
 
 function ScheduleActions({ schedule, onEdit, onChanged }: ActionsProps) {
   const { id, status, from_file } = schedule;
-  /** The thread of the run that "Run now" has started. */
+  /** The thread of the run started by "Run now". */
   const [thread, setThread] = useState<string>();
   const words = scheduleTexts();
   const pause = async (paused: boolean) => {

@@ -11,7 +11,7 @@ import { t } from "../texts.ts";
 export interface SentProps {
   thread: string;
   run: string;
-  /** The number of the run's own model call. */
+  /** The number of the call among the run's own model calls. */
   call: number;
 }
 

@@ -1,4 +1,4 @@
-// A conversation that another user shares. It is read-only.
+// A conversation shared by another user. It is read-only.
 
 import { useEffect, useState } from "preact/hooks";
 import { type Message, ProblemError, type SharedPlace } from "../../client/client.ts";

@@ -1,4 +1,4 @@
-// The side panel of a conversation: todos, questions, files, and the trace.
+// The side panel of a conversation: todos, questions, files and the trace.
 
 import type { ThreadView, Todo } from "../../client/cells.ts";
 import { Empty, visible } from "../components.tsx";
@@ -16,7 +16,7 @@ const Trace = lazy(async () => (await import("./trace.tsx")).Trace);
 export interface SideProps {
   readonly thread: string;
   readonly page: ThreadView;
-  /** The run in the URL, or else the most recent run. */
+  /** The run in the URL, otherwise the most recent run. */
   readonly run: string | undefined;
   readonly tab: string | undefined;
 }

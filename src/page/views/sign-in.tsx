@@ -1,4 +1,4 @@
-// The sign-in form: asks for the credentials that the server requires.
+// The sign-in form, which asks for the credentials that the server requires.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -67,7 +67,7 @@ function KeyOrigin() {
 interface KeyProps {
   readonly label: string;
   readonly placeholder?: string;
-  /** Where people get a key or token. Absent if the page offers another way to sign in, which then has the focus. */
+  /** Where users get a key or token. Undefined if the page offers another way to sign in, which then receives focus. */
   readonly origin?: ComponentChildren;
 }
 

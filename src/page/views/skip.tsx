@@ -6,7 +6,7 @@ import { t } from "../texts.ts";
 
 const FIELD = "main .composer textarea";
 
-/** Visible while it has the focus. */
+/** Visible while it has focus. */
 export function Skip({ route }: { route: Route }) {
   const hasField = route.view === "new" || route.view === "thread";
   return (
@@ -31,7 +31,7 @@ function focusHeading(): boolean {
   return true;
 }
 
-/** After a change of view, moves the focus to the view's heading, unless the view has placed it. */
+/** After a change of view, moves the focus to the view's heading, unless the view has already moved it. */
 export function useFocusInView(route: Route): void {
   const place = hashOf(route.view === "thread" ? { view: "thread", thread: route.thread } : route);
   const before = useRef(place);

@@ -1,17 +1,18 @@
-// The pages of the web that tools have read for an answer. Nothing is loaded from them: their hosts learn of it when a link is followed.
+// The web pages that tools have read for an answer. Nothing is loaded from them, so their hosts notice only followed
+// links.
 
 import type { WebSource } from "../../client/client.ts";
 import { Plain } from "../components.tsx";
 import { number } from "../numbers.ts";
 import { sourceTexts } from "../texts/sources.ts";
 
-/** Maximum number of links to show. */
+/** The maximum number of links to show. */
 const MOST = 30;
 
 export function Sources({ sources }: { sources: readonly WebSource[] }) {
   const pages = sources.flatMap(({ url, title = "" }) => {
     const at = URL.canParse(url) ? new URL(url) : undefined;
-    // A tool of a plugin may name any address.
+    // A plugin's tool may return any URL.
     if (at?.protocol !== "https:" && at?.protocol !== "http:") return [];
     return [{ href: at.href, host: at.host, title: title.trim() === "" ? at.pathname + at.search : title }];
   });

@@ -17,7 +17,7 @@ export interface SpanDetailsProps {
   span: Span;
   thread: string;
   run: string;
-  /** Start of the trace, in milliseconds since 1970. */
+  /** The start of the trace, in ms since 1970. */
   began: number;
   /** The id of its message or call in the conversation. */
   cell: string | undefined;
@@ -98,7 +98,7 @@ function Facts({ span, began }: { span: Span; began: number }) {
   );
 }
 
-/** Draws nothing without a value. */
+/** Draws nothing if there is no value. */
 const Fact = ({ name, children }: { name: string; children: ComponentChildren }) =>
   children === undefined || children === false || children === "" ? null : (
     <>
@@ -124,7 +124,7 @@ const Text = ({ title, text }: { title: string; text: string }) => (
   </>
 );
 
-/** JSON that was cut is shown as it is. */
+/** Truncated JSON is shown unchanged. */
 function indented(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json), null, 2);

@@ -64,10 +64,10 @@ function textOf({ run }: ThreadView, asks: number, wasActive: boolean): string {
   return wasActive || !ENDED_WELL.has(outcome) ? t().outcomes[outcome] : "";
 }
 
-/** Silence of a model, in seconds, after which the line reports it. */
+/** The silence of a model, in seconds, after which the line reports it. */
 const SILENT_S = 20;
 
-/** Seconds since the model was called. Screen readers announce the phase, but not each second. */
+/** The seconds since the model was called. Screen readers announce the phase but not every second. */
 function Clock({ page }: { page: ThreadView }) {
   const { cells } = useTouched(page.lane);
   const [seconds, setSeconds] = useState(0);

@@ -129,8 +129,8 @@ function MoreDialog({ live, onClose }: { live: Live; onClose: () => void }) {
 }
 
 /**
- * Moves between a conversation and its branches: `‹ 2/3 ›`. Hidden for a thread without branches, and for one that is not
- * in the list.
+ * Moves between a conversation and its branches: `‹ 2/3 ›`. Hidden for a thread that has no branches or is not in the
+ * list.
  */
 function Branches({ thread }: { thread: string }) {
   const found = branchesOf(useTouched(threads).items, thread);

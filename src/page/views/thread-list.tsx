@@ -1,4 +1,4 @@
-// The user's threads: search, then threads that wait for an answer, then the others by age.
+// The user's threads: the search field, then threads that wait for an answer, then the others by age.
 
 import { useState } from "preact/hooks";
 import type { FoundThread, OpenInterrupt } from "../../client/client.ts";
@@ -158,7 +158,7 @@ function ThreadRow({ thread, isBranch, q, asks, isKnown, isCurrent, onMenu }: Th
   );
 }
 
-/** Each row is one stop of the Tab key. The arrow keys move to the other rows, and to the button of a row. */
+/** Each row is one stop of the Tab key. The arrow keys move to the other rows and to the button of a row. */
 function moveInList(event: KeyboardEvent): void {
   const at = event.currentTarget as HTMLElement;
   const row = at.closest(".thread");
@@ -175,12 +175,12 @@ function moveInList(event: KeyboardEvent): void {
   target.focus();
 }
 
-/** The title of a thread without a title is its id. */
+/** Returns the id for a thread without a title. */
 export const titleOfThread = ({ title, id }: Pick<FoundThread, "title" | "id">) => visible(title || id);
 
 /**
- * Returns how the most recent run ended, from its record if that was read. A run that waits without an open question was
- * stopped.
+ * Returns how the most recent run ended, based on its record if that has been read. A run that waits without an open
+ * question was stopped.
  */
 function endOf({ id, status }: FoundThread, isAsking: boolean): Outcome {
   const run = ends.newest.get(id);

@@ -1,4 +1,4 @@
-// Actions on a thread in the list: rename it, suggest a title, delete it.
+// The actions on a thread in the list: rename it, suggest a title, or delete it.
 
 import { useState } from "preact/hooks";
 import type { FoundThread } from "../../client/client.ts";

@@ -18,6 +18,6 @@ export const ThreadOf = createContext<{
   readonly thread: string;
   /** The agent that answers. */
   readonly agent: string;
-  /** Absent for a user who may only read. */
+  /** Undefined for a user who may only read. */
   readonly actions?: MessageActions | undefined;
 }>({ thread: "", agent: "Assistant" });

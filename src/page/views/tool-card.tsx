@@ -1,4 +1,4 @@
-// A tool call, or a subagent that works for a call: a line that opens.
+// A tool call, or a subagent that works on a call, as a line that can be opened.
 
 import type { VNode } from "preact";
 import { useContext, useMemo, useState } from "preact/hooks";
@@ -42,7 +42,7 @@ const MARKS: Readonly<Record<Look, string>> = {
 
 const ThreadFile = lazy(async () => (await import("./files.tsx")).ThreadFile);
 
-/** Number of final characters to show of a growing text. */
+/** The number of final characters to show of a growing text. */
 const LIVE_CHARACTERS = 10_000;
 
 const Mark = ({ state }: { state: Look }) => (
@@ -128,7 +128,7 @@ interface LineProps {
   readonly answer: string | undefined;
 }
 
-/** Describes the call: in words for a built-in tool, else by its name and its most telling argument. */
+/** Describes the call: in words for a built-in tool, otherwise by its name and its most descriptive argument. */
 function Line({ cell: { name, args, state }, written, answer }: LineProps) {
   const words = useMemo(() => wordsOf({ name, args, state }, t().calls), [name, args, state]);
   if (!words)
@@ -281,7 +281,7 @@ function ChildHistory({ thread, drawLane }: { thread: string; drawLane: DrawLane
 
 type Args = Readonly<Record<string, unknown>>;
 
-/** Arguments that describe a call best, in order of preference. */
+/** The arguments that describe a call best, in order of preference. */
 const TELLING = ["command", "path", "file_path", "url", "query", "pattern", "question", "task", "name"];
 const LONGEST_LINE = 200;
 
@@ -296,7 +296,7 @@ function lineOf(args: Args | undefined): string {
 const oneLine = (text: string): string =>
   visible(text.slice(0, LONGEST_LINE).replace(/\s+/g, " ")) + (text.length > LONGEST_LINE ? "…" : "");
 
-/** Arguments by name: text as it is, every other value as JSON. */
+/** Returns the arguments by name: strings unchanged, and all other values as JSON. */
 const entriesOf = (args: Args): readonly (readonly [name: string, text: string])[] =>
   Object.entries(args).map(([name, value]) => [
     visible(name),

@@ -45,7 +45,7 @@ export function ChangeTool({ tool, onChanged }: { tool: HttpTool; onChanged: () 
   );
 }
 
-/** The server hides the query of a URL. An unedited URL is not sent, so that its query stays as it was. */
+/** The server hides the query of a URL. An unedited URL is not sent, so its query does not change. */
 function changedIn(
   values: Readonly<Record<string, unknown>>,
   now: Readonly<Record<string, unknown>>,

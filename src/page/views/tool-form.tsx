@@ -1,4 +1,4 @@
-// Registers a tool of the tenant: with fields, or as the JSON of the API. The secret is shown once.
+// Registers a tool of the tenant, with fields or as the API's JSON. The secret is shown once.
 
 import { useState } from "preact/hooks";
 import type { RegisteredHttpTool } from "../../client/client.ts";
@@ -41,7 +41,7 @@ const jsonField = (): Field[] => [
 
 const EMPTY = { parameters: { type: "object", properties: {}, required: [] } };
 
-/** `names`: existing tools, which would be replaced. */
+/** `names` are existing tools, which would be replaced. */
 export function NewTool({ names, onRegistered }: { names: readonly string[]; onRegistered: () => void }) {
   const [mode, setMode] = useState<"closed" | "fields" | "json">("closed");
   /** The name of the tool that the next attempt replaces. */

@@ -1,4 +1,4 @@
-// The tenant's registered tools, the permission rules of the user's threads, the user's webhooks, and the user's connections.
+// The tenant's registered tools, and the user's permission rules, webhooks and connections.
 
 import { useState } from "preact/hooks";
 import type { HttpTool } from "../../client/client.ts";
@@ -151,7 +151,7 @@ function Tool({ tool, onChanged }: { tool: HttpTool; onChanged: () => void }) {
   );
 }
 
-/** Number of recent threads to offer. The others have their own URL. */
+/** The number of recent threads to offer. The others have their own URL. */
 const OFFERED = 50;
 
 function Remembered() {

@@ -21,18 +21,18 @@ import { t } from "../texts.ts";
 import { SpanDetails } from "./span-details.tsx";
 import { type TraceSource, useTrace } from "./use-trace.ts";
 
-/** Maximum depth of indentation. */
+/** The maximum depth of indentation. */
 const DEEPEST = 10;
-/** Number of errors to list above the spans. */
+/** The number of errors to list above the spans. */
 const ERRORS = 5;
 /** An id that no span has. */
 const NONE = "";
 
 export interface TraceProps extends Omit<TraceSource, "run"> {
   readonly run: string | undefined;
-  /** True beside a conversation, where it links to the full-width view. */
+  /** True next to a conversation, where it links to the full-width view. */
   readonly isBeside?: boolean;
-  /** The message or call whose span is selected at first. */
+  /** The message or call whose span is selected first. */
   readonly span?: string | undefined;
 }
 
@@ -53,7 +53,7 @@ function RunTrace({
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const [text, setText] = useState("");
   const [failedOnly, setFailedOnly] = useState(false);
-  /** The span in the URL is selected until the user selects one, or none. */
+  /** The span in the URL is selected until the user selects another one, or none. */
   const [chosen, setSelected] = useState<string>();
 
   const words = t().trace;

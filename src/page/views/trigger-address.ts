@@ -1,6 +1,6 @@
-// The address that a sender calls.
+// The URL that a sender calls.
 
 import { baseUrl } from "../session.ts";
 
-/** The server sends only a path if the operator has not set its public address. */
+/** The server returns only a path if the operator has not set its public URL. */
 export const addressOf = (url: string): string => (url.startsWith("/") ? `${baseUrl}${url}` : url);

@@ -1,4 +1,4 @@
-// Makes or changes a trigger. The secret that the server makes is shown once.
+// Creates or changes a trigger. A secret created by the server is shown once.
 
 import { useState } from "preact/hooks";
 import type { Body, NewTrigger as MadeTrigger, Trigger } from "../../client/client.ts";
@@ -14,7 +14,7 @@ type Spec = Body<"PUT /triggers/{trigger_id}">;
 type Scheme = Trigger["verify"]["scheme"];
 type Values = Record<string, unknown>;
 
-/** The part of a trigger that its user writes. Without a secret it keeps its own. */
+/** Returns the part of a trigger that the user writes. Without a secret, the trigger keeps its own. */
 export function specOf({ agent, verify, input, thread, ...rest }: Trigger): Spec {
   const { delivery_id, filter, metadata, paused } = rest;
   // The API types a header as unknown.
@@ -69,7 +69,7 @@ interface FormProps {
   readonly agents: readonly string[];
   readonly scheme: Scheme;
   readonly values: Values;
-  /** A field before those of every trigger. */
+  /** Fields that precede the common fields. */
   readonly first?: readonly Field[];
   readonly submit: string;
   readonly onSubmit: (spec: Spec, values: Values) => Promise<void>;
@@ -110,7 +110,7 @@ function TriggerForm({ agents, first = [], ...props }: FormProps) {
 
 interface NewProps {
   readonly agents: readonly string[];
-  /** Existing triggers, which would be replaced. */
+  /** The ids of existing triggers, which would be replaced. */
   readonly ids: readonly string[];
   readonly onMade: () => void;
 }

@@ -1,4 +1,4 @@
-// The secret of a trigger: shown once, and replaced by another.
+// The secret of a trigger, which is shown once and can be replaced.
 
 import { useState } from "preact/hooks";
 import type { NewTrigger, Trigger } from "../../client/client.ts";
@@ -32,7 +32,7 @@ export function ShownOnce({ trigger, onClose }: { trigger: NewTrigger; onClose: 
   );
 }
 
-/** Slack and Stripe make their secrets themselves; for the others the server makes one. */
+/** Slack and Stripe create their secrets themselves. For the others, the server creates one. */
 export function RotateSecret({ trigger, onChanged }: { trigger: Trigger; onChanged: () => void }) {
   const { id, verify } = trigger;
   const [isOpen, setOpen] = useState(false);

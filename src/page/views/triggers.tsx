@@ -1,4 +1,4 @@
-// The user's triggers: the address of each, what became of its deliveries, and what one can do with it.
+// The user's triggers: the URL of each, the results of its deliveries, and the possible actions.
 
 import { useState } from "preact/hooks";
 import type { Trigger, TriggerDelivery } from "../../client/client.ts";
@@ -14,7 +14,7 @@ import { EditTrigger, NewTrigger, specOf } from "./trigger-form.tsx";
 import { RotateSecret } from "./trigger-secret.tsx";
 import { TryTrigger } from "./trigger-try.tsx";
 
-/** Maximum number of triggers to show; by default a user has no more. */
+/** The maximum number of triggers to show. By default, a user cannot have more. */
 const MOST = 100;
 
 export function Triggers() {
@@ -175,7 +175,7 @@ function TriggerFacts({ trigger }: { trigger: Trigger }) {
   );
 }
 
-/** The last 20; the server keeps no more. */
+/** The last 20 deliveries. The server stores no more. */
 function Deliveries({ id }: { id: string }) {
   const { value, problem, reload } = useRead((signal) => client.triggers.get(id, signal), [id]);
   const words = triggerTexts();

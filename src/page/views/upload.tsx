@@ -1,4 +1,4 @@
-// Uploads files into the workspace, one after another: chosen, or dropped on a folder.
+// Uploads files into the workspace, one after another. The user chooses them, or drops them on a folder.
 
 import type { TargetedDragEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -27,7 +27,7 @@ export interface Uploading {
   cancel(): void;
 }
 
-/** Maximum number of files. Dropping a whole source folder is probably a mistake. */
+/** The maximum number of files. Dropping a whole source folder is probably a mistake. */
 const MAX_FILES = 100;
 
 /** Calls `then` after each file. */

@@ -1,4 +1,4 @@
-// Usage by day, agent and model, and the remaining quotas. An admin can also see the usage of the tenant.
+// The usage by day, agent and model, and the remaining quotas. An admin can also see the tenant's usage.
 
 import { useState } from "preact/hooks";
 import type { UsageReport } from "../../client/client.ts";
@@ -105,7 +105,7 @@ const COLUMNS = [
   "output_tokens",
 ] as const;
 
-/** Writes a row for each day, agent and model. Columns have the names of the API; costs are in units of the currency. */
+/** Writes a row for each day, agent and model. Columns are named as in the API, and costs are in units of the currency. */
 function saveCsv({ items, currency = "" }: UsageReport, days: number): void {
   const rows = items.map((item) => [...COLUMNS.map((name) => item[name]), item.cost / 1_000_000, currency]);
   const text = csvOf([[...COLUMNS, "cost", "currency"], ...rows]);
@@ -174,7 +174,7 @@ function sums(amounts: readonly { name: string; value: number }[]) {
 
 const DAY_MS = 86_400_000;
 
-/** Days in UTC, like those of the server; oldest first. */
+/** Returns days in UTC, like the server's, oldest first. */
 function lastDays(days: number): string[] {
   const today = Date.now();
   return Array.from({ length: days }, (_, at) =>

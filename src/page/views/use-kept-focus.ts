@@ -1,10 +1,10 @@
-// Moves the focus when its button disappears: to the next open question, or else to the message field.
+// Moves the focus when its button disappears: to the next open question, otherwise to the message field.
 
 import type { RefObject } from "preact";
 import { useEffect } from "preact/hooks";
 import { isTouch } from "../pointer.ts";
 
-/** Parts of a conversation whose buttons disappear after use. */
+/** The parts of a conversation whose buttons disappear after use. */
 const PLACES = ".questions, .composer, .status-line";
 const NEXT = ["article.question button:enabled", ".questions button:enabled", ".composer textarea"];
 
@@ -17,7 +17,7 @@ export function useKeptFocus(conversation: RefObject<HTMLElement | null>): void 
       if (!focused || focused.isConnected) return;
       focused = undefined;
       removals.disconnect();
-      // On touch devices the focus would open the keyboard.
+      // On touch devices, the focus would open the keyboard.
       if (document.activeElement === document.body && !isTouch()) nextIn(box)?.focus();
     });
     const onFocus = ({ target }: FocusEvent) => {

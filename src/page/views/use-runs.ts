@@ -10,7 +10,7 @@ const PAGE = 50;
 interface RunFilter {
   readonly status: RunRecord["status"] | undefined;
   readonly agent: string | undefined;
-  /** Only runs that started within this number of hours. */
+  /** Includes only runs that started within this number of hours. */
   readonly hours: number | undefined;
 }
 

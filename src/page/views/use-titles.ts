@@ -1,4 +1,4 @@
-// The titles of the threads of some runs: from the thread list, or else read one by one.
+// The titles of some runs' threads, from the thread list or otherwise read one by one.
 
 import { useEffect, useState } from "preact/hooks";
 import type { RunRecord } from "../../client/client.ts";
@@ -6,7 +6,7 @@ import { useTouched } from "../frame.ts";
 import { client } from "../session.ts";
 import { threads } from "../threads.ts";
 
-/** Titles by thread. Empty if the thread has no title or no longer exists. */
+/** Returns the titles by thread. A title is empty if the thread has none or no longer exists. */
 export function useTitles(runs: readonly RunRecord[] | undefined): ReadonlyMap<string, string> {
   const { items } = useTouched(threads);
   const [read, setRead] = useState<ReadonlyMap<string, string>>(new Map());

@@ -12,7 +12,7 @@ const LEAST_MS = 1_000;
 export interface TraceSource {
   readonly thread: string;
   readonly run: string;
-  /** Touched while the run works. Absent: this hook follows the run's events itself. */
+  /** Touched while the run is in progress. If undefined, this hook follows the run's events itself. */
   readonly live?: object | undefined;
 }
 
@@ -22,8 +22,8 @@ interface State {
 }
 
 /**
- * `now`, in milliseconds since 1970, is an estimate of the server's clock: the end of the last finished span plus the time
- * since the read.
+ * `now`, in ms since 1970, is an estimate of the server's clock: the end of the last finished span plus the time since
+ * the read.
  */
 export function useTrace({ thread, run, live }: TraceSource): State & { now: number } {
   const [state, setState] = useState<State>({});
@@ -60,11 +60,11 @@ async function follow({ thread, run }: TraceSource, then: () => void, signal: Ab
   try {
     for await (const _ of client.runs.events(thread, run, {}, signal)) then();
   } catch {
-    // The trace is read separately, and reports the error.
+    // The trace is read separately, and that read reports the error.
   }
 }
 
-/** Redraws each second while a span is open. */
+/** Redraws every second while a span is open. */
 function useNow(trace: Trace | undefined): number {
   const [known, setKnown] = useState({ end: 0, at: 0 });
   const [, tick] = useState(0);

@@ -11,16 +11,16 @@ import { t } from "../texts.ts";
 import type { Version } from "../versions.ts";
 
 interface Versions {
-  /** Versions by the id of the first message of each visible one. */
+  /** The versions, by the id of the first message of each visible one. */
   readonly at: ReadonlyMap<string, readonly Version[]>;
-  /** The first message of the version that the user chose. Its buttons get the focus. */
+  /** The first message of the version that the user chose. Its buttons receive focus. */
   readonly chosen: { current: string | undefined };
   choose(version: Version): Promise<void>;
 }
 
 const VersionsOf = createContext<Versions | undefined>(undefined);
 
-/** Provides the versions to the messages in it. Calls `onLeave` before the thread switches to another version. */
+/** Provides the versions to the messages inside it. Calls `onLeave` before the thread switches to another version. */
 export function WithVersions(props: {
   thread: string;
   open: OpenThread;

@@ -1,4 +1,4 @@
-// Messages that the server has accepted and the agent has not read. Each can be taken back, changed, or sent at once.
+// Messages that the server has accepted but the agent has not read. Each can be withdrawn, changed, or sent at once.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Action, visible } from "../components.tsx";
@@ -17,7 +17,7 @@ interface WaitingProps {
 export function WaitingMessages({ thread, live }: WaitingProps) {
   const { waiting } = useTouched(live);
   const [changing, setChanging] = useState<QueuedMessage>();
-  // The text stays visible if the agent has begun to read it meanwhile.
+  // The text stays visible if the agent has started to read it in the meantime.
   const isGone = changing && !waiting.some(({ id }) => id === changing.id);
   const all = isGone ? [...waiting, changing] : waiting;
   if (all.length === 0) return null;
@@ -45,7 +45,7 @@ function Message({ thread, live, message, onChange }: MessageProps) {
   const run = useTouched(live.page.run);
   const words = t().statusLine;
   const { as, id, text } = message;
-  // The page knows the text of a queued message, but not its attachments.
+  // The page has the text of a queued message, but not its attachments.
   const isWhole = text !== undefined && !message.hasFiles;
   return (
     <>

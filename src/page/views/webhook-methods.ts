@@ -1,4 +1,4 @@
-// The webhooks that a view shows: those of the user, or those of a tenant.
+// The webhooks that a view shows, either the user's or a tenant's.
 
 import { client, may } from "../session.ts";
 
@@ -13,7 +13,7 @@ export interface WebhookMethods
 
 export const ownWebhooks = (): WebhookMethods => ({ ...client.webhooks, mayChange: () => may("run") });
 
-/** Without a name: those of the admin's tenant. */
+/** Without a name, uses the admin's tenant. */
 export function tenantWebhooks(name: string | undefined): WebhookMethods {
   const { admin } = client;
   const tenant = name === undefined ? {} : { tenant: name };

@@ -1,4 +1,4 @@
-// Webhooks of the user, or of a tenant: create one, see its deliveries, send them again.
+// The webhooks of the user or of a tenant: create a webhook, see its deliveries, and send them again.
 
 import { useState } from "preact/hooks";
 import type { Webhook, WebhookDelivery } from "../../client/client.ts";
@@ -11,9 +11,9 @@ import { Listing } from "./listing.tsx";
 import type { WebhookMethods } from "./webhook-methods.ts";
 
 const EVENTS = ["run.ended", "run.failed", "interrupt.opened", "budget.near", "schedule.paused"] as const;
-/** Maximum number of webhooks to show. */
+/** The maximum number of webhooks to show. */
 const MOST = 100;
-/** Maximum number of deliveries in a page. */
+/** The maximum number of deliveries per page. */
 const LIMIT = 20;
 
 export function Webhooks({ methods }: { methods: WebhookMethods }) {

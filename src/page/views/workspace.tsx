@@ -1,4 +1,4 @@
-// Files of the workspace in a conversation: links that open them, and pictures.
+// Workspace files in a conversation: links that open them, and pictures.
 
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useEffect, useMemo, useState } from "preact/hooks";
@@ -22,7 +22,7 @@ interface Workspace {
 }
 const WorkspaceOf = createContext<Workspace | undefined>(undefined);
 
-/** Lets the texts in it refer to files in the agent's workspace. */
+/** Allows the texts inside it to refer to files in the agent's workspace. */
 export function InWorkspace(props: { agent: string | undefined; lane: Lane; children: ComponentChildren }) {
   const { agent, lane, children } = props;
   const [shown, show] = useState<string>();
@@ -43,7 +43,7 @@ export function InWorkspace(props: { agent: string | undefined; lane: Lane; chil
   );
 }
 
-/** A link that opens the file, or reports that it is missing. Outside of a conversation it is plain text with the path. */
+/** A link that opens the file, or reports that it is missing. Outside a conversation, it is plain text with the path. */
 export function FileLink({ path: address, children }: { path: string; children: ComponentChildren }) {
   const workspace = useContext(WorkspaceOf);
   const [problem, setProblem] = useState("");
@@ -95,7 +95,7 @@ async function fileOf(path: string, agent: string | undefined): Promise<string |
   return within;
 }
 
-/** Inline code: a link if it names a file that the agent has used. */
+/** Inline code, which is a link if it names a file that the agent has used. */
 export function InlineCode({ code }: { code: string }) {
   const workspace = useContext(WorkspaceOf);
   const isFile = code.length <= MAX_PATH && workspace?.isNamed(code) === true;
@@ -103,7 +103,7 @@ export function InlineCode({ code }: { code: string }) {
 }
 const MAX_PATH = 300;
 
-/** Loads only while the workspace is running: reading an old conversation does not start it. */
+/** Loads only while the workspace is running, because reading an old conversation must not start it. */
 export function WorkspacePicture({ path: address, name }: { path: string; name: string }) {
   const workspace = useContext(WorkspaceOf);
   const path = pathOf(address);

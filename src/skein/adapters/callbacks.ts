@@ -17,17 +17,18 @@ export interface ToolOutput {
 }
 
 /**
- * Functions to call for events of a run. Each is awaited. If one throws, the run is cancelled and ends with `onError`.
+ * The functions to call for a run's events. Each call is awaited. If a function throws, the run is cancelled and ends
+ * with `onError`.
  */
 export interface StreamCallbacks {
   onTextDelta?(text: string): void | Promise<void>;
-  /** `id` is the id of the message; `onReasoningEnd` gets the whole text. */
+  /** `id` is the message id. `onReasoningEnd` gets the whole text. */
   onReasoningStart?(id: string, text: string): void | Promise<void>;
   onReasoningDelta?(id: string, text: string): void | Promise<void>;
   onReasoningEnd?(id: string, text: string): void | Promise<void>;
   onToolCall?(call: ToolCall): void | Promise<void>;
   onToolResult?(result: ToolOutput): void | Promise<void>;
-  /** Called last if the run has ended or waits for an answer. Either this or `onError` is called, once. */
+  /** Called last if the run has ended or waits for an answer. Exactly one of this function and `onError` is called. */
   onComplete?(): void | Promise<void>;
   /**
    * Called last if the run failed, was cancelled, reached a limit or moved to another process, or if a callback threw.
@@ -36,8 +37,8 @@ export interface StreamCallbacks {
 }
 
 /**
- * Calls the callbacks for the events of a run, without those of subagents. Resolves when the run has ended and every
- * callback has returned.
+ * Calls the callbacks for a run's events, except those of subagents. Resolves when the run has ended and every callback
+ * has returned.
  */
 export async function streamTo(handle: AgentHandle, callbacks: StreamCallbacks): Promise<void> {
   const dispatch = dispatcher(callbacks);
@@ -47,7 +48,7 @@ export async function streamTo(handle: AgentHandle, callbacks: StreamCallbacks):
       if (!event.path) await dispatch(event);
       last = event.event;
     }
-    // Without `done` the run failed or moved elsewhere: the result rejects with the reason.
+    // Without `done`, the run failed or moved to another process, so the result rejects with the reason.
     if (last !== "done") await handle.result;
     await callbacks.onComplete?.();
   } catch (error) {
@@ -56,7 +57,7 @@ export async function streamTo(handle: AgentHandle, callbacks: StreamCallbacks):
   }
 }
 
-/** Returns a function that throws if the run does not end in success. */
+/** Returns a function that throws if the run does not succeed. */
 function dispatcher(callbacks: StreamCallbacks): (event: StreamEvent) => Promise<void> {
   let message = "";
   let thought: string | undefined;

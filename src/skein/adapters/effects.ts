@@ -6,7 +6,7 @@ import { createView } from "./view.ts";
 /** The messages that the model sees. Changes do not affect the thread. */
 export interface Chat {
   readonly messages: readonly Message[];
-  /** Appends messages: before a model call for this call on, after a model call for the next one on. */
+  /** Appends messages. Before a model call, they apply from that call on; after a model call, from the next one on. */
   append(...messages: readonly Message[]): void;
   replace(messages: readonly Message[]): void;
 }
@@ -14,7 +14,7 @@ export interface Chat {
 export interface IterationContext {
   /** Before the model call, or between its reply and its tool calls. */
   readonly phase: "before_complete" | "after_complete";
-  /** Number of the model call, from 0. */
+  /** The number of the model call, starting at 0. */
   readonly iteration: number;
   readonly chat: Chat;
   readonly model: Model;
@@ -26,15 +26,15 @@ type Eval = (context: IterationContext) => void | Promise<void>;
 
 export type Effect =
   | Eval
-  /** `reset` is called when a run starts. Concurrent runs share the effect, so it should keep no state of a run. */
+  /** `reset` is called when a run starts. Concurrent runs share the effect, so it should not keep any state of a run. */
   | { readonly eval: Eval; reset?(): void };
 
-/** Makes a hook of effects. They run in order, in both phases. A thrown error fails the run. */
+/** Creates a hook from effects, which run in order in both phases. A thrown error fails the run. */
 export function fromEffect(...effects: readonly Effect[]): HookFactory {
   return ({ agent }) => {
     const view = createView();
     let iteration = -1;
-    /** Messages added after a model call, for the next one. */
+    /** The messages added after a model call, for the next one. */
     let later: Message[] = [];
 
     return {

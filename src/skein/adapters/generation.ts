@@ -1,4 +1,4 @@
-// Pre- and post-generation hooks: functions over one state, run once before the agent loop and once after it.
+// Pre- and post-generation hooks: functions that share a state. They run once before the agent loop or once after it.
 
 import {
   type AssistantMessage,
@@ -15,24 +15,24 @@ import {
 } from "../../index.ts";
 import { createView, type View } from "./view.ts";
 
-/** State of a run, shared by all its generation hooks. */
+/** The state of a run, shared by all its generation hooks. */
 export interface GenerationState {
   /** Id of the thread. */
   readonly sessionId: string;
   readonly userId: string;
   readonly run: Run;
-  /** System prompt of the run. A change before the generation applies to this run, not to the thread. */
+  /** The run's system prompt. A change before the generation applies to this run but not to the thread. */
   systemPrompt: string;
   /**
-   * Messages that the model sees of the thread so far. A change before the generation applies to this run, not to the
-   * thread.
+   * The thread's messages so far, as the model sees them. A change before the generation applies to this run but not to
+   * the thread.
    */
   messages: Message[];
-  /** The answer, set after the generation if there is one. */
+  /** The run's answer, if any. Set after the generation. */
   response?: AssistantMessage;
-  /** Messages that the generation added to the thread, set after it. */
+  /** The messages that the generation added to the thread. Set after the generation. */
   outputMessages: readonly Message[];
-  /** Usage of the run, set after the generation. */
+  /** The usage of the run. Set after the generation. */
   usage?: Usage;
   /** Values that hooks share. */
   readonly values: Map<string, unknown>;
@@ -45,13 +45,13 @@ interface Generation {
   readonly view: View;
   /** The values before the first hook. */
   readonly before: { readonly systemPrompt: string; readonly messages: readonly Message[] };
-  /** The one hook that applies the changes of all. */
+  /** The single hook that applies the changes of all generation hooks. */
   readonly showing: object;
 }
 
 const GENERATION = valueKey<Generation>("generation");
 
-/** Makes a hook of functions that run in order, before the first model call. A thrown error fails the run. */
+/** Creates a hook from functions that run in order before the first model call. A thrown error fails the run. */
 export function fromPreGeneration(...hooks: readonly GenerationHook[]): HookFactory {
   return ({ agent }) => {
     const self = {};
@@ -78,8 +78,8 @@ export function fromPreGeneration(...hooks: readonly GenerationHook[]): HookFact
 }
 
 /**
- * Makes a hook of functions that run in order after the run, with any outcome. A thrown error becomes a `warning`;
- * the other functions still run.
+ * Creates a hook from functions that run in order after the run, regardless of its outcome. A thrown error becomes a
+ * `warning`, and the other functions still run.
  */
 export function fromPostGeneration(...hooks: readonly GenerationHook[]): HookFactory {
   return ({ agent }) => {
@@ -124,14 +124,14 @@ function generationOf(run: Run, agent: HookServices["agent"], hook: object): Gen
   return generation;
 }
 
-/** Shows the model one user message with this content before all others. */
+/** Shows the model a user message with this content before all other messages. */
 export function injectContext(content: Content): GenerationHook {
   return (state) => void state.messages.unshift(userMessage(content));
 }
 
 /**
- * Replaces the conversation with the result of `summarize` once it has `threshold` estimated tokens; the thread keeps all
- * messages. Skein's own hook `summarization` does so before each model call and stores the summary.
+ * Replaces the conversation with the result of `summarize` once it reaches `threshold` estimated tokens. The thread
+ * keeps all messages. Skein's own `summarization` hook does the same before each model call and stores the summary.
  */
 export function compaction(
   threshold: number,
@@ -143,7 +143,7 @@ export function compaction(
   };
 }
 
-/** Logs the tokens of all model calls of the run. */
+/** Logs the tokens of all model calls in the run. */
 export function usageLogger(logger: { info(details: object, message: string): void }): GenerationHook {
   return ({ usage, sessionId }) => {
     if (!usage) return;

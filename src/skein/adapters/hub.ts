@@ -4,11 +4,11 @@ import type { AgentHandle, ErrorInfo, StreamEvent } from "../../index.ts";
 
 export interface Topic<T> {
   publish(event: T): void;
-  /** Calls `listener` for each event of the topic. Returns the function that unsubscribes. */
+  /** Calls `listener` for each event of the topic. Returns a function that unsubscribes. */
   subscribe(listener: (event: T) => void): () => void;
 }
 
-/** Origin of an event. `message_id` is the id of the open message, or of the last one. */
+/** The origin of an event. `message_id` is the id of the open message, or of the last one. */
 interface Source {
   readonly session_id: string;
   readonly message_id: string;
@@ -30,11 +30,11 @@ export type ToolEvent = Source & { readonly id: string; readonly name: string } 
 export interface Hub {
   readonly agent: Topic<AgentEvent>;
   readonly tool: Topic<ToolEvent>;
-  /** Publishes the events of a handle's thread. Returns the function that detaches. */
+  /** Publishes the events of a handle's thread. Returns a function that detaches the handle. */
   attach(handle: AgentHandle): () => void;
 }
 
-/** Creates a hub. `onFailure` gets the errors of a listener; other listeners still get the event. */
+/** Creates a hub. `onFailure` receives a listener's errors. Other listeners still receive the event. */
 export function createHub(onFailure: (error: unknown) => void = (error) => console.error(error)): Hub {
   const agent = createTopic<AgentEvent>(onFailure);
   const tool = createTopic<ToolEvent>(onFailure);

@@ -1,5 +1,5 @@
-// The exports of `skein/adapters`: hooks, callbacks and sessions in the shapes of other frameworks. Every file uses only
-// the public API, and is also an example of it.
+// The exports of `skein/adapters`: hooks, callbacks and sessions in the style of other frameworks. Every file uses only
+// the public API and is also an example of it.
 
 export { type StreamCallbacks, streamTo } from "./callbacks.ts";
 export { type Effect, fromEffect, type IterationContext } from "./effects.ts";

@@ -1,4 +1,4 @@
-// Middleware around a run, written as functions around a promise of the final message. The engine executes the run; a
+// Middleware around a run, written as functions around a promise of the final message. The engine executes the run. A
 // middleware sees its start, may replace its signal, and decides how it ends.
 
 import {
@@ -25,7 +25,7 @@ export type Runner = (context: RunnerContext) => Promise<AssistantMessage>;
  */
 export type Middleware = (next: Runner) => Runner;
 
-/** Makes a hook of middleware, the first outermost. */
+/** Creates a hook from middleware. The first one is outermost. */
 export function fromMiddleware(...middleware: readonly Middleware[]): HookFactory {
   const around = (innermost: Runner) =>
     middleware.reduceRight<Runner>((next, layer) => layer(next), innermost);
@@ -73,7 +73,7 @@ export function fromMiddleware(...middleware: readonly Middleware[]): HookFactor
   };
 }
 
-/** From a user message to the final message. */
+/** The part of a run from a user message to the final message. */
 interface Pass {
   /** The signal passed to the innermost runner. */
   readonly signal: AbortSignal;
@@ -85,7 +85,7 @@ interface Pass {
   end(outcome: Outcome): void;
 }
 
-/** Resolves when the innermost runner is reached, or when the outermost middleware settles without it. */
+/** Resolves when the innermost runner is reached, or when the outermost middleware settles without reaching it. */
 async function begin(around: (innermost: Runner) => Runner, run: Run): Promise<Pass> {
   const reached = Promise.withResolvers<AbortSignal>();
   const { promise: final, resolve, reject } = Promise.withResolvers<AssistantMessage>();
@@ -127,7 +127,7 @@ export function withTimeout(ms: number): Middleware {
   };
 }
 
-/** Converts any thrown value to an error with its text. An error in a run never ends the process. */
+/** Converts any thrown value to an error with its text, so an error in a run never ends the process. */
 export function withRecovery(): Middleware {
   return (next) => async (context) => {
     try {
@@ -160,7 +160,7 @@ export function withLogger(logger: RunLogger, name: string): Middleware {
   };
 }
 
-/** Fails the run if `check` throws for its final message. Not called for a failed run. */
+/** Fails the run if `check` throws for its final message. `check` is not called for a failed run. */
 export function withOutputGuardrail(check: (message: AssistantMessage) => void | Promise<void>): Middleware {
   return (next) => async (context) => {
     const message = await next(context);

@@ -17,14 +17,14 @@ const Session = z.object({
 });
 export type Session = z.infer<typeof Session>;
 
-/** Storage of sessions. Sessions of one owner are never visible to another, even under the same id. */
+/** Stores sessions. An owner's sessions are never visible to another owner, even under the same id. */
 export interface SessionRepository {
   get(owner: Owner, id: string): Promise<Session | undefined>;
   put(owner: Owner, session: Session): Promise<void>;
 }
 
 /**
- * Returns `loader` for `fromPreGeneration` and `saver` for `fromPostGeneration`. The loader skips messages that the
+ * Returns a `loader` for `fromPreGeneration` and a `saver` for `fromPostGeneration`. The loader skips messages that the
  * thread already has.
  */
 export function sessionHooks(repository: SessionRepository): {
@@ -51,7 +51,7 @@ function sessionFrom(json: string): Session {
   throw new AppError("internal", "The stored session cannot be parsed.", { cause: parsed.error });
 }
 
-/** Stores each session in `<folder>/<owner>/<id>.json`, written atomically. For one process at a time. */
+/** Stores each session in `<folder>/<owner>/<id>.json`, written atomically. Only one process may use it at a time. */
 export function fileSessions(folder: string): SessionRepository {
   return {
     async get(owner, id) {
@@ -71,7 +71,7 @@ export function fileSessions(folder: string): SessionRepository {
   };
 }
 
-/** Hashes the owner, because its names may contain any text. */
+/** Hashes the owner, because its names may contain any characters. */
 function pathOf(folder: string, { tenant, user }: Owner, id: string): string {
   if (!/^[\w-]{1,128}$/.test(id))
     throw new AppError("invalid_request", `\`${id}\` is not a valid session id.`);

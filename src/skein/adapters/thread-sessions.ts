@@ -1,5 +1,5 @@
-// A user's threads as sessions, with a current session. For programs that serve one user at a time: a server never
-// guesses which thread is meant.
+// A user's threads as sessions, one of which is the current session. Intended for programs that serve one user at a
+// time, because a server must never guess which thread is meant.
 
 import { randomUUID } from "node:crypto";
 import type { Message, Run, Stores } from "../../index.ts";
@@ -8,7 +8,7 @@ type Owner = Run["owner"];
 type Thread = Awaited<ReturnType<Stores["threads"]["create"]>>;
 
 export interface Sessions {
-  /** Creates a session, which becomes the current one. */
+  /** Creates a session and makes it the current one. */
   create(title: string): Promise<Thread>;
   get(id: string): Promise<Thread | undefined>;
   /** Returns the current session. Creates "New Session" if there is none. */
@@ -42,7 +42,7 @@ export function sessionsOf(
     current = thread.id;
     return thread;
   };
-  /** Shared by concurrent callers, so that they get the same session. */
+  /** Shared by concurrent callers, so they get the same session. */
   let making: Promise<Thread> | undefined;
   const makeOne = () => {
     making ??= create("New Session").finally(() => {
@@ -77,7 +77,7 @@ export function sessionsOf(
   };
 }
 
-/** A message joins a thread as part of a run. This run adds the message and makes no model call. */
+/** Messages can only be added to a thread by a run. This run adds the message without a model call. */
 async function enter(
   { runs, events, threads }: Stores,
   owner: Owner,

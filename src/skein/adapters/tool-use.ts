@@ -1,4 +1,4 @@
-// Pre- and post-tool-use hooks: functions that decide about a call before it runs, or change its result after it.
+// Pre- and post-tool-use hooks: functions that decide on a call before it runs, or change its result afterwards.
 
 import {
   askFor,
@@ -27,15 +27,15 @@ export interface ToolUse {
 export type ToolDecision =
   /** Runs the call, with `args` if given. Inner hooks and permissions still apply. */
   | { readonly decision: "allow"; readonly args?: Record<string, unknown> }
-  /** Denies the call. The model reads the message. */
+  /** Denies the call. The model sees the message. */
   | { readonly decision: "deny"; readonly message: string }
   /** Suspends the run until a user decides. */
   | { readonly decision: "ask"; readonly message?: string };
 
-/** Decides about a call. `undefined` leaves the decision to the next hook, and finally to the agent's permissions. */
+/** Decides on a call. `undefined` leaves the decision to the next hook, and finally to the agent's permissions. */
 export type PreToolUse = (use: ToolUse) => ToolDecision | undefined | Promise<ToolDecision | undefined>;
 
-/** Makes a hook of functions that run in order until one decides. A thrown error becomes the result of the call. */
+/** Creates a hook from functions that run in order until one decides. A thrown error becomes the result of the call. */
 export function fromPreToolUse(...hooks: readonly PreToolUse[]): HookFactory {
   const decide = async ({ call, tool, signal }: ToolRequest, run: Run): Promise<ToolDecision> => {
     for (const hook of hooks) {
@@ -67,14 +67,14 @@ const OPTIONS = ["approve", "deny", "edit", "respond"];
 const withArgs = (request: ToolRequest, args: Record<string, unknown> | undefined): ToolRequest =>
   args ? { ...request, call: { ...request.call, args } } : request;
 
-/** Returns another result, or `undefined` to keep this one. */
+/** Returns another result, or `undefined` to keep the current one. */
 export type PostToolUse = (
   use: ToolUse & { readonly result: Extract<ToolResult, { status: "done" }> },
 ) => ToolResult | undefined | Promise<ToolResult | undefined>;
 
 /**
- * Makes a hook of functions that run in order, each with the previous result. A thrown error becomes a `warning`, except
- * `abortRun`, which ends the run.
+ * Creates a hook from functions that run in order, each with the previous result. A thrown error becomes a `warning`,
+ * except `abortRun`, which ends the run.
  */
 export function fromPostToolUse(...hooks: readonly PostToolUse[]): HookFactory {
   return () => ({

@@ -1,4 +1,4 @@
-// Messages that replace a thread's first messages for the model, from one model call to the next. The thread keeps every
+// Messages that replace the start of a thread for the model, from one model call to the next. The thread keeps every
 // message.
 
 import type { Message } from "../../index.ts";
@@ -17,7 +17,7 @@ export function createView(): View {
       if (!replaced) return messages;
       const { shown, last } = replaced;
       const end = messages.findLastIndex(({ id }) => id === last);
-      // An outer hook has replaced the messages: start again from its view.
+      // An outer hook has replaced the messages, so start again from its view.
       if (last !== undefined && end === -1) return messages;
       return [...shown, ...messages.slice(end + 1)];
     },

@@ -57,11 +57,11 @@ export function openBackends(
   });
 }
 
-/** Returns the names of all configured engines, used or not. */
+/** Returns the names of all configured engines, whether used or not. */
 export const enginesOf = ({ backends: { docker } }: ServerConfig) =>
   docker.engines?.map(({ name }) => name) ?? [SOLE_ENGINE];
 
-/** Half of the sandboxes if there may be several tenants; at least one. */
+/** Returns half of the sandboxes if there may be several tenants, but at least one. */
 function halfOf({ auth, backends: { docker } }: ServerConfig): number {
   return auth.scheme === "none" ? docker.sandboxes : Math.max(1, Math.floor(docker.sandboxes / 2));
 }

@@ -1,5 +1,5 @@
-// Backups of a data folder: databases first, then files, so that no thread refers to a missing file. The backup's folder
-// gets its final name when all of it is on disk.
+// Backups of a data folder. Databases are copied before files, so no thread refers to a missing file. The backup's
+// folder gets its final name once everything is on disk.
 
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -21,10 +21,10 @@ const Manifest = z.object({
 export type Manifest = z.infer<typeof Manifest>;
 
 const MANIFEST = "manifest.json";
-/** Folders to copy in addition to the databases. */
+/** The folders to copy in addition to the databases. */
 const FOLDERS = ["workspaces", "volumes", "deployment"];
 
-/** Copies the main database over the connection that has it locked. */
+/** Copies the main database over the connection that holds its lock. */
 export type CopyDatabase = (to: string) => Promise<void>;
 
 export interface Backup {
@@ -32,7 +32,8 @@ export interface Backup {
   readonly files: number;
   readonly bytes: number;
   /**
-   * Number of sandboxes whose files are in volumes of Docker engines, not in the data folder. They are not in the backup.
+   * The number of sandboxes whose files are in volumes of Docker engines instead of the data folder. These files are
+   * not part of the backup.
    */
   readonly workspaces_left_out: number;
 }
@@ -71,7 +72,7 @@ export async function backUpData(
   }
 }
 
-/** Returns `make`, which throws `limit_exceeded` while an earlier call is in progress. */
+/** Returns a version of `make` that throws `limit_exceeded` while an earlier call is in progress. */
 export function oneAtATime<T>(make: () => Promise<T>): () => Promise<T> {
   let isAtWork = false;
   return async () => {
@@ -85,7 +86,7 @@ export function oneAtATime<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Throws `invalid_request` if a file in the folder is missing, was added or was changed since the backup. */
+/** Throws `invalid_request` if a file in the folder is missing, or was added or changed since the backup. */
 export async function verifyBackup(dir: string): Promise<Manifest> {
   const text = await readFile(join(dir, MANIFEST), "utf8").catch(() => "");
   const manifest = Manifest.safeParse(parsed(text)).data;
@@ -114,10 +115,13 @@ function parsed(text: string): unknown {
 }
 
 const run = promisify(execFile);
-/** Attempts to copy a folder in use, whose files may vanish meanwhile. */
+/** The number of attempts to copy a folder in use, whose files may disappear during the copy. */
 const ATTEMPTS = 3;
 
-/** Copies a folder with modes, times and links; sparse files stay sparse. Does nothing if the folder does not exist. */
+/**
+ * Copies a folder including modes, times and links. Sparse files stay sparse. Does nothing if the folder does not
+ * exist.
+ */
 export async function copyTree(from: string, to: string): Promise<void> {
   if (!(await stat(from).catch(() => undefined))) return;
   for (let attempt = 1; ; attempt++)
@@ -130,7 +134,7 @@ export async function copyTree(from: string, to: string): Promise<void> {
     }
 }
 
-/** The files by path, without the manifest. */
+/** Returns the files by path, without the manifest. */
 async function filesOf(dir: string): Promise<Manifest["files"]> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true });
   const files: Manifest["files"] = [];

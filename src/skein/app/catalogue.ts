@@ -1,4 +1,4 @@
-// The parts of which this server's agents consist: Skein's own, those of its plugins, and those of the plugins of an
+// The components available to this server's agents: Skein's own, and those from the plugins of the server and of an
 // agents file.
 
 import type { Catalogue, Extend } from "../../agent/agents/catalogue.ts";
@@ -19,12 +19,12 @@ import { collisions, hooksOf, type Names } from "../../server/plugins/names.ts";
 
 export interface CatalogueOptions {
   readonly env: NodeJS.ProcessEnv;
-  /** Replaces the model providers, as in tests. */
+  /** Replaces the model providers, for example in tests. */
   readonly createModel?: ((spec: ModelSpec) => Model) | undefined;
   readonly tools?: readonly Tool[] | undefined;
   /** Hooks that surround the built-in ones. */
   readonly hooks?: readonly HookDefinition[] | undefined;
-  /** Plugins of the server, whose names are unique and whose hooks have a place. */
+  /** The server's plugins, whose names are unique and whose hooks are placed. */
   readonly plugins?: readonly LoadedPlugin[] | undefined;
   readonly mcp?: (() => Pick<McpServers, "tools" | "absent" | "listed" | "ofOwners"> | undefined) | undefined;
 }
@@ -56,7 +56,7 @@ export function catalogueOf(options: CatalogueOptions): Catalogue {
   };
 }
 
-/** Names that no plugin may use, each with its owner. */
+/** Returns the names that no plugin may use, each with its owner. */
 export function builtInNames({
   tools = [],
   hooks: own = [],
@@ -77,10 +77,10 @@ export function builtInNames({
   ]);
 }
 
-/** The parts of a plugin that a running server cannot exchange. */
+/** The parts of a plugin that a running server cannot replace. */
 const FIXED_PARTS = ["backends", "auth", "recorder", "tasks", "vaultKey", "routes"] as const;
 
-/** Adds the plugins of an agents file to the server's parts. `taken`: names that exist already. */
+/** Adds the plugins of an agents file to the server's parts. `taken` contains the names that already exist. */
 export function extending(loader: PluginLoader, options: CatalogueOptions, taken: Names): Extend {
   const bare = catalogueOf(options);
   let last = { plugins: [] as readonly LoadedPlugin[], catalogue: bare };

@@ -1,4 +1,4 @@
-// The tools that tenants register: their allowed addresses, their use in runs, and single calls without a run.
+// The tools that tenants register: the addresses that they may use, their use in runs, and single calls outside runs.
 
 import type { AgentRegistry } from "../../agent/agents/registry.ts";
 import { namesServer } from "../../agent/agents/tool-choice.ts";
@@ -22,7 +22,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
 import type { HttpServices } from "../../server/http/services.ts";
 
-/** Time limit of a DNS lookup at registration, in ms. A name that takes longer is checked when the tool is called. */
+/** The time limit of a DNS lookup at registration, in ms. A name that takes longer is checked when the tool is called. */
 const LOOKUP_MS = 2_000;
 
 export function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promise<boolean> {
@@ -30,7 +30,7 @@ export function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promis
   return (url) => isRefused(url, options, AbortSignal.timeout(LOOKUP_MS));
 }
 
-/** The tenants' registered tools, read when a run starts. `address`: this server's own, once it listens. */
+/** Reads the tenants' registered tools when a run starts. `address` is this server's own, once it listens. */
 export function tenantTools(
   config: ServerConfig,
   httpTools: HttpToolStore,
@@ -54,7 +54,7 @@ export function tenantTools(
 
 type OwnersTools = (owner: Owner, agent: string) => Promise<readonly Tool[]>;
 
-/** The tools of MCP servers with an account of the run's owner, as far as the agent names them. */
+/** Returns the tools of MCP servers that the run's owner has connected, if the agent names them. */
 export const ownersTools =
   (agents: Pick<AgentRegistry, "find">, mcp: Pick<McpServers, "toolsOf">): OwnersTools =>
   async (owner, agent) => {
@@ -75,8 +75,8 @@ function servicesOf({ http_tools }: ServerConfig): HttpToolServices {
 }
 
 /**
- * The URL at which a tool delivers deferred results. Without `public_url`, a tool on this machine can reach a server that
- * listens only there.
+ * Returns the URL to which a tool delivers deferred results. Without `public_url`, a tool on this machine can still
+ * reach a server that listens only there.
  */
 export function resultAddress(
   { callback_url }: Pick<HttpTool, "callback_url">,
@@ -88,7 +88,7 @@ export function resultAddress(
   return isLoopback(listen.host) && isLoopback(hostname.replace(/^\[|\]$/g, "")) ? address : undefined;
 }
 
-/** Calls a tool once, outside of any run. Throws `invalid_request` for arguments that do not fit its parameters. */
+/** Calls a tool once, outside any run. Throws `invalid_request` if the arguments do not match its parameters. */
 export function toolTrial(config: ServerConfig): HttpServices["tryTool"] {
   const services = servicesOf(config);
   return async (owner, tool, args, signal) => {
@@ -123,7 +123,7 @@ async function resultOf(
 
 const since = (began: number) => Math.round(performance.now() - began);
 
-/** An MCP server whose accounts the server connects by OAuth. */
+/** Returns an MCP server whose accounts the server connects through OAuth. */
 export const accountServers =
   (mcp: Pick<McpServers, "accountsAt">) =>
   (name: string): AccountServer | undefined => {

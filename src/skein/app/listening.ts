@@ -1,4 +1,4 @@
-// How a server listens, in one process or in the first of several.
+// How a server listens, either in one process or in the first of several.
 
 import { lookup } from "node:dns/promises";
 import { AppError } from "../../agent/core/errors.ts";
@@ -9,18 +9,18 @@ export interface ListenAddress {
 }
 
 /**
- * Maximum connections that wait while the process is busy; the maximum of Linux. With Node's default of 511, clients were
- * reset.
+ * The maximum number of connections that wait while the process is busy, which is also the maximum on Linux. With
+ * Node's default of 511, clients' connections were reset.
  */
 export const BACKLOG = 4096;
 
-/** Returns all addresses of `localhost`; any other host unchanged. */
+/** Returns all addresses of `localhost`, or any other host unchanged. */
 export const addressesOf = async (host: string): Promise<readonly string[]> =>
   host === "localhost"
     ? [...new Set((await lookup(host, { all: true })).map(({ address }) => address))]
     : [host];
 
-/** The error of a server that could not listen at `place`. */
+/** Returns the error for a server that could not listen at `place`. */
 export function listenFailure(place: ListenAddress, cause: unknown): AppError {
   const { host, port } = place;
   const why = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown reason";

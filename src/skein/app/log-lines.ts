@@ -1,8 +1,8 @@
-// Formats lines of the log for people at a terminal.
+// Formats log lines for people at a terminal.
 
 import { type Paint, visible } from "../cli/paint.ts";
 
-/** A line as pino writes it. */
+/** A line as written by pino. */
 interface Line {
   readonly level: number;
   readonly time: number;
@@ -10,7 +10,7 @@ interface Line {
   readonly err?: { readonly message?: string; readonly stack?: string };
 }
 
-/** Name and style from each level on, the highest first. */
+/** The name and style for this level and above, highest first. */
 const LEVELS = [
   { from: 50, name: "error", style: "red" },
   { from: 40, name: "warn", style: "yellow" },
@@ -19,12 +19,12 @@ const LEVELS = [
 ] as const;
 
 const [ERROR] = LEVELS;
-/** Fields that are the same in all lines, or shown elsewhere in the line. */
+/** The fields that are the same in all lines or shown elsewhere in the line. */
 const LEFT_OUT = new Set(["level", "time", "pid", "hostname", "msg", "err"]);
 
 /**
- * Returns `12:03:44 warn  message  key=value`, with a line break. An error's message follows below; an error of the
- * server itself has its stack.
+ * Returns `12:03:44 warn  message  key=value`, with a line break. An error's message follows on the next line, with a
+ * stack trace if the error is the server's own.
  */
 export function readableLine(json: string, paint: Paint): string {
   const line = JSON.parse(json) as Line;
@@ -38,9 +38,9 @@ export function readableLine(json: string, paint: Paint): string {
   return cause === undefined ? `${head}\n` : `${head}\n${visible(cause).replace(/^/gm, "    ")}\n`;
 }
 
-/** Time of day in this machine's time zone. */
+/** Returns the time of day in this machine's time zone. */
 const clock = (time: number) => new Date(time).toTimeString().slice(0, 8);
 
-/** Texts of one word have no quotes. */
+/** Single words are not quoted. */
 const shown = (value: unknown) =>
   typeof value === "string" && /^\S+$/.test(value) ? value : JSON.stringify(value);

@@ -1,4 +1,4 @@
-// The log of a process that serves.
+// The log of a process that serves requests.
 
 import type { FastifyBaseLogger } from "fastify";
 import { pino } from "pino";

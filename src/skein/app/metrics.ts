@@ -1,4 +1,4 @@
-// Connects metrics and traces with the rooms that report to them, and with the values that Prometheus reads.
+// Connects metrics and traces to the modules that report to them, and to the values that Prometheus reads.
 
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,14 +20,14 @@ import { mergePages } from "../../server/telemetry/pages.ts";
 import type { Traces } from "../../server/telemetry/traces.ts";
 import type { MetricsFormat, Siblings } from "./siblings.ts";
 
-/** Parts that exist once the server is created; metrics read them later. */
+/** Parts that exist once the server is created. Metrics read them later. */
 export interface Observed {
   readonly runs: Engine;
   readonly dependencies: Dependencies;
   readonly server: HttpServer;
 }
 
-/** Undefined if `metrics.enabled` is false: the library is not loaded then. */
+/** Returns undefined if `metrics.enabled` is false, in which case the library is not loaded. */
 export async function openMetrics(
   config: ServerConfig,
   { agents, stores, siblings }: { agents: AgentRegistry; stores: Stores; siblings: Siblings | undefined },
@@ -83,7 +83,10 @@ async function sizesIn(dir: string) {
   return { bytes: await sizeOf("skein.db"), walBytes: await sizeOf("skein.db-wal") };
 }
 
-/** Undefined if no endpoint is set: no package of OpenTelemetry is loaded then. The caller closes the traces. */
+/**
+ * Returns undefined if no endpoint is set, in which case no OpenTelemetry package is loaded. The caller closes the
+ * traces.
+ */
 export async function openTraces(
   env: NodeJS.ProcessEnv,
   { contents }: ServerConfig["traces"],
@@ -96,7 +99,7 @@ export async function openTraces(
   return createTraces({ env, version: packageJson.version, logger, contents, count });
 }
 
-/** Undefined without `audit.otlp`. Throws if no endpoint is set. The caller closes the records, after the trail. */
+/** Returns undefined without `audit.otlp`. Throws if no endpoint is set. The caller closes the records after the trail. */
 export async function openAuditRecords(
   env: NodeJS.ProcessEnv,
   { otlp }: ServerConfig["audit"],
@@ -115,7 +118,7 @@ export async function openAuditRecords(
 
 const isDisabled = (env: NodeJS.ProcessEnv) => env.OTEL_SDK_DISABLED?.toLowerCase() === "true";
 
-/** Counts the responses of the server. */
+/** Counts the server's responses. */
 export const answersIn = (metrics: Metrics): AnswerReport => ({
   answered({ route = "other", method, status, seconds }) {
     metrics.requests.inc({ route, method, status: String(status) });
@@ -135,7 +138,7 @@ export function countReload(metrics: Metrics, outcome: Reload): void {
 /** The same number as in the pool of backends. */
 const MAX_FOLLOWED = 1000;
 
-/** Counts the sandboxes of this process by the changes of their status. Beyond the maximum, the oldest is forgotten. */
+/** Counts this process's sandboxes by their status changes. Beyond the maximum, the oldest is dropped. */
 export function followBackends(metrics: Metrics): (owner: Owner, status: BackendStatus) => void {
   const known = new Map<string, { readonly status: BackendStatus["status"]; readonly at: number }>();
   return ({ tenant, user }, { name, type, status }) => {

@@ -1,4 +1,4 @@
-// Opens the services other than runs, such as schedules, with one function for each.
+// Opens the services other than runs, such as schedules, with one function per service.
 
 import type { KeyWrapper } from "../../agent/core/key-wrapper.ts";
 import type { OwnSchedules } from "../../agent/core/own-schedules.ts";
@@ -34,18 +34,18 @@ export interface NounParts {
   readonly webhooks: Webhooks;
   readonly audit: Audit;
   readonly credentials: Credentials;
-  /** Undefined without a key. */
+  /** Undefined if there is no key. */
   readonly vault: Vault | undefined;
-  /** An MCP server whose accounts the server connects. */
+  /** Returns an MCP server whose accounts the server connects. */
   accountServer(name: string): AccountServer | undefined;
-  /** The address at which the server listens, once it does. */
+  /** Returns the address at which the server listens, once it does. */
   ownAddress(): string | undefined;
   readonly logger: Logger;
 }
 
 export type Nouns = ReturnType<typeof openNouns>;
 
-/** The caller opens and closes them. */
+/** The caller opens and closes the services. */
 export function openNouns(config: ServerConfig, parts: NounParts) {
   const { vault } = parts;
   const temporaryThreads = temporaryThreadsOf(config, parts);
@@ -56,17 +56,17 @@ export function openNouns(config: ServerConfig, parts: NounParts) {
   const records: UserRecords[] = [
     { type: "schedule", ...schedules },
     { type: "trigger", ...triggers.records },
-    // Before the connections, so that no request becomes one afterwards.
+    // Deleted before the connections, so no request can become a connection afterwards.
     ...(oauth ? [{ type: "connection_request", ...oauth.records }] : []),
     ...(vault ? [{ type: "connection", ...vault.records }] : []),
   ];
   return {
-    /** Services of the routes. */
+    /** The services that the routes use. */
     services: { temporaryThreads, schedules, triggers, vault, oauth },
     agentSchedules: agentSchedulesOf(config, parts),
-    /** Deleted and exported with a user. */
+    /** The records that are deleted and exported together with a user. */
     records,
-    /** Begins to work on documents that are due. */
+    /** Starts to process documents that are due. */
     open() {
       for (const worker of workers) worker.open();
     },
@@ -140,10 +140,10 @@ const temporaryThreadsOf = ({ retention, limits }: ServerConfig, { stores, quota
     most: limits.temporary_threads,
   });
 
-/** Entries of a tenant with `STORE=memory`, and with the other stores. */
+/** The maximum number of a tenant's entries, with `STORE=memory` and with the other stores. */
 const ENTRIES = { inMemory: 10_000, elsewhere: 100_000 };
 
-/** The caller opens and closes it. */
+/** The caller opens and closes the audit trail. */
 export function openAudit(
   { audit: { keep, entries, log }, store }: ServerConfig,
   { documents }: AllStores,
@@ -170,7 +170,7 @@ export function openAudit(
   });
 }
 
-/** Tells the trail of the answers to questions, on every wire. */
+/** Records the answers to questions in the trail, from every wire. */
 export const answersTo =
   (audit: Pick<Audit, "record">) =>
   ({ tenant, user }: Owner, { answers, api_key, origin }: AnsweredRun): void => {
@@ -185,7 +185,7 @@ export const answersTo =
       audit.record({ ...about, action: `interrupt.${decision}`, target: { type: "interrupt", id } });
   };
 
-/** Runs and quotas tell them of events, so they are made first. The caller opens and closes them. */
+/** Created first, because runs and quotas report events to them. The caller opens and closes the webhooks. */
 export function openWebhooks(
   { limits, http_tools, interrupts: { webhook } }: ServerConfig,
   { documents, runs, threads, isDurable }: AllStores,
@@ -204,7 +204,7 @@ export function openWebhooks(
   });
 }
 
-/** `vaultKey`: a plugin's, which replaces the key of the settings. The caller opens and closes it. */
+/** `vaultKey` comes from a plugin and replaces the key in the settings. The caller opens and closes the vault. */
 export function openVault(
   { http_tools, vault: { key, previous_keys, connections: most } }: ServerConfig,
   { documents }: AllStores,
@@ -240,7 +240,7 @@ function oauthOf(
     ...{ documents: stores.documents, owners: stores.owners, vault, runs, logger, allow },
     fetch: createPublicFetch({ allow }),
     serverOf: accountServer,
-    // Browsers of this machine reach a server that listens only there.
+    // Browsers on this machine can reach a server that listens only there.
     base: () => public_url ?? (isLoopback(listen.host) ? ownAddress() : undefined),
     onConnected({ keeper: { tenant, user }, request: { by, server: id } }) {
       const actor = { type: "user" as const, id: by, user: by };

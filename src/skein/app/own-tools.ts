@@ -1,4 +1,4 @@
-// The tools of this server that its agents may name: they read the web and make schedules.
+// The tools of this server that its agents may use. They read the web and create schedules.
 
 import packageJson from "../../../package.json" with { type: "json" };
 import { AppError } from "../../agent/core/errors.ts";
@@ -13,7 +13,10 @@ export interface OwnTools {
   close(): Promise<void>;
 }
 
-/** Opens nothing before a tool is called. `schedules` is undefined until the server has opened. The caller closes it. */
+/**
+ * Opens nothing until a tool is called. `schedules` is undefined until the server has opened. The caller closes the
+ * tools.
+ */
 export function ownTools(
   { web }: Pick<ServerConfig, "web">,
   schedules: () => OwnSchedules | undefined = () => undefined,

@@ -20,7 +20,9 @@ export interface Reloaded {
   onReloaded(outcome: Reload): void;
 }
 
-/** Reloads the agents. An invalid file changes nothing. Runs keep the agent with which they started. Never throws. */
+/**
+ * Reloads the agents. An invalid file changes nothing. Active runs keep the agent that they started with. Never throws.
+ */
 export async function reloadAgents(reloaded: Reloaded): Promise<void> {
   const { agents, mcp, backends, stores, schedules, logger, onReloaded } = reloaded;
   try {
@@ -30,7 +32,7 @@ export async function reloadAgents(reloaded: Reloaded): Promise<void> {
     stores.bus.announce({ event: "config_changed", data: {} });
     onReloaded("ok");
     logger.info({ agents: agents.list().map(({ name }) => name) }, "the agents file was reloaded");
-    // The catalogue's schema has checked it.
+    // The catalogue's schema has already checked the servers.
     await mcp.replace(agents.mcpServers() as McpServerDefinitions);
     await schedules
       .writeFile(agents.schedules() as FileSchedules)

@@ -1,7 +1,7 @@
-// Replaces a data folder with a backup. The slow steps happen beside the data: the copy, its check, and its sync to disk.
-// Then a journal is written, in one step, and from then on the new data count. The next process that opens the folder
-// completes the remaining renames, which may be repeated. A restore that is killed at any moment leaves either the old or
-// the new data.
+// Replaces a data folder with a backup. The slow steps happen next to the data: copying, checking and syncing to disk.
+// Then a journal is written in a single step, and from then on the new data is in effect. The next process that opens
+// the folder completes the remaining renames, which can be repeated safely. If a restore is killed, the folder has
+// either the old or the new data.
 
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -12,25 +12,28 @@ import { holdFile, isInUse } from "../../engine/stores/sqlite/copies.ts";
 import { docsPage } from "../../lib/docs.ts";
 import { copyTree, flush, flushTree, verifyBackup } from "./backup.ts";
 
-/** Folder in the data folder while a restore is in progress. */
+/** The folder inside the data folder while a restore is in progress. */
 const WORK = "restore";
-/** File in the data folder after a restore: a `Restoration`. */
+/** The file that a restore leaves in the data folder. Contains a `Restoration`. */
 const RESTORATION = "restoration.json";
-/** Files and folders to replace. Journals of databases come first: a new database must never meet an old journal. */
+/**
+ * The files and folders to replace. Database journals come first, because a new database must never be combined with an
+ * old journal.
+ */
 const NAMES = [
   ...["skein.db", "usage.db", "keys.db"].flatMap((name) => [`${name}-wal`, `${name}-shm`, `${name}-journal`]),
   ...["skein.db", "usage.db", "keys.db", "workspaces", "volumes", "deployment", RESTORATION],
 ];
 
 export interface Restored {
-  /** Folder of the old data. */
+  /** The folder with the old data. */
   readonly before: string;
   readonly files: number;
 }
 
 /**
  * Restores `backup`. `onStep` is called before each step that changes the disk. Throws `invalid_request` for a damaged
- * backup and `unavailable` for a folder in use, without any change.
+ * backup and `unavailable` for a folder in use, in both cases without changing anything.
  */
 export async function restoreData(
   backup: string,
@@ -44,7 +47,7 @@ export async function restoreData(
   try {
     await finish(dataDir, onStep);
     await mkdir(work, { recursive: true, mode: 0o700 });
-    // A running server has locked it.
+    // A running server has locked the database.
     if (isInUse(join(dataDir, "skein.db")))
       throw new AppError("unavailable", `\`${dataDir}\` is in use. Stop the server first.`);
     const [fresh, journal] = [join(work, "new"), join(work, "journal")];
@@ -73,7 +76,7 @@ export async function restoreData(
   }
 }
 
-/** Call it before opening anything in the folder. Throws `unavailable` while another process restores it. */
+/** Call this before opening anything in the folder. Throws `unavailable` while another process restores it. */
 export async function finishRestore(dataDir: string): Promise<void> {
   const work = join(dataDir, WORK);
   if (!existsSync(work)) return;
@@ -86,12 +89,12 @@ export async function finishRestore(dataDir: string): Promise<void> {
   }
 }
 
-/** Executes the journal. Each rename is done or not: a repeated one finds its source missing. */
+/** Completes the journal. A repeated rename finds that its source no longer exists. */
 async function finish(dataDir: string, onStep: (step: string) => void): Promise<void> {
   const work = join(dataDir, WORK);
   const text = await readFile(join(work, "journal"), "utf8").catch(() => undefined);
   if (text === undefined) return;
-  // Only `restoreData` writes it.
+  // Only `restoreData` writes this file.
   const { before, names } = JSON.parse(text) as { before: string; names: string[] };
   await mkdir(before, { recursive: true, mode: 0o700 });
   for (const name of NAMES) {
@@ -110,10 +113,10 @@ async function finish(dataDir: string, onStep: (step: string) => void): Promise<
   await flush(work);
 }
 
-/** The last restore of the folder, which must be finished. */
+/** Returns the last restore of the folder, which must be finished. */
 export async function restorationOf(dataDir: string): Promise<Restoration | undefined> {
   const text = await readFile(join(dataDir, RESTORATION), "utf8").catch(() => undefined);
-  // Only `restoreData` writes it.
+  // Only `restoreData` writes this file.
   return text === undefined ? undefined : (JSON.parse(text) as Restoration);
 }
 

@@ -1,5 +1,5 @@
-// The plugins of server.yaml, and the plugins that a program passes as objects: loaded once, and checked against each
-// other.
+// The plugins in server.yaml, and the plugins that a program passes as objects. They are loaded once and checked
+// against each other.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { PluginRef } from "../../agent/core/plugin-ref.ts";
@@ -12,9 +12,9 @@ import { collisions, hooksOf, type Names } from "../../server/plugins/names.ts";
 
 export interface ServerPlugins {
   readonly plugins: readonly LoadedPlugin[];
-  /** Files whose changes need a restart. */
+  /** The files whose changes require a restart. */
   readonly files: readonly string[];
-  /** `taken` and the names of the plugins. */
+  /** `taken` and the names that the plugins add. */
   readonly names: Names;
 }
 
@@ -45,8 +45,8 @@ export async function loadServerPlugins(
 }
 
 /**
- * Refuses plugins with parts of agents, for a server of a program's agents, which already have their parts. Throws
- * `config_invalid`.
+ * Refuses plugins with parts for agents. Used for a server of a program's agents, which already have their parts.
+ * Throws `config_invalid`.
  */
 export function refuseAgentParts(plugins: readonly LoadedPlugin[]): void {
   const wrong = plugins.flatMap(({ plugin, place }) =>

@@ -1,20 +1,20 @@
-// The other processes of `skein serve --workers N`, as one of them sees them.
+// The other processes of `skein serve --workers N`, as seen by one of them.
 
 import type { SharedMachine } from "../../sandbox/definition.ts";
 import type { HttpServer } from "../../server/http/server.ts";
 
-/** Format of a metrics page. */
+/** The format of a metrics page. */
 export type MetricsFormat = "text" | "openMetrics";
 
 export interface Siblings {
-  /** Number of this worker, from 1. A worker that replaces another one has the same number. */
+  /** The number of this worker, starting at 1. A worker that replaces another one gets the same number. */
   readonly number: number;
   /**
-   * Replaces a port of the worker's own: prepares the server for its share of the connections. Resolves with the address
-   * of all workers.
+   * Used instead of listening on a port of the worker's own. Prepares the server for its share of the connections.
+   * Resolves with the address that all workers share.
    */
   listen(server: HttpServer): Promise<string>;
-  /** Returns the current metrics pages of the others, without the pages that are not ready in time. */
+  /** Returns the current metrics pages of the other workers. Omits pages that are not ready in time. */
   metricsOfOthers(format: MetricsFormat): Promise<readonly string[]>;
   /** Sets the function that returns this worker's metrics page to the others. */
   shareMetrics(read: (format: MetricsFormat) => Promise<string>): void;

@@ -1,4 +1,4 @@
-// The stores that the settings choose.
+// The stores that the settings select.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
@@ -19,7 +19,7 @@ import { createApiKeys } from "../../server/auth/api-keys.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
 import { finishRestore } from "./restore.ts";
 
-/** Time for which an unused thread is kept if `retention.threads` is not set, in ms. */
+/** How long an unused thread is kept if `retention.threads` is not set, in ms. */
 const THREAD_TTL_MS: Readonly<Record<ServerConfig["store"], number>> = {
   memory: DEFAULTS.threadTtlMs,
   postgres: Number.POSITIVE_INFINITY,
@@ -30,7 +30,7 @@ const THREAD_TTL_MS: Readonly<Record<ServerConfig["store"], number>> = {
 export const threadTtl = ({ store, retention }: ServerConfig): number =>
   retention.threads ?? THREAD_TTL_MS[store];
 
-/** Opens the stores. The caller closes them. `options` are those of `StoreOptions`. */
+/** Opens the stores. The caller closes them. `options` are described in `StoreOptions`. */
 export const openStores = async (config: ServerConfig, options: StoreParts = {}): Promise<AllStores> =>
   markFailures(await storesOf(config, options));
 
@@ -62,10 +62,10 @@ async function storesOf(config: ServerConfig, options: StoreParts): Promise<AllS
   return createMemoryStores({ maxBytes: retention.memory_bytes, ...all });
 }
 
-/** Time for which events are kept if `retention.events` is not set, in ms. */
+/** How long events are kept if `retention.events` is not set, in ms. */
 const EVENTS_MS = 86_400_000;
 
-/** Reads the store while a server uses it, without changes. The caller closes it. Throws `unavailable`. */
+/** Opens the store for reading while a server uses it, and changes nothing. The caller closes it. Throws `unavailable`. */
 export async function openInspection({
   store,
   data_dir,
@@ -80,7 +80,7 @@ export async function openInspection({
   throw new AppError("unavailable", "`STORE=memory` stores nothing on disk, so there is nothing to check.");
 }
 
-/** Opens the store of API keys, for the command line and the server. The caller closes it. */
+/** Opens the store of API keys for the command line and the server. The caller closes it. */
 export async function openApiKeys(config: ServerConfig) {
   const { documents, close } = await openKeyDocuments(config);
   return { keys: createApiKeys(documents), close };

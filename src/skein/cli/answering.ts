@@ -1,4 +1,4 @@
-// Asks the user at the terminal to answer the interrupts of a run.
+// Asks the user at the terminal to answer a run's interrupts.
 
 import type { Interface } from "node:readline";
 import { z } from "zod";
@@ -7,7 +7,7 @@ import { decisionIn } from "../../protocol/approval-words.ts";
 import { type Paint, visible } from "./paint.ts";
 import { t } from "./texts.ts";
 
-/** Returns the answers, or `undefined` when the user leaves a question open. */
+/** Returns the answers, or `undefined` if the user leaves a question open. */
 export async function answersTo(
   interrupts: readonly Interrupt[],
   asking: Asking,
@@ -21,7 +21,7 @@ export async function answersTo(
   return answers;
 }
 
-/** Returns the line that the user enters; `undefined` when the terminal is closed or the user presses Ctrl-C. */
+/** Returns the line that the user enters, or `undefined` if the terminal is closed or the user presses Ctrl-C. */
 export type Ask = (question: string) => Promise<string | undefined>;
 
 /** How to ask the user. */
@@ -78,7 +78,7 @@ export function asked({ prompt, asked_by }: Interrupt, paint: Paint): string {
   return paint("yellow", `? ${asked_by ? t().questions.askedBy(asked_by.name, prompt) : prompt}`);
 }
 
-/** Returns the choices. If a rule can cover more than this exact call, the line lists how to choose that. */
+/** Returns the choices. If a rule can cover more than this exact call, the line shows how to choose such a rule. */
 function choices({ name, remember_options = [] }: Interrupt): string {
   const words = t().questions;
   const widths = remember_options.flatMap(({ remember_as, command_prefix = [] }) => {
@@ -88,7 +88,7 @@ function choices({ name, remember_options = [] }: Interrupt): string {
   return visible(widths.length === 0 ? words.choices : `${words.choices} ${words.widths(widths.join(", "))}`);
 }
 
-/** Returns the rule that an answer such as `a`, `Always` or `a command` asks for. Undefined for any other text. */
+/** Returns the rule that an answer such as `a`, `Always` or `a command` selects. Returns undefined for any other text. */
 function remembered(
   text: string,
   { remember_options = [] }: Interrupt,
@@ -109,7 +109,7 @@ const ALWAYS: ReadonlyMap<string, "session" | "agent"> = new Map([
 
 const Args = z.record(z.string(), z.unknown());
 
-/** Asks until the user enters a JSON object. Returns `undefined` when the user leaves. */
+/** Asks until the user enters a JSON object. Returns `undefined` if the user leaves. */
 async function edited(ask: Ask): Promise<Omit<Answer, "id"> | undefined> {
   let question = `  ${t().questions.args}`;
   for (;;) {
@@ -129,7 +129,7 @@ function jsonIn(text: string): unknown {
   }
 }
 
-/** Selects options by number or unique first letter. Any other text is the answer itself. */
+/** Selects options by number or by unique first letter. Any other text is the answer itself. */
 function chosen(text: string, options: readonly string[], several: boolean): string {
   const parts = several ? text.split(",").map((part) => part.trim()) : [text];
   const named = (part: string) => {

@@ -1,4 +1,4 @@
-// `skein audit`: prints the newest entries of the audit trail of a tenant, from a running server.
+// `skein audit`: prints the newest entries of a tenant's audit trail, from a running server.
 
 import { createClient } from "../../client/client.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -14,7 +14,7 @@ export interface TrailOptions {
 
 const PAGE = 100;
 
-/** The newest entries come first. */
+/** Prints the newest entries first. */
 export async function listTrail(
   { url, key }: { readonly url: string; readonly key: string | undefined },
   options: TrailOptions,

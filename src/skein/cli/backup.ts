@@ -16,8 +16,8 @@ interface Server {
 }
 
 /**
- * Asks the running server for a backup and moves it to `dir`. Throws `already_exists` when `dir` exists or another backup
- * to it is in progress.
+ * Requests a backup from the running server and moves it to `dir`. Throws `already_exists` if `dir` exists, or if
+ * another backup to it is in progress.
  */
 export async function backUpTo(dir: string, { url, key }: Server): Promise<string> {
   const target = resolve(dir);
@@ -46,7 +46,7 @@ export async function backUpTo(dir: string, { url, key }: Server): Promise<strin
 const leftOut = (workspaces: number) =>
   workspaces === 0 ? "" : `\n${t().backup.withoutSandboxes(workspaces)}`;
 
-/** Creates the folder `part`, so that only one command writes the backup. A killed command leaves it behind. */
+/** Creates the folder `part`, so only one command writes the backup. A killed command leaves the folder behind. */
 async function claim(part: string, dir: string): Promise<void> {
   await mkdir(dirname(part), { recursive: true });
   await mkdir(part, { mode: 0o700 }).catch((error: unknown) => {
@@ -55,7 +55,7 @@ async function claim(part: string, dir: string): Promise<void> {
   });
 }
 
-/** Replaces the data folder by a backup. The server must not run. */
+/** Replaces the data folder with a backup. The server must not be running. */
 export async function restoreFrom(dir: string, env: NodeJS.ProcessEnv): Promise<string> {
   const { store, data_dir } = await loadServerConfig(env);
   requireFiles(store);

@@ -5,12 +5,12 @@ import { AppError, messageOf } from "../../agent/core/errors.ts";
 import type { Texts } from "./texts/en.ts";
 import { t } from "./texts.ts";
 
-/** Without `value` it is a flag. */
+/** An option without `value` is a flag. */
 export interface Option {
   /** The placeholder of the value in the help, as in `--port NUMBER`. */
   readonly value?: string;
   readonly about: (texts: Texts) => string;
-  /** The command refuses to run without it. */
+  /** The command refuses to run without this option. */
   readonly required?: true;
 }
 export type Options = Readonly<Record<string, Option>>;
@@ -41,8 +41,8 @@ export interface Call {
 }
 
 /**
- * Parses the arguments of the process. Returns a call, or the text to print for help and version. Throws `invalid_request`
- * with the usage of the command, or of similar commands.
+ * Parses the process's arguments. Returns a call, or the text to print for help and version. Throws `invalid_request`
+ * with the usage of the command or of similar commands.
  */
 export function readCall(args: readonly string[], commands: readonly Command[], head: string): Call | string {
   const words = leadingWords(args);

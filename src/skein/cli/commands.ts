@@ -1,4 +1,4 @@
-// The commands of `skein` and their options. A command imports slow modules itself, so that the others start quickly.
+// The commands of `skein` and their options. Commands import slow modules themselves, so the others start quickly.
 
 import packageJson from "../../../package.json" with { type: "json" };
 import type { ApiKeyStore } from "../../server/auth/api-keys.ts";
@@ -31,7 +31,7 @@ const VARIABLES = {
   workers: "WORKERS",
 } as const;
 
-/** Returns the environment, overridden by the options. */
+/** Returns the environment with the options applied. */
 function environment(values: Values<typeof FILES & typeof LISTEN & typeof WORKERS>): NodeJS.ProcessEnv {
   const set = Object.entries(VARIABLES).flatMap(([option, name]) => {
     const value = values[option as keyof typeof VARIABLES];

@@ -1,5 +1,6 @@
-// `skein config check` lists the problems of the configuration, and `skein config diff` the changes that another agents file
-// would make. Both read the files like the server: they import plugins, but call no function of theirs.
+// `skein config check` lists the problems of the configuration. `skein config diff` lists the changes that another
+// agents file would make. Both read the files like the server does: they import plugins but call none of their
+// functions.
 
 import { type Change, changesBetween, type WrittenAgents } from "../../agent/agents/changes.ts";
 import { type LoadedAgents, loadAgents } from "../../agent/agents/load.ts";
@@ -22,7 +23,7 @@ import { loadServerPlugins, type ServerPlugins } from "../app/server-plugins.ts"
 import { visible } from "./paint.ts";
 import { t } from "./texts.ts";
 
-/** Prints every problem and warning. Returns the exit code: 1 when the server would not start. */
+/** Prints every problem and warning. Returns the exit code, which is 1 if the server would not start. */
 export async function configCheck(env: NodeJS.ProcessEnv): Promise<number> {
   let own: Own | undefined;
   const { problems, warnings, summary } = await checkConfig(
@@ -39,7 +40,7 @@ export async function configCheck(env: NodeJS.ProcessEnv): Promise<number> {
   return problems.length > 0 ? 1 : 0;
 }
 
-/** Prints the changes. Returns the exit code. Throws `config_invalid` when the server would refuse one of the files. */
+/** Prints the changes. Returns the exit code. Throws `config_invalid` if the server would refuse one of the files. */
 export async function configDiff(file: string, env: NodeJS.ProcessEnv): Promise<number> {
   const config = await loadServerConfig(env);
   const own = await serverPlugins(config);
@@ -58,7 +59,7 @@ const linesOf = ({ kind, what, fields }: Change) => [
   ...fields.map((field) => `    ${field}`),
 ];
 
-/** Replaces each variable's value by its name, so that no value is printed. */
+/** Replaces each variable's value with its name, so no value is printed. */
 const namesOf = (env: NodeJS.ProcessEnv): Variables =>
   Object.fromEntries(Object.keys(env).map((name) => [name, `\${${name}}`]));
 
@@ -70,7 +71,7 @@ async function written(
   const read = await readText(file, MAX_YAML_BYTES);
   if ("fault" in read) throw new AppError("config_invalid", `\`${file}\` ${read.fault}`);
   const data = readYaml(file, read.text, namesOf(env)).data as Partial<WrittenAgents>;
-  // The prompt can be in separate files, whose content can differ although their names are equal.
+  // Prompts can be in separate files, whose content may differ even if their names are the same.
   const prompts = new Map(
     definitions.map(({ name, system }) => [name, system.map(({ text }) => text).join("\n")]),
   );

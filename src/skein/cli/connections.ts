@@ -1,4 +1,4 @@
-// `skein connections`: lists, stores and deletes the connections of the key's user, on a running server.
+// `skein connections`: lists, stores and deletes the connections of the key's user on a running server.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { type Body, type Client, createClient } from "../../client/client.ts";
@@ -12,9 +12,9 @@ interface Server {
 }
 
 interface PutOptions {
-  /** Address of an MCP server. */
+  /** The address of an MCP server. */
   readonly address?: string | undefined;
-  /** Name of a variable. */
+  /** The name of a variable. */
   readonly variable?: string | undefined;
   readonly hosts?: string | undefined;
 }
@@ -44,7 +44,10 @@ export async function listConnections(server: Server): Promise<string> {
   return tableOf([head, ...rows]);
 }
 
-/** Creates or replaces a connection. `piped`: its token or value, since other users of the machine see the command line. */
+/**
+ * Creates or replaces a connection. Its token or value is piped in as `piped`, because other users of the machine can
+ * see the command line.
+ */
 export async function putConnection(
   server: Server,
   id: string,
@@ -57,7 +60,7 @@ export async function putConnection(
   return t().connections.stored(id);
 }
 
-/** The server checks each member. */
+/** The server checks each field. */
 function specOf({ address, variable, hosts }: PutOptions, piped: string): Spec {
   if ((address === undefined) === (variable === undefined))
     throw new AppError("invalid_request", t().connections.oneOf);
@@ -76,7 +79,7 @@ export async function authorizeConnection(server: Server, id: string) {
   return { output: url, note: t().connections.open(expires_at) };
 }
 
-/** `note`: set if the tokens may still be valid elsewhere. */
+/** `note` is set if the tokens may still be valid elsewhere. */
 export async function deleteConnection(server: Server, id: string) {
   const { is_revoked } = await methodsOf(server).delete(id);
   const { deleted, notRevoked } = t().connections;

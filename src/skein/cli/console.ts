@@ -1,4 +1,4 @@
-// A console for an agent in a program: shows its events, sends the user's messages, and asks its questions.
+// A console for an agent in a program: shows its events, sends the user's messages and asks its questions.
 
 import { createInterface, type Interface } from "node:readline";
 import type { AgentHandle } from "../library/handle.ts";
@@ -13,8 +13,8 @@ export interface ConsoleOptions {
 }
 
 /**
- * Returns when the user enters an empty line or closes the input; an active run continues. The first Ctrl-C stops a run
- * after its step, the second stops it at once.
+ * Returns when the user enters an empty line or closes the input. An active run continues. The first Ctrl-C stops a run
+ * after its step, and the second stops it at once.
  */
 export async function runAtConsole(
   handle: AgentHandle,
@@ -23,7 +23,7 @@ export async function runAtConsole(
   const terminal = createInterface({ input, output });
   const closed = new AbortController();
   terminal.once("close", () => closed.abort());
-  // Created first, because the input may end while a run is shown.
+  // Created first, because the input may end while a run is being shown.
   const lines = linesAt(terminal, output);
   const console = { handle, terminal, output, closed: closed.signal };
   try {

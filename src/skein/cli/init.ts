@@ -1,4 +1,5 @@
-// `skein init`: writes a project with an agent, and a plugin with a tool and a hook. The project runs without an API key.
+// `skein init`: creates a project with an agent, and a plugin with a tool and a hook. The project runs without an API
+// key.
 
 import { existsSync } from "node:fs";
 import { lstat, mkdir, readFile, writeFile } from "node:fs/promises";
@@ -10,7 +11,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import { packageRoot } from "../../lib/paths.ts";
 import { t } from "./texts.ts";
 
-/** Source files by their name in the project. The names differ if npm would skip a file or read it itself. */
+/** The source files by their name in the project. The names differ if npm would skip a file or read it itself. */
 const TEMPLATES: Readonly<Record<string, string>> = {
   "agents.yaml": "agents.yaml",
   "my-plugin.ts": "my-plugin.ts",
@@ -23,7 +24,7 @@ const TEMPLATES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Creates the folder if it is missing. Returns the text to print. Throws `invalid_request`, without writing anything, when
+ * Creates the folder if it is missing. Returns the text to print. Throws `invalid_request` without writing anything if
  * one of the files exists.
  */
 export async function init(folder: string): Promise<string> {
@@ -45,7 +46,7 @@ export async function init(folder: string): Promise<string> {
       t().init.exists(dir, taken.map((name) => `\`${name}\``).join(", ")),
     );
   await mkdir(dir, { recursive: true });
-  // `wx` does not overwrite a file that was created meanwhile.
+  // `wx` does not overwrite a file created in the meantime.
   for (const [name, text] of files) await writeFile(join(dir, name), text, { flag: "wx" });
   return next(
     dir,
@@ -80,7 +81,7 @@ function packageOf(dir: string, skein: string): string {
     private: true,
     type: "module",
     engines: packageJson.engines,
-    // With `exec`, a signal to npm reaches the server.
+    // With `exec`, signals sent to npm reach the server.
     scripts: { start: "exec skein serve", check: "skein config check && tsc" },
     dependencies: { skein },
     devDependencies: { "@types/node": types, typescript: `^${typescript}` },
@@ -94,8 +95,8 @@ const Installed = z.object({
 });
 
 /**
- * Returns the version range of this package as npm can install it. The version if npm installed this copy from a registry;
- * otherwise the path of the archive it was installed from, or of this copy.
+ * Returns the version range of this package as npm can install it: the version if npm installed this copy from a
+ * registry, otherwise the path of the archive it was installed from or of this copy.
  */
 async function source(): Promise<string> {
   const root = resolve(fileURLToPath(packageRoot));

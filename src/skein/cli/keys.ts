@@ -18,7 +18,7 @@ export interface KeyOptions {
   readonly expires?: string | undefined;
 }
 
-/** `output` goes to standard output, for scripts; `note` goes to standard error, for people. */
+/** `output` goes to standard output for scripts, and `note` goes to standard error for people. */
 export interface KeyLine {
   readonly output: string;
   readonly note?: string;
@@ -53,7 +53,7 @@ const NewKey = z.object({
   expires: Expiry.optional(),
 });
 
-/** Creates a key. `output` is only the key. Throws `invalid_request` for invalid options. */
+/** Creates a key. `output` contains only the key. Throws `invalid_request` for invalid options. */
 export async function createKey(store: ApiKeyStore, options: KeyOptions): Promise<KeyLine> {
   const checked = check(NewKey, omitUndefined(options));
   if (!("value" in checked)) {
@@ -71,7 +71,7 @@ export async function createKey(store: ApiKeyStore, options: KeyOptions): Promis
   };
 }
 
-/** Generates a key for `BOOTSTRAP_API_KEY`, without storing it. */
+/** Generates a key for `BOOTSTRAP_API_KEY` without storing it. */
 export function generateKey(): KeyLine {
   return {
     output: newApiKey().key,
@@ -95,7 +95,7 @@ function stateOf({ revoked_at, expires_at }: Pick<ApiKey, "revoked_at" | "expire
   return `${Date.parse(expires_at) > Date.now() ? until : expired} ${expires_at}`;
 }
 
-/** Revokes a key by its id or by the whole key. Throws `not_found`. */
+/** Revokes a key, given its id or the whole key. Throws `not_found`. */
 export async function revokeKey(store: ApiKeyStore, text: string): Promise<KeyLine> {
   const id = readApiKey(text)?.id ?? text;
   const revoked = await store.revoke(id);

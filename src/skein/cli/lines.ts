@@ -3,15 +3,15 @@
 import type { Interface } from "node:readline";
 
 const PROMPT = "> ";
-/** Maximum number of lines to keep. The terminal then pauses. */
+/** The maximum number of lines to keep. Beyond it, the terminal pauses. */
 const MOST_AHEAD = 1000;
 
 export interface Lines {
-  /** Asks for a line, or returns one that was typed earlier. Returns `undefined` when the input has ended. */
+  /** Asks for a line, or returns one that was typed earlier. Returns `undefined` once the input has ended. */
   next(): Promise<string | undefined>;
 }
 
-/** `terminal` must be open, and write to `output`. */
+/** `terminal` must be open and must write to `output`. */
 export function linesAt(terminal: Interface, output: NodeJS.WritableStream): Lines {
   const ahead: string[] = [];
   let isOpen = true;
@@ -27,7 +27,7 @@ export function linesAt(terminal: Interface, output: NodeJS.WritableStream): Lin
   });
   return {
     async next() {
-      // Separate from the prompt, because the terminal draws a prompt of two rows over the row above it.
+      // Separate from the prompt, because the terminal draws a two-row prompt over the row above it.
       output.write("\n");
       const typed = ahead.shift();
       if (typed !== undefined) {

@@ -1,4 +1,5 @@
-// The language and locale of the terminal, as the environment names them, and the numbers, amounts and dates in that locale.
+// The language and locale of the terminal, as set in the environment, and the formatting of numbers, amounts and dates
+// in that locale.
 
 const LANGUAGES = ["en", "de"] as const;
 export type Language = (typeof LANGUAGES)[number];
@@ -9,7 +10,10 @@ export interface Locale {
   readonly tag: string;
 }
 
-/** Reads the first of `LC_ALL`, `LC_MESSAGES` and `LANG` that is set, such as `de_DE.UTF-8`. Returns English for any other language. */
+/**
+ * Reads the first of `LC_ALL`, `LC_MESSAGES` and `LANG` that is set, such as `de_DE.UTF-8`. Falls back to English for
+ * other languages.
+ */
 export function localeOf({ LC_ALL, LC_MESSAGES, LANG }: NodeJS.ProcessEnv): Locale {
   const named = LC_ALL || LC_MESSAGES || LANG || "";
   const [, written, region] = /^([a-z]{2})(?:_([A-Z]{2}))?(?:[.@]|$)/.exec(named) ?? [];
@@ -27,7 +31,7 @@ export const number = (value: number): string => new Intl.NumberFormat(tag).form
 export const amount = (count: number, one: string, other: string): string =>
   `${number(count)} ${new Intl.PluralRules(tag).select(count) === "one" ? one : other}`;
 
-/** `Jan 31, 2031, 10:00 AM UTC`, in the time zone of this machine. */
+/** `Jan 31, 2031, 10:00 AM UTC`, in this machine's time zone. */
 export const date = (iso: string): string =>
   new Intl.DateTimeFormat(tag, {
     ...{ year: "numeric", month: "short", day: "numeric" },

@@ -1,4 +1,4 @@
-// The process: parses arguments, loads the environment and sets the exit code.
+// The entry point of the process: parses arguments, loads the environment and sets the exit code.
 
 import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
@@ -21,7 +21,7 @@ async function main(args: readonly string[]): Promise<number> {
 const ENV_FILE = ".env";
 
 /**
- * Loads the file `.env`. Variables that are already set override the file. Editors on Windows may begin it with a byte
+ * Loads the file `.env`. Variables that are already set take precedence. Windows editors may start the file with a byte
  * order mark. Throws `config_invalid`.
  */
 function loadEnvironment(): void {

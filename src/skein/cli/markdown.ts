@@ -1,5 +1,5 @@
-// Renders streamed Markdown for a terminal: headings, lists, quotes, code, bold and italic. Printed text cannot change, so a
-// mark is held back until its meaning is clear. A mark without meaning is printed as it is.
+// Renders streamed Markdown for a terminal: headings, lists, quotes, code, bold and italic. Printed text cannot change,
+// so a mark is held back until its meaning is clear. A mark without meaning is printed as is.
 
 import { type Paint, visible } from "./paint.ts";
 
@@ -7,9 +7,9 @@ type Style = "bold" | "cyan" | "dim" | "italic" | "underline";
 type Styles = readonly Style[];
 
 export interface Markdown {
-  /** Returns the painted text that can be printed now. */
+  /** Returns the styled text that can be printed now. */
   write(text: string): string;
-  /** Returns the text that was held back. Call it at the end of a text; the next text begins on a new line. */
+  /** Returns the text that was held back. Call this at the end of a text. The next text starts on a new line. */
   end(): string;
 }
 
@@ -30,7 +30,7 @@ const QUOTE = /^ {0,3}> ?(.*)$/s;
 
 export function markdown(paint: Paint): Markdown {
   const inline = spansWith(paint);
-  /** The end of the current line that is not printed yet. */
+  /** The end of the current line, which is not printed yet. */
   let held = "";
   /** The last printed character. */
   let before = "";
@@ -39,7 +39,7 @@ export function markdown(paint: Paint): Markdown {
   /** The text that closes the current code block. */
   let fence: string | undefined;
 
-  /** Removes the mark at the beginning of the line, and returns the text to print for it. */
+  /** Removes the mark at the beginning of the line and returns the text to print for it. */
   const beginLine = (isEnd: boolean): string => {
     if (fence !== undefined) {
       styles = CODE;
@@ -136,7 +136,7 @@ interface Inline {
 
 interface Spans {
   readonly shown: string;
-  /** Number of characters of the text that `shown` covers. */
+  /** The number of characters of the text that `shown` covers. */
   readonly taken: number;
 }
 
@@ -199,7 +199,7 @@ function spansWith(paint: Paint) {
   };
 }
 
-/** Returns a mark with all its repetitions. */
+/** Returns a mark including its repetitions. */
 function markAt(text: string, at: number): string {
   const mark = text.charAt(at);
   let end = at + 1;
@@ -210,7 +210,7 @@ function markAt(text: string, at: number): string {
 const stylesOf = (mark: string): Styles =>
   mark[0] === "`" ? CODE : mark.length === 1 ? ["italic"] : mark.length === 2 ? ["bold"] : ["bold", "italic"];
 
-/** True for `**bold**`; false for `2 ** 3`, `2**3` and `snake_case`. */
+/** Returns true for `**bold**`, and false for `2 ** 3`, `2**3` and `snake_case`. */
 function opens(mark: string, previous: string, next: string | undefined): boolean {
   if (mark[0] === "`") return true;
   return mark.length <= 3 && !/[a-z0-9]/i.test(previous) && next !== undefined && !/\s/.test(next);

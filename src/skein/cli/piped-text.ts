@@ -1,4 +1,4 @@
-// Reads the text that another program, or a file, writes to the command.
+// Reads the text that another program or a file writes to the command.
 
 import { fstatSync } from "node:fs";
 import { AppError } from "../../agent/core/errors.ts";
@@ -7,8 +7,8 @@ import { t } from "./texts.ts";
 const LONGEST_BYTES = 16 * 1024 * 1024;
 
 /**
- * Reads stdin to its end. Returns `undefined` at a terminal, from `/dev/null` and without stdin. Throws `invalid_request`
- * for input that is too long or not text.
+ * Reads stdin to its end. Returns `undefined` at a terminal, from `/dev/null` and without stdin. Throws
+ * `invalid_request` if the input is too long or is not text.
  */
 export async function pipedText(): Promise<string | undefined> {
   if (!isPipe()) return undefined;

@@ -1,4 +1,4 @@
-// Renders the events of a run as text for a terminal.
+// Renders a run's events as text for a terminal.
 
 import { firstChars } from "../../lib/text.ts";
 import { type AgentHandlers, readAgent } from "../../protocol/agent-reader.ts";
@@ -16,15 +16,15 @@ const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
 /** A piece of the terminal's output. */
 interface Piece {
   readonly text: string;
-  /** The stream that the piece belongs to, such as a tool's output. Pieces of one stream continue the same line. */
+  /** The stream that the piece belongs to, such as a tool's output. Pieces of the same stream continue the same line. */
   readonly of?: string;
   /** Ends the current line. */
   readonly endsLine?: true;
 }
 
 /**
- * Returns a function that converts an event to text. The text is painted, with `spoken` for the agent's answer. It is empty
- * for events that are not shown.
+ * Returns a function that converts an event to styled text, with `spoken` as the style of the agent's answer. The text
+ * is empty for events that are not shown.
  */
 export function renderer(paint: Paint, spoken = paint): (event: StreamEvent) => string {
   const speech = speechWith(spoken);
@@ -45,7 +45,7 @@ export function renderer(paint: Paint, spoken = paint): (event: StreamEvent) => 
   return (event) => read(event, undefined).map(lined).join("");
 }
 
-/** Returns a function that starts a new line when the current one belongs to another stream. */
+/** Returns a function that starts a new line if the current one belongs to another stream. */
 function lines(): (piece: Piece) => string {
   /** The stream of the current line, until the line ends. */
   let open: string | undefined;
@@ -62,13 +62,13 @@ function lines(): (piece: Piece) => string {
   };
 }
 
-/** Paints the agent's text as Markdown if the terminal has styles, and returns it unchanged if not. */
+/** Formats the agent's text as Markdown if the terminal supports styles. Otherwise, returns it unchanged. */
 function speechWith(paint: Paint) {
   const hasStyles = paint("bold", "?") !== "?";
   return hasStyles ? markdown(paint) : { write: visible, end: () => "" };
 }
 
-/** Shows the tool calls and warnings of the run's agent and of subagents alike. */
+/** Shows the tool calls and warnings of the run's agent and of its subagents. */
 function callRows(paint: Paint) {
   return {
     toolStart: (name, { args }) => [{ text: callLine({ name, args }, paint) }],
@@ -100,7 +100,7 @@ function subagentRows(paint: Paint): (event: StreamEvent, path: readonly string[
 
 const placeOf = (path: readonly string[], ...id: readonly string[]) => JSON.stringify([...path, ...id]);
 
-/** Returns whether the event is part of the agent's answer, and not of its reasoning or tool calls. */
+/** Returns true if the event is part of the agent's answer, and not of its reasoning or tool calls. */
 export function isSpeech(event: StreamEvent): boolean {
   if (event.path && event.path.length > 0) return false;
   if (event.event === "on_chat_model_stream") return "delta" in event.data;
@@ -108,7 +108,7 @@ export function isSpeech(event: StreamEvent): boolean {
 }
 
 function endLine({ as, reason, message }: End, paint: Paint): string {
-  // The questions that follow show why the run waits.
+  // The questions that follow explain why the run waits.
   if (as === "asks") return "";
   const words = t().run;
   const told = message && (words.ends[reason] ?? message);
@@ -131,9 +131,9 @@ export const callLine = ({ name, args }: { readonly name: string; readonly args:
 export interface Result {
   readonly name: string;
   readonly error?: string | undefined;
-  /** Absent for a message of the history. */
+  /** Undefined for a message in the history. */
   readonly duration_ms?: number;
-  /** The call has no result yet. */
+  /** True if the call has no result yet. */
   readonly interrupted?: true | undefined;
 }
 

@@ -1,4 +1,4 @@
-// `skein schedules`: makes, lists, pauses and runs the schedules of the key's user, on a running server.
+// `skein schedules`: creates, lists, pauses and runs the schedules of the key's user on a running server.
 
 import { type Body, type Client, createClient, type Schedule } from "../../client/client.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -53,7 +53,7 @@ function rowOf({ id, status, pause, cron, at = "", timezone, next_runs, last_slo
   return [id, state, cron === undefined ? at : `${cron} ${timezone}`, next_runs[0] ?? "", last];
 }
 
-/** Creates or replaces a schedule. Lists its next times, one a line. */
+/** Creates or replaces a schedule. Lists its next times, one per line. */
 export async function putSchedule(
   server: Server,
   id: string,
@@ -65,7 +65,7 @@ export async function putSchedule(
   return { output: next_runs.join("\n"), note: t().schedules.stored(id) };
 }
 
-/** Lists the next times of a schedule that is not stored, one a line. */
+/** Lists the next times of a schedule without storing it, one per line. */
 export async function previewSchedule(
   server: Server,
   times: Pick<PutOptions, "cron" | "at" | "timezone" | "until">,
@@ -79,7 +79,7 @@ export async function runSchedule(server: Server, id: string) {
   return { output: thread_id, note: t().schedules.started(run) };
 }
 
-/** Pauses a schedule, or lets it continue. */
+/** Pauses or resumes a schedule. */
 export async function pauseSchedule(server: Server, id: string, paused: boolean): Promise<string> {
   const { get, put } = methodsOf(server);
   const { cron, at, timezone, until, agent, input, thread, ...rest } = await get(id);

@@ -3,12 +3,12 @@
 export const STOPS = ["SIGTERM", "SIGINT"] as const;
 export type Stop = (typeof STOPS)[number];
 
-/** Time after `shutdown.grace` from which a shutdown counts as hanging, in milliseconds. */
+/** The time after `shutdown.grace` from which a shutdown counts as hanging, in ms. */
 export const HANGS_AFTER = 10_000;
 
 /**
- * Time in which a repeated signal is ignored, in milliseconds. npm and process managers forward a signal that the terminal
- * has already sent to the process.
+ * How long a repeated signal is ignored, in ms. npm and process managers forward a signal that the terminal has already
+ * sent to the process.
  */
 const REPEATED_MS = 1_000;
 
@@ -30,7 +30,7 @@ export function onSignals<Name extends Stop>(names: readonly Name[], hear: (name
 export interface StopRequest {
   /** Resolves with the first signal. */
   readonly first: Promise<Stop>;
-  /** Called for the second signal. */
+  /** Called on the second signal. */
   onSecond: () => void;
 }
 

@@ -9,7 +9,7 @@ import { visible } from "./paint.ts";
 import { onSignals, STOPS } from "./signals.ts";
 import { t } from "./texts.ts";
 
-/** Returns the exit code. 0: no contradiction. 1: at least one. 2: the store could not be read completely. */
+/** Returns the exit code. 0: no contradictions. 1: at least one. 2: the store could not be read completely. */
 export async function storeCheck(
   env: NodeJS.ProcessEnv,
   { json }: { readonly json: boolean },

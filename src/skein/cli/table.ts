@@ -1,6 +1,6 @@
-// A table of texts, as commands print it.
+// A table of texts as printed by commands.
 
-/** Lines whose columns begin below each other. The first row is the head. */
+/** Returns lines with aligned columns. The first row is the header. */
 export function tableOf(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),

@@ -1,4 +1,4 @@
-// The words of the terminal, in the language that the environment names.
+// The texts of the terminal, in the language that the environment selects.
 
 import { type Language, language } from "./locale.ts";
 import { de } from "./texts/de.ts";
@@ -6,5 +6,5 @@ import { en, type Texts } from "./texts/en.ts";
 
 const TEXTS: Readonly<Record<Language, Texts>> = { en, de };
 
-/** The words: `t().chat.noThreads`. */
+/** Returns the texts, for example `t().chat.noThreads`. */
 export const t = (): Texts => TEXTS[language];

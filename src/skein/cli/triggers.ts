@@ -1,4 +1,4 @@
-// `skein triggers`: makes, lists and tests the triggers of the key's user, on a running server.
+// `skein triggers`: creates, lists and tests the triggers of the key's user on a running server.
 
 import { readFile } from "node:fs/promises";
 import { AppError } from "../../agent/core/errors.ts";
@@ -32,7 +32,7 @@ function methodsOf({ url, key }: Server): Client["triggers"] {
   return createClient({ baseUrl: url, headers }).triggers;
 }
 
-/** The server sends only a path if the operator has not set its public address. */
+/** The server returns only a path if the operator has not set its public URL. */
 const addressOf = ({ url }: Server, path: string) => (path.startsWith("/") ? `${url}${path}` : path);
 
 export async function listTriggers(server: Server): Promise<string> {
@@ -51,7 +51,10 @@ export async function listTriggers(server: Server): Promise<string> {
   return tableOf([head, ...rows]);
 }
 
-/** The address of the trigger is the first line, a secret that the server has made the second; `note` is for people. */
+/**
+ * Prints the trigger's address on the first line and a secret created by the server on the second; `note` is for
+ * people.
+ */
 function shown(server: Server, { id, url, secret }: NewTrigger) {
   const address = addressOf(server, url);
   if (secret === undefined) return { output: address, note: t().triggers.stored(id) };
@@ -65,7 +68,7 @@ export async function putTrigger(
 ) {
   const verify = { scheme, ...omitUndefined({ header, prefix }) };
   const secret = await secretIn(file);
-  // The server checks each of them.
+  // The server checks each option.
   const spec = { agent, verify, input, ...omitUndefined({ ...options, secret }) } as Spec;
   return shown(server, await methodsOf(server).put(id, spec));
 }
@@ -79,11 +82,11 @@ export async function rotateTrigger(
   return shown(server, await methodsOf(server).rotate(id, omitUndefined({ secret })));
 }
 
-/** A secret in the command line would be seen by other users of the machine. */
+/** Other users of the machine could see a secret on the command line. */
 const secretIn = async (file: string | undefined) =>
   file === undefined ? undefined : (await readFile(file, "utf8")).trim();
 
-/** Shows the run that the delivery in a file of JSON would start. */
+/** Shows the run that the delivery in a JSON file would start. */
 export async function testTrigger(server: Server, id: string, file: string): Promise<string> {
   const planned = await methodsOf(server).test(id, { body: jsonIn(file, await readFile(file, "utf8")) });
   return JSON.stringify(planned, null, 2);
@@ -97,7 +100,7 @@ function jsonIn(file: string, text: string): unknown {
   }
 }
 
-/** Lists the last 20; the server keeps no more. */
+/** Lists the last 20 deliveries. The server stores no more. */
 export async function listTriggerDeliveries(server: Server, id: string): Promise<string> {
   const { deliveries } = await methodsOf(server).get(id);
   const rows = deliveries.map(({ at, id = "", outcome, thread_id = "", run_id = "", reason = "" }) => [

@@ -1,4 +1,4 @@
-// `skein webhooks`: makes, lists and tests the webhooks of the key's user, on a running server.
+// `skein webhooks`: creates, lists and tests the webhooks of the key's user on a running server.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { type Client, createClient } from "../../client/client.ts";
@@ -45,7 +45,7 @@ export async function listWebhooks(server: Server): Promise<string> {
   return tableOf([t().webhooks.head, ...rows]);
 }
 
-/** Creates or replaces a webhook. The secret is the only line of the output; `note` is for people. */
+/** Creates or replaces a webhook. The output is only the secret; `note` is for people. */
 export async function putWebhook(
   server: Server,
   id: string,
@@ -68,7 +68,7 @@ export async function rotateWebhook(server: Server, id: string) {
   return { output: secret, note: t().webhooks.rotated };
 }
 
-/** Throws `unavailable` if the receiver did not take the sample. */
+/** Throws `unavailable` if the receiver did not accept the sample. */
 export async function testWebhook(server: Server, id: string): Promise<string> {
   const { delivered, error = "" } = await methodsOf(server).test(id);
   if (delivered) return t().webhooks.delivered;

@@ -1,4 +1,5 @@
-// Creates an agent from options. They become the same definition as an entry of agents.yaml and pass the same checks.
+// Creates an agent from options. The options become the same definition as an entry in agents.yaml and pass the same
+// checks.
 
 import { z } from "zod";
 import { memoizeModels } from "../../agent/agents/build.ts";
@@ -22,7 +23,7 @@ import { OWN_BACKEND } from "./backends.ts";
 import type { AgentOptions, HookFactory, LocalAgent, OwnHook, TypedOutput } from "./local-agent.ts";
 import { createRuntime, type Runtime } from "./runtime.ts";
 
-/** Creates an agent and opens no connection. Throws `config_invalid` with all problems, one per line. */
+/** Creates an agent without opening any connection. Throws `config_invalid` with all problems, one per line. */
 export function createAgent<S extends z.ZodType>(
   options: AgentOptions & { readonly output_schema: S },
 ): LocalAgent<z.output<S>>;
@@ -51,7 +52,7 @@ export function createAgent(given: AgentOptions = {}): LocalAgent {
   return agent;
 }
 
-/** Converts a Zod schema to JSON Schema, and keeps its checks and transforms for the output. */
+/** Converts a Zod schema to JSON Schema. Keeps its checks and transforms for the output. */
 function withJsonSchema(options: AgentOptions): { options: AgentOptions; output?: TypedOutput } {
   const { output_schema: zod } = options;
   if (!(zod instanceof z.ZodType)) return { options };
@@ -87,7 +88,7 @@ function define(options: AgentOptions) {
     name,
     model: spec,
     system: blocks.map(({ id, text }) => ({ id, text, cache: "static" })),
-    // Unparsed: `create` of a hook or backend parses its options, and parsing twice would transform them twice.
+    // Not parsed here: `create` of a hook or backend parses its options, and parsing twice would transform them twice.
     hooks: { ...hook_settings, ...omitUndefined({ permissions }) },
     ...(backend ? { backend: configured ? { name, ...configured } : { type: OWN_BACKEND, name } } : {}),
   };
@@ -120,7 +121,7 @@ function blocksOf({ system_prompt: prompt = [] }: AgentOptions): readonly Block[
   return prompt.trim() ? [{ id: "instructions", text: prompt }] : [];
 }
 
-/** The fields as agents.yaml would have them. Unknown options are kept, so that the check refuses them. */
+/** Returns the fields as agents.yaml would have them. Keeps unknown options, so the check can refuse them. */
 function fieldsOf({ model: _model, ...options }: AgentOptions, blocks: readonly Block[]) {
   const { name: _name, loop: _loop, env: _env, backend: _backend, hooks: _hooks, ...more } = options;
   const { hook_settings: _settings, permissions: _permissions, system_prompt: _prompt, ...others } = more;
@@ -134,7 +135,7 @@ function fieldsOf({ model: _model, ...options }: AgentOptions, blocks: readonly 
   };
 }
 
-/** Problems that involve more than one field. */
+/** Returns the problems that involve more than one field. */
 function faultsOf(options: AgentOptions, model: ModelSpec, { createModel }: Catalogue): Fault[] {
   const { backend, hook_settings = {}, permissions } = options;
   const faults: Fault[] = [];
@@ -181,7 +182,7 @@ const isModel = (model: ModelSpec | Model): model is Model => typeof model === "
 const isBackend = (backend: AgentOptions["backend"]): backend is Backend =>
   backend !== undefined && typeof backend.exec === "function";
 
-/** The model of an agent with a custom loop and no model. */
+/** Returns the model for an agent that has a custom loop and no model. */
 function noModel(name: string): Model {
   return {
     name: "none:none",
@@ -194,7 +195,7 @@ function noModel(name: string): Model {
   };
 }
 
-/** All hooks of an agent, outermost first. Throws `config_invalid`. */
+/** Returns all hooks of an agent, outermost first. Throws `config_invalid`. */
 function allHooks(own: readonly OwnHook[]): HookDefinition[] {
   const defined = own.map((each, index) => {
     const name = `own#${index + 1}`;
@@ -203,7 +204,7 @@ function allHooks(own: readonly OwnHook[]): HookDefinition[] {
   return arrangeHooks(defined, hooks);
 }
 
-/** A factory is named by its place in the list. */
+/** A factory is named after its position in the list. */
 function asDefinition(hook: HookFactory | HookDefinition, name: string): HookDefinition {
   if (typeof hook !== "function") return hook;
   return defineHook({

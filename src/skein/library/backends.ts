@@ -1,4 +1,4 @@
-// The backends of a program's agents: its own `Backend` objects, and a pool for configured ones.
+// The backends of a program's agents: its own `Backend` objects, and a pool for configured backends.
 
 import type { Backend, BackendPool, BackendStatus } from "../../agent/core/backend.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
@@ -10,7 +10,7 @@ import { SOLE_ENGINE } from "../../sandbox/sandbox-records.ts";
 /** The type of a backend that the program passes as an object. */
 export const OWN_BACKEND = "own";
 
-/** `own` finds the `Backend` of an agent by name; all other requests go to `pool`. */
+/** `own` returns an agent's `Backend` by name. All other requests go to `pool`. */
 export function withOwnBackends(own: (name: string) => Backend | undefined, pool: BackendPool): BackendPool {
   const ownOf = ({ type, name }: { type: string; name?: string }) =>
     type === OWN_BACKEND && name !== undefined ? own(name) : undefined;

@@ -1,5 +1,5 @@
-// A handle on a thread and its agent: send, follow, answer, stop. It has no state of the thread, so several handles can
-// share a thread, also across processes.
+// A handle for a thread and its agent: send, follow, answer and stop. It keeps no state of the thread, so several
+// handles can share a thread, even across processes.
 
 import type { z } from "zod";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -22,7 +22,7 @@ import { type Input, messagesOf, userMessagesOf } from "./input.ts";
 import { type ResultServices, type RunResult, resultOf } from "./result.ts";
 
 export interface AgentHandle<Output = unknown> {
-  /** Id of the thread, for `runtime.get`. */
+  /** The id of the thread, for `runtime.get`. */
   readonly id: string;
   readonly agent: string;
   readonly owner: Owner;
@@ -31,26 +31,26 @@ export interface AgentHandle<Output = unknown> {
    * the run was not accepted, and with `run_not_active` before the first run.
    */
   readonly result: Promise<RunResult<Output>>;
-  /** Returns the newest run started through this handle, once accepted. */
+  /** Returns the newest run started through this handle, once it is accepted. */
   run(): Promise<RunRecord | undefined>;
   /** Returns the status of that run; `idle` before the first run. */
   status(): Promise<RunStatus | "idle">;
-  /** Returns the current phase of that run, such as a model call; undefined if it is not running. */
+  /** Returns the current phase of that run, such as a model call, or undefined if the run is not active. */
   phase(): Promise<Phase | undefined>;
-  /** Yields the events of that run after the first `after`, then live events until it ends. */
+  /** Yields the events of that run after the first `after`, then live events until the run ends. */
   events(after?: number): AsyncGenerator<StreamEvent, void, void>;
   /**
-   * Calls `listener` with every event of the thread, from the start of the newest run on. Returns the function that
-   * unsubscribes. Errors of the listener are logged; it is not awaited.
+   * Calls `listener` with every event of the thread, starting with the newest run. Returns a function that
+   * unsubscribes. The listener is not awaited, and its errors are logged.
    */
   subscribe(listener: (event: StreamEvent) => void): () => void;
-  /** Steers the active run, which reads the input before its next model call, or starts a run. */
+  /** Steers the active run, which reads the input before its next model call. If no run is active, starts one. */
   send(input: Input): Promise<void>;
   /** Returns the open interrupts of the thread. */
   interrupts(): Promise<Interrupt[]>;
   /** Resumes the interrupted run. Throws `interrupt_closed`, `invalid_request`, `run_not_active`. */
   answer(answers: readonly Answer[]): Promise<void>;
-  /** Answers the call of a client tool with a text or an error. Throws like `answer`. */
+  /** Answers a client tool call with a text or an error. Throws the same errors as `answer`. */
   submitToolResult(callId: string, result: string | { readonly error: string }): Promise<void>;
   /** Asks the run to stop after its current step. */
   interrupt(): Promise<void>;
@@ -61,11 +61,11 @@ export interface AgentHandle<Output = unknown> {
   /** Returns the thread's state: todos, files and values set by hooks and loops. */
   state(): Promise<Record<string, unknown>>;
   metadata(): Promise<z.infer<typeof Metadata>>;
-  /** Changes the title or metadata of the thread; creates the thread if necessary. */
+  /** Changes the title or metadata of the thread. Creates the thread if necessary. */
   describe(change: { title?: string; metadata?: z.infer<typeof Metadata> }): Promise<Thread>;
-  /** Returns the thread for which this thread works; undefined if it is no subagent's. */
+  /** Returns the thread that this thread works for, or undefined if this is not a subagent's thread. */
   parent(): Promise<AgentHandle | undefined>;
-  /** Returns the threads of subagents that work for this one: the 100 most recently changed, newest first. */
+  /** Returns the threads of the subagents that work for this thread: the 100 most recently changed, newest first. */
   children(): Promise<AgentHandle[]>;
 }
 
@@ -76,7 +76,7 @@ interface HandleServices extends ResultServices {
   readonly closing: AbortSignal;
   /** Called for each run that a handle starts. */
   onBegin(handle: AgentHandle, result: Promise<RunResult>): void;
-  /** Returns a handle on an existing thread. */
+  /** Returns a handle for an existing thread. */
   attach(owner: Owner, thread: Thread): Promise<AgentHandle>;
 }
 
@@ -96,7 +96,7 @@ interface RunStart
   readonly messages: readonly Message[];
 }
 
-/** A handle, and the function that starts a run on it. */
+/** A handle, and the function that starts a run on its thread. */
 export interface StartableHandle {
   readonly handle: AgentHandle;
   begin(start: RunStart): void;
@@ -109,7 +109,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
   const { runs, stores, logger, closing } = services;
   let newest: Promise<RunRecord> | undefined = run && Promise.resolve(run);
   let result: Promise<RunResult> | undefined;
-  // Each use of `prepared` reports its failure.
+  // Every use of `prepared` reports its failure.
   prepared.catch(() => {});
 
   const follow = (started: Promise<RunRecord>) => {
@@ -141,7 +141,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
       if (!hasCode(error, "run_not_active")) throw error;
     }
   };
-  // In order: each answer resumes the run that the previous answer started.
+  // Answers are processed in order, because each resumes the run that the previous answer started.
   const inTurn = serially();
   const resume = (answers: readonly Answer[]) =>
     inTurn(id, async () => {
@@ -241,7 +241,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
       for await (const batch of stores.events.read(keyOf(owner, at.run), at.after, signal))
         for (const entry of batch) {
           if (signal.aborted) return;
-          // An async listener is not awaited; its rejection is caught here.
+          // An async listener is not awaited, so its rejection is caught here.
           (async () => listener(storedEvent(entry)))().catch((err: unknown) =>
             logger.error({ err, thread_id: id }, "a subscriber threw an error"),
           );

@@ -1,4 +1,4 @@
-// The input of a run: a text, parts, or messages.
+// The input of a run: a string, parts, or messages.
 
 import { AppError } from "../../agent/core/errors.ts";
 import {
@@ -21,7 +21,7 @@ export function messagesOf(input: Input): readonly Message[] {
   return messages;
 }
 
-/** Returns the input of an active run, which accepts only user messages. Throws `invalid_request`. */
+/** Returns the input for an active run, which accepts only user messages. Throws `invalid_request`. */
 export function userMessagesOf(input: Input): readonly UserMessage[] {
   return messagesOf(input).map((message) => {
     if (message.role === "user") return message;
@@ -35,5 +35,5 @@ export function userMessagesOf(input: Input): readonly UserMessage[] {
 const isMessages = (input: Input): input is readonly Message[] =>
   typeof input !== "string" && input.every((each) => "role" in each);
 
-// Safe: an array that is not messages contains parts.
+// Safe, because an array that does not contain messages contains parts.
 const asContent = (input: Input) => input as string | Part[];

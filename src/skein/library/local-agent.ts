@@ -1,4 +1,4 @@
-// An agent as a program describes it: the keys of agents.yaml, plus the program's own tools, hooks, models and loop.
+// An agent as described by a program: the keys of agents.yaml, plus the program's own tools, hooks, models and loop.
 
 import type { z } from "zod";
 import type { Catalogue } from "../../agent/agents/catalogue.ts";
@@ -19,7 +19,7 @@ import type { Input } from "./input.ts";
 
 type Fields = z.input<typeof AgentFields>;
 
-/** Options of an agent. Fields and defaults are those of agents.yaml unless described here. */
+/** The options of an agent. Fields and defaults are the same as in agents.yaml unless described here. */
 export interface AgentOptions
   extends Pick<
     Fields,
@@ -31,50 +31,51 @@ export interface AgentOptions
     | "max_delegation_depth"
     | "interrupts"
   > {
-  /** Name of the agent, unique within a runtime. Default: `agent`. */
+  /** The name of the agent, which must be unique within a runtime. Default: `agent`. */
   readonly name?: string;
   /**
-   * `provider:model`, a map, or a custom model under any name. Default: the model of the provider whose API key is in the
-   * environment.
+   * `provider:model`, a map, or a custom model under any name. Default: the model of the provider whose API key is in
+   * the environment.
    */
   readonly model?: ModelSpec | Model;
   readonly system_prompt?: string | readonly { readonly id: string; readonly text: string }[];
   /**
-   * Custom tools, and names or globs of Skein's tools. As in agents.yaml, a list that names a built-in tool excludes the
-   * other built-in tools. If several tools have the same name, the first is used.
+   * Custom tools, and names or globs of Skein's tools. As in agents.yaml, a list that names a built-in tool excludes
+   * the other built-in tools. If several tools have the same name, the first one is used.
    */
   readonly tools?: readonly (Tool | string)[];
   /** Custom hooks, outermost first. They surround Skein's hooks unless `before` or `after` places them. */
   readonly hooks?: readonly OwnHook[];
-  /** Settings of Skein's hooks by name: off, on, or options. */
+  /** The settings of Skein's hooks by name: off, on, or options. */
   readonly hook_settings?: AgentDefinition["hooks"];
-  /** Options of the hook `permissions`. */
+  /** The options of the `permissions` hook. */
   readonly permissions?: Record<string, unknown>;
-  /**
-   * Permission rules, which may have custom conditions. They precede the rules of `permissions` and switch the hook on.
-   */
+  /** Permission rules, which may have custom conditions. They precede the rules of `permissions` and enable the hook. */
   readonly permission_rules?: readonly Rule[];
   readonly subagents?: readonly (
     | LocalAgent
     | { readonly agent: LocalAgent; readonly backend?: "shared" | "own" }
   )[];
-  /** As in agents.yaml; or a `Backend`, shared by all users of the agent and closed by the caller. */
+  /** Same as in agents.yaml, or a `Backend` that all users of the agent share and the caller closes. */
   readonly backend?: BackendConfig | Backend;
-  /** Schema of each run's final answer: a JSON Schema of an object, or a Zod schema, which also types `result.output`. */
+  /**
+   * The schema of each run's final answer: a JSON Schema of an object, or a Zod schema, which also types
+   * `result.output`.
+   */
   readonly output_schema?: z.ZodType | JsonSchema;
   /** Replaces Skein's loop. */
   readonly loop?: AgentLoop;
-  /** Variables with the API keys of models. Default: `process.env`. */
+  /** The variables that contain the API keys of models. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** The output of a Zod schema: checked with its refinements, read with its defaults and transforms. */
+/** The output of a Zod schema. It is checked with the schema's refinements and read with its defaults and transforms. */
 export interface TypedOutput extends OutputFormat {
   /** Returns the output for a value that has passed `check`. */
   parse(value: unknown): unknown;
 }
 
-/** An immutable agent; `with` returns another one. */
+/** An immutable agent. `with` returns another one. */
 export interface LocalAgent<Output = unknown> {
   readonly name: string;
   readonly description?: string;
@@ -82,9 +83,9 @@ export interface LocalAgent<Output = unknown> {
   readonly catalogue: Catalogue;
   readonly backend?: Backend;
   readonly loop?: AgentLoop;
-  /** Output of an agent whose `output_schema` is a Zod schema. */
+  /** The output of an agent whose `output_schema` is a Zod schema. */
   readonly output?: TypedOutput;
-  /** Agents to which it may delegate. */
+  /** The agents that it may delegate to. */
   readonly subagents: readonly LocalAgent[];
   /** Runs the agent in a private runtime with threads in memory. Throws `invalid_request` for an empty input. */
   run(input: Input, options?: Omit<SpawnOptions, "input">): AgentHandle<Output>;
@@ -105,27 +106,27 @@ export interface Whose {
 }
 
 export interface SpawnOptions extends Whose {
-  /** Input of the first run. Without it, the first run starts with `send`. */
+  /** The input of the first run. If it is not set, the first run starts with `send`. */
   readonly input?: Input;
-  /** Id of a new or existing thread. Default: a new id. */
+  /** The id of a new or existing thread. Default: a new id. */
   readonly thread?: string;
   /** Cancels the run that this call starts. */
   readonly signal?: AbortSignal;
   /** `provider:model`, which replaces the agent's model for this run. */
   readonly model?: string;
   readonly settings?: ModelSettings;
-  /** JSON Schema of an object, which replaces the agent's output schema for this run. */
+  /** A JSON Schema of an object, which replaces the agent's output schema for this run. */
   readonly output_schema?: Record<string, unknown>;
-  /** Metadata of the run. */
+  /** The metadata of the run. */
   readonly metadata?: RunCommand["metadata"];
-  /** Action if the thread has an active run. Default: `reject`. */
+  /** The action to take if the thread has an active run. Default: `reject`. */
   readonly on_busy?: RunCommand["on_busy"];
-  /** Tools whose calls the program answers with `submitToolResult`. */
+  /** The tools whose calls the program answers with `submitToolResult`. */
   readonly client_tools?: readonly ClientTool[];
 }
 
-/** Creates a hook. Called once per run, so a closure has the state of that run only. */
+/** Creates a hook. Called once per run, so a closure contains the state of that run only. */
 export type HookFactory = (services: HookServices) => Hook;
 
-/** A hook, or its factory. `before` and `after` place it directly outside or inside the named hook. */
+/** A hook or its factory. `before` and `after` place it directly outside or inside the named hook. */
 export type OwnHook = PlacedHook<HookFactory | HookDefinition>;

@@ -1,4 +1,4 @@
-// The agents of a program by name, for the engine.
+// A program's agents by name, for the engine.
 
 import { buildAgent } from "../../agent/agents/build.ts";
 import { requestedModel } from "../../agent/agents/model-choice.ts";
@@ -10,11 +10,11 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { LocalAgent } from "./local-agent.ts";
 
 export interface LocalAgents extends Agents {
-  /** Adds an agent and its subagents. Throws `config_invalid` if another agent has the name. */
+  /** Adds an agent and its subagents. Throws `config_invalid` if another agent has the same name. */
   add(agent: LocalAgent): void;
   replace(agent: LocalAgent): void;
   get(name: string): LocalAgent | undefined;
-  /** All agents, in the order in which they were added. */
+  /** Returns all agents in the order in which they were added. */
   all(): readonly LocalAgent[];
 }
 

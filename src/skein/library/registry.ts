@@ -1,4 +1,4 @@
-// The agents of a program in a server. Each has a catalogue of its own, because it has its own tools and hooks.
+// A program's agents in a server. Each has its own catalogue, because it has its own tools and hooks.
 
 import { buildAgent } from "../../agent/agents/build.ts";
 import type { Catalogue } from "../../agent/agents/catalogue.ts";
@@ -11,7 +11,7 @@ import { didYouMean } from "../../lib/did-you-mean.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { LocalAgents } from "./local-agents.ts";
 
-/** Requires at least one agent. `allowModels`: patterns of models that runs may request; default: any model. */
+/** Requires at least one agent. `allowModels` contains patterns of models that runs may request. Default: any model. */
 export function localRegistry(
   agents: LocalAgents,
   allowModels: readonly string[] | undefined,

@@ -13,12 +13,14 @@ import type { Interrupt } from "../../protocol/interrupt.ts";
 
 export interface RunResult<Output = unknown> {
   readonly run: RunRecord;
-  /** `error` has either a limit as `stop_reason`, or `error`. */
+  /**
+   * A run that reached a limit has the status `error` and the limit as `stop_reason`. Any other failed run has `error`.
+   */
   readonly status: Exclude<RunStatus, "pending" | "running">;
   readonly stop_reason?: string;
   /** The last assistant message of this run. */
   readonly message?: AssistantMessage;
-  /** Text of `message`, or empty. */
+  /** The text of `message`, or an empty string. */
   readonly text: string;
   /** The answer of a successful run with an `output_schema`. */
   readonly output?: Output;
@@ -35,11 +37,11 @@ export interface ResultServices {
   readonly stores: Stores;
   /** Thrown values by run id. */
   readonly causes: { get(runId: string): unknown };
-  /** Converts the output of a run with its agent's schema. */
+  /** Converts a run's output with its agent's schema. */
   readOutput(agent: string, value: unknown): unknown;
 }
 
-/** Resolves when the run ends. Throws `shutting_down` if `signal` aborts first: the run may continue elsewhere. */
+/** Resolves when the run ends. Throws `shutting_down` if `signal` aborts first, because the run may continue elsewhere. */
 export async function resultOf(
   { stores, causes, readOutput }: ResultServices,
   { owner, run }: { owner: Owner; run: RunRecord },
@@ -82,7 +84,7 @@ const outputIn = (entry: LogEntry): unknown => {
   return event.event === "done" && !event.path ? event.data.output : undefined;
 };
 
-/** Leaves out messages of subagents, which belong to their own threads. */
+/** Omits messages of subagents, which belong to their own threads. */
 function messageIn(entry: LogEntry): Message[] {
   const event = storedEvent(entry);
   return event.event === "on_message" && !event.path ? [event.data.message] : [];

@@ -1,4 +1,4 @@
-// Runs agents in this process, on the engine of the server: the same threads, quotas and take-overs.
+// Runs agents in this process on the server's engine, with the same threads, quotas and takeovers.
 
 import { LRUCache } from "lru-cache";
 import type { BackendPool } from "../../agent/core/backend.ts";
@@ -30,13 +30,13 @@ const TO_CONSOLE: Logger = {
 };
 
 export interface RuntimeOptions {
-  /** Agents of the runtime, with their subagents; `spawn` adds others. */
+  /** The runtime's agents, with their subagents. `spawn` adds others. */
   readonly agents?: readonly LocalAgent[];
-  /** Closed by the caller. Default: stores in memory, which end with the runtime. */
+  /** Closed by the caller. Default: stores in memory, which are lost when the runtime closes. */
   readonly stores?: AllStores;
   /** Closed by the caller. Default: the backends that agents configure, created on first use below `data_dir`. */
   readonly backends?: BackendPool;
-  /** Folder of files. Default: `./data`. */
+  /** The folder for files. Default: `./data`. */
   readonly data_dir?: string;
   readonly quotas?: Quotas;
   readonly recorder?: TraceRecorder;
@@ -44,35 +44,35 @@ export interface RuntimeOptions {
   readonly tasks?: TaskBoard;
   /** Logs runs that fail, and failures within runs. Default: errors and warnings go to the console. */
   readonly logger?: Logger;
-  /** Maximum runs at the same time; further runs wait. Default: 500. */
+  /** The maximum number of runs at the same time. Further runs wait. Default: 500. */
   readonly max_runs?: number;
-  /** Maximum time that `close` waits for runs, in ms. Default: 10,000. */
+  /** The maximum time that `close` waits for runs, in ms. Default: 10,000. */
   readonly grace_ms?: number;
 }
 
 export interface Runtime extends AsyncDisposable {
   /**
-   * Starts a run on a thread. `agent` is an agent, or the name of one. Throws `invalid_request` for an empty input, an
-   * unknown name and an invalid thread id. If the run is refused for another reason, the handle's `result` rejects.
+   * Starts a run in a thread. `agent` is an agent or an agent's name. Throws `invalid_request` for an empty input, an
+   * unknown name or an invalid thread id. If the run is refused for another reason, the handle's `result` rejects.
    */
   spawn<Output>(agent: LocalAgent<Output> | string, options?: SpawnOptions): AgentHandle<Output>;
-  /** Returns a handle on an existing thread, at its newest run; undefined if the thread does not exist. */
+  /** Returns a handle for an existing thread, at its newest run, or undefined if the thread does not exist. */
   get(id: string, whose?: Whose): Promise<AgentHandle | undefined>;
   /** Returns true if a run of the thread is active or queued. */
   isRunning(id: string, whose?: Whose): Promise<boolean>;
   /** Returns the handles whose run was started in this runtime and has not ended. */
   list(): AgentHandle[];
-  /** Cancels the active and queued runs of the thread; resolves when they have ended. */
+  /** Cancels the active and queued runs of the thread. Resolves when they have ended. */
   shutdown(id: string, whose?: Whose): Promise<void>;
   shutdownAll(): Promise<void>;
-  /** Replaces the agent of the same name for runs that start from now on. */
+  /** Replaces the agent with the same name for runs that start from now on. */
   replace(agent: LocalAgent): void;
-  /** Waits `grace_ms` for runs, then ends them; with durable stores the next process continues them. */
+  /** Waits `grace_ms` for runs, then ends them. With durable stores, the next process continues them. */
   close(): Promise<void>;
 }
 
 const RUNS_OF_A_THREAD = 100;
-/** Maximum failed runs whose cause is kept for their `result`. */
+/** The maximum number of failed runs whose cause is kept for their `result`. */
 const MAX_CAUSES = 1000;
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
@@ -142,7 +142,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
           ...omitUndefined({ ...beginning, tools: client_tools && [...client_tools] }),
         });
       if (signal) cancelWith(signal, startable);
-      // This agent's schema reads the results of the handle.
+      // This agent's schema reads the handle's results.
       return startable.handle as AgentHandle<Output>;
     },
     async get(id, whose) {

@@ -1,5 +1,5 @@
-// A server of agents in a program: the program's own agents, or those of an agents file. The server is the same as that
-// of `skein serve`.
+// A server for agents in a program: the program's own agents, or those in an agents file. The server is the same as in
+// `skein serve`.
 
 import type { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -14,40 +14,48 @@ import { localRegistry } from "./registry.ts";
 
 export interface ServerOptions {
   /**
-   * Agents of the server, with their subagents. The agent `default`, or else the first one, handles runs that name none.
+   * The server's agents, with their subagents. Runs that name no agent use the agent `default` or, if there is none,
+   * the first one.
    */
   readonly agents?: readonly LocalAgent[];
-  /** Path of an agents file, watched for changes; not allowed with `agents`. Default: `./agents.yaml`. */
+  /**
+   * The path of an agents file, which is watched for changes. Cannot be combined with `agents`. Default:
+   * `./agents.yaml`.
+   */
   readonly agentsFile?: string;
-  /** The keys of server.yaml; all have defaults. The environment and a file `config/server.yaml` are not read. */
+  /** The keys of server.yaml, all of which have defaults. The environment and a file `config/server.yaml` are not read. */
   readonly config?: z.input<typeof ServerConfig>;
-  /** Plugins as objects. Modules to import are named in `config.plugins`, relative to the working directory. */
+  /** Plugins as objects. Modules to import are listed in `config.plugins`, relative to the working directory. */
   readonly plugins?: readonly Plugin[];
   /** pino, or a logger with its interface. Default: pino on stderr, at `config.log_level`. */
   readonly logger?: AppOptions["logger"];
-  /** Variables with the API keys of models in `agentsFile`. Default: `process.env`. */
+  /** The variables that contain the API keys of models in `agentsFile`. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
 export interface Server extends AsyncDisposable {
-  /** The address, once the server listens. */
+  /** The URL, once the server listens. */
   readonly url: string | undefined;
   /**
-   * Starts to accept requests; resolves with the address. Throws `config_invalid`, and `unavailable` for a port in use.
+   * Starts to accept requests and resolves with the address. Throws `config_invalid`, and `unavailable` if the port is
+   * in use.
    */
   listen(): Promise<string>;
-  /** Returns Fastify's instance with all routes, for `inject`. It listens only after `listen`. Throws like `listen`. */
+  /**
+   * Returns the Fastify instance with all routes, for `inject`. It does not listen until `listen` is called. Throws the
+   * same errors as `listen`.
+   */
   fastify(): Promise<App["server"]>;
   /**
-   * Ends runs within `shutdown.grace`, then closes everything that was opened. With a durable store the next server
+   * Ends runs within `shutdown.grace`, then closes everything that was opened. With a durable store, the next server
    * continues the runs.
    */
   close(): Promise<void>;
 }
 
 /**
- * Creates a server and opens nothing before `listen` or `fastify`; the caller closes it. Throws `config_invalid` with all
- * problems of `config`.
+ * Creates a server, which opens nothing until `listen` or `fastify` is called. The caller closes it. Throws
+ * `config_invalid` with all problems of `config`.
  */
 export function createServer(options: ServerOptions = {}): Server {
   if (options.agents && options.agentsFile !== undefined)
@@ -123,7 +131,7 @@ async function openApp(
   { plugins = [], env = process.env, logger }: ServerOptions,
   agents: ProgramAgents | undefined,
 ): Promise<App> {
-  // The server takes long to load, and a program may import the library for another purpose.
+  // Imported here, because the server takes long to load and a program may import the library for another purpose.
   const { createApp, createLogger } = await import("../../app.ts");
   return createApp({
     config,

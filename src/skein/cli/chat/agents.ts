@@ -1,4 +1,4 @@
-// `/agent` and `/model`: choose the agent and the model of the next message.
+// `/agent` and `/model`: select the agent and the model for the next message.
 
 import { ProblemError } from "../../../client/client.ts";
 import type { AgentDetails } from "../../../client/wire.ts";
@@ -56,7 +56,7 @@ export async function chooseModel(name: string, context: Context): Promise<Chang
   return { run: omitUndefined({ agent: run.agent, model: isOwn ? undefined : name }) };
 }
 
-/** Returns one line per model, with a mark at the current one. */
+/** Returns one line per model, with a mark next to the current one. */
 function listed({ any, names, patterns }: ModelChoices, own: string, used: string, paint: Paint): string {
   const models = [...new Set([used, ...names])].map((name) => {
     const mark = name === used ? "*" : " ";
@@ -68,12 +68,15 @@ function listed({ any, names, patterns }: ModelChoices, own: string, used: strin
     .join("");
 }
 
-/** Returns whether the server may accept the model. Only the server matches patterns; it refuses the run if none fits. */
+/**
+ * Returns true if the server might accept the model. Only the server matches patterns, and it refuses the run if none
+ * matches.
+ */
 function mayBeNamed(name: string, { any, names, patterns }: ModelChoices): boolean {
   return names.includes(name) || ((any || patterns.length > 0) && name.includes(":"));
 }
 
-/** Returns the agent and model of the next message; `undefined` if the server does not allow reading the agents. */
+/** Returns the agent and model for the next message, or `undefined` if the server does not allow reading the agents. */
 export async function answerer(place: ChatContext, paint: Paint): Promise<string | undefined> {
   try {
     const { current } = await agentsFor(place);
@@ -87,7 +90,7 @@ export async function answerer(place: ChatContext, paint: Paint): Promise<string
 const answers = ({ agent, model }: { readonly agent: string; readonly model: string }, paint: Paint) =>
   t().chat.answers(paint("bold", agent), visible(model));
 
-/** `current` is the agent of the next run: the chosen one, or else the thread's, or else the default. */
+/** `current` is the next run's agent: the chosen agent, otherwise the thread's agent, otherwise the default. */
 async function agentsFor({ client, thread, run, signal }: ChatContext) {
   const agents = await client.agents.list(signal);
   const name = run.agent ?? (await threadIfThere({ client, thread }, signal))?.agent;

@@ -5,10 +5,10 @@ import type { Paint } from "../paint.ts";
 import type { Connected } from "./turn.ts";
 
 export interface Context extends Connected {
-  /** The most recently listed threads. Their positions are the numbers that the user can enter. */
+  /** The most recently listed threads. The user can enter their positions as numbers. */
   readonly listed: readonly Thread[];
   readonly paint: Paint;
-  /** Writes text that is already painted. */
+  /** Writes text that already contains styles. */
   readonly write: (text: string) => void;
   /** Aborts when the user presses Ctrl-C. */
   readonly signal: AbortSignal;
@@ -18,7 +18,7 @@ export interface Change {
   readonly leave?: true;
   /** The thread to open. */
   readonly thread?: string;
-  /** The options of each following run. */
+  /** The options of every following run. */
   readonly run?: Connected["run"];
   readonly listed?: readonly Thread[];
 }

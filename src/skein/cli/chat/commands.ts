@@ -1,4 +1,4 @@
-// The commands of a chat: `/help` and the others.
+// The commands in a chat, such as `/help`.
 
 import { newThreadId } from "../../../agent/core/new-ids.ts";
 import { didYouMean } from "../../../lib/did-you-mean.ts";
@@ -18,7 +18,7 @@ const COMMANDS = {
 type Name = keyof typeof COMMANDS;
 const NAMES = Object.keys(COMMANDS) as readonly Name[];
 
-/** Returns the command in a line; `undefined` for a message. A path such as `/etc/hosts` is not a command. */
+/** Returns the command in a line, or `undefined` for a message. A path such as `/etc/hosts` is not a command. */
 export function commandIn(line: string): { name: string; argument: string } | undefined {
   const [, name, argument = ""] = /^\/([a-z]+)(?:\s+(.*?))?\s*$/su.exec(line) ?? [];
   return name === undefined ? undefined : { name, argument };

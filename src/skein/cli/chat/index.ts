@@ -1,4 +1,4 @@
-// `skein chat`: talks to a running server, at a terminal or with one message.
+// `skein chat`: talks to a running server, interactively or with a single message.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { newThreadId } from "../../../agent/core/new-ids.ts";
@@ -19,13 +19,13 @@ export interface ChatOptions {
   /** An API key or another bearer token. */
   readonly key?: string | undefined;
   /**
-   * The only message. Piped input is appended to it, or is the message. Without both, the command asks the user for
-   * messages.
+   * The only message. Piped input is appended to it, or is itself the message. If there is neither, the command asks
+   * the user for messages.
    */
   readonly message?: string | undefined;
   /** Prints the events of the message's run instead of the answer. */
   readonly json?: boolean | undefined;
-  /** Sends the only message on a new thread, which the server deletes after the run. */
+  /** Sends the only message in a new thread, which the server deletes after the run. */
   readonly temporary?: boolean | undefined;
 }
 
@@ -57,7 +57,7 @@ export async function chat(options: ChatOptions): Promise<number> {
   return 0;
 }
 
-/** Returns `undefined` at a terminal when the command line contains no message. */
+/** Returns `undefined` at a terminal if the command line contains no message. */
 async function onlyMessage(message: string | undefined): Promise<string | undefined> {
   const piped = await pipedText();
   if (message === undefined && piped === undefined && process.stdin.isTTY) return undefined;

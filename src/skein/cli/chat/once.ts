@@ -1,4 +1,5 @@
-// Sends one message and prints its answer, for scripts and pipes. The answer goes to stdout, everything else to stderr.
+// Sends one message and prints its answer, for scripts and pipes. The answer goes to stdout, and everything else goes
+// to stderr.
 
 import { createInterface } from "node:readline";
 import { textOf } from "../../../agent/core/message.ts";
@@ -22,14 +23,14 @@ export interface Message extends Connected {
   readonly input: string;
   /** Prints the events, one per line, instead of the answer. */
   readonly json: boolean;
-  /** Sends it on a new thread, which the server deletes after the run. */
+  /** Sends the message in a new thread, which the server deletes after the run. */
   readonly isTemporary: boolean;
 }
 
 const toStderr = (text: string) => void process.stderr.write(text);
 const paint = paintFor(process.stderr);
 
-/** Returns the exit code when the turn has ended. */
+/** Returns the exit code once the turn has ended. */
 export async function sendOnce({ input, json, isTemporary, ...connected }: Message): Promise<number> {
   const { client } = connected;
   let thread = isTemporary ? undefined : connected.thread;
@@ -43,7 +44,7 @@ export async function sendOnce({ input, json, isTemporary, ...connected }: Messa
   };
   const output = json ? jsonLines() : process.stdout.isTTY ? liveAnswer() : lastAnswer();
   const left = new AbortController();
-  // A reader such as `head` needs no more output. The run continues.
+  // A reader such as `head` needs no more output, but the run continues.
   process.stdout.on("error", () => left.abort());
   const ending = await runTurn(
     {
@@ -67,7 +68,7 @@ export async function sendOnce({ input, json, isTemporary, ...connected }: Messa
 /** Calls `press` for each Ctrl-C, and for each SIGINT from another process. */
 const onInterrupt = (press: () => void) => onSignals(["SIGINT"], press);
 
-/** Asks the user at a terminal. Without a terminal it prints the open questions. */
+/** Asks the user at a terminal. If there is no terminal, prints the open questions. */
 async function answerHere(questions: readonly Interrupt[]): Promise<Answer[] | undefined> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
     for (const each of questions) toStderr(`${asked(each, paint)}\n`);
@@ -83,7 +84,7 @@ async function answerHere(questions: readonly Interrupt[]): Promise<Answer[] | u
 
 interface Output {
   readonly show: (event: StreamEvent) => void;
-  /** Called when the turn was answered. */
+  /** Called when the turn has been answered. */
   readonly end: () => void;
 }
 
@@ -96,8 +97,8 @@ function liveAnswer(): Output {
 }
 
 /**
- * Without a terminal, prints only the last message. A message is the last one if it contains no tool call, which only its
- * end shows.
+ * Without a terminal, prints only the last message. A message can be the last one only if it contains no tool call,
+ * which is not known until the message ends.
  */
 function lastAnswer(): Output {
   const render = renderer(paint);

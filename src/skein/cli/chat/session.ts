@@ -1,6 +1,6 @@
-// A chat at the terminal: each line is a message or a command. The first Ctrl-C stops the run after its step, the second
-// stops it at once, and the third stops following. Without an active run Ctrl-C clears the line, or exits; an open question
-// stays open.
+// A chat at the terminal. Each line is a message or a command. The first Ctrl-C stops the run after its step, the
+// second stops it at once, and the third stops following it. If no run is active, Ctrl-C clears the line or exits; an
+// open question stays open.
 
 import { createInterface, type Interface } from "node:readline";
 import { textOf } from "../../../agent/core/message.ts";
@@ -68,7 +68,7 @@ function onPress(terminal: Interface, press: () => void): () => void {
   return () => void terminal.off("SIGINT", press);
 }
 
-/** The state of the chat: the thread, and the options of each run. */
+/** The state of the chat: the thread and the options of each run. */
 function converse(terminal: Interface, { client, url, ...begin }: Connected) {
   let { thread, run } = begin;
   let listed: readonly Thread[] = [];
@@ -83,7 +83,7 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
     await runTurn({ client, thread, show, tell, answer, onPress: on, stops: STOPS, unit: "run" }, start);
   };
 
-  /** Runs a request that Ctrl-C cancels. Prints the server's error. */
+  /** Sends a request that Ctrl-C cancels. Prints the server's error. */
   const asking = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> => {
     const leaving = new AbortController();
     const release = onPress(terminal, () => leaving.abort());
@@ -157,7 +157,7 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
   };
 }
 
-/** Maximum number of messages to show, and to keep while reading the pages. */
+/** The maximum number of messages to show, and to keep while reading the pages. */
 const SHOWN = 20;
 
 interface OpenedThread {
@@ -166,7 +166,10 @@ interface OpenedThread {
   readonly earlier: number;
 }
 
-/** Returns the last messages. With `isBusy` it omits the messages of the run in progress, except the message that started it. */
+/**
+ * Returns the last messages. If `isBusy` is set, omits the messages of the run in progress, except the message that
+ * started it.
+ */
 async function lastMessages(
   { client, thread }: Pick<Connected, "client" | "thread">,
   { isBusy }: { readonly isBusy: boolean },
@@ -186,7 +189,7 @@ async function lastMessages(
   return { earlier, messages: isBusy && newest >= 0 ? messages.slice(0, newest + 1) : messages };
 }
 
-/** Formats messages in the same way as a live chat. */
+/** Formats messages like a live chat does. */
 function shownHistory({ messages, earlier }: OpenedThread): string {
   const render = renderer(paint);
   const spoken = (delta: string) =>

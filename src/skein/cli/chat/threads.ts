@@ -8,7 +8,7 @@ import type { Change, Context } from "./command.ts";
 const LISTED = 20;
 const LONGEST_TITLE = 60;
 
-/** Opens a thread by id, or by its number in the last list. Throws the server's error. */
+/** Opens a thread by id or by its number in the last list. Throws the server's error. */
 export async function chooseThread(argument: string, context: Context): Promise<Change> {
   if (argument === "") return { listed: await list(context) };
   if (!/^\d{1,3}$/.test(argument)) {
@@ -23,8 +23,8 @@ export async function chooseThread(argument: string, context: Context): Promise<
 }
 
 /**
- * Returns `undefined` for a thread that does not exist: its first message creates it. Throws every other error of the
- * server.
+ * Returns `undefined` if the thread does not exist, because its first message creates it. Throws any other error from
+ * the server.
  */
 export async function threadIfThere(
   { client, thread }: Pick<Context, "client" | "thread">,

@@ -21,20 +21,20 @@ export interface Connected {
 }
 
 export interface TurnOptions extends Pick<Connected, "client"> {
-  /** Absent: the run gets a thread of its own. */
+  /** If undefined, the run gets its own thread. */
   readonly thread: string | undefined;
   readonly show: (event: StreamEvent) => void;
-  /** Prints a line that does not come from the agent. The line is not painted yet. */
+  /** Prints a line that does not come from the agent. The line has no styles yet. */
   readonly tell: (line: string) => void;
-  /** Returns `undefined` when the questions stay open. */
+  /** Returns `undefined` if the questions stay open. */
   readonly answer: (asked: readonly Interrupt[]) => Promise<Answer[] | undefined>;
   /** Calls `press` for each Ctrl-C. Returns a function that unsubscribes. */
   readonly onPress: (press: () => void) => () => void;
-  /** The effects of the first, second and further Ctrl-C. One more Ctrl-C stops following. */
+  /** The effects of the first, second and subsequent presses of Ctrl-C. One more press stops following the run. */
   readonly stops: readonly Stop[];
-  /** Aborts when the output has no reader. The run continues. */
+  /** Aborts when no one reads the output any more. The run continues. */
   readonly signal?: AbortSignal;
-  /** `turn` also follows the run that continues after a deferred tool call gets its result. */
+  /** `turn` also follows the run that continues once a deferred tool call has its result. */
   readonly unit: "run" | "turn";
 }
 
@@ -51,19 +51,19 @@ export const sending =
   (signal, options) =>
     client.run(thread, { ...run, input }, signal, options);
 
-/** The same on a new thread, which the server deletes after the run. */
+/** Does the same in a new thread, which the server deletes after the run. */
 export const sendingOnce =
   ({ client, run }: Pick<Connected, "client" | "run">, input: string): Start =>
   (signal, options) =>
     client.runs.stream({ ...run, input, keep_thread: false }, signal, options);
 
 /**
- * How a turn ended. `waiting`: for answers. `stopped`: by Ctrl-C. `refused`: as an invalid request. A limit, a cancel from
- * elsewhere and a lost connection are `failed`.
+ * How a turn ended. `waiting`: waits for answers. `stopped`: stopped by Ctrl-C. `refused`: refused as an invalid
+ * request. Limits, cancellations from elsewhere and lost connections are `failed`.
  */
 export type Ending = "answered" | "failed" | "waiting" | "stopped" | "refused";
 
-/** Follows a turn to its end, and prints why it failed. Never throws. */
+/** Follows a turn to its end and prints why it failed, if it did. Never throws. */
 export async function runTurn(options: TurnOptions, start: Start): Promise<Ending> {
   const { client, answer } = options;
   for (let next = start; ; ) {
@@ -118,13 +118,13 @@ function endingOf(last: StreamEvent | undefined, asked: readonly Interrupt[]): E
   return last.data.status === "interrupted" && asked.length > 0 ? "waiting" : "failed";
 }
 
-/** Applies Ctrl-C to one run. */
+/** Applies Ctrl-C to a single run. */
 function stopper({ client, thread: known, tell, stops }: TurnOptions) {
   const leaving = new AbortController();
   let thread = known;
   let runId: string | undefined;
   let presses = 0;
-  // A run that has already ended needs no stop.
+  // A run that has already ended does not need to be stopped.
   const stop = (id: string, { mode }: Stop) =>
     thread !== undefined && void client.stop(thread, id, mode).catch(() => {});
   return {
@@ -139,7 +139,7 @@ function stopper({ client, thread: known, tell, stops }: TurnOptions) {
       runId = id;
     },
     press() {
-      // If the server has not confirmed the run yet, it is stopped after the confirmation.
+      // If the server has not confirmed the run yet, the run is stopped after the confirmation.
       const next = runId === undefined && presses > 0 ? undefined : stops[presses];
       presses++;
       tell(`(${next?.told ?? t().chat.left})`);

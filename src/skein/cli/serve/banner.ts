@@ -1,4 +1,4 @@
-// The text that `skein serve` prints after its start.
+// The text that `skein serve` prints after it has started.
 
 import packageJson from "../../../../package.json" with { type: "json" };
 import type { DefaultModel } from "../../../agent/agents/registry.ts";
@@ -7,7 +7,7 @@ import type { ServerConfig } from "../../../server/config/server.ts";
 import type { Stop } from "../signals.ts";
 import { t } from "../texts.ts";
 
-/** `model`: the default agent's model, if this process knows it. */
+/** `model` is the default agent's model, if this process knows it. */
 export function bannerOf(config: ServerConfig, address: string, model?: DefaultModel): string {
   const scheme = kindOf(config.auth.scheme);
   const words = t().serve;
@@ -33,7 +33,7 @@ export function closingNotice(signal: Stop): string {
   return `${t().serve.closing}\n`;
 }
 
-/** The credentials of the example request. */
+/** The credentials used in the example request. */
 const WHO: Readonly<Record<SchemeKind, string>> = {
   none: "",
   api_key: ' -H "authorization: Bearer $SKEIN_API_KEY"',
@@ -42,7 +42,7 @@ const WHO: Readonly<Record<SchemeKind, string>> = {
   header: " -H 'x-skein-tenant: acme' -H 'x-skein-user: ada' -H 'x-skein-scopes: read,run'",
 };
 
-/** Commands to run before the example request. JWTs come from the identity provider. */
+/** The commands to run before the example request. JWTs come from the identity provider. */
 const BEFORE: Partial<Record<SchemeKind, string>> = {
   api_key: "  export SKEIN_API_KEY=$(npm exec -- skein keys create --user ada)\n",
 };

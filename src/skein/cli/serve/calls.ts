@@ -1,10 +1,10 @@
-// Calls between the primary process and a worker, over Node's channel between them.
+// Calls between the primary process and a worker, over Node's channel between the two.
 
-/** Methods that the other side may call. Arguments and results are copied as JSON. */
+/** The methods that the other side may call. Arguments and results are copied as JSON. */
 type Methods = Readonly<Record<string, (argument: never) => unknown>>;
 
 export interface Calls<Theirs> {
-  /** Calls a method of the other side. Throws its error as an `Error`, and the reason of `signal`. */
+  /** Calls a method of the other side. Rethrows its error as an `Error`, and throws the reason of `signal`. */
   ask<Name extends keyof Theirs & string>(
     name: Name,
     argument: Argument<Theirs[Name]>,
@@ -29,7 +29,7 @@ interface CallReply {
   readonly error?: string;
 }
 
-/** `send` must not throw when the other process has ended. Such a call gets no reply, so callers need a signal. */
+/** `send` must not throw if the other process has ended. Such a call gets no reply, so callers need a signal. */
 export function createCalls<Theirs>(send: (message: object) => void, own: Methods): Calls<Theirs> {
   const pending = new Map<number, (answer: CallReply) => void>();
   let last = 0;

@@ -1,5 +1,5 @@
-// The port of a server with workers. The primary process listens for as long as the server lives, and passes each connection
-// to a worker. Therefore no connection is refused while all workers are down.
+// The port of a server with workers. The primary process listens for the whole life of the server and passes each
+// connection to a worker, so no connection is refused while all workers are down.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
@@ -8,28 +8,28 @@ import type { Logger } from "../../../lib/logger.ts";
 import { addressesOf, BACKLOG, type ListenAddress, listenFailure } from "../../app/listening.ts";
 
 export interface Taker {
-  /** Passes a connection to the worker. Returns false when the worker ended without accepting it. Never throws. */
+  /** Passes a connection to the worker. Returns false if the worker ended without accepting it. Never throws. */
   take(socket: Socket): Promise<boolean>;
 }
 
 export interface Door {
-  /** As a URL. */
+  /** The address as a URL. */
   readonly address: string;
-  /** Adds a worker. Workers get connections in turn, each after it has accepted the previous one. */
+  /** Adds a worker. Workers receive connections in turn, and each must accept one before it gets the next. */
   admit(taker: Taker): void;
-  /** Removes a worker, which then gets no further connection. */
+  /** Removes a worker, which then receives no more connections. */
   dismiss(taker: Taker): void;
   /** The port is free when this returns. */
   close(): void;
 }
 
-/** Maximum number of connections that wait for a worker. Further ones are closed. */
+/** The maximum number of connections that wait for a worker. Further connections are closed. */
 const MOST_WAITING = 4096;
 const LOG_MS = 10_000;
 
 /**
- * Listens on the port. `answer` gets the connections that arrive while no worker is admitted. Throws `unavailable` when the
- * port is in use.
+ * Listens on the port. `answer` receives the connections that arrive while no worker is available. Throws `unavailable`
+ * if the port is in use.
  */
 export async function openDoor(
   place: ListenAddress,
@@ -77,10 +77,10 @@ function urlOf({ address, family, port }: AddressInfo): string {
   return `http://${address === "0.0.0.0" ? "127.0.0.1" : address}:${port}`;
 }
 
-/** A queue of connections, and of workers that are free. */
+/** A queue of connections, and of free workers. */
 function createLine(answer: (socket: Socket) => void) {
   const admitted = new Set<Taker>();
-  /** In the order in which the workers became free. */
+  /** Ordered by when the workers became free. */
   const free = new Set<Taker>();
   const waiting: Socket[] = [];
 

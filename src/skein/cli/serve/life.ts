@@ -1,4 +1,4 @@
-// One worker process, from its start to its end, as the primary process sees it.
+// The life of one worker process, as the primary process sees it.
 
 import cluster, { type Worker } from "node:cluster";
 import { setImmediate } from "node:timers/promises";
@@ -23,7 +23,7 @@ interface End {
 export interface Life extends Taker {
   readonly pid: number | undefined;
   readonly calls: Calls<WorkerMethods>;
-  /** True after the worker has reported that it accepts requests. */
+  /** Returns true once the worker has reported that it accepts requests. */
   isServing(): boolean;
   readonly ended: Promise<End>;
   kill(signal: NodeJS.Signals): void;
@@ -33,7 +33,7 @@ export function forkWorker(seat: Seat, answers: PrimaryMethods, logger: Logger):
   const worker = cluster.fork({ [SEAT]: JSON.stringify(seat) });
   let isServing = false;
   const calls = createCalls<WorkerMethods>(
-    // Skips messages to a worker that has ended.
+    // Drops messages to a worker that has ended.
     (message) => worker.isConnected() && worker.process.send(message, () => {}),
     {
       ...answers,
@@ -75,7 +75,7 @@ function takerOf(worker: Worker): Taker & { taken(): void } {
   worker.process.once("exit", async () => {
     // Node does not report the end of a channel while a connection is being sent over it.
     while (worker.isConnected()) await setImmediate();
-    // All messages of the worker have been read, so it has not touched an unconfirmed connection.
+    // All messages from the worker have been read, so it has not touched an unconfirmed connection.
     resolve(false);
   });
   return {
@@ -84,7 +84,7 @@ function takerOf(worker: Worker): Taker & { taken(): void } {
       const taking = Promise.withResolvers<boolean>();
       resolve = taking.resolve;
       if (!worker.isConnected()) resolve(false);
-      // Keeps the socket open here, because another worker may have to take it.
+      // Keeps the socket open here, because it may have to be passed to another worker.
       else worker.process.send(CONNECTION, socket, { keepOpen: true }, (error) => error && resolve(false));
       return taking.promise;
     },

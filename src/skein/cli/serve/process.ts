@@ -1,4 +1,4 @@
-// A process that serves requests: the only process of a server, or one of its workers.
+// A process that serves requests, either as the only process of a server or as one of its workers.
 
 import { createApp } from "../../../app.ts";
 import { settingsDoubts } from "../../../server/config/load.ts";
@@ -18,7 +18,7 @@ export async function serveHere(
   const own = createLogger(config);
   const logger = worker ? own.child({ worker: worker.number }) : own;
   process.on("unhandledRejection", (err) => {
-    // Without plugins the rejection is a defect of Skein, after which the state is uncertain.
+    // If no plugin was imported, the rejection is a bug in Skein, and the state is uncertain.
     if (!hasImported()) throw err;
     logger.error({ err }, "a promise was rejected and nothing handled it; a plugin should await or catch it");
   });
@@ -41,8 +41,8 @@ export async function serveHere(
   const name = await stop.first;
   logger.info({ signal: name }, "shutting down");
   if (!worker) process.stdout.write(closingNotice(name));
-  // A second signal ends the process at once. A worker ignores it: Ctrl-C reaches the worker and the primary, and the primary
-  // decides.
+  // A second signal ends the process at once. A worker ignores it, because Ctrl-C reaches the worker and the primary,
+  // and the primary decides.
   stop.onSecond = () => worker || process.exit(1);
   // Also ends a shutdown that hangs.
   setTimeout(() => process.exit(1), config.shutdown.grace + HANGS_AFTER).unref();

@@ -2,7 +2,7 @@
 
 import type { MetricsFormat } from "../../app/siblings.ts";
 
-/** A variable in a worker's environment. The worker removes it, so that child processes do not inherit it. */
+/** A variable in a worker's environment. The worker removes it, so child processes do not inherit it. */
 export const SEAT = "SKEIN_WORKER";
 
 export interface Seat {
@@ -17,7 +17,7 @@ export interface Seat {
 export interface PrimaryMethods {
   /** Reports that the worker accepts connections. */
   serves(started: true): void;
-  /** Reports that the worker accepts only the connections that are already being passed to it. */
+  /** Reports that the worker no longer accepts connections, except those already being passed to it. */
   leaves(closing: true): void;
   metricsOfOthers(format: MetricsFormat): Promise<readonly string[]>;
   isOneUser(owner: string): boolean;
@@ -33,6 +33,6 @@ export const CONNECTION = { skein: "connection" };
 /** The worker's confirmation of a connection. */
 export const TAKEN = { skein: "taken" };
 
-/** Returns whether a message is of the same kind as `other`. */
+/** Returns true if a message is of the same kind as `other`. */
 export const isLike = (message: unknown, other: { readonly skein: string }): boolean =>
   (message as { readonly skein?: unknown } | null)?.skein === other.skein;

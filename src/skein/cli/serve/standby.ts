@@ -1,4 +1,4 @@
-// Responds with 503 to connections while no worker serves.
+// Responds with 503 to connections while no worker is serving.
 
 import { createServer } from "node:http";
 import type { Socket } from "node:net";
@@ -18,13 +18,13 @@ const HEADERS = {
   "retry-after": "1",
   connection: "close",
 };
-/** Maximum time for a client to send its request and read the response, in milliseconds. */
+/** The maximum time for a client to send its request and read the response, in ms. */
 const LONGEST_MS = 5_000;
 
 /** Returns a function that responds to one request on a paused connection and closes it. */
 export function createStandby(): (socket: Socket) => void {
   const server = createServer((request, response) => {
-    // Otherwise Node would read the rest of the request as another one.
+    // Otherwise, Node would read the rest of the request as another one.
     request.resume();
     response.writeHead(503, HEADERS).end(BODY);
   });

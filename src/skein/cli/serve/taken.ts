@@ -1,12 +1,12 @@
-// A server without a port. It serves connections that another process accepts.
+// A server without a port, for connections that another process accepts.
 
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { HttpServer } from "../../../server/http/server.ts";
 
 /**
- * Returns a function that makes `server` serve a connection as if it had accepted it. Closing the server waits for these
- * connections.
+ * Returns a function that makes `server` serve a connection as if it had accepted it itself. Closing the server waits
+ * for these connections.
  */
 export async function withoutPort(server: HttpServer): Promise<(socket: Socket) => void> {
   const open = new Set<Socket>();

@@ -18,7 +18,7 @@ import { withoutPort } from "./taken.ts";
 export interface Worker extends Siblings {
   /** Reports to the primary that this process accepts connections. */
   serves(): Promise<void>;
-  /** Disconnects from the primary, so that this process can exit. */
+  /** Disconnects from the primary, so this process can exit. */
   leave(): void;
 }
 
@@ -39,7 +39,7 @@ export function asWorker(): Worker | undefined {
   process.on("message", (message, socket) => {
     if (!isLike(message, CONNECTION)) return calls.receive(message);
     send(TAKEN);
-    // The socket is missing if its client disconnected meanwhile.
+    // The socket is missing if its client has disconnected.
     if (socket) serve(socket as Socket);
   });
   return {

@@ -14,16 +14,16 @@ import { forkWorker, type Life } from "./life.ts";
 import type { PrimaryMethods } from "./protocol.ts";
 import { createStandby } from "./standby.ts";
 
-/** Returns the exit code after a signal has stopped the server, or when no worker can be started. */
+/** Returns the exit code after a signal has stopped the server, or if no worker can be started. */
 export async function serveWithWorkers(config: ServerConfig): Promise<number> {
-  // Each worker has about one processor. More garbage collection threads would use those of the other workers.
+  // Each worker has about one processor. With more garbage collection threads, it would use other workers' processors.
   cluster.setupPrimary({ execArgv: [...process.execArgv, "--v8-pool-size=1"] });
   const logger = createLogger(config);
   const door = await openDoor(config.listen, createStandby(), logger);
   const workers = createWorkers(config, door, logger);
   const stop = stopRequest();
   const stopped = stop.first.then((signal) => ({ signal }));
-  // As in a single process: at a terminal, SIGHUP means that the terminal was closed.
+  // As in a single process, SIGHUP means that the terminal was closed if there is one.
   if (!process.stdout.isTTY) process.on("SIGHUP", workers.reload);
   const started = await Promise.race([workers.start(), workers.failed, stopped]);
   if ("isReady" in started) process.stdout.write(bannerOf(config, door.address));
@@ -37,7 +37,7 @@ export async function serveWithWorkers(config: ServerConfig): Promise<number> {
   return "code" in end ? end.code : code;
 }
 
-/** The slot of one worker, with one process after another. */
+/** A worker's slot, in which one process follows another. */
 interface WorkerSlot {
   readonly number: number;
   /** Resolves once the first process of this slot accepts requests. */
@@ -45,7 +45,7 @@ interface WorkerSlot {
   life?: Life | undefined;
 }
 
-/** Maximum time for a worker to return its metrics, in milliseconds. */
+/** The maximum time for a worker to return its metrics, in ms. */
 const METRICS_MS = 2_000;
 
 function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, logger: Logger) {
@@ -53,7 +53,7 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, l
     number: index + 1,
     serving: Promise.withResolvers<void>(),
   }));
-  /** Each resolves with true if the last process of a slot ended normally. */
+  /** Each promise resolves with true if the last process in its slot ended normally. */
   const kept: Promise<boolean>[] = [];
   const failed = Promise.withResolvers<{ readonly code: number }>();
   const stopping = new AbortController();
@@ -113,12 +113,12 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, l
   }
 
   return {
-    /** Resolves when no worker serves after the start, or at once when the server cannot be started. */
+    /** Resolves if no worker is left after the start, or at once if the server cannot be started. */
     failed: failed.promise,
 
     /** Resolves when all workers accept requests. */
     async start() {
-      // Starts the first worker alone: it prepares the store, and an error is reported only once.
+      // Starts the first worker alone, because it prepares the store, and so an error is reported only once.
       for (const group of [places.slice(0, 1), places.slice(1)]) {
         for (const place of group) kept.push(keep(place));
         await Promise.all(group.map(({ serving }) => serving.promise));
@@ -128,13 +128,13 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, l
     },
 
     reload() {
-      // A worker that is still starting reads the file anyway, and SIGHUP would end it.
+      // A worker that is still starting will read the file anyway, and SIGHUP would end it.
       for (const { kill } of serving()) kill("SIGHUP");
     },
 
     /**
-     * Returns the exit code after all workers have ended. Kills hanging workers after a time limit, and all workers after a
-     * second signal.
+     * Returns the exit code once all workers have ended. Kills hanging workers after a time limit, and all workers
+     * after a second signal.
      */
     async stop(name: Stop, request: StopRequest): Promise<number> {
       stopping.abort();
@@ -151,17 +151,17 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, l
   };
 }
 
-/** Lifetime in milliseconds after which a worker counts as started successfully. */
+/** The lifetime after which a worker counts as started successfully, in ms. */
 const LONG_LIFE = 60_000;
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 30_000;
-/** Maximum number of consecutive failed starts while no worker serves. */
+/** The maximum number of consecutive failed starts while no worker is serving. */
 const MOST_FAILURES = 5;
 
-/** Returns the number of consecutive short lives in a slot, after one more life of `livedMs` milliseconds. */
+/** Returns how many consecutive processes in a slot were short-lived, including one that lived for `livedMs`. */
 export const shortLives = (before: number, livedMs: number): number => (livedMs < LONG_LIFE ? before + 1 : 0);
 
-/** Returns the delay before the next start, in milliseconds. */
+/** Returns the delay before the next start, in ms. */
 export const delayAfter = (lives: number): number =>
   lives === 0 ? 0 : Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** (lives - 1));
 
@@ -170,10 +170,13 @@ export interface Starts {
   readonly isFirst: boolean;
   /** Number of failed starts since the last success. */
   readonly failed: number;
-  /** Number of workers that serve now. */
+  /** The number of workers that are serving now. */
   readonly serving: number;
 }
 
-/** While other workers serve, starts may fail without limit: a service that they need may be down for some time. */
+/**
+ * While other workers serve, there is no limit to failed starts, because a service that they need may be down for some
+ * time.
+ */
 export const givesUp = ({ isFirst, failed, serving }: Starts): boolean =>
   failed > 0 && (isFirst || (serving === 0 && failed >= MOST_FAILURES));

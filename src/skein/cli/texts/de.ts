@@ -1,4 +1,4 @@
-// German.
+// The German texts.
 
 import { amount, number } from "../locale.ts";
 import type { Texts } from "./en.ts";

@@ -1,4 +1,4 @@
-// English. A sentence with values in it is a function.
+// The English texts. A sentence that contains values is a function.
 
 import { amount, number } from "../locale.ts";
 
@@ -69,7 +69,7 @@ Documentation: ${docs}`,
     connectionsDelete: "delete a connection and revoke its tokens",
     audit: "list the newest entries of the audit trail",
   },
-  /** Names of variables and defaults are in brackets at the end. */
+  /** Variable names and defaults are in brackets at the end. */
   options: {
     config: "file with the server's settings [CONFIG_FILE, config/server.yaml]",
     agents: "file with the agents [AGENTS_FILE, ./agents.yaml]",
@@ -251,7 +251,7 @@ Documentation: ${docs}`,
     workers: (count: number) => amount(count, "worker", "workers"),
     openOrTry: "Open it in a browser, or try:",
     try: "Try it:",
-    /** `reason` is a clause of the server, in English. */
+    /** `reason` is a clause from the server, in English. */
     asks: (model: string, reason: string) => `The default agent uses ${model}, ${reason}.`,
     isScript:
       "This model is a script: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model in agents.yaml.",
@@ -301,9 +301,9 @@ Documentation: ${docs}`,
     widths: (widths: string) => `(always for more: ${widths})`,
     commandWidth: (starts: readonly string[]) => `commands that begin with ${starts.join(" or ")}`,
     toolWidth: (tool: string) => `every call to ${tool}`,
-    /** Words in addition to the English ones, which every terminal accepts. */
+    /** Words that are accepted in addition to the English ones, which every terminal accepts. */
     approving: [] as readonly string[],
-    /** Begins a refusal; the rest of the line is its reason. */
+    /** Begins a refusal. The rest of the line is the reason. */
     denying: /^no?\b[,.:]?\s*/i,
     several: "several with commas: ",
     noOption: "Not one of the options. Try again: ",
@@ -314,7 +314,7 @@ Documentation: ${docs}`,
   run: {
     statuses: {} as Readonly<Record<string, string>>,
     waits: undefined as string | undefined,
-    /** By the run's stop reason. Without a text here the terminal shows the server's, in English. */
+    /** The texts by stop reason. If a text is missing here, the terminal shows the server's English text. */
     ends: {} as Readonly<Record<string, string>>,
     ms: (ms: number) => `${number(ms)} ms`,
   },

@@ -1,4 +1,4 @@
-// `skein threads`: exports and imports the threads of a user.
+// `skein threads`: exports and imports a user's threads.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import type { ThreadStore } from "../../../agent/core/stores.ts";
@@ -37,14 +37,14 @@ export function importFrom(
   return inStore(whose, env, (store, owner) => importThreads(store, owner, dir, { resumes }));
 }
 
-/** Opens the configured store for `act`. A running server must not use a SQLite store. */
+/** Opens the configured store for `act`. If it is a SQLite store, no server may be using it. */
 async function inStore(
   whose: Whose,
   env: NodeJS.ProcessEnv,
   act: (store: ThreadStore, owner: Owner) => Promise<string>,
 ): Promise<number> {
   const config = await loadServerConfig(env);
-  // Without authentication only one owner exists.
+  // Without authentication, there is only one owner.
   const { tenant = "default", user = config.auth.scheme === "none" ? "default" : undefined } = whose;
   if (user === undefined) throw new AppError("invalid_request", t().threads.ownerMissing);
   const stores = await openStores(config);

@@ -1,5 +1,5 @@
-// `skein threads export`: writes all threads of one user to a folder, from a store or a running server. It reads one thread
-// at a time, page by page.
+// `skein threads export`: writes a user's threads to a folder, from a store or a running server. It reads one thread at
+// a time, page by page.
 
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,8 +18,8 @@ const MESSAGES_A_PAGE = 100;
 export type ReadableThreads = Pick<ThreadStore, "list" | "get" | "messages" | "state">;
 
 /**
- * Exports the threads and returns a summary. Throws `already_exists` when a thread's folder exists, because no file is
- * overwritten.
+ * Exports the threads and returns a summary. Throws `already_exists` if a thread's folder exists, because files are
+ * never overwritten.
  */
 export async function exportThreads(threads: ReadableThreads, owner: Owner, dir: string): Promise<string> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -34,10 +34,10 @@ export async function exportThreads(threads: ReadableThreads, owner: Owner, dir:
   return t().threads.exported(count, messages, dir);
 }
 
-/** Maximum number of attempts. A thread that loses messages in each of them is in use and cannot be exported. */
+/** The maximum number of attempts. A thread that loses messages during every attempt is in use and cannot be exported. */
 const MAX_ATTEMPTS = 5;
 
-/** Like `exportThread`, but starts over when the thread loses messages during the export. */
+/** Works like `exportThread`, but starts over if the thread loses messages during the export. */
 async function exportWhole(
   threads: ReadableThreads,
   place: { owner: Owner; id: string },
@@ -69,8 +69,8 @@ async function listed(
 }
 
 /**
- * Returns the number of messages; `undefined` when the thread was deleted. Writes `metadata.json` last, so that it marks a
- * complete export. Throws `not_found` when messages are deleted meanwhile.
+ * Returns the number of messages, or `undefined` if the thread was deleted. Writes `metadata.json` last, so its
+ * presence marks a complete export. Throws `not_found` if messages are deleted during the export.
  */
 async function exportThread(
   threads: ReadableThreads,
@@ -143,5 +143,5 @@ async function makeFolder(path: string): Promise<void> {
   });
 }
 
-/** Only the owner of the file may read it. */
+/** Only the file's owner may read it. */
 const create = (path: string): Promise<FileHandle> => open(path, "wx", 0o600);

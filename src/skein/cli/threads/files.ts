@@ -9,7 +9,7 @@ import { Id } from "../../../protocol/ids.ts";
 export const metadataFile = (dir: string, id: string) => join(dir, id, "metadata.json");
 export const historyFile = (dir: string, id: string) => join(dir, id, "history.jsonl");
 
-/** State keys to export. Open interrupts and stored permission rules are not exported. */
+/** The state keys to export. Open interrupts and stored permission rules are not exported. */
 const CARRIED: ReadonlySet<string> = new Set(["todos", "files", "summary"]);
 
 export const carried = (state: Readonly<Record<string, unknown>>) =>

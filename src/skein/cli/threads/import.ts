@@ -1,5 +1,5 @@
-// `skein threads import`: creates threads of one user from exported files. It validates all files before it creates the first
-// thread. Then it reads them again, one thread at a time, to limit memory.
+// `skein threads import`: creates a user's threads from exported files. It validates all files before it creates the
+// first thread. Then it reads them again, one thread at a time, to limit memory use.
 
 import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
@@ -17,16 +17,16 @@ import { t } from "../texts.ts";
 import { carried, historyFile, metadataFile, ThreadFile } from "./files.ts";
 
 const MAX_METADATA_BYTES = 64 * 1024 * 1024;
-/** Maximum size of a thread's messages. A run keeps the whole thread in memory. */
+/** The maximum size of a thread's messages. A run keeps the whole thread in memory. */
 const MAX_HISTORY_BYTES = 512 * 1024 * 1024;
 /** Maximum length of one message. */
 const MAX_LINE_CHARS = 64 * 1024 * 1024;
-/** Maximum nesting of lists and maps. Deeper nesting could overflow the stack of recursive code. */
+/** The maximum nesting of lists and maps. Deeper nesting could overflow the stack of recursive code. */
 const MAX_DEPTH = 500;
 const MAX_PROBLEMS = 20;
 
 export interface ImportOptions {
-  /** Skips existing threads, to continue an interrupted import. By default an existing thread is an error. */
+  /** Skips existing threads, so an interrupted import can continue. By default, an existing thread is an error. */
   readonly resumes?: boolean | undefined;
 }
 
@@ -42,7 +42,7 @@ export async function importThreads(
 ): Promise<string> {
   const { all, passedOver } = await checkAll(threads, owner, dir, resumes);
   let messages = 0;
-  // The thread with the oldest change first, which preserves the order of the list.
+  // Starts with the thread that changed least recently, which preserves the order of the list.
   for (const { id } of all.toSorted((a, b) => (a.updated_at < b.updated_at ? -1 : 1))) {
     const { agent_type: agent, title, metadata, ...about } = await readAbout(dir, id);
     const history: Message[] = [];
@@ -132,8 +132,8 @@ async function* readHistory(dir: string, id: string): AsyncGenerator<Message, vo
 }
 
 /**
- * Splits only at LF. `readline` would also split at U+2028, which a message can contain. Throws `invalid_request` for a
- * line that is too long.
+ * Splits only at LF. `readline` would also split at U+2028, which a message can contain. Throws `invalid_request` if a
+ * line is too long.
  */
 async function* linesOf(file: string): AsyncGenerator<string, void, void> {
   let line = "";
