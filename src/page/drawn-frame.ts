@@ -22,7 +22,7 @@ export function drawnFrame(
   let wanted: Drawing | undefined;
   const ending = new AbortController();
   const { signal } = ending;
-  // A frame without an origin cannot be addressed by an origin.
+  // A frame without an origin cannot be addressed, so the target is any.
   const send = () => isReady && wanted && frame.contentWindow?.postMessage(wanted, "*");
   const fail = (undrawn: Undrawn) => {
     ending.abort();

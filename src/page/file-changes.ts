@@ -9,7 +9,7 @@ export interface FileChange {
   /** Path relative to the workspace. */
   readonly path: string;
   readonly op: "write" | "edit";
-  /** Size in bytes after the last change. */
+  /** The size in bytes after the last change. */
   readonly bytes: number;
   /** The text after the last change and before it, if the state contains them. */
   readonly content?: string;

@@ -14,7 +14,7 @@ export interface FollowedEnd {
   close(): void;
 }
 
-/** Distance from the end that still counts as the end. */
+/** The distance from the end that still counts as the end. */
 const NEAR_PX = 8;
 const AWAY = ["PageUp", "Home", "ArrowUp"];
 
@@ -55,7 +55,7 @@ export function followEnd(scroller: HTMLElement): FollowedEnd {
   scroller.addEventListener("wheel", ({ deltaY }) => void (deltaY < 0 && leave()), passive);
   scroller.addEventListener("touchmove", leave, passive);
   scroller.addEventListener("keydown", ({ key }) => void (AWAY.includes(key) && leave()), { signal });
-  // A press on the scroller itself is a press on its scrollbar.
+  // Only its scrollbar has the scroller itself as its target.
   scroller.addEventListener("pointerdown", ({ target }) => void (target === scroller && leave()), passive);
   scroller.addEventListener(
     "scroll",

@@ -12,7 +12,7 @@ export interface MarkToken extends Tokens.Generic {
   readonly label: string;
 }
 
-/** The lines of a note: those that follow directly, and indented lines after an empty line. */
+/** The lines of a note: the lines that follow directly, and indented lines after an empty line. */
 const NOTE =
   /^ {0,3}\[\^([^\]\s]{1,100})\]:[ \t]*([^\n]*(?:\n(?! {0,3}\[\^|[ \t]*\n)[^\n]+|\n[ \t]*\n {2,}\S[^\n]*)*)(?:\n+|$)/;
 const MARK = /^\[\^([^\]\s]{1,100})\]/;

@@ -2,7 +2,7 @@
 
 import { growingMarkdown, type Node } from "./markdown.ts";
 
-/** Maximum number of characters to read. */
+/** The maximum number of characters to read. */
 const MOST_READ = 1_000;
 
 /** `**Done:** see [the report](a.md)` is `Done: see the report`. */

@@ -7,10 +7,7 @@ export type Times = Pick<Run, "created_at" | "ended_at">;
 /** The tolerance in ms, because messages have the time of the executing process, and runs have the time of the store. */
 const APART_MS = 2_000;
 
-/**
- * The runs of a thread execute one after another. The active run is the one that ended first among the runs of that
- * time.
- */
+/** The runs of a thread execute one after another. The active run is the first to end among the runs of that time. */
 export function runAmong<R extends Times>(runs: readonly R[], at: number): R | undefined {
   const then = runs.filter(
     (run) => Date.parse(run.created_at) - APART_MS <= at && at <= endOf(run) + APART_MS,

@@ -7,7 +7,7 @@ import { isIn } from "../lib/search.ts";
 export interface Row {
   readonly span: Span;
   readonly depth: number;
-  /** Number of spans within this one. */
+  /** The number of spans within this one. */
   readonly within: number;
   readonly isOpen: boolean;
   /** The time since the start of the trace, in ms. */

@@ -68,7 +68,7 @@ function Draw({ drawing, onDraw, onEnd }: { drawing: Drawing; onDraw: () => void
   );
 }
 
-/** Maximum number of characters to colour at once. More would block the page. */
+/** The maximum number of characters to colour at once. More would block the page. */
 const MOST_COLOURED = 30_000;
 
 function Code({ code, language }: { code: string; language: string | undefined }) {

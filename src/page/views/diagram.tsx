@@ -26,7 +26,7 @@ export function Diagram({ source, onDrawn, onFailed }: DiagramProps) {
   const systemTheme = useMedia("(prefers-color-scheme: dark)") ? "dark" : "light";
   const chosen = chosenTheme();
   const theme = chosen === "system" ? systemTheme : chosen;
-  // Before the frame can say anything.
+  // Set before the frame can send anything.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the frame lives as long as this does.
   useLayoutEffect(() => {
     const fail = (undrawn: Undrawn) => {

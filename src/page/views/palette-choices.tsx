@@ -20,7 +20,7 @@ interface Choice {
   readonly act: () => void;
 }
 
-/** Maximum number of results in each group. */
+/** The maximum number of results in each group. */
 const MOST = 8;
 const TYPING_MS = 200;
 

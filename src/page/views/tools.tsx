@@ -51,7 +51,7 @@ const ToolsAndRules = () => (
   </div>
 );
 
-/** Maximum number of tools to show. */
+/** The maximum number of tools to show. */
 const MAX_TOOLS = 500;
 
 async function allTools(signal: AbortSignal): Promise<{ tools: HttpTool[]; isWhole: boolean }> {

@@ -22,7 +22,7 @@ interface RunsState {
 
 export function useRuns({ status, agent, hours }: RunFilter) {
   const [read, setRead] = useState<RunsState>({});
-  /** Number of pages to show. */
+  /** The number of pages to show. */
   const pages = useRef(1);
   useEffect(() => {
     pages.current = 1;

@@ -54,7 +54,7 @@ export function* counted(
   }
 }
 
-/** Returns true if `text` is so long that it must be written in pieces. */
+/** Returns true if the length of `text` requires writing it in pieces. */
 export const isLong = (text: string) => text.length > LONG_BYTES;
 
 /**

@@ -11,7 +11,7 @@ export interface Readings {
   /** Returns the number for the whole deployment. Undefined if the store cannot count them. */
   readonly interrupted?: (() => Promise<number>) | undefined;
   streams(): { readonly open: number; readonly most: number };
-  /** Returns the external dependencies. `isUp` is true for those that work. */
+  /** Returns the external dependencies. `isUp` is true if the dependency works. */
   dependencies(): Promise<readonly { readonly name: string; readonly isUp: boolean }[]>;
   /** The maximum number of sandboxes. */
   readonly sandboxes: number;

@@ -17,7 +17,7 @@ import { createView, type View } from "./view.ts";
 
 /** The state of a run, shared by all its generation hooks. */
 export interface GenerationState {
-  /** Id of the thread. */
+  /** The id of the thread. */
   readonly sessionId: string;
   readonly userId: string;
   readonly run: Run;

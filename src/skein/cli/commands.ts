@@ -7,7 +7,7 @@ import { type Command, command, type Options, type Values } from "./command.ts";
 import { createKey, generateKey, type KeyLine, listKeys, revokeKey } from "./keys.ts";
 import type { Texts } from "./texts/en.ts";
 
-/** Options that override an environment variable. */
+/** The options that override an environment variable. */
 const FILES = {
   config: { value: "FILE", about: (texts) => texts.options.config },
   agents: { value: "FILE", about: (texts) => texts.options.agents },

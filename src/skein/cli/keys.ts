@@ -9,7 +9,7 @@ import { date } from "./locale.ts";
 import { tableOf } from "./table.ts";
 import { t } from "./texts.ts";
 
-/** Options of the command line. */
+/** The options of the command line. */
 export interface KeyOptions {
   readonly tenant?: string | undefined;
   readonly user?: string | undefined;

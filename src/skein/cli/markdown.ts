@@ -13,7 +13,7 @@ export interface Markdown {
   end(): string;
 }
 
-/** Maximum number of characters to hold back. Longer markup is printed as plain text. */
+/** The maximum number of characters to hold back. Longer markup is printed as plain text. */
 const LONGEST = 1000;
 const CODE: Styles = ["cyan"];
 const LINE = "───";

@@ -80,7 +80,7 @@ function callRows(paint: Paint) {
 /** Shows subagents, each with its name, indented by depth. */
 function subagentRows(paint: Paint): (event: StreamEvent, path: readonly string[]) => Piece[] {
   const calls = readAgent(callRows(paint));
-  /** Names of the active subagents by path. */
+  /** The names of the active subagents by path. */
   const names = new Map<string, string>();
 
   const shown = (event: StreamEvent): readonly Piece[] => {

@@ -15,10 +15,7 @@ interface FilesContext {
 const PLACEHOLDER = /^\[\d+ bytes\]$/;
 const MAX_FILES = 100;
 
-/**
- * Writes the files that differ from those that the thread shows. `null` deletes a file. Throws `invalid_request`,
- * `not_found`.
- */
+/** Writes the files that differ from the thread's files. `null` deletes a file. Throws `invalid_request`, `not_found`. */
 export async function writeFiles(
   { stores, agents, backends }: Pick<RouteServices, "stores" | "agents" | "backends">,
   { owner, thread_id, agent }: FilesContext,

@@ -66,7 +66,9 @@ export interface NewThread {
 
 /** The maximum time for the run of a disconnected client to end, in ms. After that, retention deletes the thread. */
 const LAST_MS = 10_000;
-/** The maximum number of waiting threads to search for the one that the request answers, most recently changed first. */
+/**
+ * The maximum number of waiting threads to search for the thread that the request answers, most recently changed first.
+ */
 const MAX_WAITING = 100;
 
 export interface ChatServices extends Pick<RouteServices, "runs" | "stores" | "quotas"> {

@@ -162,7 +162,7 @@ const SHOWN = 20;
 
 interface OpenedThread {
   readonly messages: readonly Message[];
-  /** Number of earlier messages. */
+  /** The number of earlier messages. */
   readonly earlier: number;
 }
 

@@ -84,7 +84,7 @@ function takerOf(worker: Worker): Taker & { taken(): void } {
       const taking = Promise.withResolvers<boolean>();
       resolve = taking.resolve;
       if (!worker.isConnected()) resolve(false);
-      // Keeps the socket open here, because it may have to be passed to another worker.
+      // Keeps the socket open here, because another worker may have to take it.
       else worker.process.send(CONNECTION, socket, { keepOpen: true }, (error) => error && resolve(false));
       return taking.promise;
     },

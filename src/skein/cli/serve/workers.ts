@@ -23,7 +23,7 @@ export async function serveWithWorkers(config: ServerConfig): Promise<number> {
   const workers = createWorkers(config, door, logger);
   const stop = stopRequest();
   const stopped = stop.first.then((signal) => ({ signal }));
-  // As in a single process, SIGHUP means that the terminal was closed if there is one.
+  // As in a single process, SIGHUP at a terminal means that the terminal was closed.
   if (!process.stdout.isTTY) process.on("SIGHUP", workers.reload);
   const started = await Promise.race([workers.start(), workers.failed, stopped]);
   if ("isReady" in started) process.stdout.write(bannerOf(config, door.address));
@@ -168,7 +168,7 @@ export const delayAfter = (lives: number): number =>
 export interface Starts {
   /** True until the server has served with all its workers. */
   readonly isFirst: boolean;
-  /** Number of failed starts since the last success. */
+  /** The number of failed starts since the last success. */
   readonly failed: number;
   /** The number of workers that are serving now. */
   readonly serving: number;

@@ -19,7 +19,7 @@ import { carried, historyFile, metadataFile, ThreadFile } from "./files.ts";
 const MAX_METADATA_BYTES = 64 * 1024 * 1024;
 /** The maximum size of a thread's messages. A run keeps the whole thread in memory. */
 const MAX_HISTORY_BYTES = 512 * 1024 * 1024;
-/** Maximum length of one message. */
+/** The maximum length of one message. */
 const MAX_LINE_CHARS = 64 * 1024 * 1024;
 /** The maximum nesting of lists and maps. Deeper nesting could overflow the stack of recursive code. */
 const MAX_DEPTH = 500;

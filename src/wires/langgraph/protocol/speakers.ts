@@ -7,7 +7,7 @@ import type { LangGraphEvent, Teller } from "./told.ts";
 import type { Data, Writing } from "./writing.ts";
 
 export interface ShownThread {
-  /** The thread's messages. The run's own messages follow those that precede its first one. */
+  /** The thread's messages. The run's own messages follow the messages before its first one. */
   readonly messages: readonly Message[];
   readonly state: Readonly<Record<string, unknown>>;
   /**
