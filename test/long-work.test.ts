@@ -76,13 +76,13 @@ function strays(sources: Sources, pattern: RegExp, places: readonly string[]): s
 test("only bodies, readers, writers and long answers take ticks of the event loop", () =>
   expect(strays(SRC, TICK, CUTTERS)).toEqual([]));
 
-test("JSON is read and written where long work is cut, or where it is short", () => {
+test("JSON is read and written only where long work is divided or the text is short", () => {
   const places = Object.values(SHORT_JSON).flat();
   const others = Object.fromEntries(Object.entries(SRC).filter(([file]) => !lies(file, CUTTERS)));
   expect(strays(others, JSON_CALL, places)).toEqual([]);
 });
 
-test("a stray file and a place without one are seen", () => {
+test("a stray file and a missing one are found", () => {
   const sources = { "lib/a.ts": "await ownTick()", "wires/b.ts": "sharedTick(tenant)", "lib/c.ts": "" };
   expect(strays(sources, TICK, ["lib", "page"])).toEqual(["wires/b.ts", "page"]);
 });

@@ -49,14 +49,14 @@ function searches(file: string, text: string): string[] {
   });
 }
 
-test("strangers' texts are searched by src/lib/search.ts and normalized by src/lib/unicode.ts only", () => {
+test("other people's text is searched only by src/lib/search.ts and normalized only by src/lib/unicode.ts", () => {
   const files = globSync("src/**/*.{ts,tsx}").filter((file) => !/lib\/(?:search|unicode)\.ts$/.test(file));
   expect(files.length).toBeGreaterThan(500);
   const found = files.flatMap((file) => searches(file, readFileSync(file, "utf8")));
   expect(found.filter((each) => !(each in KNOWN))).toEqual([]);
 });
 
-test("a native search is seen", () => {
+test("a native search is found", () => {
   const code = `text.indexOf(needle); body.split(mark); all.replaceAll(secret, "***"); name.normalize("NFC"); bytes.includes(old)
     text.indexOf("x"); names.includes(name); [a, b].includes(c); path.split("/"); text.replaceAll(SPACES, " ")`;
   expect(searches("a.ts", code)).toEqual([

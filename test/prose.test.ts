@@ -45,6 +45,6 @@ test.each(SWEPT)("%s is written in plain English", (place) => {
   );
 });
 
-test("an unclear phrase and a retired name are found, also across two lines of a comment", () => {
+test("an unclear phrase and a retired name are found, even across two lines of a comment", () => {
   expect(findings("// Whoever asks is\n  // told.\nanewly; goOn();")).toHaveLength(3);
 });

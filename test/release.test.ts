@@ -34,7 +34,7 @@ function project(files: Readonly<Record<string, string>>) {
 
 const change = (level: string, text: string) => `---\n"skein": ${level}\n---\n\n${text}\n`;
 
-describe("a file of a change", () => {
+describe("a changeset", () => {
   test.each([
     ["is well-formed", change("minor", "**Runs can be paused**: they continue later."), 0, /^$/],
     ["names no level", "**Runs can be paused**\n", 1, /paused.md: it does not begin with the lines/],
@@ -67,7 +67,7 @@ describe("a release", () => {
     "CHANGELOG.md": "# Changelog\n\nA part each.\n\n## 0.1.0\n\nThe first release.\n",
   };
 
-  test("moves the changes into the changelog, the most important first, and gives both packages its version", () => {
+  test("moves the changes into the changelog, the most important first, and sets the version of both packages", () => {
     const { script, read, has } = project({
       ...packages,
       ".changeset/README.md": "# Changes",
@@ -111,7 +111,7 @@ describe("a release", () => {
     expect(JSON.parse(read("package.json"))).toEqual({ version: next });
   });
 
-  test("of nothing is refused, and changes no file", () => {
+  test("without changes is refused, and changes no file", () => {
     const { script, read } = project(packages);
     expect(script("changesets.ts", "release")).toMatchObject({
       code: 1,
@@ -121,7 +121,7 @@ describe("a release", () => {
   });
 });
 
-describe("the message of a commit", () => {
+describe("a commit message", () => {
   /** A repository whose second commit adds the check, and whose last one has this message. */
   function committed(message: string) {
     const repository = project({ "script/commits.ts": "" });
@@ -149,7 +149,7 @@ describe("the message of a commit", () => {
     expect(committed(message).script("commits.ts")).toEqual({ code, output: expect.stringMatching(output) });
   });
 
-  test("is checked in a shallow clone as well, for the commits after its first one", () => {
+  test("is checked in a shallow clone too, for the commits after its first one", () => {
     const { git, run, script } = committed("stores: refuse a forged cursor");
     git("commit", "--quiet", "--allow-empty", "--message", "stores: say which\n\nTwo look alike.");
     run("git", "clone", "--quiet", "--depth", "2", `file://${run("pwd").output.trim()}`, "shallow");
@@ -204,7 +204,7 @@ export const unused = (it: Unused) => it;
 `,
   };
 
-  test("has each exported declaration without comments, and the types that those use", () => {
+  test("contains each exported declaration without comments, and the types that those use", () => {
     const { script, read } = project(files);
     expect(script("api-report.ts")).toEqual({ code: 0, output: "" });
     const [, exported] = read("docs/reference/api/skein.api.md").split("```");
@@ -224,7 +224,7 @@ export declare const inner: (options: Options) => number;
     expect(used).toBe("ts\ninterface Part {\n    size: number;\n}\n");
   });
 
-  test("is out of date once a type changes that an export uses, but not after other changes", () => {
+  test("is out of date once a type that an export uses changes, but not after other changes", () => {
     const { script, write } = project(files);
     script("api-report.ts");
     write(

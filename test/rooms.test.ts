@@ -158,7 +158,7 @@ function loadedAtOnce(sources: Sources): string[] {
   );
 }
 
-test("what few need is imported on demand only", () => {
+test("rarely used code is imported only on demand", () => {
   expect(loadedAtOnce(SRC)).toEqual([]);
   const sources = {
     "agent/hooks/a.ts": 'import { b } from "./extra/b.ts";\nawait import("./extra/c.ts");',
@@ -167,9 +167,9 @@ test("what few need is imported on demand only", () => {
   expect(loadedAtOnce(sources)).toEqual(["agent/hooks/a.ts → agent/hooks/extra/b.ts"]);
 });
 
-test("no import goes round in a circle", () => expect(cycle(SRC)).toEqual([]));
+test("there are no circular imports", () => expect(cycle(SRC)).toEqual([]));
 
-test("a trespass and a circle are seen", () => {
+test("a forbidden import and a circular one are found", () => {
   const sources = {
     "agent/hooks/a.ts":
       'import { z } from "zod";\nimport type {\n  B,\n} from "../tools/b.ts";\nimport "../core/c.ts";',
@@ -263,7 +263,7 @@ function takenNames(sources: Sources): string[] {
   );
 }
 
-test("no type has a name that others need, or that names no thing", () => {
+test("no type has a generic name or one that names nothing", () => {
   expect(takenNames(SRC)).toEqual([]);
   expect(
     takenNames({ "lib/a.ts": "export interface Place {\n}\ntype Placement = 1;\nclass Step {}" }),

@@ -13,7 +13,7 @@ const shared = await sharedRedis();
 afterAll(() => shared?.close());
 
 needing(shared, "redis-server").describe("three servers on one redis-server", () => {
-  test("keep their promises while they are killed, stopped and drained, and the store is restarted", async () => {
+  test("keep their promises while servers are killed, stopped and drained, and the store is restarted", async () => {
     const outcome = await chaos({
       ...{ seconds: 12, replicas: 3, users: 12, seed: SEED, keep: false, shared },
       faults: ["kill", "stop", "drain", "store-restart", "disconnect"],

@@ -37,8 +37,8 @@ async function eventsAt(url: string): Promise<StreamEvent[]> {
   return (await view(`${url}/threads/t1/runs/${runs[0]?.id}/events`)).ended();
 }
 
-describe("a connection that falls silent", () => {
-  test("is given up, and the run is followed from the event where it broke", async () => {
+describe("a silent connection", () => {
+  test("is closed, and the run is followed from where it broke", async () => {
     const { tool, open, entered } = gate();
     const server = await startServer({ script: gated, tools: [tool], agents: WITH_GATE, config: HEARTBEAT });
     const { proxy, url } = await proxyBefore(server.url);
@@ -55,7 +55,7 @@ describe("a connection that falls silent", () => {
     expect(seen).toEqual(await eventsAt(server.url));
   });
 
-  test("before the first answer starts no second run", async () => {
+  test("before the first response starts no second run", async () => {
     const server = await startServer({ config: HEARTBEAT });
     const { proxy, url } = await proxyBefore(server.url);
     proxy.silenceNext();
@@ -64,7 +64,7 @@ describe("a connection that falls silent", () => {
     expect(seen).toEqual(await eventsAt(server.url));
   });
 
-  test("ends a request that is not a run with an error", async () => {
+  test("ends a request other than a run with an error", async () => {
     const server = await startServer();
     const { proxy, url } = await proxyBefore(server.url);
     proxy.silenceNext();
@@ -72,7 +72,7 @@ describe("a connection that falls silent", () => {
     await expect(client.interrupts("t1")).rejects.toThrow("The server sent nothing for 50 ms.");
   });
 
-  test("is not one whose events are handled slowly", async () => {
+  test("is not assumed if events are handled slowly", async () => {
     const { tool, open } = gate();
     const server = await startServer({ script: gated, tools: [tool], agents: WITH_GATE, config: HEARTBEAT });
     const { proxy, url } = await proxyBefore(server.url);
@@ -87,8 +87,8 @@ describe("a connection that falls silent", () => {
   });
 });
 
-describe("a server that is away", () => {
-  test("is retried until it is back, and the run continues", async () => {
+describe("an unavailable server", () => {
+  test("is retried until it returns, and the run continues", async () => {
     const dir = await temporaryFolder();
     const words = { script: [{ say: "one two three", delay_ms: 600_000 }] };
     const first = await startServer({ ...words, dir, config: { store: "sqlite" } });
@@ -119,7 +119,7 @@ describe("a server that is away", () => {
     expect(seen).toEqual(await eventsAt(second.url));
   });
 
-  test("is given up when the caller's signal aborts, with its reason", async () => {
+  test("is no longer retried once the caller's signal aborts, with its reason", async () => {
     const { url, app } = await startServer();
     await app.close();
     const stop = new AbortController();
@@ -129,8 +129,8 @@ describe("a server that is away", () => {
   });
 });
 
-describe("a request that takes long", () => {
-  test("is not given up while its answer comes, piece by piece", async () => {
+describe("a slow request", () => {
+  test("is not abandoned while its response arrives piece by piece", async () => {
     const pieces = [...JSON.stringify({ items: [] })];
     const { url } = await answering((response) => {
       response.writeHead(200, { "content-type": "application/json" });
@@ -144,7 +144,7 @@ describe("a request that takes long", () => {
     expect(await createClient({ baseUrl: url, silenceMs: 1_000 }).agents.list()).toEqual([]);
   });
 
-  test("is not given up while as much is uploaded as it sends, at the slowest pace that servers take", async () => {
+  test("is not abandoned during a long upload, at the slowest pace that servers accept", async () => {
     const { url } = await answering((response) => {
       const send = () => response.writeHead(204).end();
       setTimeout(send, 500);
@@ -186,24 +186,27 @@ const DONE = 'id: r:1-2\nevent: done\ndata: {"event":"done"}\n\n';
 const followed = (url: string, options: Partial<ClientOptions> = {}) =>
   all(createClient({ baseUrl: url, longestPauseMs: 5, ...options }).run("t1", { input: "go" }));
 
-describe("an answer that is not an event stream", () => {
-  test.each([429, 502, 503, 504])("%i is waited out, with the same key and the same cursor", async (code) => {
-    const { url, requests } = await answering(status(code), events(START), status(code), events(DONE));
-    expect(await followed(url)).toEqual([{ event: "run_start" }, { event: "done" }]);
-    const key = requests[0]?.key;
-    expect(key).toEqual(expect.any(String));
-    expect(requests).toEqual([
-      { method: "POST", key },
-      { method: "POST", key },
-      { method: "GET", cursor: "r:1-1" },
-      { method: "GET", cursor: "r:1-1" },
-    ]);
-  });
+describe("a response that is not an event stream", () => {
+  test.each([429, 502, 503, 504])(
+    "%i leads to a retry with the same key and the same cursor",
+    async (code) => {
+      const { url, requests } = await answering(status(code), events(START), status(code), events(DONE));
+      expect(await followed(url)).toEqual([{ event: "run_start" }, { event: "done" }]);
+      const key = requests[0]?.key;
+      expect(key).toEqual(expect.any(String));
+      expect(requests).toEqual([
+        { method: "POST", key },
+        { method: "POST", key },
+        { method: "GET", cursor: "r:1-1" },
+        { method: "GET", cursor: "r:1-1" },
+      ]);
+    },
+  );
 
   test.each([
     ["seconds", () => "1", 1_000],
     ["a date", () => new Date(Date.now() + 3_000).toUTCString(), 1_000],
-  ])("is waited out for as long as `Retry-After` asks, in %s", async (_name, value, least) => {
+  ])("leads to a wait for the time in `Retry-After`, in %s", async (_name, value, least) => {
     const { url } = await answering(status(503, { "retry-after": value() }), events(START + DONE));
     const leave = new AbortController();
     const onRetry = (_reason: unknown, _attempt: number, delayMs: number) => leave.abort(delayMs);
@@ -213,7 +216,7 @@ describe("an answer that is not an event stream", () => {
     expect(signal.reason).toBeGreaterThanOrEqual(least);
   });
 
-  test.each([400, 401, 404, 409, 410, 500])("%i is thrown at once", async (code) => {
+  test.each([400, 401, 404, 409, 410, 500])("%i is thrown immediately", async (code) => {
     const { url, requests } = await answering(status(code));
     await expect(followed(url)).rejects.toMatchObject({
       name: "ProblemError",
@@ -223,19 +226,19 @@ describe("an answer that is not an event stream", () => {
     expect(requests).toHaveLength(1);
   });
 
-  test("a limit that is over in hours is thrown, with the time", async () => {
+  test("is thrown if the limit ends in hours, with the time", async () => {
     const { url } = await answering(status(429, { "retry-after": "7200" }));
     await expect(followed(url)).rejects.toMatchObject({ status: 429, retryAfterMs: 7_200_000 });
   });
 
-  test("a page in place of a stream is thrown", async () => {
+  test("is thrown if it is a page", async () => {
     const { url } = await answering((response) =>
       response.writeHead(200, { "content-type": "text/html" }).end(),
     );
     await expect(followed(url)).rejects.toThrow("The response is `text/html`, not an event stream.");
   });
 
-  test("a refusal that breaks off when the caller's signal aborts throws the reason of the signal", async () => {
+  test("throws the signal's reason if the signal aborts while reading it", async () => {
     const stop = new AbortController();
     const { url } = await answering((response) => response.writeHead(400).write("{"));
     const abortsLater: typeof fetch = async (input, init) => {
@@ -247,7 +250,7 @@ describe("an answer that is not an event stream", () => {
     await expect(client.run("t1", { input: "go" }, stop.signal).next()).rejects.toThrow("enough");
   });
 
-  test("a page in place of a stream is closed without being read", async () => {
+  test("is closed without being read if it is a page", async () => {
     const { url } = await answering((response) =>
       response.writeHead(200, { "content-type": "text/html" }).end("<p>"),
     );
@@ -261,7 +264,7 @@ describe("an answer that is not an event stream", () => {
   });
 });
 
-test("pauses grow, at random, to the longest one, and begin again after an event", async () => {
+test("pauses grow randomly up to the longest one, and start over after an event", async () => {
   const refusals = Array.from({ length: 12 }, () => status(503));
   const { url } = await answering(...refusals, events(START), events(DONE));
   const retries: { attempt: number; delayMs: number }[] = [];
@@ -277,6 +280,6 @@ test.each([
   [{ baseUrl: "http://localhost", headers: { "a b": "c" } }, /header is invalid/],
   [{ baseUrl: "http://localhost", silenceMs: Number.POSITIVE_INFINITY }, /`silenceMs` is Infinity/],
   [{ baseUrl: "http://localhost", longestPauseMs: 0 }, /`longestPauseMs` is 0/],
-])("a client is refused what cannot work: %j", (options, message) => {
+])("a client refuses invalid options: %j", (options, message) => {
   expect(() => createClient(options)).toThrow(message);
 });

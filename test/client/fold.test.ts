@@ -144,10 +144,10 @@ const scenes = {
     recorded({ script: [{ say: "Some words", fail: { code: "model_rejected", message: "No." } }] }),
 };
 
-describe("a thread that is opened in the middle of a run", () => {
+describe("a thread opened during a run", () => {
   // Never repeated: what fails once, at any place of any recording, is wrong.
   for (const [name, record] of Object.entries(scenes))
-    test(`shows in the end what a viewer of all its events sees: ${name}`, { retry: 0 }, async () => {
+    test(`finally shows the same as to a viewer of all its events: ${name}`, { retry: 0 }, async () => {
       const { events } = await record();
       const whole = read(folded(events));
       const starts = events.flatMap(({ event }, index) => (event === "run_start" ? [index] : []));
@@ -174,7 +174,7 @@ describe("a thread that is opened in the middle of a run", () => {
     cells.filter((cell) => typeof cell !== "string" || !/^(quiet|warning|error): /.test(cell));
 });
 
-test("a thread that is opened later shows what its viewers saw, and how it ended", async () => {
+test("a thread opened later shows what its viewers saw, and how it ended", async () => {
   for (const record of Object.values(scenes)) {
     const { events, client } = await record();
     const [run] = (await client.runs.of("t1", { limit: 1 })).items as Run[];
@@ -187,7 +187,7 @@ test("a thread that is opened later shows what its viewers saw, and how it ended
   }
 });
 
-test("the events of a subagent are in the card of its call, and come again without doubling it", async () => {
+test("a subagent's events are in the card of its call, and repeating them does not duplicate it", async () => {
   const { events } = await scenes["subagents side by side"]();
   const start = events.findIndex(({ event }) => event === "on_subagent_start");
   const end = events.findIndex(({ event }) => event === "on_subagent_end");
@@ -210,7 +210,7 @@ test("the events of a subagent are in the card of its call, and come again witho
   expect(lanes(twice)).toEqual(lanes(once));
 });
 
-test("the tokens of a run begin at none and are the run's own in the end", async () => {
+test("a run's token count starts at zero and ends with the run's own count", async () => {
   const usage = { input_tokens: 10, output_tokens: 1 };
   const { events } = await recorded(
     {
@@ -231,7 +231,7 @@ test("the tokens of a run begin at none and are the run's own in the end", async
   expect(tokens).toEqual([0, 11, 0, 11]);
 });
 
-test("an answer that was cut off is shown as far as it was said, live and after a reload", async () => {
+test("an answer that was cut off is shown up to that point, live and after a reload", async () => {
   const { events, client } = await scenes["a run that fails"]();
   const live = folded(events);
   const { page, begin } = createFold(untouched);
@@ -242,7 +242,7 @@ test("an answer that was cut off is shown as far as it was said, live and after 
     });
 });
 
-test("a message that joined the thread is shown as it is there, no matter what its pieces were", async () => {
+test("a message of the thread is shown as stored, whatever its pieces were", async () => {
   const { events } = await recorded({ script: [{ say: "one two three" }] });
   const lost = events.filter(
     (event) => event.event !== "on_chat_model_stream" || !JSON.stringify(event).includes("two"),
@@ -251,7 +251,7 @@ test("a message that joined the thread is shown as it is there, no matter what i
   expect(textsIn(folded(lost))).toEqual(["go", "one two three"]);
 });
 
-test("of a long output the page keeps the beginning and the end", () => {
+test("the page keeps the beginning and the end of a long output", () => {
   const { page, apply } = createFold(untouched);
   apply({ event: "on_tool_start", name: "execute", data: { call_id: "c", args: {} } });
   for (let line = 0; line < 100_000; line++)
@@ -264,7 +264,7 @@ test("of a long output the page keeps the beginning and the end", () => {
   expect(text).toMatch(/\n… \d+ characters …\n/);
 });
 
-test("a model that is asked several times leaves one note, of its newest attempt", () => {
+test("a model that is called several times leaves one note, about its newest attempt", () => {
   const warning = (code: string, message: string): StreamEvent =>
     ({ event: "warning", run_id: "r1", thread_id: "t1", data: { code, message } }) as StreamEvent;
   const { lane } = folded([

@@ -54,8 +54,8 @@ async function logOf({ url }: TestServer, thread = "t1"): Promise<StreamEvent[]>
   return (await Promise.all(runs)).flat();
 }
 
-describe("a thread that is followed", () => {
-  test("yields the events of all its runs, each once, over cut and silent connections", async () => {
+describe("following a thread", () => {
+  test("yields the events of all its runs once, over broken and silent connections", async () => {
     const server = await startServer({ script: () => ({ say: "one two three" }), config: HEARTBEAT });
     const { proxy, url } = await proxyBefore(server);
     const direct = createClient({ baseUrl: server.url });
@@ -76,7 +76,7 @@ describe("a thread that is followed", () => {
     expect(proxy.connections).toBeGreaterThan(3);
   });
 
-  test("is continued after a reload from the stored cursor: each event comes once", async () => {
+  test("continues after a reload from the stored cursor, with each event once", async () => {
     const server = await startServer({ script: () => ({ think: "Hm.", say: "one two three" }) });
     const client = createClient({ baseUrl: server.url });
     for (const input of ["first", "second"]) for await (const _ of client.run("t1", { input }));
@@ -120,7 +120,7 @@ describe("a thread that is followed", () => {
     expect(signals[0]?.aborted).toBe(true);
   });
 
-  test("ends with an error when it is deleted, and when there is none", async () => {
+  test("ends with an error if the thread is deleted or does not exist", async () => {
     const { url } = await startServer({ script: () => ({ say: "Hello." }) });
     const client = createClient({ baseUrl: url, ...QUICK });
     for await (const _ of client.run("t1", { input: "go" }));
@@ -130,7 +130,7 @@ describe("a thread that is followed", () => {
     await expect(client.follow("nowhere", {}).next()).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("says when events are no longer kept, and continues with the next ones", async () => {
+  test("reports expired events and continues with the next ones", async () => {
     const server = await startServer({ script: [{ say: "w ".repeat(25_000) }] });
     const client = createClient({ baseUrl: server.url });
     const { id } = await client.start("t1", { input: "go" });
@@ -143,7 +143,7 @@ describe("a thread that is followed", () => {
   });
 });
 
-test("a connection that is lost before the first event may have missed some: that is said", async () => {
+test("reports that events may be missing if the connection is lost before the first event", async () => {
   const server = await startServer();
   const { proxy, url } = await proxyBefore(server);
   const client = createClient({ baseUrl: url, ...QUICK });
@@ -175,7 +175,7 @@ async function cursorOf(client: ReturnType<typeof createClient>, run: string): P
 }
 
 describe("the state of the connection", () => {
-  test("is reported once for each change, over everything that is followed", async () => {
+  test("is reported once per change, across everything that is followed", async () => {
     const server = await startServer({ script: () => ({ say: "Hello." }), config: HEARTBEAT });
     const { proxy, url } = await proxyBefore(server);
     const states: string[] = [];
@@ -193,8 +193,8 @@ describe("the state of the connection", () => {
   });
 });
 
-describe("the changes of the user", () => {
-  test("are yielded as they happen, also after the connection was lost", async () => {
+describe("the user's changes", () => {
+  test("are yielded as they happen, even after the connection was lost", async () => {
     const server = await startServer({ script: () => ({ say: "Hello." }) });
     const { proxy, url } = await proxyBefore(server);
     const client = createClient({ baseUrl: url, ...QUICK });
@@ -215,7 +215,7 @@ describe("the changes of the user", () => {
   });
 });
 
-describe("a token that expires", () => {
+describe("an expiring token", () => {
   const bearer = (credential: string) => ({ authorization: `Bearer ${credential}` });
   const seconds = () => Math.floor(Date.now() / 1000);
 
@@ -229,7 +229,7 @@ describe("a token that expires", () => {
     return { url, open, entered };
   }
 
-  test("while a thread is followed is renewed, and no event is missed or repeated", async () => {
+  test("is renewed while a thread is followed, and no event is missed or repeated", async () => {
     const { url, open, entered } = await withTokens();
     const long = createClient({ baseUrl: url, headers: bearer(await token()) });
     const { id } = await long.start("t1", { input: "go" });
@@ -245,7 +245,7 @@ describe("a token that expires", () => {
     expect(seen).toEqual(events);
   });
 
-  test("is renewed with any request that the server refuses", async () => {
+  test("is renewed for any request that the server refuses", async () => {
     const { url } = await withTokens();
     const stale = bearer(await token({ exp: seconds() - 60 }));
     const refusals: unknown[] = [];
@@ -260,7 +260,7 @@ describe("a token that expires", () => {
     expect(refusals).toEqual([401, 401]);
   });
 
-  test("ends a request whose headers stay the same", async () => {
+  test("ends a request whose headers do not change", async () => {
     const { url } = await withTokens();
     const stale = bearer(await token({ exp: seconds() - 60 }));
     let sent = 0;
@@ -276,8 +276,8 @@ describe("a token that expires", () => {
   });
 });
 
-describe("a start whose answer is lost", () => {
-  test("is repeated, and starts one run", async () => {
+describe("a start whose response is lost", () => {
+  test("is repeated and starts one run", async () => {
     const server = await startServer({ script: () => ({ say: "Hello." }), config: HEARTBEAT });
     const { proxy, url } = await proxyBefore(server);
     proxy.silenceNext();

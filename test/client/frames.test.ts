@@ -13,7 +13,7 @@ async function read(chunks: readonly Uint8Array[], maxLength?: number): Promise<
 const bytes = (text: string) => new TextEncoder().encode(text);
 const ends = fc.constantFrom("\n", "\r", "\r\n");
 
-test("frames are the same for every line ending and every split into chunks", async () => {
+test("frames are the same with every line ending and every split into chunks", async () => {
   const text = fc.string({ unit: "grapheme" }).filter((each) => !/[\r\n\0]/.test(each));
   const sent = fc.array(fc.record({ id: text, event: text.filter(Boolean), data: text }), { maxLength: 4 });
   await fc.assert(

@@ -71,7 +71,7 @@ describe("threads", () => {
     await expect(threads.get(id)).rejects.toMatchObject(refusal(404, "not_found"));
   });
 
-  test("give their messages, state and usage, are forked and cleared", async () => {
+  test("return their messages, state and usage, and can be forked and cleared", async () => {
     const client = await clientOf({ script: [{ say: "Hello." }] });
     const { threads } = client;
     await ran(client);
@@ -90,7 +90,7 @@ describe("threads", () => {
     expect((await threads.state("t1")).messages).toEqual([]);
   });
 
-  test("get a title that a model suggests", async () => {
+  test("get a title from a model", async () => {
     const client = await clientOf({ script: [{ say: "Hello." }, { say: "A greeting" }] });
     await ran(client);
     expect((await client.threads.suggestTitle("t1")).title).toBe("A greeting");
@@ -98,7 +98,7 @@ describe("threads", () => {
 });
 
 describe("runs", () => {
-  test("are listed of a thread and of all, and found with their trace", async () => {
+  test("can be listed for a thread and across threads, and read with their trace", async () => {
     const client = await clientOf({ script: () => ({ say: "Hello." }) });
     const first = await ran(client);
     const second = await ran(client, "t2");
@@ -109,7 +109,7 @@ describe("runs", () => {
     expect(first.status).toBe("success");
   });
 
-  test("are steered while they work", async () => {
+  test("can be steered during work", async () => {
     const { tool, open, entered } = gate();
     const client = await clientOf({ script: gated, tools: [tool], agents: WITH_GATE });
     const { id } = await client.start("t1", { input: "go" });
@@ -123,7 +123,7 @@ describe("runs", () => {
     await expect(client.steer("t1", id, "Too late.")).rejects.toMatchObject(refusal(409, "run_not_active"));
   });
 
-  test("are stopped", async () => {
+  test("can be stopped", async () => {
     const { tool, entered } = gate();
     const client = await clientOf({ script: gated, tools: [tool], agents: WITH_GATE });
     const { id } = await client.start("t1", { input: "go" });
@@ -131,7 +131,7 @@ describe("runs", () => {
     expect(await client.stop("t1", id)).toMatchObject({ id, status: "cancelled" });
   });
 
-  test("start once for each key", async () => {
+  test("start once per key", async () => {
     const client = await clientOf({ script: () => ({ say: "Hello." }) });
     const key = { idempotencyKey: "k1" };
     const first = await client.start("t1", { input: "go" }, key);
@@ -141,7 +141,7 @@ describe("runs", () => {
 });
 
 describe("runs without a thread", () => {
-  test("are followed, started, and started together", async () => {
+  test("can be followed, started, and started together", async () => {
     const client = await clientOf({ script: () => ({ say: "Hello." }) });
     const started: string[][] = [];
     const events: StreamEvent[] = [];
@@ -164,7 +164,7 @@ describe("interrupts", () => {
     agents: `agents: { assistant: { model: "scripted:test", backend: { type: local }, permissions: { rules: [{ ask: execute }] } } }`,
   };
 
-  test("are listed of a thread and of all, and answered without following the run", async () => {
+  test("can be listed for a thread and across threads, and answered without following the run", async () => {
     const client = await clientOf(asking);
     const { id } = await ran(client);
     const [open] = await client.interrupts("t1");
@@ -179,12 +179,12 @@ describe("interrupts", () => {
     await expect(again).rejects.toMatchObject({ status: 409, code: "interrupt_closed" });
   });
 
-  test("of a thread that does not exist are none", async () => {
+  test("are none for a thread that does not exist", async () => {
     expect(await (await clientOf()).interrupts("nowhere")).toEqual([]);
   });
 });
 
-test("agents are listed and found; overrides are set, merged and removed", async () => {
+test("agents can be listed and read; overrides can be set, merged and removed", async () => {
   const { agents } = await clientOf();
   const [agent] = await agents.list();
   expect(await agents.get("assistant")).toMatchObject(agent ?? {});
@@ -200,7 +200,7 @@ test("agents are listed and found; overrides are set, merged and removed", async
   await expect(unknown).rejects.toMatchObject({ status: 400, details: { issues: [{ path: "hooks.none" }] } });
 });
 
-test("permissions of a thread and of an agent are listed, added and removed", async () => {
+test("permissions of a thread and of an agent can be listed, added and removed", async () => {
   const { permissions, threads } = await clientOf();
   await threads.create({ id: "t1" });
   const ofThread = await permissions.addToThread("t1", { allow: "execute" });
@@ -215,7 +215,7 @@ test("permissions of a thread and of an agent are listed, added and removed", as
   expect(await permissions.ofAgent("assistant")).toEqual([]);
 });
 
-test("tools are registered, listed, given a late result, and removed", async () => {
+test("tools can be registered, listed, given a late result, and removed", async () => {
   const endpoint = await callbackTool(accept);
   const port = await freePort();
   const client = await clientOf({
@@ -248,7 +248,7 @@ test("tools are registered, listed, given a late result, and removed", async () 
   expect((await client.tools.list()).items).toEqual([]);
 });
 
-test("a turn that waits for a late result ends where a new message supersedes it", async () => {
+test("a turn that waits for a late result ends if a new message supersedes it", async () => {
   const endpoint = await callbackTool(accept);
   const client = await clientOf({
     script: [{ call: [{ tool: "freight", id: "call_1" }] }, { say: "Meanwhile." }],
@@ -269,7 +269,7 @@ test("a turn that waits for a late result ends where a new message supersedes it
 });
 
 describe("the backend", () => {
-  test("is started, restarted and stopped", async () => {
+  test("can be started, restarted and stopped", async () => {
     const { backend } = await clientOf();
     expect((await backend.status()).status).toBe("stopped");
     expect((await backend.start()).status).toBe("running");
@@ -277,7 +277,7 @@ describe("the backend", () => {
     expect((await backend.stop()).status).toBe("stopped");
   });
 
-  test("takes files as text, bytes and blobs, and gives them back byte for byte", async () => {
+  test("stores files as text, bytes and blobs, and returns them byte for byte", async () => {
     const { files } = await clientOf();
     const bytes = Uint8Array.from({ length: 100_000 }, (_, index) => index % 256);
     const name = "a folder/ü #?&%.bin";
@@ -305,7 +305,7 @@ describe("the backend", () => {
     await expect(files.read(name)).rejects.toMatchObject(refusal(404, "not_found"));
   });
 
-  test("is asked for nothing by a name that would lead to another address", async () => {
+  test("gets no request for a name that would lead to another address", async () => {
     const { files, threads } = await clientOf();
     await expect(files.read("../../threads")).rejects.toThrow(TypeError);
     await expect(files.delete("a/./b")).rejects.toThrow(TypeError);
@@ -313,7 +313,7 @@ describe("the backend", () => {
   });
 });
 
-test("the server says who is asking, what was used, and that it is there", async () => {
+test("the server returns the caller, the usage and its status", async () => {
   const client = await clientOf();
   await ran(client);
   expect(await client.me()).toMatchObject({ auth: "none", scopes: expect.arrayContaining(["run"]) });
@@ -331,7 +331,7 @@ test("a ticket opens one stream without headers", async () => {
   await response.body?.cancel();
 });
 
-test("images and files are sent as parts of a message, and come back as they were", async () => {
+test("images and files are sent as parts of a message, and returned unchanged", async () => {
   const client = await clientOf({ script: [{ say: "I see." }] });
   const image = new Blob([Uint8Array.from({ length: 70_000 }, (_, index) => index % 251)], {
     type: "image/png",
@@ -350,7 +350,7 @@ test("images and files are sent as parts of a message, and come back as they wer
   await expect(partOf(new Blob([]))).rejects.toThrow("The file is empty");
 });
 
-test("webhooks are put, tried, listed with their deliveries, sent again and deleted", async () => {
+test("webhooks can be created, tested, listed with their deliveries, resent and deleted", async () => {
   const inbox = await webhookInbox(204, 404);
   const client = await clientOf({
     script: () => ({ say: "ok" }),

@@ -32,7 +32,7 @@ const isOver = ({ state, run, cells }: ThreadSnapshot) =>
   state === "ready" && !run.isActive && cells.length > 0;
 
 describe("a thread as a store", () => {
-  test("begins with a thread that does not exist, which the first message creates", async () => {
+  test("begins with a missing thread, which the first message creates", async () => {
     const { store, now } = await opened({ script: [{ say: "Hello." }] });
     expect(now()).toMatchObject({ state: "loading", connection: "connecting", cells: [] });
     await expect.poll(() => now().state).toBe("missing");
@@ -54,7 +54,7 @@ describe("a thread as a store", () => {
     await expect.poll(() => read(now())).toEqual(words);
   });
 
-  test("is there as soon as the first message is sent, also while its run waits for a place", async () => {
+  test("is ready as soon as the first message is sent, even while its run waits for a slot", async () => {
     const { tool, open, entered } = gate();
     const { client, store, now } = await opened({
       ...{ script: [...gated, { say: "Hello." }], tools: [tool], agents: WITH_GATE },
@@ -69,7 +69,7 @@ describe("a thread as a store", () => {
     await expect.poll(() => read(now())).toEqual(["Hi.", "Hello."]);
   });
 
-  test("that does not exist appears after a time without a connection in which it was created", async () => {
+  test("of a missing thread appears if the thread was created during a disconnection", async () => {
     const { url } = await startServer({ script: [{ say: "Hello." }] });
     const proxy = await cuttingProxy(Number(new URL(url).port));
     onTestFinished(() => proxy.close());
@@ -81,7 +81,7 @@ describe("a thread as a store", () => {
     await expect.poll(() => read(now())).toEqual(["Hi.", "Hello."]);
   });
 
-  test("shows what there is, then what comes, no matter who starts runs; each message once", async () => {
+  test("shows existing messages, then new ones, whoever starts runs, and each message once", async () => {
     const { tool, open, entered } = gate();
     const options = { script: [{ say: "First." }, ...gated], tools: [tool], agents: WITH_GATE };
     const first = await opened(options);
@@ -98,7 +98,7 @@ describe("a thread as a store", () => {
     for (const { now } of [first, second]) await expect.poll(() => read(now())).toEqual(words);
   });
 
-  test("drops what another client has replaced, and keeps what was before", async () => {
+  test("drops messages that another client replaced, and keeps earlier ones", async () => {
     const call = [{ tool: "write_todos", args: { todos: [] } }];
     const script: Script = (_, turn) => ({ say: `Answer ${turn}.`, ...(turn === 1 ? { call } : {}) });
     const { client, store, now, url } = await opened({ script });
@@ -115,7 +115,7 @@ describe("a thread as a store", () => {
     await expect.poll(() => read(later.now())).toEqual(words);
   });
 
-  test("shows another answer to the same message in place of the first, also when opened before it is there", async () => {
+  test("replaces the first answer to a message with another one, even if it was opened before that", async () => {
     const { tool, open, entered } = gate();
     const options = { script: [{ say: "First." }, ...gated], tools: [tool], agents: WITH_GATE };
     const { client, store, now, url } = await opened(options);
@@ -138,7 +138,7 @@ describe("a thread as a store", () => {
       await expect.poll(() => read(reader())).toEqual(["Go.", "Wait.", "gate: done: open", "Through."]);
   });
 
-  test("keeps what has not changed as the same objects", async () => {
+  test("keeps unchanged values as the same objects", async () => {
     const script = [{ say: "First." }, { say: "one two three four", delay_ms: 30 }];
     const { store, now, snapshots } = await opened({ script });
     await expect.poll(() => now().state).toBe("missing");
@@ -155,7 +155,7 @@ describe("a thread as a store", () => {
     expect(new Set(snapshots.map(({ cells }) => cells.at(-1))).size).toBeGreaterThan(2);
   });
 
-  test("asks, takes the answer, and refuses one to what is not asked", async () => {
+  test("asks, accepts the answer, and refuses an answer to anything else", async () => {
     const { store, now } = await opened({
       script: [{ call: [{ tool: "execute", args: { command: "echo $((6 * 7))" } }] }, { say: "Thanks." }],
       agents: `agents: { assistant: { model: "scripted:test", backend: { type: local }, permissions: { rules: [{ ask: execute }] } } }`,
@@ -183,7 +183,7 @@ describe("a thread as a store", () => {
     await expect.poll(() => now().run.isActive).toBe(false);
   });
 
-  test("shows the work of subagents within their call, as new objects when it changes", async () => {
+  test("shows the work of subagents within their call, as new objects after a change", async () => {
     const { url } = await startServer({
       agents: TEAM,
       script: cast({
@@ -203,7 +203,7 @@ describe("a thread as a store", () => {
     expect(new Set(snapshots.map((each) => callIn(each))).size).toBeGreaterThan(2);
   });
 
-  test("is right after cut connections, a deleted thread, and a time when no one listened", async () => {
+  test("is correct after lost connections, a deleted thread, and a time without listeners", async () => {
     const server = await startServer({ script: () => ({ say: "one two three" }) });
     const proxy = await cuttingProxy(Number(new URL(server.url).port));
     onTestFinished(() => proxy.close());
@@ -222,7 +222,7 @@ describe("a thread as a store", () => {
     await expect.poll(() => now()).toMatchObject({ state: "missing", cells: [] });
   });
 
-  test("that does not exist is not followed once no one listens", async () => {
+  test("of a missing thread stops following it without listeners", async () => {
     const { url } = await startServer({ script: [{ say: "Hello." }] });
     const asked: string[] = [];
     const fetching: typeof fetch = (input, init) => {
@@ -237,7 +237,7 @@ describe("a thread as a store", () => {
     expect(asked.filter((path) => path === "/threads/t1/events")).toHaveLength(1);
   });
 
-  test("says why it cannot be followed", async () => {
+  test("explains why it cannot be followed", async () => {
     const { url } = await startServer({ config: { auth: { scheme: "api_key" } } });
     const { now } = await opened({}, url);
     await expect.poll(() => now()).toMatchObject({ state: "failed", problem: { status: 401 } });

@@ -33,7 +33,7 @@ export async function use(input: HTMLInputElement): Promise<string | undefined> 
 }
 `;
 
-test("the types of the client need neither Node's nor any package's", async () => {
+test("the client's types do not need Node's types or any package's", async () => {
   const dir = await temporaryFolder();
   await cp(join(ROOT, "dist/client"), join(dir, "client"), { recursive: true });
   await writeFile(join(dir, "use.ts"), USE);

@@ -364,7 +364,7 @@ async function played(open: Open, steps: readonly Step[]): Promise<unknown[]> {
 /** `seed` draws the commands; without one, every time others. `often` is the number of lists of commands; in the night there are ten times as many. */
 export function anyCommandsContract(open: Open, often: number, seed?: number): void {
   const numRuns = isNightly ? 10 * often : often;
-  test("any commands and batches of events are answered as in memory, and leave the same threads, logs and calls", () =>
+  test("any commands and batches of events have the same results as in memory, and lead to the same threads, logs and calls", () =>
     fc.assert(
       fc.asyncProperty(fc.array(Step, { minLength: 5, maxLength: 40, size: "max" }), async (steps) => {
         expect(await played(open, steps)).toEqual(

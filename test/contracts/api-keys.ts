@@ -37,7 +37,7 @@ export function apiKeysContract(open: OpenKeys): void {
   };
 
   describe("an API key", () => {
-    test("is found by its id, with what was said of it", () =>
+    test("can be found by its id, with its description", () =>
       withKeys(async ({ keys }) => {
         const { key, record } = await issueApiKey(keys, about({ expires_at: at(5) }));
         expect(record).toEqual({ ...about({ expires_at: at(5) }), id: record.id, created_at: at(0) });
@@ -46,7 +46,7 @@ export function apiKeysContract(open: OpenKeys): void {
         expect(await keys.find("0".repeat(22))).toBeUndefined();
       }));
 
-    test("is nowhere in what is kept of it", () =>
+    test("is not contained in the stored data", () =>
       withKeys(async ({ keys }) => {
         const { key, record } = await issueApiKey(keys, about());
         const secret = key.slice(-43);
@@ -55,7 +55,7 @@ export function apiKeysContract(open: OpenKeys): void {
         expect(JSON.stringify([kept[1], kept[2], record])).not.toContain(String(readApiKey(key)?.hash));
       }));
 
-    test("is never another one: each id is taken once, and stays taken", () =>
+    test("never belongs to another key, because each id is used only once", () =>
       withKeys(async ({ keys }) => {
         const { record } = await issueApiKey(keys, about());
         await keys.revoke(record.id);
@@ -64,7 +64,7 @@ export function apiKeysContract(open: OpenKeys): void {
         expect(await keys.find(record.id)).toMatchObject({ tenant: "acme", revoked_at: at(0) });
       }));
 
-    test("is not changed with what the caller does to its own afterwards", () =>
+    test("does not change if the caller changes its own copy", () =>
       withKeys(async ({ keys }) => {
         const scopes: NewApiKey["scopes"] = ["read"];
         const { record } = await issueApiKey(keys, about({ scopes }));
@@ -103,7 +103,7 @@ export function apiKeysContract(open: OpenKeys): void {
   });
 
   describe("the list of API keys", () => {
-    test("comes newest first, with those that are revoked", () =>
+    test("is sorted newest first, and includes revoked keys", () =>
       withKeys(async ({ keys, advance }) => {
         const ids: string[] = [];
         for (let n = 0; n < 10; n++) {
@@ -117,7 +117,7 @@ export function apiKeysContract(open: OpenKeys): void {
         expect(times).toEqual(times.toSorted().reverse());
       }));
 
-    test("can be one tenant's", () =>
+    test("can be limited to one tenant", () =>
       withKeys(async ({ keys }) => {
         for (const tenant of ["acme", "other", "acme"]) await issueApiKey(keys, about({ tenant }));
         expect(await keys.list("acme")).toHaveLength(2);

@@ -27,7 +27,7 @@ async function replace(stores: Stores, rewind_to: string, kept_to = "") {
 
 export function branchContract(open: Open): void {
   describe("branches", () => {
-    test("of a process that dies before the thread loses anything are none, and none is made twice", () =>
+    test("are not created if a process dies before the thread loses anything, and never twice", () =>
       inWorld(open, async ({ stores }) => {
         const ids = await tell(stores, upTo(4).map(String));
         const [, second = ""] = ids;
@@ -42,7 +42,7 @@ export function branchContract(open: Open): void {
         expect((await stores.threads.list(ADA, { limit: 10 })).items.map(({ id }) => id)).toEqual(["t"]);
       }));
 
-    test("that were made before the thread got more are made again with all of it", () =>
+    test("created before the thread grew are created again with all messages", () =>
       inWorld(open, async ({ stores }) => {
         const ids = await tell(stores, ["1", "2"]);
         const kept = await keep(stores, ids[0] ?? "");
@@ -54,7 +54,7 @@ export function branchContract(open: Open): void {
         expect(await Promise.all(branches.map(({ id }) => idsIn(stores, id)))).toEqual([all]);
       }));
 
-    test("are not made of a thread that another edit has just emptied", () =>
+    test("are not created from a thread that another edit has just emptied", () =>
       inWorld(open, async ({ stores }) => {
         const [first = ""] = await tell(stores, ["1"]);
         const kept = await keep(stores, first);
@@ -70,7 +70,7 @@ export function branchContract(open: Open): void {
         expect(await Promise.all(branches.map(({ id }) => idsIn(stores, id)))).toEqual([[first]]);
       }));
 
-    test("are kept of what was said under an id that the client has used again", () =>
+    test("keep the messages under an id that the client has reused", () =>
       inWorld(open, async ({ stores }) => {
         const ids = await tell(stores, ["1", "2"]);
         const [, second = ""] = ids;

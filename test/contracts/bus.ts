@@ -14,7 +14,7 @@ export function busContract(open: Open): void {
     inWorld(open, ({ stores }) => body(stores.bus, () => stores.close()));
 
   describe("a user's bus", () => {
-    test("gives what is published from the call on, in order, to each who listens", () =>
+    test("delivers events published after the call, in order, to every listener", () =>
       withBus(async (bus) => {
         const { signal } = new AbortController();
         bus.publish(ADA, started(0));
@@ -28,7 +28,7 @@ export function busContract(open: Open): void {
         expect(await untilLast(late)).toEqual([started(4)]);
       }));
 
-    rule("wakes who waits", () =>
+    rule("wakes a waiting listener", () =>
       withBus(async (bus) => {
         const events = bus.subscribe(ADA, new AbortController().signal);
         for (const n of upTo(3)) {
@@ -39,7 +39,7 @@ export function busContract(open: Open): void {
       }),
     );
 
-    test.each(NEIGHBOURS)("is never heard by %s", (_, owner, neighbour) =>
+    test.each(NEIGHBOURS)("cannot be received by %s", (_, owner, neighbour) =>
       withBus(async (bus) => {
         const { signal } = new AbortController();
         const [own, other] = [bus.subscribe(owner, signal), bus.subscribe(neighbour, signal)];
@@ -51,7 +51,7 @@ export function busContract(open: Open): void {
       }),
     );
 
-    test("carries an announcement to every listener of every owner", () =>
+    test("delivers an announcement to every listener of every owner", () =>
       withBus(async (bus, close) => {
         const leaving = new AbortController();
         const [one, two] = [
@@ -81,7 +81,7 @@ export function busContract(open: Open): void {
   });
 
   describe("a subscription", () => {
-    test("ends when its signal aborts, at once, whether it waits or is behind", () =>
+    test("ends immediately when its signal aborts, whether it is waiting or behind", () =>
       withBus(async (bus) => {
         const leaving = new AbortController();
         const [waits, behind] = [bus.subscribe(ADA, leaving.signal), bus.subscribe(ADA, leaving.signal)];
@@ -99,7 +99,7 @@ export function busContract(open: Open): void {
         expect(getEventListeners(leaving.signal, "abort")).toEqual([]);
       }));
 
-    rule("ends when it is returned, whether it was pulled before, or waits, or not", () =>
+    rule("ends when it is returned, whether it was pulled before, is waiting, or neither", () =>
       withBus(async (bus) => {
         const { signal } = new AbortController();
         const listens = bus.subscribe(ADA, signal);
@@ -150,7 +150,7 @@ export function busContract(open: Open): void {
       }),
     );
 
-    rule(`may be ${MOST} events behind`, () =>
+    rule(`can be ${MOST} events behind`, () =>
       withBus(async (bus) => {
         const events = bus.subscribe(ADA, new AbortController().signal);
         for (const n of upTo(MOST)) bus.publish(ADA, started(n));

@@ -20,7 +20,7 @@ export function clockSetBackContract(open: Open): void {
     test.each([
       ["by an hour", HOUR],
       ["by a minute", 60_000],
-    ])("%s, a run whose process died is taken over within a lease, once the others have looked", (_, ms) =>
+    ])("%s, a run whose process died is taken over within a lease after the others have checked", (_, ms) =>
       inWorld(open, async ({ stores, advance }) => {
         const { lease, run } = await claimed(stores, "t");
         advance(-ms);
@@ -33,7 +33,7 @@ export function clockSetBackContract(open: Open): void {
       }),
     );
 
-    test("a run is left to its process, which renews its lease", () =>
+    test("a run stays with its process, which renews its lease", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { lease } = await claimed(stores, "t");
         advance(-HOUR);
@@ -49,7 +49,7 @@ export function clockSetBackContract(open: Open): void {
         expect(await takenIn(stores)).toEqual(["t"]);
       }));
 
-    test("runs that wait are given out at once, before those that came since, and tenants take turns", () =>
+    test("waiting runs are distributed immediately, before newer ones, and tenants take turns", () =>
       inWorld(open, async ({ stores, advance }) => {
         // Runs of one millisecond have no order.
         const enqueue = async (thread: string, owner = ADA) => {
@@ -94,7 +94,7 @@ export function clockSetBackContract(open: Open): void {
 
 /** For stores that know which deferred calls have their results without looking at each. */
 export function resultsAfterClockSetBackContract(open: Open): void {
-  test("after the clock was set back, a result that was given out is given out again after a lease", () =>
+  test("after the clock was set back, a claimed result can be claimed again after a lease", () =>
     withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
       const [delivered, awaited] = [newCall("delivered"), newCall("awaited")];
       for (const call of [delivered, awaited]) await calls.open(call);

@@ -21,7 +21,7 @@ export function dueCallsContract(open: Open): void {
   describe("threads that can continue", () => {
     const due = (...call_ids: string[]): DueCalls => ({ owner: ADA, thread_id: "t", call_ids });
 
-    test("are found once a call was delivered, or was accepted and its time is up", () =>
+    test("are found once a call was delivered, or was accepted and has expired", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
         const [sent, accepted, delivered] = [newCall("sent"), newCall("accepted"), newCall("delivered")];
         for (const call of [sent, accepted, delivered]) await calls.open(call);
@@ -39,7 +39,7 @@ export function dueCallsContract(open: Open): void {
         expect(await calls.due(10)).toEqual([]);
       }));
 
-    rule("are found once a call that was left has its result, or its time is up", () =>
+    rule("are found once an abandoned call has its result or has expired", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
         const [left, late] = [newCall("left"), newCall("late")];
         for (const call of [left, late]) {
@@ -55,7 +55,7 @@ export function dueCallsContract(open: Open): void {
       }),
     );
 
-    test("are given to one process at a time, and again after each lease until the calls are forgotten", () =>
+    test("are given to one process at a time, and again after each lease until the calls are deleted", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
         const call = newCall("a");
         await calls.open(call);
@@ -71,7 +71,7 @@ export function dueCallsContract(open: Open): void {
         expect(await calls.due(10)).toEqual([]);
       }));
 
-    test("are found at once with every result that comes, with all that are there", () =>
+    test("are found immediately with every new result, including all available ones", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
         const [a, b, c] = [newCall("a"), newCall("b"), newCall("c")];
         for (const call of [a, b, c]) await calls.open(call);
@@ -85,7 +85,7 @@ export function dueCallsContract(open: Open): void {
         expect(await calls.due(10)).toEqual([due("b")]);
       }));
 
-    test("are not looked for where a run is active or waits; they are found when it has ended", () =>
+    test("are not found while a run is active or waiting, but after it has ended", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { deferredCalls: calls, events, runs } = stores;
         const call = newCall("a");
@@ -104,7 +104,7 @@ export function dueCallsContract(open: Open): void {
         expect(await calls.due(10)).toEqual([due("a")]);
       }));
 
-    test("come so many as are asked for, and of each tenant in its turn", () =>
+    test("are returned up to the requested number, and tenants take turns", () =>
       inWorld(open, async ({ stores: { deferredCalls: calls, threads }, advance }) => {
         const deliver = async (owner: Owner, thread_id: string) => {
           await threads.create(owner, { id: thread_id, metadata: {} });

@@ -9,8 +9,8 @@ import { dueCallsContract } from "./deferred-calls-due.ts";
 
 export function deferredCallsContract(open: Open): void {
   const rule = ruleTest(open);
-  describe("a call whose result comes later", () => {
-    test("is kept from before it is sent until it is forgotten", () =>
+  describe("a call with a deferred result", () => {
+    test("is kept from before it is sent until it is deleted", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const call = newCall("a");
         expect(await calls.get(keyOf(call))).toBeUndefined();
@@ -31,7 +31,7 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.deliver(call.token_hash, reply("late"))).toBeUndefined();
       }));
 
-    rule("takes a result that is faster than the answer", () =>
+    rule("accepts a result that arrives before the answer", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const call = newCall("a");
         await calls.open(call);
@@ -42,7 +42,7 @@ export function deferredCallsContract(open: Open): void {
       }),
     );
 
-    test("takes the first result and no other, however many come at once", () =>
+    test("accepts only the first result, however many arrive at once", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const call = newCall("a");
         await calls.open(call);
@@ -54,7 +54,7 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.get(keyOf(call))).toEqual(taken);
       }));
 
-    rule("loses no result to an answer that comes at the same time", () =>
+    rule("loses no result to an answer that arrives at the same time", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         for (const n of upTo(10)) {
           const call = newCall(`c${n}`);
@@ -67,7 +67,7 @@ export function deferredCallsContract(open: Open): void {
       }),
     );
 
-    test("is forgotten, also when other changes come at the same time", () =>
+    test("can be deleted during simultaneous changes", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         for (const n of upTo(10)) {
           const call = newCall(`c${n}`);
@@ -82,7 +82,7 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.due(10)).toEqual([]);
       }));
 
-    rule("takes a result until its time is up, and none from then on", () =>
+    rule("accepts a result until it expires, but not later", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
         const [early, late, unanswered] = [newCall("early"), newCall("late"), newCall("unanswered")];
         for (const call of [early, late, unanswered]) await calls.open(call);
@@ -97,24 +97,22 @@ export function deferredCallsContract(open: Open): void {
       }),
     );
 
-    rule(
-      "that is sent again is another one: what was known is dropped, and the old token is not accepted",
-      () =>
-        withThread(open, async ({ stores: { deferredCalls: calls } }) => {
-          const [first, second, third] = [newCall("a"), newCall("a", { run_id: "run_2" }), newCall("a")];
-          await calls.open(first);
-          await calls.accept(keyOf(first));
-          await calls.open(second);
-          expect(await calls.get(keyOf(first))).toEqual({ ...second, state: "sent" });
-          expect(await calls.deliver(first.token_hash, reply("old"))).toBeUndefined();
-          expect(await calls.deliver(second.token_hash, reply("new"))).toMatchObject({ run_id: "run_2" });
-          await calls.open(third);
-          expect(await calls.get(keyOf(third))).toEqual({ ...third, state: "sent" });
-          expect(await calls.due(10)).toEqual([]);
-        }),
+    rule("that is sent again is a new one: its data is dropped, and the old token is refused", () =>
+      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+        const [first, second, third] = [newCall("a"), newCall("a", { run_id: "run_2" }), newCall("a")];
+        await calls.open(first);
+        await calls.accept(keyOf(first));
+        await calls.open(second);
+        expect(await calls.get(keyOf(first))).toEqual({ ...second, state: "sent" });
+        expect(await calls.deliver(first.token_hash, reply("old"))).toBeUndefined();
+        expect(await calls.deliver(second.token_hash, reply("new"))).toMatchObject({ run_id: "run_2" });
+        await calls.open(third);
+        expect(await calls.get(keyOf(third))).toEqual({ ...third, state: "sent" });
+        expect(await calls.due(10)).toEqual([]);
+      }),
     );
 
-    rule("that is left takes its result late, once, however often it is left", () =>
+    rule("that is abandoned accepts its result late, once, however often it is abandoned", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         for (const isAccepted of [false, true]) {
           const call = newCall(`c${isAccepted}`);
@@ -133,7 +131,7 @@ export function deferredCallsContract(open: Open): void {
       }),
     );
 
-    rule("that is closed takes no result; a result that came before is returned", () =>
+    rule("that is closed accepts no result, but returns an earlier one", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const [sent, accepted, left, delivered] = ["sent", "accepted", "left", "delivered"].map((id) =>
           newCall(id),
@@ -156,7 +154,7 @@ export function deferredCallsContract(open: Open): void {
       }),
     );
 
-    test.each(["leave", "close"] as const)("loses no result that is taken while it comes to: %s", (how) =>
+    test.each(["leave", "close"] as const)("loses no accepted result if it is %s", (how) =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         for (const n of upTo(20)) {
           const call = newCall(`c${n}`);
@@ -182,7 +180,7 @@ export function deferredCallsContract(open: Open): void {
       }),
     );
 
-    test("has its result as it came", () =>
+    test("returns its result unchanged", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         for (const [n, text] of [
           '{"result":{"__proto__":{"a":1},"b":[null,"\\ud800 \\u0000 \\n 火 \'"]}}',
@@ -199,7 +197,7 @@ export function deferredCallsContract(open: Open): void {
         }
       }));
 
-    rule("does not change with what the caller does to its own", () =>
+    rule("does not change if the caller changes its own copy", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const call = newCall("a");
         const [mine, brought] = [structuredClone(call), { result: { list: [1] } }];
@@ -217,8 +215,8 @@ export function deferredCallsContract(open: Open): void {
     );
   });
 
-  describe("the calls of a thread", () => {
-    rule("are its own: where there is no thread there is no call", () =>
+  describe("a thread's calls", () => {
+    rule("belong to it, and do not exist without it", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const call = newCall("a", { thread_id: "unknown" });
         await expect(calls.open(call)).rejects.toMatchObject({ code: "not_found" });
@@ -227,7 +225,7 @@ export function deferredCallsContract(open: Open): void {
       }),
     );
 
-    test.each(["delete", "clear"] as const)("go with it: %s", (how) =>
+    test.each(["delete", "clear"] as const)("are deleted with it: %s", (how) =>
       withThread(open, async ({ stores: { deferredCalls: calls, threads }, advance }) => {
         const [sent, accepted, delivered] = [newCall("sent"), newCall("accepted"), newCall("delivered")];
         for (const call of [sent, accepted, delivered]) await calls.open(call);
@@ -244,7 +242,7 @@ export function deferredCallsContract(open: Open): void {
       }),
     );
 
-    test("are another's in another thread, although they are called the same", () =>
+    test("are different from another thread's calls with the same names", () =>
       withThread(open, async ({ stores: { deferredCalls: calls, threads } }) => {
         await threads.create(ADA, { id: "u", metadata: {} });
         const [here, there] = [newCall("a"), newCall("a", { thread_id: "u" })];
@@ -255,7 +253,7 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.deliver(there.token_hash, reply(1))).toMatchObject({ thread_id: "u" });
       }));
 
-    rule("are a hundred at most; those go first that were never accepted and whose time is up", () =>
+    rule("are limited to a hundred; expired ones that were never accepted are dropped first", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
         const all = upTo(MAX_DEFERRED_CALLS + 5).map((n) => newCall(`c${n}`));
         const outcomes = await Promise.allSettled(all.map((call) => calls.open(call)));
@@ -277,7 +275,7 @@ export function deferredCallsContract(open: Open): void {
       }),
     );
 
-    rule.each(NEIGHBOURS)("are their owner's alone: %s", (_, owner, neighbour) =>
+    rule.each(NEIGHBOURS)("belong only to their owner: %s", (_, owner, neighbour) =>
       inWorld(open, async ({ stores: { deferredCalls: calls, threads } }) => {
         await threads.create(owner, { id: "t", metadata: {} });
         const [mine, theirs] = [newCall("a", { owner }), newCall("a", { owner: neighbour })];

@@ -63,7 +63,7 @@ function orderAndSearchContract(open: Open): void {
   const withDocuments = documentsIn(open);
 
   describe("a list of documents", () => {
-    test("is in the order of the keys, of all or of those that begin alike, and of one collection", () =>
+    test("is in order of the keys, with or without a prefix, and covers one collection", () =>
       withDocuments(async (documents) => {
         for (const key of ["b/2", "a", "b/10", "b", "c:1", "b/1", "B"]) await put(documents, key);
         await put(documents, "b/3", { of: { kind: "plans", tenant: "other" } });
@@ -72,7 +72,7 @@ function orderAndSearchContract(open: Open): void {
         expect(await all(documents, "key", 5, { prefix: "none" })).toEqual([]);
       }));
 
-    test("is in the order of the times of creation or of change, newest first", () =>
+    test("is in order of creation or change, newest first", () =>
       withDocuments(async (documents, advance) => {
         for (const key of ["a", "b", "c", "d"]) {
           await put(documents, key);
@@ -88,7 +88,7 @@ function orderAndSearchContract(open: Open): void {
         expect(second?.updated_at).toBe(second?.created_at);
       }));
 
-    test("has what was there all the time once, though others come and go between its pages", () =>
+    test("includes every document that is always there once, even if others change between its pages", () =>
       withDocuments(async (documents, advance) => {
         for (const n of upTo(6)) {
           await put(documents, `k${n}`);
@@ -106,7 +106,7 @@ function orderAndSearchContract(open: Open): void {
         }
       }));
 
-    test("refuses a cursor of another list, with what was wrong", () =>
+    test("refuses another list's cursor, and explains why", () =>
       withDocuments(async (documents) => {
         for (const key of ["a", "b"]) await put(documents, key);
         const { next_cursor: cursor = "" } = await documents.page(PLANS, { order: "key", limit: 1 });
@@ -122,7 +122,7 @@ function orderAndSearchContract(open: Open): void {
       }));
   });
 
-  describe("a search in documents", () => {
+  describe("searching documents", () => {
     const TEXTS = {
       "ada/1": "Quarterly report, draft",
       "ada/2": "Reporting of ÄRGER in Zürich",
@@ -154,7 +154,7 @@ function orderAndSearchContract(open: Open): void {
       }),
     );
 
-    test("is in one owner's documents, page by page, each match once", () =>
+    test("covers one owner's documents, page by page, with each match once", () =>
       withDocuments(async (documents, advance) => {
         await fill(documents, advance);
         const found: string[] = [];
@@ -167,7 +167,7 @@ function orderAndSearchContract(open: Open): void {
         expect(found).toEqual(["ada/1", "ada/2", "ada/3"]);
       }));
 
-    test("has every match once, also when another document is deleted while it reads", () =>
+    test("returns every match once, even if another document is deleted meanwhile", () =>
       withDocuments(async (documents, advance) => {
         await fill(documents, advance);
         const deleting: Documents = {
@@ -184,7 +184,7 @@ function orderAndSearchContract(open: Open): void {
         expect(found).toEqual(["ada/2", "ada/3", "bob/1"]);
       }));
 
-    test("lets others have their turn with texts of any content", () =>
+    test("yields to other work with texts of any content", () =>
       withDocuments(async (documents) => {
         // Each of these characters becomes eighteen.
         for (const n of upTo(60)) await put(documents, `k${n}`, { body: "\ufdfa".repeat(4_096) });
@@ -202,7 +202,7 @@ function orderAndSearchContract(open: Open): void {
         expect(turns - read).toBeGreaterThan(2);
       }));
 
-    test("reads a bounded number of documents in a call, and continues behind them", () =>
+    test("reads a limited number of documents per call, and continues after them", () =>
       withDocuments(async (documents) => {
         const keys = upTo(SEARCHED + 20).map((n) => `k${String(n).padStart(5, "0")}`);
         const all = keys.map((key) => ({ key, seen: undefined, body: "other" }));
@@ -222,7 +222,7 @@ export function documentListsContract(open: Open): void {
   const withDocuments = documentsIn(open);
   if (open.rules) orderAndSearchContract(open);
 
-  test("a list of documents has no key without its prefix, wherever a cursor begins", () =>
+  test("a list of documents never contains a key without its prefix, wherever a cursor starts", () =>
     withDocuments(async (documents) => {
       for (const key of ["ada/1", "ada/2", "b", "bob/1", "bob/2", "cy/1"]) await put(documents, key);
       const pages = await Promise.all(upTo(6).map((limit) => documents.page(PLANS, { order: "key", limit })));
@@ -243,7 +243,7 @@ export function documentListsContract(open: Open): void {
     }));
 
   describe("a log of documents", () => {
-    rule("has its entries newest first, in the order in which they were appended", () =>
+    rule("returns its entries newest first, in the order in which they were appended", () =>
       withDocuments(async (documents, advance) => {
         for (const n of upTo(5)) {
           await append(documents, AUDIT, `${n}`);
@@ -256,7 +256,7 @@ export function documentListsContract(open: Open): void {
       }),
     );
 
-    rule("knows how many entries and bytes it has", () =>
+    rule("knows its number of entries and bytes", () =>
       withDocuments(async (documents) => {
         expect(await documents.size(AUDIT)).toEqual({ documents: 0, bytes: 0 });
         for (const body of ["a", "ä", ""]) await append(documents, AUDIT, body);
@@ -264,7 +264,7 @@ export function documentListsContract(open: Open): void {
       }),
     );
 
-    test("loses its oldest entries first, of more than one call deletes", () =>
+    test("drops its oldest entries first, even if that takes several calls", () =>
       withDocuments(async (documents, advance) => {
         const keys = upTo(TRIMMED + 20).map((n) => `k${String(n).padStart(5, "0")}`);
         const all = keys.map((key) => ({ key, seen: undefined, body: "x" }));
@@ -279,7 +279,7 @@ export function documentListsContract(open: Open): void {
         expect(await documents.size(AUDIT)).toEqual({ documents: 5, bytes: 5 });
       }));
 
-    rule("keeps the newest, and those that are not too old, and no other's", () =>
+    rule("keeps the newest entries, and those that are not too old, and no other log's", () =>
       withDocuments(async (documents, advance) => {
         const other = { kind: "audit", tenant: "other" };
         for (const n of upTo(6)) {
@@ -298,7 +298,7 @@ export function documentListsContract(open: Open): void {
       }),
     );
 
-    rule("that keeps its last entries keeps them as it grows, and is empty once nothing is kept", () =>
+    rule("that keeps its last entries does so as it grows, and is empty if nothing is kept", () =>
       withDocuments(async (documents) => {
         const list = { kind: "history", ...ADA };
         for (const n of upTo(4)) await append(documents, list, `${n}`, { count: 2 });
@@ -318,7 +318,7 @@ export function documentListsContract(open: Open): void {
     const names = (claims: readonly ClaimedDocument[]) =>
       claims.map(({ collection: { tenant, user }, key }) => [tenant, ...(user ? [user] : []), key].join("/"));
 
-    test("are claimed by one of several processes, and by none before their time or once they are finished", () =>
+    test("are claimed by only one of several processes, never early, and never after they are finished", () =>
       withDocuments(async (documents, advance) => {
         const now = await nowOf(documents);
         for (const n of upTo(6)) await put(documents, `k${n}`, { of: of(n % 2 ? "a" : "b"), due: now + 5 });
@@ -336,7 +336,7 @@ export function documentListsContract(open: Open): void {
         expect(names(await claim(documents, 10))).toEqual(["a/later"]);
       }));
 
-    rule("are due again when a lease ends, and a late write of its holder is refused", () =>
+    rule("are due again after a lease, and a late write by its holder is refused", () =>
       withDocuments(async (documents, advance) => {
         await put(documents, "k", { due: await nowOf(documents) });
         const [first] = await claim(documents, 1, 100);
@@ -355,7 +355,7 @@ export function documentListsContract(open: Open): void {
       }),
     );
 
-    test("that a user changes or deletes while they are claimed are the user's", () =>
+    test("follow the user's change or deletion during a claim", () =>
       withDocuments(async (documents, advance) => {
         const now = await nowOf(documents);
         for (const key of ["changed", "gone"]) await put(documents, key, { due: now });
@@ -370,7 +370,7 @@ export function documentListsContract(open: Open): void {
         expect(await claim(documents, 2)).toMatchObject([{ key: "changed", body: "mine" }]);
       }));
 
-    test("of a tenant with very many do not keep those of another one from being claimed", () =>
+    test("of a tenant with very many do not delay another tenant's", () =>
       withDocuments(async (documents, advance) => {
         const now = await nowOf(documents);
         const many = upTo(300).map((n) => ({ key: `k${n}`, seen: undefined, body: "x", due: now - 1_000 }));
@@ -387,7 +387,7 @@ export function documentListsContract(open: Open): void {
         expect(await claim(documents, 50)).toHaveLength(50);
       }));
 
-    test("that were held before the clock was set back are due, where none is held for that long", () =>
+    test("that were claimed before the clock was set back are due if no lease is that long", () =>
       withDocuments(async (documents, advance) => {
         await put(documents, "k", { due: await nowOf(documents) });
         expect(await claim(documents, 1, 100)).toHaveLength(1);
@@ -398,7 +398,7 @@ export function documentListsContract(open: Open): void {
         expect(await claimDue(documents, "plans", ahead)).toEqual([]);
       }));
 
-    test("are found when they are written, changed or deleted while others look for them", () =>
+    test("are found if they are written, changed or deleted during a search", () =>
       withDocuments(async (documents, advance) => {
         const now = await nowOf(documents);
         const waiting: string[] = [];
@@ -433,7 +433,7 @@ export function documentListsContract(open: Open): void {
         expect(found.toSorted()).toEqual(waiting.toSorted());
       }));
 
-    test("are due at a time: what is none is refused, and a part of a millisecond is a whole one", () =>
+    test("need a valid time, and a fraction of a millisecond is rounded up", () =>
       withDocuments(async (documents, advance) => {
         const now = await nowOf(documents);
         for (const due of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 8.65e15])
@@ -453,7 +453,7 @@ export function documentListsContract(open: Open): void {
         expect(names(await claim(documents, 10))).toEqual(["acme/part"]);
       }));
 
-    rule("are those of one kind", () =>
+    rule("belong to one kind", () =>
       withDocuments(async (documents) => {
         const due = await nowOf(documents);
         await put(documents, "k", { of: { kind: "tools", tenant: "acme" }, due });
@@ -463,7 +463,7 @@ export function documentListsContract(open: Open): void {
       }),
     );
 
-    test("are found under every name of a tenant and of a user", () =>
+    test("are found for every name of a tenant and a user", () =>
       withDocuments(async (documents) => {
         const due = await nowOf(documents);
         const names = ["", 'a"b', "a\u0000b", "\ud800", "a:b", "ä"];
@@ -474,7 +474,7 @@ export function documentListsContract(open: Open): void {
         expect(sorted(found)).toEqual(sorted(all.map(({ tenant, user }: OwnedCollection) => [tenant, user])));
       }));
 
-    test("of many users of a tenant have its turns together, and each is due until it is written or deleted", () =>
+    test("of many users share their tenant's turns, and stay due until they are written or deleted", () =>
       withDocuments(async (documents, advance) => {
         const now = await nowOf(documents);
         const users = upTo(12).map((n) => ({ ...of("many"), user: `u${n}` }));
@@ -497,7 +497,7 @@ export function documentListsContract(open: Open): void {
       }));
   });
 
-  test("documents of a user are the user's alone, with limits of their own", () =>
+  test("a user's documents belong only to the user, and have their own limits", () =>
     withDocuments(async (documents) => {
       const owners = [ADA, BOB, { tenant: ADA.tenant, user: "" }];
       const collections = [
@@ -516,7 +516,7 @@ export function documentListsContract(open: Open): void {
       }
     }));
 
-  test("documents of any kind are apart from what else a store keeps of a tenant and a user", () =>
+  test("documents of any kind are separate from other data of a tenant and a user", () =>
     inWorld(open, async ({ stores }) => {
       const { documents, quotas, threads } = stores;
       await threads.create(ADA, { id: "t", metadata: {} });
@@ -537,7 +537,7 @@ export function documentListsContract(open: Open): void {
           expect(await documents.list(of)).toMatchObject([{ key: "k", body: kind }]);
     }));
 
-  rule("listed documents are apart from a user's shelves", () =>
+  rule("listed documents are separate from a user's shelves", () =>
     withDocuments(async (documents) => {
       await documents.write(
         { kind: "notes", owner: ADA, of: { agent: "x" } },

@@ -180,7 +180,7 @@ async function play(documents: Documents, advance: (ms: number) => void, steps: 
 }
 
 export function documentStepsContract(open: Open, numRuns = 20): void {
-  test("any steps with documents are answered as in memory", () =>
+  test("any steps with documents have the same results as in memory", () =>
     fc.assert(
       fc.asyncProperty(fc.array(fc.array(Step, { maxLength: 40 }), { maxLength: 6 }), async (all) => {
         const played = async (each: Open) => {

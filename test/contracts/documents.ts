@@ -37,14 +37,14 @@ export function documentsContract(open: Open): void {
     ["of a tenant", { kind: "tools", tenant: "acme" }],
     ["of a thread", { kind: "notes", owner: ADA, of: { thread: "t" } }],
   ])("documents %s", (_, collection) => {
-    test("lose no change of writers who change them at once", () =>
+    test("keep every change by simultaneous writers", () =>
       withDocuments(async (documents) => {
         const pairs = upTo(24).map((n) => [["a", "b"], ["b", "c"], ["c"]][n % 3] ?? []);
         await Promise.all(pairs.map((keys) => count(documents, collection, keys)));
         expect(await bodies(documents, collection)).toEqual({ a: "8", b: "16", c: "16" });
       }));
 
-    test("are written all together, or not at all", () =>
+    test("are written all together or not at all", () =>
       withDocuments(async (documents) => {
         await count(documents, collection, ["a"]);
         const { found } = await documents.read(collection, ["a", "b"]);
@@ -58,7 +58,7 @@ export function documentsContract(open: Open): void {
         expect(await bodies(documents, collection)).toEqual({ a: "1", b: "1" });
       }));
 
-    test("that were deleted and written again are not taken for what they were", () =>
+    test("that were deleted and written again are not mistaken for the old ones", () =>
       withDocuments(async (documents) => {
         await count(documents, collection, ["a"]);
         const [old] = (await documents.read(collection, ["a"])).found;
@@ -73,7 +73,7 @@ export function documentsContract(open: Open): void {
         expect(await bodies(documents, collection)).toEqual({ a: "1" });
       }));
 
-    test("are at most so many, also when several writers add at once", () =>
+    test("are limited in number, even with simultaneous writers", () =>
       withDocuments(async (documents) => {
         const put = (key: string, seen?: string) =>
           documents.write(collection, [{ key, seen, body: "x" }], { version: `v${key}`, limit: 5 });
@@ -83,18 +83,16 @@ export function documentsContract(open: Open): void {
         expect(await put(first?.key ?? "", first?.version)).toBe("written");
       }));
 
-    rule(
-      "that others were first to write are decided again, also by a writer who was too late for the last room",
-      () =>
-        withDocuments(async (documents) => {
-          await count(documents, collection, ["a"]);
-          const late = [{ key: "a", seen: undefined, body: "too long" }];
-          const bounds = { version: "vlate", limit: 0, bytes: 1 };
-          expect(await documents.write(collection, late, bounds)).toBe("changed");
-        }),
+    rule("are decided again if another writer was faster, even for the last place", () =>
+      withDocuments(async (documents) => {
+        await count(documents, collection, ["a"]);
+        const late = [{ key: "a", seen: undefined, body: "too long" }];
+        const bounds = { version: "vlate", limit: 0, bytes: 1 };
+        expect(await documents.write(collection, late, bounds)).toBe("changed");
+      }),
     );
 
-    test("have at most so many bytes in all, also when several writers add or replace at once", () =>
+    test("are limited in total bytes, even with simultaneous writers", () =>
       withDocuments(async (documents) => {
         const put = (key: string, body: string, seen?: string) =>
           documents.write(collection, [{ key, seen, body }], { version: `v${key}${body.length}`, bytes: 15 });
@@ -108,7 +106,7 @@ export function documentsContract(open: Open): void {
       }));
   });
 
-  rule("documents are due from their time on, earliest first, until they are written without one", () =>
+  rule("documents are due from their time on, earliest first, until they are written without a time", () =>
     withDocuments(async (documents, advance) => {
       const { now } = await documents.read(BOXES, []);
       const put = (key: string, due: number | null, seen?: string) =>
@@ -135,7 +133,7 @@ export function documentsContract(open: Open): void {
     }),
   );
 
-  test("documents that are due later than any can be are due, as the clock was set back", () =>
+  test("documents with an impossibly late time are due, because the clock was set back", () =>
     withDocuments(async (documents, advance) => {
       const { now } = await documents.read(BOXES, []);
       for (const [key, due] of [
@@ -156,7 +154,7 @@ export function documentsContract(open: Open): void {
       expect(await due(10, 10)).toEqual(["soon", "late", "later"]);
     }));
 
-  test("documents of collections whose names join alike are apart", () =>
+  test("collections whose combined names are identical are separate", () =>
     withDocuments(async (documents) => {
       const collections: Collection[] = [
         { kind: "tools", tenant: "a" },
@@ -174,7 +172,7 @@ export function documentsContract(open: Open): void {
         expect(await bodies(documents, each)).toEqual({ k: String(n + 1) });
     }));
 
-  test("documents of a thread that does not exist are neither found nor written", () =>
+  test("documents of a missing thread can be neither read nor written", () =>
     inWorld(open, async ({ stores: { documents } }) => {
       const notes: Collection = { kind: "notes", owner: ADA, of: { thread: "none" } };
       expect(await documents.read(notes, ["k"])).toMatchObject({ found: [undefined], exists: false });

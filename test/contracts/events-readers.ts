@@ -32,7 +32,7 @@ export function eventReadersContract(open: Open): void {
         }
       }));
 
-    test("reach five readers who join at different moments, none lost and none twice", () =>
+    test("reach five readers who join at different times, without losses or repetitions", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         const reading: Promise<LogEntry[]>[] = [];
@@ -59,7 +59,7 @@ export function eventReadersContract(open: Open): void {
         await stores.events.append(claim.lease, [done()]);
       }));
 
-    test("come live, and are read on from any cursor", () =>
+    test("arrive live, and can be read from any cursor", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         await stores.events.append(
@@ -74,7 +74,7 @@ export function eventReadersContract(open: Open): void {
         expect(await readAll(stores, keyOf(claim), 102)).toEqual([]);
       }));
 
-    test("are held against what a reader has seen when it comes back after another attempt", () =>
+    test("are compared with a returning reader's position after another attempt", () =>
       inWorld(open, async ({ stores }) => {
         const first = await claimed(stores, "t");
         const key = keyOf(first);
@@ -108,7 +108,7 @@ export function eventReadersContract(open: Open): void {
         await lost({ seq: 8, epoch: first.lease.epoch }, 5);
       }));
 
-    test("come in batches that a reader can hold", () =>
+    test("arrive in batches that fit into a reader's memory", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         await stores.events.append(claim.lease, [...upTo(500).map((n) => delta(`${n}`)), done()]);
@@ -123,7 +123,7 @@ export function eventReadersContract(open: Open): void {
           expect(batch.length).toBeLessThanOrEqual(4);
       }));
 
-    test("wait for a reader that pauses, and lose nothing meanwhile", () =>
+    test("wait for a reader that pauses, and nothing is lost", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         const reader = stores.events.read(keyOf(claim), 0, new AbortController().signal);
@@ -139,7 +139,7 @@ export function eventReadersContract(open: Open): void {
         expect(seqsOf(seen)).toEqual(upTo(1502));
       }));
 
-    test("of a run that waits are waited for", () =>
+    test("are awaited for a waiting run", () =>
       inWorld(open, async ({ stores }) => {
         const first = await claimed(stores, "t");
         const waiting = newRun("t");
@@ -154,7 +154,7 @@ export function eventReadersContract(open: Open): void {
         expect(seqsOf(await reading)).toEqual([1, 2]);
       }));
 
-    test("that are deleted under a reader are reported, not waited for", () =>
+    test("that are deleted while a reader follows are reported instead of awaited", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         await stores.events.append(claim.lease, [...upTo(200).map(() => delta("x")), done()]);
@@ -164,7 +164,7 @@ export function eventReadersContract(open: Open): void {
         await expect(reader.next()).rejects.toMatchObject({ code: "events_expired" });
       }));
 
-    test("end at once for a reader whose signal aborts", () =>
+    test("end immediately for a reader whose signal aborts", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         const aborted = AbortSignal.abort();
@@ -187,7 +187,7 @@ export function eventReadersContract(open: Open): void {
         expect(await reader.next()).toEqual({ done: true, value: undefined });
       }));
 
-    test("leave nothing behind of a thousand readers", () =>
+    test("leave nothing behind after a thousand readers", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         await stores.events.append(claim.lease, [note("x")]);

@@ -53,7 +53,7 @@ export function eventsContract(open: Open): void {
         );
       }));
 
-    test("mean what they say, all of it or nothing", () =>
+    test("have all their effects or none", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const circular: Record<string, unknown> = {};
@@ -72,7 +72,7 @@ export function eventsContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
       }));
 
-    rule("add a message once, also when events are sent again", () =>
+    rule("add a message once, even if they are sent again", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { lease } = await claimed(stores, "t");
         const event = message("x");
@@ -89,7 +89,7 @@ export function eventsContract(open: Open): void {
       }),
     );
 
-    rule("with a path belong to another thread: they are only shown", () =>
+    rule("with a path belong to another thread, and are only shown", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const path = ["call_1"];
@@ -147,7 +147,7 @@ export function eventsContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "t")).toEqual([]);
       }));
 
-    test("keep their order when an append does not wait for the one before", () =>
+    test("keep their order if an append does not wait for the previous one", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         const appends: Promise<void>[] = [];
@@ -162,7 +162,7 @@ export function eventsContract(open: Open): void {
         expect(texts).toEqual(Array.from({ length: 300 }, (_, n) => `${n}`));
       }));
 
-    test("of no run there is are not found", () =>
+    test("cannot be found for a run that does not exist", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         for (const key of [
@@ -174,7 +174,7 @@ export function eventsContract(open: Open): void {
         }
       }));
 
-    test("beyond the end have never been", () =>
+    test("do not exist beyond the end", () =>
       inWorld(open, async ({ stores }) => {
         const claim = await claimed(stores, "t");
         const expired = { code: "events_expired" };
@@ -187,7 +187,7 @@ export function eventsContract(open: Open): void {
           await expect(readAll(stores, keyOf(claim), after)).rejects.toMatchObject({ name: "AppError" });
       }));
 
-    test("are kept up to a limit; a reader further behind gets an error", () =>
+    test("are limited in number, and a reader further behind gets an error", () =>
       inWorld(
         open,
         async ({ stores }) => {
@@ -212,7 +212,7 @@ export function eventsContract(open: Open): void {
         { eventsPerRun: 100 },
       ));
 
-    test("go some time after the end, and a reader that had them all does not mind", () =>
+    test("are deleted some time after the end, which does not affect a reader that has read all", () =>
       inWorld(
         open,
         async ({ stores, advance }) => {

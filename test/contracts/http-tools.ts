@@ -34,7 +34,7 @@ export function httpToolsContract(open: Open): void {
     inWorld(open, ({ stores }) => body(createHttpToolStore(stores.documents, MIB)));
 
   describe("a tool that is put", () => {
-    test("is kept whole, secret and headers too", () =>
+    test("is stored completely, including its secret and headers", () =>
       withTools(async (tools) => {
         const whole = tool("weather", {
           parameters: JSON.parse(
@@ -49,7 +49,7 @@ export function httpToolsContract(open: Open): void {
         expect(JSON.stringify(kept)).toBe(JSON.stringify(whole));
       }));
 
-    test("can be changed; of several changes at once none is lost, and one that does not exist is not made", () =>
+    test("can be changed; simultaneous changes are all kept, and a missing tool is not created", () =>
       withTools(async (tools) => {
         await tools.put("acme", tool("weather"));
         const add = (name: string) =>
@@ -79,7 +79,7 @@ export function httpToolsContract(open: Open): void {
         expect(await tools.listFor("good", "helper2")).toEqual([]);
       }));
 
-    test("is refused when all would take more bytes than allowed, and replaces a larger one of its name", () =>
+    test("is refused if all tools would exceed the allowed bytes, but can replace a larger one of its name", () =>
       inWorld(open, async ({ stores }) => {
         const large = tool("weather", { description: "x".repeat(600) });
         const most = JSON.stringify(large).length + 400;
@@ -95,7 +95,7 @@ export function httpToolsContract(open: Open): void {
         expect(await tools.list("acme")).toMatchObject([tool("weather")]);
       }));
 
-    test("is refused when those of other processes, put at once, leave it no room", () =>
+    test("is refused if other processes' simultaneous tools leave no capacity", () =>
       inWorld(open, async ({ stores }) => {
         const tools = upTo(6).map((n) => tool(`t${n}`));
         const most = 3 * JSON.stringify(tools[0]).length;
@@ -104,7 +104,7 @@ export function httpToolsContract(open: Open): void {
         expect(await replicas[0]?.list("acme")).toHaveLength(3);
       }));
 
-    test("replaces the one of its name", () =>
+    test("replaces the tool with its name", () =>
       withTools(async (tools) => {
         await tools.put("acme", tool("weather"));
         await tools.put("acme", tool("weather", { description: "Newer." }));
@@ -113,7 +113,7 @@ export function httpToolsContract(open: Open): void {
         expect(await tools.list("acme")).toEqual([tool("weather", { description: "Newer.", previous })]);
       }));
 
-    test("does not change with what the caller does to its own, before or after", () =>
+    test("does not change if the caller changes its own copy, before or after", () =>
       withTools(async (tools) => {
         const mine = tool("weather");
         await tools.put("acme", mine);
@@ -124,13 +124,13 @@ export function httpToolsContract(open: Open): void {
       }));
   });
 
-  test("the list is in the order of the names, not of registration", () =>
+  test("the list is ordered by name, not by registration", () =>
     withTools(async (tools) => {
       for (const name of ["b", "Z", "a_2", "a-1", "a"]) await tools.put("acme", tool(name));
       expect((await tools.list("acme")).map(({ name }) => name)).toEqual(["Z", "a", "a-1", "a_2", "b"]);
     }));
 
-  test("a deletion removes one tool and no other", () =>
+  test("deleting removes only that tool", () =>
     withTools(async (tools) => {
       for (const name of ["a", "b"]) await tools.put("acme", tool(name));
       expect(await tools.delete("acme", "a")).toBe(true);
@@ -139,7 +139,7 @@ export function httpToolsContract(open: Open): void {
       expect(await tools.list("acme")).toEqual([tool("b")]);
     }));
 
-  test("a tenant has its own tools and no other's", () =>
+  test("a tenant has its own tools and no other tenant's", () =>
     withTools(async (tools) => {
       for (const tenant of TENANTS) await tools.put(tenant, tool("weather", { description: `of ${tenant}` }));
       for (const [index, tenant] of TENANTS.entries()) {
@@ -151,7 +151,7 @@ export function httpToolsContract(open: Open): void {
       }
     }));
 
-  test("no tenant has more than a hundred, and its others can still be replaced", () =>
+  test("a tenant can have at most a hundred, and can still replace them", () =>
     withTools(async (tools) => {
       const names = Array.from({ length: 105 }, (_, n) => `t${n}`);
       const outcomes = await Promise.allSettled(names.map((name) => tools.put("acme", tool(name))));

@@ -22,7 +22,7 @@ const TASKS: Shelf = { ...NOTES, kind: "tasks" };
 export function itemLivesContract(open: Open): void {
   const rule = ruleTest(open);
   describe("a thread's items", () => {
-    rule("need a thread", () =>
+    rule("require a thread", () =>
       inWorld(open, async ({ stores: { items, threads } }) => {
         for (const version of [undefined, 0, 1]) {
           const item = { key: "k", value: 1, ...(version === undefined ? {} : { version }) };
@@ -35,7 +35,7 @@ export function itemLivesContract(open: Open): void {
       }),
     );
 
-    rule("are written whether or not a run is active, and change nothing else of the thread", () =>
+    rule("are written whether or not a run is active, and change nothing else in the thread", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { lease } = await claimed(stores, "t");
         const before = await stores.threads.get(ADA, "t");
@@ -52,7 +52,7 @@ export function itemLivesContract(open: Open): void {
       }),
     );
 
-    test("leave with it, and do not come back with another one of its name", () =>
+    test("are deleted with it, and do not return with a new thread of its name", () =>
       inWorld(open, async ({ stores: { items, threads } }) => {
         await threads.create(ADA, { id: "t", metadata: {} });
         for (const shelf of [NOTES, TASKS]) await items.put(shelf, { key: "k", value: "old" });
@@ -69,7 +69,7 @@ export function itemLivesContract(open: Open): void {
         }
       }));
 
-    test("leave when it is cleared", () =>
+    test("are deleted when it is cleared", () =>
       inWorld(open, async ({ stores: { items, threads } }) => {
         await threads.create(ADA, { id: "t", metadata: {} });
         for (const shelf of [NOTES, TASKS])
@@ -83,7 +83,7 @@ export function itemLivesContract(open: Open): void {
         }
       }));
 
-    rule("stay when it goes back to an earlier message", () =>
+    rule("are kept when it is rewound to an earlier message", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const event = message("one");
@@ -95,7 +95,7 @@ export function itemLivesContract(open: Open): void {
       }),
     );
 
-    test("are written before it is deleted meanwhile, or not at all", () =>
+    test("are either written before a simultaneous deletion or not at all", () =>
       inWorld(open, async ({ stores: { items, threads } }) => {
         for (let round = 0; round < 5; round++) {
           await threads.create(ADA, { id: "t", metadata: {} });
@@ -116,7 +116,7 @@ export function itemLivesContract(open: Open): void {
       }));
   });
 
-  rule("the items that a user keeps with an agent need no thread, and stay when threads go", () =>
+  rule("items that a user keeps with an agent need no thread, and are kept when threads are deleted", () =>
     inWorld(open, async ({ stores, advance }) => {
       const settings: Shelf = { owner: ADA, of: { agent: "helper" }, kind: "settings" };
       const kept = await stores.items.put(settings, { key: "k", value: "mine" });

@@ -25,7 +25,7 @@ export function itemsContract(open: Open): void {
     ["of a thread", onThread],
     ["of an agent", withAgent],
   ])("items %s", (_, shelf) => {
-    test("are written as a whole, one version after the other", () =>
+    test("are written as a whole, one version after another", () =>
       inWorld(open, async ({ stores, advance }) => {
         await makeThread(stores);
         const { items } = stores;
@@ -43,7 +43,7 @@ export function itemsContract(open: Open): void {
         expect(await items.get(shelf, "Plan")).toBeUndefined();
       }));
 
-    test("are not overwritten by who has seen another version", () =>
+    test("cannot be overwritten based on another version", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const { items } = stores;
@@ -57,7 +57,7 @@ export function itemsContract(open: Open): void {
         expect(await items.list(shelf)).toMatchObject([{ value: "two", version: 2 }]);
       }));
 
-    test("are written by exactly one of those who have seen the same version", () =>
+    test("are written by exactly one of the writers that have seen the same version", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         for (const version of [0, 1, 2]) {
@@ -68,7 +68,7 @@ export function itemsContract(open: Open): void {
         }
       }));
 
-    test("have a version each, also when several writers write at once", () =>
+    test("each have a version, even with simultaneous writers", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const puts = upTo(20).map((n) => stores.items.put(shelf, { key: "k", value: n }));
@@ -76,7 +76,7 @@ export function itemsContract(open: Open): void {
         expect(versions.sort((a = 0, b = 0) => a - b)).toEqual(upTo(20));
       }));
 
-    test("start again at the first version once they are deleted", () =>
+    test("start again at the first version after they are deleted", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const { items } = stores;
@@ -93,7 +93,7 @@ export function itemsContract(open: Open): void {
         expect(await items.list(shelf)).toEqual([]);
       }));
 
-    test("are listed last changed first, those of the same moment by key", () =>
+    test("are listed by last change, and by key for the same time", () =>
       inWorld(open, async ({ stores, advance }) => {
         await makeThread(stores);
         for (const key of ["b", "a", "B", "10", "9"]) await stores.items.put(shelf, { key, value: key });
@@ -106,7 +106,7 @@ export function itemsContract(open: Open): void {
         expect(await keysOn(stores.items, shelf)).toEqual(["a", "c", "d", "10", "9", "B", "b"]);
       }));
 
-    test("go in and come out as copies", () =>
+    test("are stored and returned as copies", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const value = { list: ["one"] };
@@ -120,7 +120,7 @@ export function itemsContract(open: Open): void {
         expect((await stores.items.get(shelf, "k"))?.value).toEqual({ list: ["one"] });
       }));
 
-    test("keep any content of their keys and values", () =>
+    test("keep any content in their keys and values", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const value = JSON.parse(
@@ -155,7 +155,7 @@ export function itemsContract(open: Open): void {
         expect(({} as { a?: number }).a).toBeUndefined();
       }));
 
-    test("are so many on a shelf, and no more", () =>
+    test("are limited in number per shelf", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const { items } = stores;
@@ -178,7 +178,7 @@ export function itemsContract(open: Open): void {
         expect(await items.put(shelf, { key: "x", value: 1 })).toMatchObject({ version: 1 });
       }));
 
-    test("are so large, counted in bytes, and no larger", () =>
+    test("are limited in size, counted in bytes", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const { items } = stores;
@@ -191,7 +191,7 @@ export function itemsContract(open: Open): void {
         expect(await items.list(shelf)).toMatchObject([{ key: longest, version: 1 }]);
       }));
 
-    test("are apart from those of other shelves", () =>
+    test("are separate from those on other shelves", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);
         const { items, threads } = stores;
@@ -209,7 +209,7 @@ export function itemsContract(open: Open): void {
         }
       }));
 
-    test.each(NEIGHBOURS)("are their owner's alone: %s", (_name, owner, neighbour) =>
+    test.each(NEIGHBOURS)("belong only to their owner: %s", (_name, owner, neighbour) =>
       inWorld(open, async ({ stores }) => {
         const [own, other] = [owner, neighbour].map((each) => ({ ...shelf, owner: each })) as [Shelf, Shelf];
         await stores.threads.create(owner, { id: "t", metadata: {} });

@@ -59,7 +59,7 @@ const delivery = (id: string): Incoming => ({
 });
 
 function triggersContract(open: Open): void {
-  test("triggers start one run for a delivery that comes to three processes at once, and none of a user who is deleted", () =>
+  test("triggers start one run for a delivery that reaches three processes at once, and none for a deleted user", () =>
     inWorld(open, async ({ stores }) => {
       const processes = await Promise.all(PROCESSES.map(() => triggersOn(stores)));
       const [first] = processes as [(typeof processes)[number]];
@@ -80,7 +80,7 @@ function triggersContract(open: Open): void {
         expect(await stores.documents.list({ kind, ...BOB }), kind).toEqual([]);
     }));
 
-  test("triggers of a user have a bound, also when processes make them at once, and a version", () =>
+  test("a user's triggers are limited, even with simultaneous processes, and have a version", () =>
     inWorld(open, async ({ stores }) => {
       const processes = await Promise.all(PROCESSES.map(() => triggersOn(stores)));
       const made = await Promise.allSettled(processes.map((each, n) => putTrigger(each, ADA, `t${n}`)));
@@ -102,7 +102,7 @@ async function webhooksOn({ documents, runs, threads, isDurable }: AllStores) {
 function webhooksContract(open: Open): void {
   const told = (n: number) => ({ type: "run.ended" as const, thread_id: "t", run_id: `r${n}`, data: {} });
 
-  test("webhooks get each event of a thread once and in order over three processes, and none of a user who is deleted", () =>
+  test("webhooks receive each event of a thread once and in order across three processes, but none of a deleted user", () =>
     inWorld(open, async ({ stores }) => {
       const inbox = await webhookInbox();
       const processes = await Promise.all(PROCESSES.map(() => webhooksOn(stores)));
@@ -134,7 +134,7 @@ function temporaryThreadsOn(stores: AllStores) {
 }
 
 function temporaryThreadsContract(open: Open): void {
-  test("temporary threads are deleted once over three processes, and their keys are known for an hour", () =>
+  test("temporary threads are deleted once across three processes, and their keys are remembered for an hour", () =>
     inWorld(open, async ({ stores, advance }) => {
       const processes = PROCESSES.map(() => temporaryThreadsOn(stores));
       const [first] = processes as [(typeof processes)[number]];
@@ -188,7 +188,7 @@ function auditContract(open: Open): void {
     }
   };
 
-  test("a trail has each entry of three processes once, newest first and after a restart, and no other tenant's", () =>
+  test("an audit trail contains each entry of three processes once, newest first and after a restart, and no other tenant's", () =>
     inWorld(open, async ({ stores }) => {
       const processes = PROCESSES.map(() => auditOn(stores));
       const ids = Array.from({ length: 30 }, (_, n) => `t${n}`);
@@ -202,7 +202,7 @@ function auditContract(open: Open): void {
       );
     }));
 
-  test("a trail that is full loses its oldest entries", () =>
+  test("a full audit trail loses its oldest entries", () =>
     inWorld(open, async ({ stores, advance }) => {
       const audit = auditOn(stores, 20);
       for (let n = 0; n < 40; n++) {

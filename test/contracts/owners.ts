@@ -34,7 +34,7 @@ const byName = (a: Owner, b: Owner) => (JSON.stringify(a) < JSON.stringify(b) ? 
 export function ownersContract(open: Open): void {
   const rule = ruleTest(open);
   describe("an operator's list of owners", () => {
-    test("has everybody with a thread, once, in pages", () =>
+    test("includes every owner of a thread once, in pages", () =>
       inWorld(open, async ({ stores }) => {
         const everybody = new Map(
           [CAROL, ...BYTES, ...NEIGHBOURS.flatMap(([, one, other]) => [one, other])].map((owner) => [
@@ -65,7 +65,7 @@ export function ownersContract(open: Open): void {
         expect(await owners.list({ limit: 10, tenant: 'acme","a' })).toEqual([]);
       }));
 
-    rule("misses no owner when others come and go between two pages", () =>
+    rule("misses no owner if others change between two pages", () =>
       inWorld(open, async ({ stores: { owners, threads }, stores }) => {
         const names = ["b", "d", "f", "h"];
         for (const user of names) await makeThread(stores, { tenant: "acme", user });
@@ -77,7 +77,7 @@ export function ownersContract(open: Open): void {
       }),
     );
 
-    test("is in the order of the bytes of their names, also where it begins between two", () =>
+    test("is in byte order of the names, even if it starts between two of them", () =>
       inWorld(open, async ({ stores: { owners }, stores }) => {
         for (const owner of BYTES) await makeThread(stores, owner);
         const [first, named, second, other] = BYTES;
@@ -87,7 +87,7 @@ export function ownersContract(open: Open): void {
         expect(await owners.list({ limit: 10, after: second, tenant: first?.tenant })).toEqual([]);
       }));
 
-    rule("holds no other tenant's, wherever it begins", () =>
+    rule("never includes another tenant's, wherever it starts", () =>
       inWorld(open, async ({ stores: { owners }, stores }) => {
         for (const owner of [ADA, BOB, CAROL]) await makeThread(stores, owner);
         expect(await owners.list({ limit: 10, tenant: "other", after: ADA })).toEqual([CAROL]);
@@ -97,7 +97,7 @@ export function ownersContract(open: Open): void {
     );
   });
 
-  test("an operator finds what agents keep for an owner, for any name of an agent", () =>
+  test("an operator finds an owner's items of agents, for any agent name", () =>
     inWorld(open, async ({ stores: { items, owners } }) => {
       const shelves = ["a", 'a","b', "a:b"].flatMap((agent) =>
         (["settings", "reflections"] as const).map((kind) => ({ owner: ADA, of: { agent }, kind })),

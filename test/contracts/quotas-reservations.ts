@@ -36,7 +36,7 @@ export function reservationsContract(open: OpenQuotas): void {
       return { id, ...reply };
     };
 
-    test("is granted while there is room for it, and counts until it is settled", () =>
+    test("is granted while the budget allows it, and counts until it is settled", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         const limit = { tokens_per_day: 1000 };
         const first = await reserve(quotas, 600, limit);
@@ -79,7 +79,7 @@ export function reservationsContract(open: OpenQuotas): void {
         expect(await reserved()).toEqual(amounts(0));
       }));
 
-    test("of a hundred at once never goes past the budget", () =>
+    test("of a hundred at once never exceeds the budget", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         const limit = { tokens_per_day: 1050 };
         const answers = await Promise.all(
@@ -106,7 +106,7 @@ export function reservationsContract(open: OpenQuotas): void {
       ["tokens_per_month", 100],
       ["cost_per_day", 7],
       ["cost_per_month", 7],
-    ] as const)("is held against %s, of the tenant and of the user", (limit, spent) =>
+    ] as const)("is checked against %s of the tenant and the user", (limit, spent) =>
       inWorld(async ({ quotas }) => {
         await quotas.settle(ADA, "before", spending());
         const granted = async (most: number, level: "tenant" | "user", owner = ADA) => {
@@ -125,7 +125,7 @@ export function reservationsContract(open: OpenQuotas): void {
       }),
     );
 
-    test("of a process that died is void after its time, and its settlement still counts", () =>
+    test("of a dead process expires after its time, and its settlement still counts", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         const limit = { tokens_per_day: 100 };
         const { id } = await reserve(quotas, 100, limit, { ms: 1000, cost: 3 });
@@ -141,7 +141,7 @@ export function reservationsContract(open: OpenQuotas): void {
         });
       }));
 
-    test("of a process that died before the clock was set back is void after its time as well", () =>
+    test("of a process that died before the clock was set back expires after its time too", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         const limit = { tokens_per_day: 100 };
         const lives = await reserve(quotas, 10, limit, { ms: 1000 });
@@ -155,7 +155,7 @@ export function reservationsContract(open: OpenQuotas): void {
         expect((await reserve(elsewhere, 90, limit, { ms: 1000 })).isGranted).toBe(true);
       }));
 
-    rule("that is made before midnight is settled in the day after", () =>
+    rule("made before midnight can be settled the next day", () =>
       inWorld(async ({ quotas, advance }) => {
         const { id } = await reserve(quotas, 50, { tokens_per_day: 100 });
         advance(2);

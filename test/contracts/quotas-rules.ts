@@ -71,8 +71,8 @@ export function limitsContract(open: OpenQuotas): void {
       { numRuns: 10, examples: examples.map((steps) => [steps]) },
     );
 
-  describe("a limit, after anything that was granted and refused", () => {
-    test("on requests names the scope that has to wait longest, and lets the next one come when it said", () =>
+  describe("a limit, after any sequence of grants and refusals,", () => {
+    test("on requests names the scope with the longest wait, and allows the next request at the stated time", () =>
       holds(Request, async ({ quotas, elsewhere, advance }, steps) => {
         const ends = new Map<string, number>();
         let now = 0;
@@ -89,7 +89,7 @@ export function limitsContract(open: OpenQuotas): void {
         }
       }));
 
-    test("on what is held refuses what is new beyond it, the tenant's before the user's", () =>
+    test("on held resources refuses new ones above it, the tenant's before the user's", () =>
       holds(Held, async ({ quotas, elsewhere }, steps) => {
         const held = new Set<string>();
         for (const { owner, id, most } of steps) {
@@ -103,7 +103,7 @@ export function limitsContract(open: OpenQuotas): void {
         }
       }));
 
-    test("on tokens and cost is held against what is used and reserved together", () =>
+    test("on tokens and cost is compared with the sum of usage and reservations", () =>
       holds(
         Call,
         async ({ quotas, elsewhere, advance }, steps) => {

@@ -14,7 +14,7 @@ export function storedContract(open: OpenQuotas): void {
   const inWorld = quotasIn(open);
 
   describe("what is stored", () => {
-    rule("counts for the user and the tenant, and is refused beyond the limit of either", () =>
+    rule("counts for the user and the tenant, and is refused above either limit", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         expect(await quotas.setStored(ADA, thread("a", 60), limits(100, 80))).toBeUndefined();
         expect(await elsewhere.setStored(ADA, thread("b", 30), limits(100, 80))).toBe("user");
@@ -26,7 +26,7 @@ export function storedContract(open: OpenQuotas): void {
       }),
     );
 
-    rule("may always become less, also beyond the limit, and counts no longer than its time", () =>
+    rule("can always shrink, even above the limit, and expires after its time", () =>
       inWorld(async ({ quotas, advance }) => {
         await quotas.setStored(ADA, thread("a", 500), NONE);
         expect(await quotas.setStored(ADA, thread("a", 500), limits(100))).toBeUndefined();
@@ -52,7 +52,7 @@ export function storedContract(open: OpenQuotas): void {
       pause: fc.nat(1),
     });
 
-    test("is the sum of what each thread has, after any changes, refusals and ends", () =>
+    test("is the sum over all threads, after any changes, refusals and deletions", () =>
       fc.assert(
         fc.asyncProperty(fc.array(Step, { maxLength: 25 }), (steps) =>
           inWorld(async ({ quotas, elsewhere, advance }) => {

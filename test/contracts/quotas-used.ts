@@ -17,7 +17,7 @@ import {
 export function usedContract(open: OpenQuotas): void {
   const inWorld = quotasIn(open);
 
-  describe("what was used", () => {
+  describe("usage", () => {
     const spentAt = async ({ quotas, setTime }: QuotaWorld, at: string, later: string) => {
       setTime(Date.parse(at));
       await quotas.settle(ADA, "x", spending());
@@ -36,7 +36,7 @@ export function usedContract(open: OpenQuotas): void {
       ["after a leap day", "2028-02-29T12:00:00.000Z", "2028-03-01T00:00:00.000Z", [0, 0]],
       ["after February", "2027-02-28T12:00:00.000Z", "2027-03-01T00:00:00.000Z", [0, 0]],
       ["on the same day a year later", "2026-11-22T12:00:00.000Z", "2027-11-22T12:00:00.000Z", [0, 0]],
-    ])("is counted by days and months of UTC: %s", (_, at, later, expected) =>
+    ])("is counted by UTC days and months: %s", (_, at, later, expected) =>
       inWorld(async (world) => {
         expect(await spentAt(world, at, later)).toEqual(expected);
       }),
@@ -46,16 +46,14 @@ export function usedContract(open: OpenQuotas): void {
       ["by two days", "2026-11-24T12:00:00.000Z", [0, 100]],
       ["by two months", "2027-01-22T12:00:00.000Z", [0, 0]],
       ["by a year", "2027-11-22T12:00:00.000Z", [0, 0]],
-    ])(
-      "in days and months to come fills no budget of this one after the clock was set back %s",
-      (_, at, expected) =>
-        inWorld(async (world) => {
-          expect(await spentAt(world, at, "2026-11-22T12:00:00.000Z")).toEqual(expected);
-          const [, month = 0] = expected;
-          for (const day of ["2026-11-22T12:00:00.000Z", "2026-11-23T12:00:00.000Z"])
-            expect((await spentAt(world, day, day))[0]).toBe(100);
-          expect((await world.quotas.accounts(ADA)).tenant.month.tokens).toBe(month + 200);
-        }),
+    ])("from future days and months does not count after the clock was set back %s", (_, at, expected) =>
+      inWorld(async (world) => {
+        expect(await spentAt(world, at, "2026-11-22T12:00:00.000Z")).toEqual(expected);
+        const [, month = 0] = expected;
+        for (const day of ["2026-11-22T12:00:00.000Z", "2026-11-23T12:00:00.000Z"])
+          expect((await spentAt(world, day, day))[0]).toBe(100);
+        expect((await world.quotas.accounts(ADA)).tenant.month.tokens).toBe(month + 200);
+      }),
     );
 
     test("every day has its own name", () =>
@@ -73,7 +71,7 @@ export function usedContract(open: OpenQuotas): void {
         }
       }));
 
-    test("is listed by day, agent and model, the newest day first, to its own user", () =>
+    test("is listed by day, agent and model, newest day first, for its own user", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         const odd = 'a "b" \\ ü';
         await quotas.settle(ADA, "1", spending({ agent: odd }));
@@ -95,7 +93,7 @@ export function usedContract(open: OpenQuotas): void {
         expect(await quotas.usage(CAROL, 100)).toEqual([]);
       }));
 
-    test("is marked where some of it is an estimate, of its day, model and user alone", () =>
+    test("is marked if part of it is an estimate, only for its day, model and user", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         const { usage } = spending();
         await quotas.settle(ADA, "1", spending());
@@ -138,7 +136,7 @@ export function usedContract(open: OpenQuotas): void {
         expect((await quotas.usage(ADA, 1000)).map(({ day }) => day)).toEqual(["2027-03-01", "2027-02-28"]);
       }));
 
-    test("does not grow with the names that are given, and nothing of it is lost", () =>
+    test("does not grow with the number of given names, and none of it is lost", () =>
       inWorld(async ({ quotas, advance }) => {
         for (let n = 0; n < MAX_ROWS + 10; n++) await quotas.settle(ADA, "x", spending({ model: `m:${n}` }));
         await quotas.settle(ADA, "x", spending({ model: "m:0" }));
@@ -151,7 +149,7 @@ export function usedContract(open: OpenQuotas): void {
         expect(await quotas.usage(ADA, 1)).toMatchObject([{ model: "m:100" }]);
       }));
 
-    test("of a tenant is listed by day, agent and model, and by user, the one who cost most first", () =>
+    test("of a tenant is listed by day, agent and model, and by user in order of cost", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         await quotas.settle(ADA, "1", spending());
         await elsewhere.settle(BOB, "2", spending({ cost: 30 }));
@@ -179,7 +177,7 @@ export function usedContract(open: OpenQuotas): void {
         expect(await quotas.tenantUsage("no one's", 100)).toEqual({ rows: [], users: [] });
       }));
 
-    test("of a tenant does not grow with its users or the names that are given, and nothing of it is lost", () =>
+    test("of a tenant does not grow with its users or the given names, and none of it is lost", () =>
       inWorld(async ({ quotas, advance }) => {
         const as = (user: string) => ({ tenant: ADA.tenant, user });
         for (let n = 0; n < MAX_USERS + 10; n++)
@@ -212,7 +210,7 @@ export function usedContract(open: OpenQuotas): void {
         expect(users).toMatchObject([{ user: "bob" }]);
       }));
 
-    test("is counted of many calls that end at once", () =>
+    test("is counted for many calls that end at once", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         await Promise.all(
           Array.from({ length: 100 }, (_, n) =>

@@ -15,8 +15,8 @@ export function quotasContract(open: OpenQuotas): void {
   const inWorld = quotasIn(open);
   storedContract(open);
 
-  describe("the rate of requests", () => {
-    rule("lets a minute's share come at once, then one after the other", () =>
+  describe("the request rate", () => {
+    rule("allows a minute's share at once, then one request after another", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         const answers = [];
         for (let n = 0; n < 60; n++)
@@ -32,7 +32,7 @@ export function quotasContract(open: OpenQuotas): void {
       }),
     );
 
-    test("is there again at once when the clock is set back", () =>
+    test("is available again immediately if the clock is set back", () =>
       inWorld(async ({ quotas, advance }) => {
         for (let n = 0; n < 30; n++) expect(await quotas.take(ADA, limits(60, 60))).toBeUndefined();
         advance(-2 * 60_000);
@@ -41,7 +41,7 @@ export function quotasContract(open: OpenQuotas): void {
         expect(await quotas.take(ADA, limits(60, 60))).toBeUndefined();
       }));
 
-    rule("of a tenant is that of all its users, and of no others", () =>
+    rule("of a tenant covers all its users and no others", () =>
       inWorld(async ({ quotas }) => {
         expect(await quotas.take(ADA, limits(2, 2))).toBeUndefined();
         expect(await quotas.take(BOB, limits(2, 2))).toBeUndefined();
@@ -50,7 +50,7 @@ export function quotasContract(open: OpenQuotas): void {
       }),
     );
 
-    rule("does not count what is refused", () =>
+    rule("does not count refused requests", () =>
       inWorld(async ({ quotas }) => {
         expect(await quotas.take(ADA, limits(3, 1))).toBeUndefined();
         for (let n = 0; n < 10; n++)
@@ -59,7 +59,7 @@ export function quotasContract(open: OpenQuotas): void {
       }),
     );
 
-    test("takes no more of many that come at once", () =>
+    test("allows no more if many arrive at once", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         const answers = await Promise.all(
           Array.from({ length: 100 }, (_, n) => (n % 2 ? quotas : elsewhere).take(ADA, limits(10))),
@@ -68,10 +68,10 @@ export function quotasContract(open: OpenQuotas): void {
       }));
   });
 
-  describe("what is held", () => {
+  describe("held resources", () => {
     const run = (id: string, ms = HOUR) => ({ thing: "runs" as const, id, ms });
 
-    rule("is as many as may be, of the user and of the tenant", () =>
+    rule("are limited for the user and the tenant", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         expect(await quotas.hold(ADA, run("1"), limits(3, 2))).toBe("new");
         expect(await elsewhere.hold(ADA, run("2"), limits(3, 2))).toBe("new");
@@ -87,7 +87,7 @@ export function quotasContract(open: OpenQuotas): void {
       }),
     );
 
-    rule("counts once, however often it is held again", () =>
+    rule("count once, however often they are held again", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         expect(await quotas.hold(ADA, run("1"), limits(1, 1))).toBe("new");
         expect(await elsewhere.hold(ADA, run("1"), limits(1, 1))).toBe("kept");
@@ -95,7 +95,7 @@ export function quotasContract(open: OpenQuotas): void {
       }),
     );
 
-    test("makes room when it is released, by its own user only", () =>
+    test("become free when they are released, by their own user only", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         await quotas.hold(ADA, run("1"), limits(1));
         await quotas.release(BOB, "runs", "1");
@@ -106,7 +106,7 @@ export function quotasContract(open: OpenQuotas): void {
         expect(await quotas.hold(ADA, run("2"), limits(1))).toBe("new");
       }));
 
-    test("counts no longer when its time is over, unless it was held again", () =>
+    test("expire after their time unless they are held again", () =>
       inWorld(async ({ quotas, advance }) => {
         await quotas.hold(ADA, run("dies", 1000), limits());
         await quotas.hold(ADA, run("lives", 1000), limits());
@@ -118,7 +118,7 @@ export function quotasContract(open: OpenQuotas): void {
         expect(await quotas.hold(ADA, run("3"), limits(2))).toBe("new");
       }));
 
-    test("counts no longer than anything may, also when the clock was set back", () =>
+    test("expire after the maximum time, even if the clock was set back", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         const stream = (id: string) => ({ thing: "streams" as const, id, ms: 1000, longestMs: 1000 });
         await quotas.hold(ADA, stream("dies"), limits());
@@ -134,7 +134,7 @@ export function quotasContract(open: OpenQuotas): void {
         expect((await quotas.held(ADA)).user).toEqual({ streams: 2, runs: 1, threads: 0 });
       }));
 
-    test("counts for a shorter time while it is made, and is new until then", () =>
+    test("count for a shorter time while they are created, and are new until then", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         const thread = { thing: "threads" as const, id: "1", ms: 10 * HOUR };
         const making = { ...thread, makingMs: HOUR };
@@ -154,7 +154,7 @@ export function quotasContract(open: OpenQuotas): void {
         expect(await counted()).toBe(0);
       }));
 
-    test("is as many as may be of many that come at once", () =>
+    test("are limited even if many arrive at once", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         const answers = await Promise.all(
           Array.from({ length: 100 }, (_, n) =>
@@ -164,7 +164,7 @@ export function quotasContract(open: OpenQuotas): void {
         expect(answers.filter((answer) => answer === "new")).toHaveLength(10);
       }));
 
-    test.each(NEIGHBOURS)("is its owner's alone: %s", (_, owner, neighbour) =>
+    test.each(NEIGHBOURS)("belong only to their owner: %s", (_, owner, neighbour) =>
       inWorld(async ({ quotas }) => {
         await quotas.hold(owner, run("1"), limits(undefined, 1));
         expect(await quotas.hold(neighbour, run("1"), limits(undefined, 1))).toBe("new");

@@ -22,10 +22,10 @@ const LEASE_MS = 10_000;
 
 export function releasedRunsContract(open: Open): void {
   const rule = ruleTest(open);
-  describe("runs that are given back", () => {
+  describe("released runs", () => {
     const lost = { code: "lease_lost" };
 
-    rule("are taken over at once, one attempt later, with all that was left for them", () =>
+    rule("are taken over immediately, one attempt later, with everything that they left", () =>
       inWorld(open, async ({ stores }) => {
         const { lease, run, request } = await claimed(stores, "t");
         const left = userMessage("left");
@@ -54,7 +54,7 @@ export function releasedRunsContract(open: Open): void {
       }),
     );
 
-    test("can no longer be written by the process that gave them back, before and after a take-over", () =>
+    test("can no longer be written by the process that released them, before and after a take-over", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         await stores.events.append(lease, [note("one")]);
@@ -75,7 +75,7 @@ export function releasedRunsContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "t")).toEqual([]);
       }));
 
-    rule("are not taken for such whose process died", () =>
+    rule("do not count as runs whose process died", () =>
       inWorld(open, async ({ stores, advance }) => {
         let { lease, run } = await claimed(stores, "t");
         const takenOver = async () => {
@@ -114,7 +114,7 @@ export function releasedRunsContract(open: Open): void {
       expect.poll(() => calls.splice(0, calls.length)).toContainEqual(call);
     const WAITING: ControlMessage = { call: "waiting" };
 
-    test("when a run is asked to stop; a cancel wins over an interrupt", () =>
+    test("when a run must stop; a cancellation takes precedence over an interrupt", () =>
       inWorld(open, async ({ stores }) => {
         const { run } = await claimed(stores, "t");
         const calls = heard(stores);
@@ -128,7 +128,7 @@ export function releasedRunsContract(open: Open): void {
         }
       }));
 
-    test("when a run waits, was given back, or follows on one that has ended", () =>
+    test("when a run is waiting, was released, or follows one that has ended", () =>
       inWorld(open, async ({ stores }) => {
         const calls = heard(stores);
         const asked = stores.runs.enqueue(ADA, newRun("t"), "reject");
@@ -147,7 +147,7 @@ export function releasedRunsContract(open: Open): void {
         await hears(calls, WAITING);
       }));
 
-    test("when it can take what waits, also at once", () =>
+    test("when it can take waiting runs, even immediately", () =>
       inWorld(open, async ({ stores }) => {
         const taken: Lease[] = [];
         const failures: unknown[] = [];
@@ -172,8 +172,8 @@ export function releasedRunsContract(open: Open): void {
   });
 
   if (open.rules)
-    describe("runs that were begun", () => {
-      test("are known in the order of their first claims", () =>
+    describe("started runs", () => {
+      test("are listed in order of their first claims", () =>
         inWorld(open, async ({ stores, advance }) => {
           const begun = async (after?: string) => (await stores.runs.begun(ADA, "t", after))?.id;
           expect(await begun()).toBeUndefined();

@@ -19,7 +19,7 @@ const LEASE_MS = 10_000;
 export function resumedRunsContract(open: Open): void {
   const rule = ruleTest(open);
   describe("runs that resume another one", () => {
-    test("name it in every read", () =>
+    test("name it whenever they are read", () =>
       inWorld(open, async ({ stores }) => {
         const { runs, events } = stores;
         const asking = await claimed(stores, "t");
@@ -41,7 +41,7 @@ export function resumedRunsContract(open: Open): void {
         expect(items[2]).not.toHaveProperty("resumes");
       }));
 
-    rule("name it after a take-over, and when they never began", () =>
+    rule("name it after a take-over, and if they never started", () =>
       inWorld(open, async ({ stores, advance }) => {
         await stores.runs.enqueue(ADA, newRun("t", { resumes: "run_1" }), "reject");
         for (const attempt of [1, 2]) {
@@ -57,8 +57,8 @@ export function resumedRunsContract(open: Open): void {
     );
   });
 
-  describe("runs that are known by a key", () => {
-    test("are found on their thread, as they are", () =>
+  describe("runs with an idempotency key", () => {
+    test("are found on their thread, in their current state", () =>
       inWorld(open, async ({ stores }) => {
         const { runs } = stores;
         const { lease, run } = await claimed(stores, "t", { idempotency_key: "k" });
@@ -93,7 +93,7 @@ export function resumedRunsContract(open: Open): void {
   });
 
   describe("the run of a thread that no process executes any more", () => {
-    test("is taken by exactly one of those who look, wherever they look", () =>
+    test("is taken by exactly one of the processes that look for it, wherever they look", () =>
       inWorld(open, async ({ stores: { runs }, stores, advance }) => {
         const { run } = await claimed(stores, "t");
         await runs.start(ADA, newRun("t"), "queue");

@@ -61,7 +61,7 @@ export function rewindContract(open: Open): void {
         runs[how](owner, newRun("t", more), "reject");
       const accepted = how === "start" ? "claimed" : "queued";
 
-      test("forget it and all after it, and keep the rest", () =>
+      test("delete it and all later messages, and keep the others", () =>
         inWorld(open, async ({ stores, advance }) => {
           const ids = await told(stores, 6);
           const before = await look(stores);
@@ -82,7 +82,7 @@ export function rewindContract(open: Open): void {
           expect(await readAll(stores, key)).toHaveLength(8);
         }));
 
-      rule("that have kept a copy up to a message are refused when the thread has another one since", () =>
+      rule("that have kept a copy up to a message are refused if the thread has a newer one", () =>
         inWorld(open, async ({ stores }) => {
           const ids = await told(stores, 4);
           const [first = "", second = "", , fourth = ""] = ids;
@@ -104,7 +104,7 @@ export function rewindContract(open: Open): void {
         }),
       );
 
-      rule("continue from there, also with a message that was forgotten", () =>
+      rule("continue from there, even with a deleted message", () =>
         inWorld(open, async ({ stores }) => {
           const ids = await told(stores, 4);
           const [, second] = await stores.threads.messages(ADA, "t");
@@ -118,7 +118,7 @@ export function rewindContract(open: Open): void {
         }),
       );
 
-      rule("no longer wait for a call of what they forget: another one may have its id", () =>
+      rule("no longer wait for a deleted call, whose id can be reused", () =>
         inWorld(open, async ({ stores }) => {
           const [first = ""] = await told(stores, 2);
           const call = newCall("call_1");
@@ -132,7 +132,7 @@ export function rewindContract(open: Open): void {
         }),
       );
 
-      rule("keep the calls that the thread has left, with results that have come", () =>
+      rule("keep the thread's abandoned calls, with results that have arrived", () =>
         inWorld(open, async ({ stores: { deferredCalls: calls, ...stores } }) => {
           const [, second = ""] = await told({ ...stores, deferredCalls: calls }, 2);
           const [left, late, delivered] = [newCall("left"), newCall("late"), newCall("delivered")];
@@ -146,7 +146,7 @@ export function rewindContract(open: Open): void {
         }),
       );
 
-      rule("may forget everything, or the last message only", () =>
+      rule("can delete every message, or only the last one", () =>
         inWorld(open, async ({ stores }) => {
           const ids = await told(stores, 3);
           const lease = await taken(stores, await begin(stores, { rewind_to: ids[2] ?? "" }));
@@ -158,7 +158,7 @@ export function rewindContract(open: Open): void {
         }),
       );
 
-      rule("are refused when there is no such message, and change nothing", () =>
+      rule("are refused if the message does not exist, and change nothing", () =>
         inWorld(open, async ({ stores }) => {
           const ids = await told(stores, 3);
           const elsewhere = await told(stores, 2, { thread: "u" });
@@ -182,7 +182,7 @@ export function rewindContract(open: Open): void {
         }),
       );
 
-      rule("do not wait: a busy thread refuses them, whether its run is active or waits", () =>
+      rule("do not wait: a busy thread refuses them, whether its run is active or waiting", () =>
         inWorld(open, async ({ stores }) => {
           const [first = ""] = await told(stores, 2);
           const { lease, run } = await claimed(stores, "t");
@@ -202,7 +202,7 @@ export function rewindContract(open: Open): void {
         }),
       );
 
-      rule("forget nothing a second time: a repeat is the run that is known", () =>
+      rule("delete nothing a second time, because a repeated request returns the existing run", () =>
         inWorld(open, async ({ stores }) => {
           const [first = "", second = ""] = await told(stores, 3);
           const news = { rewind_to: second, idempotency_key: "k" };
@@ -224,7 +224,7 @@ export function rewindContract(open: Open): void {
         }),
       );
 
-      rule("forget nothing when a run of that id is there already", () =>
+      rule("delete nothing if a run with that id already exists", () =>
         inWorld(open, async ({ stores }) => {
           const [first = ""] = await told(stores, 3);
           const before = await look(stores);
@@ -236,7 +236,7 @@ export function rewindContract(open: Open): void {
         }),
       );
 
-      test("are one of those that begin at once, and only that one has forgotten anything", () =>
+      test("succeed for only one of several simultaneous starts, and only that one deletes anything", () =>
         inWorld(open, async ({ stores }) => {
           const ids = await told(stores, 12);
           const news = ids.flatMap((rewind_to) => [newRun("t", { rewind_to }), newRun("t")]);
@@ -251,7 +251,7 @@ export function rewindContract(open: Open): void {
           expect((await look(stores)).runs).toHaveLength(2);
         }));
 
-      test("find a thread that is deleted or cleared meanwhile gone, or keep it from going", () =>
+      test("report a thread that is deleted or cleared meanwhile as missing, or prevent that", () =>
         inWorld(open, async ({ stores }) => {
           for (const remove of ["delete", "clear"] as const)
             for (const isFirst of [true, false]) {
@@ -274,7 +274,7 @@ export function rewindContract(open: Open): void {
             }
         }));
 
-      rule.each(NEIGHBOURS)("go back in their owner's thread alone: %s", (_, owner, neighbour) =>
+      rule.each(NEIGHBOURS)("rewind only their owner's thread: %s", (_, owner, neighbour) =>
         inWorld(open, async ({ stores }) => {
           const [first = ""] = await told(stores, 3, { owner });
           const before = await look(stores, owner);

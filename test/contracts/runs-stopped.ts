@@ -21,8 +21,8 @@ import {
 export function stoppedRunsContract(open: Open): void {
   const rule = ruleTest(open);
   describe("runs", () => {
-    describe("that are to stop", () => {
-      test("end at once while they wait, and their readers with them", () =>
+    describe("that are asked to stop", () => {
+      test("end immediately while they wait, and so do their readers", () =>
         inWorld(open, async ({ stores }) => {
           const { run: ahead } = await claimed(stores, "t");
           for (const mode of ["cancel", "interrupt"] as const) {
@@ -61,7 +61,7 @@ export function stoppedRunsContract(open: Open): void {
         }),
       );
 
-      rule("learn it when they renew their lease, the harder wish winning", () =>
+      rule("learn about it when they renew their lease, and a cancellation takes precedence", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const stop = (mode: "cancel" | "interrupt") =>
@@ -75,7 +75,7 @@ export function stoppedRunsContract(open: Open): void {
         }),
       );
 
-      rule("are left as they are when they have ended", () =>
+      rule("do not change if they have ended", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           await stores.events.append(lease, [done()]);
@@ -88,8 +88,8 @@ export function stoppedRunsContract(open: Open): void {
       );
     });
 
-    describe("are steered by messages that", () => {
-      test("wait in the inbox until they are in the thread", () =>
+    describe("receive steering messages that", () => {
+      test("wait in the inbox until they are added to the thread", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const [a, b] = [userMessage("a"), userMessage("b")];
@@ -115,7 +115,7 @@ export function stoppedRunsContract(open: Open): void {
         }),
       );
 
-      rule("are refused when too many wait", () =>
+      rule("are refused if too many are waiting", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const sent = Array.from({ length: 16 }, (_, n) => userMessage(`${n}`));
@@ -132,7 +132,7 @@ export function stoppedRunsContract(open: Open): void {
         }),
       );
 
-      rule("reach only a run that is running", () =>
+      rule("can only reach a run in progress", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const waiting = newRun("t");
@@ -146,7 +146,7 @@ export function stoppedRunsContract(open: Open): void {
         }),
       );
 
-      test("are never lost: what a run no longer takes in joins the thread at its end", () =>
+      test("are never lost: unread messages are added to the thread at the end of the run", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const [a, b, c] = [userMessage("a"), userMessage("b"), userMessage("c")];

@@ -28,7 +28,7 @@ export function takenOverRunsContract(open: Open): void {
   const rule = ruleTest(open);
   describe("runs", () => {
     describe("whose process died", () => {
-      test("are taken over one attempt later, once the lease was not renewed in time", () =>
+      test("are taken over one attempt later if the lease was not renewed in time", () =>
         inWorld(open, async ({ stores, advance }) => {
           const news = newRun("t");
           const result = await stores.runs.start(ADA, news, "reject");
@@ -52,7 +52,7 @@ export function takenOverRunsContract(open: Open): void {
           expect(await stores.runs.claimAbandoned(100)).toEqual([]);
         }));
 
-      test("can no longer be written by it, while seq continues without a gap", () =>
+      test("can no longer be written by it, and seq continues without a gap", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { lease } = await claimed(stores, "t");
           const reading = readAll(stores, { ...lease });
@@ -78,7 +78,7 @@ export function takenOverRunsContract(open: Open): void {
           });
         }));
 
-      test("are taken over by exactly one of those who look", () =>
+      test("are taken over by exactly one of the processes that look for them", () =>
         inWorld(open, async ({ stores, advance }) => {
           for (let n = 0; n < 5; n++) await claimed(stores, `t${n}`);
           advance(LEASE_MS + 1);
@@ -99,7 +99,7 @@ export function takenOverRunsContract(open: Open): void {
           await stores.events.append(lease, [done()]);
         }));
 
-      test("may still be written by it until another process takes over", () =>
+      test("can still be written by it until another process takes over", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { lease } = await claimed(stores, "t");
           advance(10 * LEASE_MS);
@@ -108,7 +108,7 @@ export function takenOverRunsContract(open: Open): void {
           expect(await stores.runs.claimAbandoned(100)).toEqual([]);
         }));
 
-      test("fail after the fifth attempt, with every bracket closed, and free their thread", () =>
+      test("fail after the fifth attempt, with every span closed, and free their thread", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { lease, run } = await claimed(stores, "t");
           const waiting = newRun("t");
@@ -169,7 +169,7 @@ export function takenOverRunsContract(open: Open): void {
           ]);
         }));
 
-      test("too often keep the words of the answer that the last attempt was writing, as a message that is incomplete", () =>
+      test("too often keep the text that the last attempt was writing, as an incomplete message", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { lease, request } = await claimed(stores, "t");
           const begin = (message_id: string): StreamEvent => ({
@@ -209,7 +209,7 @@ export function takenOverRunsContract(open: Open): void {
           ]);
         }));
 
-      rule("too often leave no call open that a user started them with", () =>
+      rule("too often leave none of the calls open that a user started them with", () =>
         inWorld(open, async ({ stores, advance }) => {
           const call = { id: "call_1", name: "pay", args: {} };
           const given = { ...assistantMessage("", call), by_user: true as const };
@@ -226,7 +226,7 @@ export function takenOverRunsContract(open: Open): void {
         }),
       );
 
-      test("twice are claimed one at a time, and beside none that ever died", () =>
+      test("twice are claimed one at a time, and never together with another run that died", () =>
         inWorld(open, async ({ stores, advance }) => {
           const ids = new Set<string>();
           for (const n of upTo(3)) ids.add((await claimed(stores, `t${n}`)).run.id);
@@ -260,7 +260,7 @@ export function takenOverRunsContract(open: Open): void {
           }
         }));
 
-      rule("and lived for long then are not held to have died in that attempt, until the eleventh", () =>
+      rule("and survived for long after that do not count that death, until the eleventh attempt", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { run } = await claimed(stores, "t");
           const deaths: unknown[] = [];
@@ -278,7 +278,7 @@ export function takenOverRunsContract(open: Open): void {
         }),
       );
 
-      rule("and was only stopped have not died once it says so", () =>
+      rule("and was only suspended do not count as dead once it reports this", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { lease, run } = await claimed(stores, "t");
           const leases = [lease];
@@ -306,7 +306,7 @@ export function takenOverRunsContract(open: Open): void {
         }),
       );
 
-      rule("make no difference to a run that waits: it is taken when its thread is free", () =>
+      rule("have no effect on a waiting run, which starts when its thread is free", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const [a, b] = [newRun("t"), newRun("t")];

@@ -23,8 +23,8 @@ const THIRD: Owner = { tenant: "third", user: "ada" };
 
 export function waitingRunsContract(open: Open): void {
   const rule = ruleTest(open);
-  describe("runs that wait for a process with room", () => {
-    test("are claimed by no process although their thread is free, until one looks for them", () =>
+  describe("runs that wait for a process with a free slot", () => {
+    test("are claimed by no process, although their thread is free, until one looks for them", () =>
       inWorld(open, async ({ stores }) => {
         const news = newRun("t", { metadata: { a: 1 } });
         const result = await stores.runs.enqueue(ADA, news, "reject");
@@ -49,7 +49,7 @@ export function waitingRunsContract(open: Open): void {
         expect(await stores.runs.claimAbandoned(10)).toEqual([]);
       }));
 
-    rule("are the next of their thread, and are not overtaken", () =>
+    rule("are the next on their thread, and are not overtaken", () =>
       inWorld(open, async ({ stores }) => {
         const [a, b] = [newRun("t"), newRun("t")];
         await stores.runs.enqueue(ADA, a, "reject");
@@ -63,7 +63,7 @@ export function waitingRunsContract(open: Open): void {
       }),
     );
 
-    rule("leave room for one that goes before them all, however many wait", () =>
+    rule("leave a place for a run with precedence, however many are waiting", () =>
       inWorld(
         open,
         async ({ stores }) => {
@@ -86,7 +86,7 @@ export function waitingRunsContract(open: Open): void {
       ),
     );
 
-    rule("may be cancelled meanwhile, and free their thread with that", () =>
+    rule("can be cancelled meanwhile, which frees their thread", () =>
       inWorld(open, async ({ stores }) => {
         const news = newRun("t");
         await stores.runs.enqueue(ADA, news, "reject");
@@ -99,7 +99,7 @@ export function waitingRunsContract(open: Open): void {
       }),
     );
 
-    test("are refused on more threads of one tenant than may be busy, and on no other tenant's", () =>
+    test("are refused on more threads of one tenant than can be busy, but not on another tenant's", () =>
       inWorld(
         open,
         async ({ stores, advance }) => {
@@ -129,7 +129,7 @@ export function waitingRunsContract(open: Open): void {
         { tenantQueueLength: 3 },
       ));
 
-    test("take no place among the busy threads when they are refused or known", () =>
+    test("do not count among the busy threads if they are refused or already exist", () =>
       inWorld(
         open,
         async ({ stores: { runs } }) => {
@@ -156,7 +156,7 @@ export function waitingRunsContract(open: Open): void {
         { tenantQueueLength: 2 },
       ));
 
-    test("are taken by exactly one of those who look, as many as each has room for", () =>
+    test("are taken by exactly one of the processes that look, up to each one's free slots", () =>
       inWorld(open, async ({ stores }) => {
         for (const n of upTo(20)) await stores.runs.enqueue(ADA, newRun(`t${n}`), "reject");
         expect(await stores.runs.claimAbandoned(0)).toEqual([]);
@@ -171,7 +171,7 @@ export function waitingRunsContract(open: Open): void {
         );
       }));
 
-    test("are taken in the order in which they began to wait, for any reason", () =>
+    test("are taken in the order in which they started to wait, for any reason", () =>
       inWorld(open, async ({ stores, advance }) => {
         // The process of this one dies; it waits from the end of its lease on.
         await claimed(stores, "died");
@@ -192,7 +192,7 @@ export function waitingRunsContract(open: Open): void {
         expect(order).toEqual(["new", "free again", "died", "newest"]);
       }));
 
-    test("are taken one of each tenant in turn, however many one of them has", () =>
+    test("are taken from each tenant in turn, however many one of them has", () =>
       inWorld(open, async ({ stores, advance }) => {
         await claimed(stores, "died", { owner: OTHER });
         for (const n of upTo(20)) await stores.runs.enqueue(n % 2 ? ADA : BOB, newRun(`t${n}`), "reject");
@@ -209,7 +209,7 @@ export function waitingRunsContract(open: Open): void {
         expect(await look(100)).toEqual([]);
       }));
 
-    test("keep waiting while a process has no room for their tenant, and keep their turn", () =>
+    test("keep waiting, and keep their turn, while a process has no slot for their tenant", () =>
       inWorld(open, async ({ stores, advance }) => {
         for (const owner of [ADA, OTHER, THIRD])
           for (const n of upTo(3)) {
@@ -226,7 +226,7 @@ export function waitingRunsContract(open: Open): void {
         expect(await taken(10, [])).toEqual(["acme", "acme", "acme"]);
       }));
 
-    test("are counted until a process takes them, with how long the first one waits", () =>
+    test("are counted until a process takes them, with the waiting time of the first", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { waiting } = stores.runs;
         expect(await waiting()).toEqual({ threads: 0, oldestMs: 0 });
@@ -242,7 +242,7 @@ export function waitingRunsContract(open: Open): void {
         expect(await waiting()).toEqual({ threads: 0, oldestMs: 0 });
       }));
 
-    rule("are taken in place of those that died too often", () =>
+    rule("are taken instead of those that died too often", () =>
       inWorld(
         open,
         async ({ stores, advance }) => {

@@ -33,7 +33,7 @@ export function runsContract(open: Open): void {
   rewindContract(open);
   if (open.rules) branchContract(open);
   describe("runs", () => {
-    test("are claimed when their thread is free, and make the thread", () =>
+    test("are claimed if their thread is free, and create the thread", () =>
       inWorld(open, async ({ stores }) => {
         const news = newRun("t", {
           metadata: { a: 1 },
@@ -52,7 +52,7 @@ export function runsContract(open: Open): void {
         expect(await stores.threads.get(ADA, "t")).toMatchObject({ agent: "helper", status: "busy" });
       }));
 
-    test("are executed one at a time on a thread, however many are started at once", () =>
+    test("are executed one at a time per thread, however many are started at once", () =>
       inWorld(open, async ({ stores }) => {
         const starts = await Promise.allSettled(
           Array.from({ length: 50 }, () => stores.runs.start(ADA, newRun("t"), "reject")),
@@ -66,7 +66,7 @@ export function runsContract(open: Open): void {
         expect((await stores.runs.list(ADA, "t", { limit: 100 })).items).toHaveLength(1);
       }));
 
-    rule("wait for a busy thread, and take their turn in order", () =>
+    rule("wait for a busy thread, and start in order", () =>
       inWorld(open, async ({ stores }) => {
         const first = await claimed(stores, "t");
         const [a, b, c] = [newRun("t"), newRun("t"), newRun("t")];
@@ -92,7 +92,7 @@ export function runsContract(open: Open): void {
       }),
     );
 
-    test("are taken by exactly one of those who reach for the next", () =>
+    test("are taken by exactly one of the processes that claim the next one", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         for (let n = 0; n < 3; n++) await stores.runs.start(ADA, newRun("t"), "queue");
@@ -101,7 +101,7 @@ export function runsContract(open: Open): void {
         expect(taken.filter((claim) => claim !== undefined)).toHaveLength(1);
       }));
 
-    rule("are refused when too many wait", () =>
+    rule("are refused if too many are waiting", () =>
       inWorld(
         open,
         async ({ stores }) => {
@@ -122,7 +122,7 @@ export function runsContract(open: Open): void {
       ),
     );
 
-    rule("wait sixteen to a thread unless told otherwise", () =>
+    rule("are limited to sixteen waiting ones per thread by default", () =>
       inWorld(open, async ({ stores }) => {
         await claimed(stores, "t");
         for (let n = 0; n < 16; n++) await stores.runs.start(ADA, newRun("t"), "queue");
@@ -132,7 +132,7 @@ export function runsContract(open: Open): void {
       }),
     );
 
-    test("are started once for each idempotency key of a thread", () =>
+    test("are started once per idempotency key on a thread", () =>
       inWorld(open, async ({ stores }) => {
         const again = () => stores.runs.start(ADA, newRun("t", { idempotency_key: "k" }), "reject");
         const results = await Promise.all(Array.from({ length: 20 }, again));
@@ -159,7 +159,7 @@ export function runsContract(open: Open): void {
         });
       }));
 
-    rule("have an id of their own", () =>
+    rule("have their own id", () =>
       inWorld(open, async ({ stores }) => {
         const { lease, run } = await claimed(stores, "t");
         await stores.events.append(lease, [done()]);
@@ -188,7 +188,7 @@ export function runsContract(open: Open): void {
         expect(await stores.runs.list(ADA, "unknown", { limit: 2 })).toEqual({ items: [] });
       }));
 
-    test("end as `done` says, and free their thread", () =>
+    test("end with the status in `done`, and free their thread", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { lease, run } = await claimed(stores, "t");
         const usage = { input_tokens: 5, output_tokens: 7, cache_read_tokens: 1, cache_write_tokens: 2 };
@@ -205,7 +205,7 @@ export function runsContract(open: Open): void {
         expect(await stores.runs.start(ADA, newRun("t"), "reject")).toMatchObject({ outcome: "claimed" });
       }));
 
-    test("end no later than their thread last changed", async () => {
+    test("end no later than their thread's last change", async () => {
       let time = Date.parse("2026-11-21T10:00:00.000Z");
       const body = async ({ stores }: { stores: AllStores }) => {
         const { lease, run } = await claimed(stores, "t");
@@ -217,7 +217,7 @@ export function runsContract(open: Open): void {
       await inWorld(open, body, { now: () => ++time });
     });
 
-    test("that end at a limit keep what it was", () =>
+    test("that end at a limit keep its details", () =>
       inWorld(open, async ({ stores }) => {
         const { lease, run } = await claimed(stores, "t");
         const details = { message: "Enough.", limit: "cost_per_day", most: 2, currency: "EUR" };

@@ -16,12 +16,12 @@ import {
 export function dueSandboxesContract(open: Open): void {
   const withLedger = withLedgerOf(open);
 
-  describe("what is due", () => {
+  describe("due sandboxes", () => {
     test.each([
       ["running", KEEP.running],
       ["stopped", KEEP.container],
       ["removed", KEEP.files],
-    ] as const)("%s: after its time without use, and not before", (state, time) =>
+    ] as const)("%s: only after their idle time", (state, time) =>
       withLedger(async (ledger, { advance }) => {
         await ledger.adopt(box("a"), state);
         await ledger.adopt(box("unlimited", { keep: FOR_EVER }), state);
@@ -32,7 +32,7 @@ export function dueSandboxesContract(open: Open): void {
       }),
     );
 
-    test("is counted from the last use, not from later changes", () =>
+    test("are counted from the last use, not from later changes", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a"), MANY);
         advance(KEEP.running - 1);
@@ -50,7 +50,7 @@ export function dueSandboxesContract(open: Open): void {
         expect(await ledger.due(10)).toMatchObject([{ id: "a", state: "stopped" }]);
       }));
 
-    test("follows what the newest entry says of keeping", () =>
+    test("follow the settings of the newest entry", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a"), MANY);
         await ledger.enter(box("a", { keep: { ...KEEP, running: 1 } }), MANY);
@@ -61,7 +61,7 @@ export function dueSandboxesContract(open: Open): void {
         expect(await ledger.due(10)).toEqual([]);
       }));
 
-    test("comes in the order in which it became so, as many as asked for", () =>
+    test("are returned in the order in which they became due, up to the requested number", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.adopt(box("third", { keep: { ...KEEP, running: 30 } }), "running");
         await ledger.adopt(box("first", { keep: { ...KEEP, container: 10 } }), "stopped");
@@ -73,7 +73,7 @@ export function dueSandboxesContract(open: Open): void {
       }));
   });
 
-  test("what is idle runs and was not used for so long, longest ago first, as many as asked for", () =>
+  test("are idle if they run and were not used for that long, longest first, up to the requested number", () =>
     withLedger(async (ledger, { advance }) => {
       await ledger.adopt(box("stopped"), "stopped");
       for (const id of ["c", "b", "a", "ending"]) {
@@ -92,7 +92,7 @@ export function dueSandboxesContract(open: Open): void {
       expect(await ledger.idle(30, 1)).toEqual([await ledger.get("b")]);
     }));
 
-  test("what is idle is first of the tenant that has most, and may be asked for one tenant", () =>
+  test("come first from the tenant that has most, and can be limited to one tenant", () =>
     withLedger(async (ledger, { advance }) => {
       const entered = ["light", "heavy", "heavy", "other", "heavy", "other"];
       for (const [n, tenant] of entered.entries()) {

@@ -32,7 +32,7 @@ export function endingSandboxesContract(open: Open): void {
         expect(await ledger.enter(box("a"), MANY)).toBe("entered");
       }));
 
-    test("may be held for longer than a minute, and is on another engine from the moment that is recorded", () =>
+    test("can be claimed for longer than a minute, and moves to another engine once that is recorded", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a", { engine: "x", disk: 7 }), MANY);
         const begun = await ledger.begin(await known(ledger, "a"), { copy: "y" });
@@ -54,7 +54,7 @@ export function endingSandboxesContract(open: Open): void {
         expect(after).not.toHaveProperty("copy");
       }));
 
-    test("keeps the engine of a copy in mind until that is deleted, also while it is used", () =>
+    test("remembers the engine of a copy until that is deleted, even while it is used", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a", { engine: "x" }), MANY);
         await ledger.begin(await known(ledger, "a"), { copy: "y" });
@@ -65,7 +65,7 @@ export function endingSandboxesContract(open: Open): void {
         expect(await known(ledger, "a")).toMatchObject({ engine: "x", copy: "y" });
       }));
 
-    test("for a minute belongs to the next use", () =>
+    test("for a minute belongs to the next user", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a"), ONE_EACH);
         const late = await begin(ledger, "a");
@@ -111,7 +111,7 @@ export function endingSandboxesContract(open: Open): void {
         },
       ],
     ];
-    test.each(USES)("does nothing when it was %s in the same millisecond", (_, use) =>
+    test.each(USES)("does nothing if it was %s in the same millisecond", (_, use) =>
       withLedger(async (ledger) => {
         await ledger.enter(box("a"), MANY);
         const seen = await known(ledger, "a");
@@ -123,7 +123,7 @@ export function endingSandboxesContract(open: Open): void {
       }),
     );
 
-    test("does nothing to one that was removed", () =>
+    test("does nothing to a removed sandbox", () =>
       withLedger(async (ledger) => {
         await ledger.adopt(box("a"), "removed");
         const seen = await known(ledger, "a");
@@ -132,7 +132,7 @@ export function endingSandboxesContract(open: Open): void {
         expect(await ledger.get("a")).toBeUndefined();
       }));
 
-    test("and entering at once: one of them comes first, and the other knows", () =>
+    test("and entering at once: one of them comes first, and the other is told", () =>
       withLedger(async (ledger) => {
         await ledger.adopt(box("a"), "stopped");
         const seen = await known(ledger, "a");
@@ -141,8 +141,8 @@ export function endingSandboxesContract(open: Open): void {
       }));
   });
 
-  describe("an engine that is lost for good", () => {
-    test("takes along the sandboxes whose files were there, running or not, and their places", () =>
+  describe("a permanently lost engine", () => {
+    test("takes the sandboxes whose files it had, running or not, and frees their places", () =>
       withLedger(async (ledger) => {
         await ledger.enter(box("a", { engine: "x" }), ONE_EACH);
         await ledger.adopt(box("b", { engine: "x" }), "removed");
@@ -154,7 +154,7 @@ export function endingSandboxesContract(open: Open): void {
         expect(await known(ledger, "c")).toMatchObject({ engine: "y", state: "running" });
       }));
 
-    test("leaves a sandbox that was being moved what is on the other engine, and the move is over", () =>
+    test("leaves a moving sandbox the files on the other engine, and ends the move", () =>
       withLedger(async (ledger) => {
         for (const id of ["from", "to"]) await ledger.adopt(box(id, { engine: id }), "stopped");
         const moves = await Promise.all(
@@ -173,8 +173,8 @@ export function endingSandboxesContract(open: Open): void {
       }));
   });
 
-  describe("what is settled", () => {
-    test("keeps its last use; a removed one is forgotten", () =>
+  describe("a settled sandbox", () => {
+    test("keeps its last use; a removed one is deleted", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a"), MANY);
         advance(7);
@@ -186,7 +186,7 @@ export function endingSandboxesContract(open: Open): void {
         expect(await ledger.get("a")).toBeUndefined();
       }));
 
-    test("may have been seen so, unless it was used since", () =>
+    test("can be observed in a state, unless it was used since then", () =>
       withLedger(async (ledger) => {
         await ledger.enter(box("a"), MANY);
         const seen = await known(ledger, "a");

@@ -21,8 +21,8 @@ const of = (tenant: string): Partial<Sandbox> => ({ owner: { tenant, user: "ada"
 export function sandboxesContract(open: Open): void {
   const withLedger = withLedgerOf(open);
 
-  describe("a sandbox that is entered", () => {
-    test("runs and is used now", () =>
+  describe("an entered sandbox", () => {
+    test("is running and in use", () =>
       withLedger(async (ledger) => {
         expect(await ledger.get("a")).toBeUndefined();
         expect(await ledger.enter(box("a"), MANY)).toBe("entered");
@@ -32,7 +32,7 @@ export function sandboxesContract(open: Open): void {
         });
       }));
 
-    test("stays on its engine: of callers that name others at once, one is right", () =>
+    test("stays on its engine: only one of several callers that name others is right", () =>
       withLedger(async (ledger) => {
         const names = ["x", "y", "z"];
         const answers = await Promise.all(names.map((engine) => ledger.enter(box("a", { engine }), MANY)));
@@ -43,7 +43,7 @@ export function sandboxesContract(open: Open): void {
         expect(await ledger.get("a")).toMatchObject({ engine, state: "running" });
       }));
 
-    test("again is brought up to date", () =>
+    test("is updated when it is entered again", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a"), MANY);
         advance(5);
@@ -60,7 +60,7 @@ export function sandboxesContract(open: Open): void {
       }),
     );
 
-    test("is not changed with what the caller does to its own afterwards", () =>
+    test("does not change if the caller changes its own copy", () =>
       withLedger(async (ledger) => {
         const keep = { ...KEEP };
         await ledger.enter(box("a", { keep }), MANY);
@@ -70,7 +70,7 @@ export function sandboxesContract(open: Open): void {
   });
 
   describe("the caps", () => {
-    test("hold for all tenants, and for each", () =>
+    test("apply to all tenants together, and to each", () =>
       withLedger(async (ledger) => {
         const caps = { total: 3, tenant: 2 };
         for (const id of ["a", "b"]) expect(await ledger.enter(box(id), caps)).toBe("entered");
@@ -81,7 +81,7 @@ export function sandboxesContract(open: Open): void {
         expect(await ledger.get("e")).toBeUndefined();
       }));
 
-    test("hold for each engine, of which each caller names its own", () =>
+    test("apply to each engine, of which each caller names its own", () =>
       withLedger(async (ledger) => {
         const on = (engine: string, id: string) =>
           ledger.enter(box(id, { engine }), { total: 9, tenant: 9, engine: 1 });
@@ -97,13 +97,13 @@ export function sandboxesContract(open: Open): void {
         expect(await on("a", "three")).toBe("entered");
       }));
 
-    test("never keep out one that runs already", () =>
+    test("never refuse a running sandbox", () =>
       withLedger(async (ledger) => {
         await ledger.enter(box("a"), MANY);
         expect(await ledger.enter(box("a"), { total: 0, tenant: 0 })).toBe("entered");
       }));
 
-    test("count what runs or is ending, found or entered, and nothing else", () =>
+    test("count only sandboxes that run or are ending, found or entered", () =>
       withLedger(async (ledger) => {
         const caps = { total: 2, tenant: 2 };
         await ledger.adopt(box("stopped"), "stopped");
@@ -117,7 +117,7 @@ export function sandboxesContract(open: Open): void {
         expect(await ledger.enter(box("stopped"), caps)).toBe("tenant");
       }));
 
-    test("do not take tenants with similar names for one", () =>
+    test("do not confuse tenants with similar names", () =>
       withLedger(async (ledger) => {
         const tenants = ["a", "A", "a\u0000", "a\u0000b", 'a","b', "", "\ud800", "\ud801", "null"];
         for (const tenant of tenants)
@@ -127,7 +127,7 @@ export function sandboxesContract(open: Open): void {
         expect(await ledger.get("sb_6")).toMatchObject({ owner: { tenant: "\ud800", user: "ada" } });
       }));
 
-    test("hold when ten ask at once", () =>
+    test("hold if ten callers ask at once", () =>
       withLedger(async (ledger) => {
         const ids = Array.from({ length: 10 }, (_, n) => `sb_${n}`);
         const answers = await Promise.all(ids.map((id) => ledger.enter(box(id), { total: 3, tenant: 9 })));
@@ -138,7 +138,7 @@ export function sandboxesContract(open: Open): void {
   describe("the disk of a tenant's sandboxes", () => {
     const caps = { ...MANY, tenantDisk: 10 };
 
-    test("also counts stopped ones, until their files are removed", () =>
+    test("includes stopped ones until their files are removed", () =>
       withLedger(async (ledger) => {
         expect(await ledger.enter(box("a", { disk: 6 }), caps)).toBe("entered");
         const begun = await begin(ledger, "a");
@@ -151,7 +151,7 @@ export function sandboxesContract(open: Open): void {
         expect(await ledger.enter(box("c", { disk: 10 }), caps)).toBe("entered");
       }));
 
-    test("refuses one whose disk grows past it, and counts the largest that it had", () =>
+    test("refuses one whose disk exceeds it, and counts its largest disk", () =>
       withLedger(async (ledger) => {
         for (const id of ["a", "b"]) expect(await ledger.enter(box(id, { disk: 5 }), caps)).toBe("entered");
         expect(await ledger.enter(box("a", { disk: 6 }), caps)).toBe("disk");
@@ -159,7 +159,7 @@ export function sandboxesContract(open: Open): void {
         expect(await ledger.enter(box("c", { disk: 1 }), caps)).toBe("disk");
       }));
 
-    test("keeps no one from files whose disk was not recorded, and counts them from then on", () =>
+    test("never blocks files whose disk was not recorded, and counts them from then on", () =>
       withLedger(async (ledger) => {
         await ledger.adopt(box("found"), "stopped");
         expect(await ledger.enter(box("a", { disk: 10 }), caps)).toBe("entered");
@@ -168,14 +168,14 @@ export function sandboxesContract(open: Open): void {
         expect(await ledger.enter(box("b", { disk: 6 }), caps)).toBe("disk");
       }));
 
-    test("holds when ten ask at once, on several engines", () =>
+    test("holds if ten callers ask at once, on several engines", () =>
       withLedger(async (ledger) => {
         const boxes = Array.from({ length: 10 }, (_, n) => box(`sb_${n}`, { disk: 3, engine: `e${n % 2}` }));
         const answers = await Promise.all(boxes.map((each) => ledger.enter(each, caps)));
         expect(answers.toSorted()).toEqual([...Array(7).fill("disk"), ...Array(3).fill("entered")]);
       }));
 
-    test("holds when two that run grow at once", () =>
+    test("holds if two running ones grow at once", () =>
       withLedger(async (ledger) => {
         for (const id of ["a", "b"]) await ledger.enter(box(id, { disk: 4 }), caps);
         const answers = await Promise.all(["a", "b"].map((id) => ledger.enter(box(id, { disk: 6 }), caps)));
@@ -184,7 +184,7 @@ export function sandboxesContract(open: Open): void {
   });
 
   describe("use", () => {
-    test("is noted of what runs, and of nothing else", () =>
+    test("is recorded only for running sandboxes", () =>
       withLedger(async (ledger, { advance }) => {
         for (const id of ["a", "b"]) await ledger.enter(box(id), MANY);
         for (const state of ["stopped", "removed"] as const) await ledger.adopt(box(state), state);
@@ -201,8 +201,8 @@ export function sandboxesContract(open: Open): void {
       }));
   });
 
-  describe("what is found without a record", () => {
-    test.each(["running", "stopped", "removed"] as const)("is entered as %s and used now", (state) =>
+  describe("a sandbox without a record", () => {
+    test.each(["running", "stopped", "removed"] as const)("is entered as %s and in use", (state) =>
       withLedger(async (ledger, { advance }) => {
         advance(3);
         await ledger.adopt(box("a"), state);
@@ -210,7 +210,7 @@ export function sandboxesContract(open: Open): void {
       }),
     );
 
-    test("leaves a record that is there alone", () =>
+    test("does not change an existing record", () =>
       withLedger(async (ledger, { advance }) => {
         await ledger.enter(box("a"), MANY);
         const before = await ledger.get("a");

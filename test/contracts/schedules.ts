@@ -34,7 +34,7 @@ export function schedulesContract(open: Open): void {
       return new Date(now + ms).toISOString();
     };
 
-    test("start one run for a slot over three processes, and none for those that were deleted with their user", () =>
+    test("start one run per slot across three processes, and none for a deleted user", () =>
       inWorld(open, async ({ stores, advance }) => {
         const started: string[] = [];
         const processes = await Promise.all([1, 2, 3].map(() => processOn(stores, started)));
@@ -57,7 +57,7 @@ export function schedulesContract(open: Open): void {
         expect((await stores.threads.list(BOB, { limit: 10 })).items).toEqual([]);
       }));
 
-    test("leave a neighbour its turn while those of a tenant with many are due", () =>
+    test("let a neighbour have its turn while many of one tenant are due", () =>
       inWorld(open, async ({ stores, advance }) => {
         const started: string[] = [];
         const schedules = await processOn(stores, started);

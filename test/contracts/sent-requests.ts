@@ -41,8 +41,8 @@ export function sentRequestsContract(open: Open): void {
       });
     });
 
-  describe("what a model was sent", () => {
-    test("is kept by the number of its call, for the thread's owner", () =>
+  describe("a recorded model request", () => {
+    test("can be read by the number of its call, by the thread's owner", () =>
       withRequests(async ({ requests }) => {
         const [told, changed] = [userMessage("as it is"), userMessage("whole")];
         const messages = [told, { ...changed, content: "shortened" }];
@@ -68,7 +68,7 @@ export function sentRequestsContract(open: Open): void {
         expect((await requests.read(RUN, 1))?.system).toMatchObject([{ text: "second" }]);
       }));
 
-    test("is that of the newest hundred calls of a thread, and of what four MiB hold", () =>
+    test("is kept for a thread's newest hundred calls, up to 4 MiB", () =>
       withRequests(async ({ record, kept }) => {
         const later = { ...RUN, run_id: "run_2" };
         for (const number of upTo(60)) await record(number, requestOf("x"));
@@ -80,7 +80,7 @@ export function sentRequestsContract(open: Open): void {
         expect(await kept(upTo(80), later)).toEqual(upTo(80, 65));
       }));
 
-    test("leaves out what has no room, and says so", () =>
+    test("leaves out messages that do not fit, and reports this", () =>
       withRequests(async ({ requests }) => {
         const messages = upTo(1200).map((n) => userMessage(`${n}`));
         const huge = { ...userMessage("y".repeat(300 * 1024)) };
@@ -91,7 +91,7 @@ export function sentRequestsContract(open: Open): void {
         expect(sent?.messages.at(-1)).toEqual({ id: huge.id, role: "user", in_thread: false });
       }));
 
-    test.each(["delete", "clear"] as const)("goes with its thread: %s", (how) =>
+    test.each(["delete", "clear"] as const)("is deleted with its thread: %s", (how) =>
       withRequests(async ({ record, kept, threads }) => {
         await record(1, requestOf("x"));
         await threads[how](ADA, "t");

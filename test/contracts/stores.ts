@@ -24,7 +24,7 @@ const NEVER = new AbortController().signal;
 
 export function storesContract(open: Open): void {
   describe("owners", () => {
-    test.each(NEIGHBOURS)("never meet: %s", (_, owner, neighbour) =>
+    test.each(NEIGHBOURS)("are always distinct: %s", (_, owner, neighbour) =>
       inWorld(open, async ({ stores, advance }) => {
         const { threads, runs, events } = stores;
         const ended = await claimed(stores, "t", { owner });
@@ -79,7 +79,7 @@ export function storesContract(open: Open): void {
       }),
     );
 
-    test("may be many", () =>
+    test("can be many", () =>
       inWorld(open, async ({ stores }) => {
         for (let n = 0; n < 50; n++)
           await stores.threads.create({ tenant: `${n % 5}`, user: `${n}` }, { id: "t", metadata: {} });
@@ -90,7 +90,7 @@ export function storesContract(open: Open): void {
   describe("stores", () => {
     test("answer a ping while they are open", () => inWorld(open, ({ stores }) => stores.ping()));
 
-    test("refuse everything once they are closed", () =>
+    test("refuse every call after they are closed", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         await stores.close();
@@ -105,7 +105,7 @@ export function storesContract(open: Open): void {
           await expect(call(), call.toString()).rejects.toMatchObject({ code: "unavailable" });
       }));
 
-    test("let no reader wait on when they close", () =>
+    test("release every waiting reader when they close", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const reading = readAll(stores, lease);

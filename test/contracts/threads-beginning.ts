@@ -18,8 +18,8 @@ import {
 
 export function beginningContract(open: Open): void {
   const rule = ruleTest(open);
-  describe("threads that begin with something", () => {
-    test("have it from the first moment, and continue from there", () =>
+  describe("threads with initial messages", () => {
+    test("have them from the start and continue from there", () =>
       inWorld(open, async ({ stores }) => {
         const { threads, events } = stores;
         const messages = [userMessage("one"), assistantMessage("two"), userMessage("three")];
@@ -51,7 +51,7 @@ export function beginningContract(open: Open): void {
         expect(await threads.state(ADA, "t")).toEqual({});
       }));
 
-    rule("have an agent before their first run, if they begin with one", () =>
+    rule("have an agent before their first run if one is given", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const created = await threads.create(ADA, { id: "t", agent: "coder", metadata: {} });
         expect(created).toMatchObject({ agent: "coder" });
@@ -60,7 +60,7 @@ export function beginningContract(open: Open): void {
       }),
     );
 
-    rule("have a message once that is given twice", () =>
+    rule("contain a message once even if it is given twice", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const [one, two] = [userMessage("one"), userMessage("two")];
         const messages = [one, two, { ...userMessage("again"), id: one.id }];
@@ -71,7 +71,7 @@ export function beginningContract(open: Open): void {
       }),
     );
 
-    test("keep copies of it, of any content", () =>
+    test("keep copies of messages with any content", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const args = JSON.parse('{"__proto__":{"a":1},"constructor":null,"text":"\\u0000\\ud800","n":1e300}');
         const messages: Message[] = [assistantMessage("é😀", { id: "c", name: "f", args })];
@@ -90,7 +90,7 @@ export function beginningContract(open: Open): void {
         expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
       }));
 
-    test("are one of those that try at once, whole, and nothing of the others", () =>
+    test("are complete for one of several simultaneous creators, without the others' messages", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const tries = upTo(20).map((n) => {
           const messages = upTo(n).map((each) => userMessage(`${n}: ${each}`));
@@ -115,7 +115,7 @@ export function beginningContract(open: Open): void {
         expect(await threads.state(ADA, "t")).toEqual({ [`s${n}`]: n });
       }));
 
-    rule("leave one that is there already as it is", () =>
+    rule("do not change an existing thread", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const { lease } = await claimed(stores, "t");
@@ -135,7 +135,7 @@ export function beginningContract(open: Open): void {
       }),
     );
 
-    test("may begin with any number of messages", () =>
+    test("can begin with any number of messages", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const messages = upTo(2000).map((n) => userMessage(`message ${n}`));
         await threads.create(ADA, { id: "t", metadata: {}, messages });

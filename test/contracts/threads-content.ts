@@ -17,7 +17,7 @@ import {
 export function threadContentContract(open: Open): void {
   const rule = ruleTest(open);
   describe("threads", () => {
-    rule("give all readers messages that none of them can change, however deep", () =>
+    rule("return messages that no reader can change, at any depth", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const parts = [{ type: "text" as const, text: "hello" }];
@@ -41,7 +41,7 @@ export function threadContentContract(open: Open): void {
       }),
     );
 
-    test("return their messages oldest first, from anywhere on", () =>
+    test("return their messages oldest first, from any position", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const events = ["a", "b", "c", "d"].map(message);
@@ -58,7 +58,7 @@ export function threadContentContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "unknown")).toEqual([]);
       }));
 
-    test("return their messages in pages of bounded bytes, each with at least one message", () =>
+    test("return their messages in pages of limited bytes, with at least one message each", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const events = ["a", "b".repeat(5000), "c", "d", "e"].map(message);
@@ -86,7 +86,7 @@ export function threadContentContract(open: Open): void {
         });
       }));
 
-    test("keep any content of messages and values", () =>
+    test("keep messages and values with any content", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const args = JSON.parse(
@@ -112,7 +112,7 @@ export function threadContentContract(open: Open): void {
         expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
       }));
 
-    rule("keep their state in slots: replaced, merged key by key, removed", () =>
+    rule("keep their state in slots that can be replaced, merged key by key, and removed", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const slots = async () => stores.threads.state(ADA, "t");
@@ -132,7 +132,7 @@ export function threadContentContract(open: Open): void {
       }),
     );
 
-    test("may have any number of messages", () =>
+    test("can have any number of messages", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const many = Array.from({ length: 2000 }, (_, n) => message(`message ${n}`));

@@ -33,8 +33,8 @@ const copy = (id: string) => ({ id, title: "Copy", metadata: { a: 1 }, state: { 
 
 export function copiedThreadsContract(open: Open): void {
   const rule = ruleTest(open);
-  describe("threads that are copied", () => {
-    test("have the messages up to one of them, and continue by themselves", () =>
+  describe("copied threads", () => {
+    test("have the messages up to a given one, and then continue separately", () =>
       inWorld(open, async ({ stores }) => {
         const { threads, events } = stores;
         const all = await told(stores, "t", 5);
@@ -60,7 +60,7 @@ export function copiedThreadsContract(open: Open): void {
         expect(await threads.messages(ADA, "whole")).toEqual(all);
       }));
 
-    rule("may be copies of nothing", () =>
+    rule("can be copies of empty threads", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         await threads.create(ADA, { id: "t", metadata: {} });
         expect(await threads.fork(ADA, "t", copy("c"))).toMatchObject({
@@ -71,7 +71,7 @@ export function copiedThreadsContract(open: Open): void {
     );
 
     rule(
-      "are refused where there is no such message or owner, or such a thread already; nothing is left of them",
+      "are refused if the message or owner is missing or the thread exists, and leave nothing behind",
       () =>
         inWorld(open, async ({ stores }) => {
           const { threads } = stores;
@@ -92,7 +92,7 @@ export function copiedThreadsContract(open: Open): void {
         }),
     );
 
-    test("are not to be seen before they are whole, and one of those that try at once is made", () =>
+    test("are hidden until they are complete, and only one of several simultaneous copies is created", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const all = await told(stores, "t", 8);
@@ -116,7 +116,7 @@ export function copiedThreadsContract(open: Open): void {
         expect(await threads.messages(ADA, "c")).toEqual(all);
       }));
 
-    test("give way to a run that makes a thread of the same id", () =>
+    test("give way to a run that creates a thread with the same id", () =>
       inWorld(open, async ({ stores }) => {
         const { threads, runs, events } = stores;
         await told(stores, "t", 8);
@@ -132,7 +132,7 @@ export function copiedThreadsContract(open: Open): void {
         expect(await threads.messages(ADA, "c")).toEqual([own.data.message]);
       }));
 
-    rule("show one of their messages by its id", () =>
+    rule("can return one of their messages by its id", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const [first, second] = await told(stores, "t", 2);
@@ -143,7 +143,7 @@ export function copiedThreadsContract(open: Open): void {
       }),
     );
 
-    rule("show their last message", () =>
+    rule("can return their last message", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const all = await told(stores, "t", 3);

@@ -20,7 +20,7 @@ const TTL = { threadTtlMs: 1500, interruptedTtlMs: 3_600_000 };
 
 export function lifeContract(open: Open): void {
   describe("threads with a time to live", () => {
-    test("are deleted with all their data once they have not been used for that time", () =>
+    test("are deleted with all their data once they have been unused for that time", () =>
       inWorld(
         open,
         async ({ stores, advance }) => {
@@ -47,7 +47,7 @@ export function lifeContract(open: Open): void {
         TTL,
       ));
 
-    test("stay while they are used, have a run that is active or waits, or wait for an answer", () =>
+    test("are kept while they are used, have an active or waiting run, or wait for an answer", () =>
       inWorld(
         open,
         async ({ stores, advance }) => {

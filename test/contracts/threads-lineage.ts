@@ -30,7 +30,7 @@ const child = (id: string, of: string, more: Partial<NewThread> = {}): NewThread
 export function lineageContract(open: Open): void {
   const rule = ruleTest(open);
   describe("threads that work for others", () => {
-    test("are not counted among those that wait for an answer, unless their parent does not wait with them", () =>
+    test("do not count as waiting for an answer unless their parent does not wait with them", () =>
       inWorld(open, async ({ stores }) => {
         const { threads, events } = stores;
         // Redis counts none.
@@ -54,7 +54,7 @@ export function lineageContract(open: Open): void {
         expect(await threads.interrupted()).toBe(1);
       }));
 
-    rule("say for which call, through all that happens to them", () =>
+    rule("name the call they work for, through all changes", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const parent = parentOf("p", true);
@@ -73,7 +73,7 @@ export function lineageContract(open: Open): void {
       }),
     );
 
-    test("are listed when they are asked for", () =>
+    test("are listed on request", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         for (const id of ["p", "q"]) await threads.create(ADA, { id, metadata: {} });
@@ -102,7 +102,7 @@ export function lineageContract(open: Open): void {
         expect(await find({ parent: "q" })).toEqual(["e"]);
       }));
 
-    test("leave no gaps in the pages of the others, nor the others in theirs", () =>
+    test("leave no gaps in the pages of other threads, nor the others in theirs", () =>
       inWorld(open, async ({ stores: { threads }, advance }) => {
         for (const n of upTo(30)) {
           if (n % 6 === 0) await threads.create(ADA, { id: `root${n}`, metadata: {} });
@@ -133,7 +133,7 @@ export function lineageContract(open: Open): void {
         expect(await pages({ parent: "root18" })).toEqual([[]]);
       }));
 
-    rule.each(NEIGHBOURS)("are their owner's alone: %s", (_, owner, neighbour) =>
+    rule.each(NEIGHBOURS)("belong only to their owner: %s", (_, owner, neighbour) =>
       inWorld(open, async ({ stores: { threads } }) => {
         await threads.create(owner, { id: "p", metadata: {} });
         const more = { messages: [userMessage("mine")], state: { todos: ["mine"] } };
@@ -153,8 +153,8 @@ export function lineageContract(open: Open): void {
   });
 
   if (open.rules)
-    describe("values that are to be forgotten", () => {
-      test("go, and nothing else does", () =>
+    describe("values to be removed", () => {
+      test("are removed, and nothing else is", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { threads } = stores;
           const { lease } = await claimed(stores, "t");
@@ -177,7 +177,7 @@ export function lineageContract(open: Open): void {
           expect(await threads.get(ADA, "unknown")).toBeUndefined();
         }));
 
-      test("stay, as everything of that change does, while a run is active or waits", () =>
+      test("are kept, like everything in that change, while a run is active or waiting", () =>
         inWorld(open, async ({ stores }) => {
           const { threads, events } = stores;
           const { lease, run } = await claimed(stores, "t");

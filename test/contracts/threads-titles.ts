@@ -9,7 +9,7 @@ const asking = (text: string) => ({ request: { settings: {}, input: [userMessage
 export function titlesContract(open: Open): void {
   const rule = ruleTest(open);
   describe("titles", () => {
-    test("are the first words with which a run starts", () =>
+    test("are the first words of a run's input", () =>
       inWorld(open, async ({ stores }) => {
         const { threads, events } = stores;
         const { lease } = await claimed(stores, "new", asking("Plan a\ntrip"));
@@ -25,7 +25,7 @@ export function titlesContract(open: Open): void {
         expect(await threads.get(ADA, "made before")).toMatchObject({ title: "Wait" });
       }));
 
-    rule("wait for words: a run without any gives none", () =>
+    rule("wait for text if a run has none", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t", asking(" \n"));
         expect(await stores.threads.get(ADA, "t")).not.toHaveProperty("title");
@@ -35,7 +35,7 @@ export function titlesContract(open: Open): void {
       }),
     );
 
-    rule("are the first words that a thread begins with", () =>
+    rule("are the first words of a thread's initial messages", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const messages = [userMessage("Once"), userMessage("Twice")];
         const made = await threads.create(ADA, { id: "t", metadata: {}, messages });
@@ -46,7 +46,7 @@ export function titlesContract(open: Open): void {
       }),
     );
 
-    rule("of a user stay, and so does an empty one", () =>
+    rule("set by a user are kept, even empty ones", () =>
       inWorld(open, async ({ stores }) => {
         const { threads, events } = stores;
         await threads.create(ADA, { id: "named", title: "Mine", metadata: {} });

@@ -52,44 +52,42 @@ export function threadsContract(open: Open): void {
         expect(await threads.get(ADA, "t")).toEqual(thread);
       }));
 
-    test("are created by exactly one of those who try at once", () =>
+    test("are created by exactly one of several simultaneous creators", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const tries = Array.from({ length: 20 }, () => threads.create(ADA, { id: "t", metadata: {} }));
         const results = await Promise.allSettled(tries);
         expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
       }));
 
-    rule(
-      "and their runs, however many are read one after the other, leave ticks of the event loop to others",
-      () =>
-        inWorld(open, async ({ stores }) => {
-          const { threads, runs, events } = stores;
-          const { lease } = await claimed(stores, "t");
-          await events.append(lease, [state("todos", [])]);
-          const log = () => readLogRange(events, lease, { after: 0, last: 1 }).next();
-          for (const read of [
-            () => threads.list(ADA, { limit: 10 }),
-            () => threads.state(ADA, "t"),
-            () => threads.messages(ADA, "t"),
-            () => runs.list(ADA, "t", { limit: 10 }),
-            log,
-          ]) {
-            // Turns that were asked for before are over.
-            for (let waited = 0; waited < 2; waited++) await turn();
+    rule("and their runs yield to other work, however many are read one after another", () =>
+      inWorld(open, async ({ stores }) => {
+        const { threads, runs, events } = stores;
+        const { lease } = await claimed(stores, "t");
+        await events.append(lease, [state("todos", [])]);
+        const log = () => readLogRange(events, lease, { after: 0, last: 1 }).next();
+        for (const read of [
+          () => threads.list(ADA, { limit: 10 }),
+          () => threads.state(ADA, "t"),
+          () => threads.messages(ADA, "t"),
+          () => runs.list(ADA, "t", { limit: 10 }),
+          log,
+        ]) {
+          // Turns that were asked for before are over.
+          for (let waited = 0; waited < 2; waited++) await turn();
+          await read();
+          let turns = 0;
+          void turn().then(() => turns++);
+          // A slow machine has made the first read ask for a turn, which then comes before this one: the next read waits for both.
+          for (let reads = 0; reads < 2; reads++) {
+            for (const until = performance.now() + 20; performance.now() < until; );
             await read();
-            let turns = 0;
-            void turn().then(() => turns++);
-            // A slow machine has made the first read ask for a turn, which then comes before this one: the next read waits for both.
-            for (let reads = 0; reads < 2; reads++) {
-              for (const until = performance.now() + 20; performance.now() < until; );
-              await read();
-            }
-            expect(turns).toBeGreaterThan(0);
           }
-        }),
+          expect(turns).toBeGreaterThan(0);
+        }
+      }),
     );
 
-    rule("are renamed and annotated, each without the other", () =>
+    rule("are renamed and annotated independently", () =>
       inWorld(open, async ({ stores: { threads }, advance }) => {
         await threads.create(ADA, { id: "t", title: "Trip", metadata: { a: 1, b: true } });
         advance(1000);
@@ -108,7 +106,7 @@ export function threadsContract(open: Open): void {
       }),
     );
 
-    rule("hand out copies", () =>
+    rule("return copies", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const metadata = { a: 1 };
@@ -127,7 +125,7 @@ export function threadsContract(open: Open): void {
       }),
     );
 
-    test("are what their newest run is at", () =>
+    test("have the status of their newest run", () =>
       inWorld(open, async ({ stores }) => {
         const { threads, events, runs } = stores;
         const status = async () => (await threads.get(ADA, "t"))?.status;
@@ -152,7 +150,7 @@ export function threadsContract(open: Open): void {
         expect((await threads.list(ADA, { limit: 10, status: "busy" })).items).toHaveLength(1);
       }));
 
-    rule("that wait for an answer still do when a run that waited behind is cancelled", () =>
+    rule("that wait for an answer still do after a queued run is cancelled", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const waiting = newRun("t");
@@ -163,7 +161,7 @@ export function threadsContract(open: Open): void {
       }),
     );
 
-    rule("know the agent of their newest run and the number of their messages", () =>
+    rule("contain the agent of their newest run and their number of messages", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { lease } = await claimed(stores, "t", { agent: "coder" });
         advance(500);
@@ -177,7 +175,7 @@ export function threadsContract(open: Open): void {
       }),
     );
 
-    test("are listed newest change first, page by page, none twice and none left out", () =>
+    test("are listed by last change, page by page, without repetitions or gaps", () =>
       inWorld(open, async ({ stores: { threads }, advance }) => {
         for (let n = 0; n < 7; n++) {
           await threads.create(ADA, { id: `t${n}`, metadata: {} });
@@ -201,14 +199,14 @@ export function threadsContract(open: Open): void {
         expect(seen.at(-1)).toBe("t0");
       }));
 
-    test("end their list without a cursor when the last page is full", () =>
+    test("end their list without a cursor if the last page is full", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         for (const id of ["a", "b"]) await threads.create(ADA, { id, metadata: {} });
         expect(await threads.list(ADA, { limit: 2 })).not.toHaveProperty("next_cursor");
         expect(await threads.list(BOB, { limit: 2 })).toEqual({ items: [] });
       }));
 
-    rule("refuse a cursor that is none", () =>
+    rule("refuse an invalid cursor", () =>
       inWorld(open, async ({ stores }) => {
         await claimed(stores, "t");
         const forged = ["NaN t", `${"9".repeat(30)} t`, "1 t\u0000", "-1 t", "1e9 t"].map((text) =>
@@ -225,7 +223,7 @@ export function threadsContract(open: Open): void {
       }),
     );
 
-    test("are found by agent, status and a part of the title in any case", () =>
+    test("can be found by agent, status and a part of the title in any case", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         await threads.create(ADA, { id: "a", title: "Élan 100%", metadata: {} });
@@ -245,7 +243,7 @@ export function threadsContract(open: Open): void {
         expect(await find({ agent: "unknown" })).toEqual([]);
       }));
 
-    test("are deleted with everything in them", () =>
+    test("are deleted with all their contents", () =>
       inWorld(open, async ({ stores }) => {
         const { lease, run } = await claimed(stores, "t", { idempotency_key: "once" });
         await stores.events.append(lease, [message("one"), state("todos", ["a"]), done()]);
@@ -264,7 +262,7 @@ export function threadsContract(open: Open): void {
         expect((await stores.runs.list(ADA, "t", { limit: 10 })).items).toHaveLength(1);
       }));
 
-    test("that are cleared keep their name and their runs, and forget messages and state", () =>
+    test("that are cleared keep their name and their runs, but no messages and state", () =>
       inWorld(open, async ({ stores }) => {
         await stores.threads.create(ADA, { id: "t", title: "Trip", metadata: { a: 1 } });
         const { lease, run } = await claimed(stores, "t");
@@ -283,7 +281,7 @@ export function threadsContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
       }));
 
-    rule("are neither deleted nor cleared while a run is active or waits", () =>
+    rule("cannot be deleted or cleared while a run is active or waiting", () =>
       inWorld(open, async ({ stores }) => {
         const { lease, run } = await claimed(stores, "t");
         await stores.events.append(lease, [message("one")]);

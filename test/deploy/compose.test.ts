@@ -53,11 +53,11 @@ const mountOf = (service: Service | undefined, path: string) =>
   service && mounts(service).find(({ target }) => path === target || path.startsWith(`${target}/`));
 
 needing(hasProgram("docker-compose"), "docker-compose").describe("compose.yaml", () => {
-  test("asks for the password of Redis", async () => {
+  test("requires the Redis password", async () => {
     await expect(environmentsWith({})).rejects.toThrow("set it in .env");
   });
 
-  test("has two replicas, which start with what it sets and read all of it", async () => {
+  test("has two replicas, which start with these settings and use all of them", async () => {
     const environments = await environmentsWith(SECRETS);
     expect(Object.keys(replicas)).toEqual(["skein-1", "skein-2"]);
     for (const name of Object.keys(replicas)) {
@@ -77,7 +77,7 @@ needing(hasProgram("docker-compose"), "docker-compose").describe("compose.yaml",
       expect(Duration.parse(stop_grace_period)).toBeGreaterThan(ServerConfig.parse({}).shutdown.grace);
   });
 
-  test("gives rights to nothing but the engine, and leaves this machine's own engine alone", () => {
+  test("grants rights only to the engine, and does not use this machine's own engine", () => {
     for (const [name, service] of Object.entries(services)) {
       expect(mounts(service).map(({ source }) => source)).not.toContain("/var/run/docker.sock");
       if (name === "engine") continue;
@@ -88,7 +88,7 @@ needing(hasProgram("docker-compose"), "docker-compose").describe("compose.yaml",
     }
   });
 
-  test("lets only the replicas reach Redis and the engine, and only the proxy be reached", async () => {
+  test("lets only the replicas reach Redis and the engine, and clients only the proxy", async () => {
     const environments = await environmentsWith(SECRETS);
     const on = (network: string) => names(({ networks }) => networks.includes(network));
     expect(networks.store?.internal).toBe(true);

@@ -72,7 +72,7 @@ describeWithOwnEngine("the image", (engine) => {
     return seen.map(({ event }) => event);
   }
 
-  test("runs as a user without rights on a file system that cannot be written, and is healthy", async () => {
+  test("runs as an unprivileged user on a read-only file system, and is healthy", async () => {
     const { name, url } = await started("plain");
     const { Config, State } = await engine.docker.getContainer(name).inspect();
     expect(Config.User).toBe("10001:10001");
@@ -99,7 +99,7 @@ describeWithOwnEngine("the image", (engine) => {
     expect(await me.json()).toMatchObject({ user: "ada" });
   });
 
-  test("leaves no zombies of what commands left behind", async () => {
+  test("leaves no zombies of commands' processes", async () => {
     const { name } = await started("zombies");
     for (let left = 0; left < 5; left++) await docker(engine, ["exec", name, "sh", "-c", "sleep 0.2 & exit"]);
     const states = () => docker(engine, ["exec", name, "sh", "-c", "cat /proc/[0-9]*/stat 2>/dev/null"]);
@@ -107,7 +107,7 @@ describeWithOwnEngine("the image", (engine) => {
     expect(await states()).toContain("(tini)");
   });
 
-  test("refuses to serve everyone when AUTH is not set, and says what to set", async () => {
+  test("refuses to serve everyone if AUTH is not set, and names the setting", async () => {
     const name = await runImage(engine, ["--network", "none"]);
     await engine.docker.getContainer(name).wait();
     const logs = await logsOf(engine, name);
@@ -116,7 +116,7 @@ describeWithOwnEngine("the image", (engine) => {
     await docker(engine, ["rm", name]);
   });
 
-  test("`docker stop` in mid-run loses nothing: the next container continues the run on the same volume", async () => {
+  test("`docker stop` during a run loses nothing: the next container continues it on the same volume", async () => {
     const model = await slowModel();
     const first = await started("stopped", model);
     const viewer = await post(`${first.url}/threads/t/runs`, { input: "Hello" }, as);
@@ -129,7 +129,7 @@ describeWithOwnEngine("the image", (engine) => {
     expect(textSeen(events)).toContain("Over.");
   });
 
-  test("`docker stop` of one of two replicas in mid-run loses nothing: the other continues the run", async () => {
+  test("`docker stop` of one of two replicas during a run loses nothing: the other continues it", async () => {
     const redis = await startRedis();
     if (!redis) throw new Error("script/test-tools installs Redis.");
     onTestFinished(redis.close);
@@ -145,7 +145,7 @@ describeWithOwnEngine("the image", (engine) => {
     expect(textSeen(events)).toContain("Over.");
   });
 
-  test("compose.yaml runs it behind Caddy with sandboxes, and keeps runs while a replica is away and Redis starts again", async () => {
+  test("compose.yaml runs it behind Caddy with sandboxes, and keeps runs while a replica is stopped and Redis restarts", async () => {
     const stack = await prepareStack(engine, { REDIS_PASSWORD: "secret", BOOTSTRAP_API_KEY: key });
     onTestFinished(async () => void (await stack.compose("down", "--volumes", "--timeout", "1")));
     await stack.compose("up", "--detach");

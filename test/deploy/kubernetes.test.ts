@@ -94,11 +94,11 @@ needing(hasProgram("kubectl"), "kubectl").describe("deploy/kubernetes", () => {
     return { ...pods, ...Server.parse(pods.container) };
   };
 
-  test("has no key that Kubernetes does not know, and no value that it does not take", async () => {
+  test("contains no key that Kubernetes does not know and no invalid value", async () => {
     expect(await faultsOf(manifests)).toEqual([]);
   });
 
-  test("has pods that the restricted Pod Security Standard lets in", () => {
+  test("has pods that meet the restricted Pod Security Standard", () => {
     const namespace = { labels: { "pod-security.kubernetes.io/enforce": "restricted" } };
     expect(named("Namespace", "skein").metadata).toMatchObject(namespace);
     for (const { spec, container } of workloads()) {
@@ -118,7 +118,7 @@ needing(hasProgram("kubectl"), "kubectl").describe("deploy/kubernetes", () => {
     }
   });
 
-  test("starts servers with what it sets, which they read all of", async () => {
+  test("starts servers with settings that they all use", async () => {
     const { envFrom, spec, container } = server();
     const [{ configMapRef }, { secretRef }] = envFrom;
     const settings = Data.parse(named("ConfigMap", configMapRef.name)).data;
@@ -151,7 +151,7 @@ needing(hasProgram("kubectl"), "kubectl").describe("deploy/kubernetes", () => {
     expect(container.ports).toEqual([{ name: "http", containerPort: port }]);
   });
 
-  test("asks the server for what it answers", async () => {
+  test("sends probes that the server answers", async () => {
     const { url } = await startServer();
     const { startupProbe, livenessProbe, readinessProbe } = server();
     for (const { httpGet } of [startupProbe, livenessProbe, readinessProbe])

@@ -48,7 +48,7 @@ describe("the package `skein`", () => {
     app = await install(join(dir, "app"), archive);
   }, INSTALL_MS);
 
-  test("is packed in a fresh clone with all that it needs, and nothing else", async () => {
+  test("is packed in a fresh clone with everything that it needs, and nothing else", async () => {
     const files = (await command(dir, ["tar", "-tzf", archive]))
       .split("\n")
       .map((name) => name.slice("package/".length));
@@ -60,7 +60,7 @@ describe("the package `skein`", () => {
     expect(files.filter((file) => /^dist\/(main|cli\/commands)\.d\.ts$/.test(file))).toEqual([]);
   });
 
-  test("takes at most 60 MB and 60 packages, without types of its own and without a Node", async () => {
+  test("has at most 60 MB and 60 packages, without types of its own and without Node", async () => {
     const packages = await installed(app);
     expect(packages).toContain("skein");
     expect(packages.filter((name) => /^(node(-|$)|@types\/)/.test(name))).toEqual([]);
@@ -68,7 +68,7 @@ describe("the package `skein`", () => {
     expect(await megabytes(join(app, "node_modules"))).toBeLessThanOrEqual(60);
   });
 
-  test("starts a project that installs from the archive that it came from itself", async () => {
+  test("creates a project that installs from the same archive", async () => {
     const said = await command(app, ["npx", "skein", "init", "mine"]);
     expect(said).toContain(`package.json installs skein from ${archive}`);
     const mine = join(app, "mine");
@@ -78,7 +78,7 @@ describe("the package `skein`", () => {
     expect(await command(mine, ["npx", "skein", "config", "check"])).toBe("ok: 1 agent\n");
   });
 
-  test("serves the demo by `npx skein serve`", async () => {
+  test("serves the demo with `npx skein serve`", async () => {
     const { url } = await started(app, ["npx", "skein", "serve"], {
       AGENTS_FILE: "node_modules/skein/agents.yaml",
     });
@@ -91,7 +91,7 @@ describe("the package `skein`", () => {
   });
 
   /** A provider that refuses every call. The run shows that the client of its protocol was there. */
-  test.each(["openai", "anthropic"])("asks a model of %s without a further package", async (provider) => {
+  test.each(["openai", "anthropic"])("calls a model of %s without another package", async (provider) => {
     const model = { provider, model: "none", base_url: "http://127.0.0.1:9/v1", api_key_env: "HOME" };
     await writeFile(join(app, `${provider}.yaml`), JSON.stringify({ version: 1, agents: { a: { model } } }));
     const env = { AGENTS_FILE: `${provider}.yaml`, STORE: "memory" };
@@ -119,7 +119,7 @@ describe("the package `skein`", () => {
     demoOn({ STORE: "postgres", POSTGRES_URL: (await postgres?.database()) ?? "" }),
   );
 
-  test("runs an agent in a program, also in one that is CommonJS", async () => {
+  test("runs an agent in a program, even a CommonJS one", async () => {
     const program = (load: string) =>
       `${load} const agent = createAgent({ model: "scripted:demo" });
       agent.run("Hello").result.then(({ status }) => (console.log(status), agent.close()));`;
@@ -141,7 +141,7 @@ describe("the package `skein`", () => {
   test.each([
     ["--module", "nodenext"],
     ["--module", "esnext", "--moduleResolution", "bundler"],
-  ])("has types that hold with %s %s", async (...options) => {
+  ])("has types that compile with %s %s", async (...options) => {
     const use = `
 import { createAgent, defineTool, type Message } from "skein";
 import { fromMiddleware, streamTo, withTimeout } from "skein/adapters";
@@ -203,7 +203,7 @@ describe("the package `skein-client`", () => {
     app = await install(join(dir, "page"), await pack(clone, "--workspace", "skein-client"));
   }, INSTALL_MS);
 
-  test("has no dependencies, the version of `skein`, and its licence", async () => {
+  test("has no dependencies, the version of `skein`, and the licence", async () => {
     expect(await installed(app)).toEqual(["skein-client"]);
     const versionOf = async (file: string) => JSON.parse(await readFile(file, "utf8")).version;
     expect(await versionOf(join(app, "node_modules/skein-client/package.json"))).toBe(
@@ -215,7 +215,7 @@ describe("the package `skein-client`", () => {
   test.each([
     ["--module", "nodenext"],
     ["--module", "esnext", "--moduleResolution", "bundler"],
-  ])("has types that hold with %s %s, and need no others", async (...options) => {
+  ])("has types that compile with %s %s, and need no others", async (...options) => {
     const use = `
 import { createClient, type Message } from "skein-client";
 import { trackPhase } from "skein-client/phase";

@@ -38,7 +38,7 @@ ${text} }`,
 
 for (const { program, file, wrap, check, serve } of PROXIES)
   needing(hasProgram(program), program).describe(`${file} with ${program}`, () => {
-    test("is valid, and passes on each event of a run when it happens", async () => {
+    test("is valid, and passes on each event of a run immediately", async () => {
       const { url } = await startServer({
         script: [{ say: "one two three four", delay_ms: 300 }],
         config: { auth: {} },
@@ -76,7 +76,7 @@ needing(hasProgram("systemd-analyze"), "systemd-analyze").describe("deploy/syste
     expect(await run("systemd-analyze", ["verify", unit])).toMatchObject({ stdout: "", stderr: "" });
   });
 
-  test("leaves the server few rights", async () => {
+  test("grants the server few rights", async () => {
     // Fails above an exposure of 2.0, of 10.
     const { stdout } = await run("systemd-analyze", ["security", "--offline=true", "--threshold=20", unit]);
     expect(stdout).toMatch(/Overall exposure level/);

@@ -25,7 +25,7 @@ test("the documentation builds as a site that can be searched", () => {
 }, 600_000);
 
 testInChromium(
-  "a page draws its diagram, in the dark too, and a task is found before what is behind it",
+  "a page draws its diagram, even in dark mode, and a search finds tasks before background",
   async () => {
     const port = await freePort();
     const server = spawn("npx", ["vitepress", "preview", "--port", String(port)], {

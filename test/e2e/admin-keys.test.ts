@@ -28,7 +28,7 @@ const refusal = (work: Promise<unknown>) =>
     ({ status, message }) => `${status} ${message}`,
   );
 
-test("a key that an admin makes works for its user until it is revoked, and is shown once", async () => {
+test("a key that an admin creates works for its user until it is revoked, and is shown once", async () => {
   const { as, admin } = await serve();
   const made = await admin.admin.createKey({ user: "ada", name: "Laptop" });
   expect(made).toMatchObject({ tenant: "acme", user: "ada", scopes: ["read", "run"], name: "Laptop" });
@@ -54,7 +54,7 @@ test("a key that an admin makes works for its user until it is revoked, and is s
     .toBe(401);
 });
 
-test("an admin reaches no key of another tenant, and makes none that manages", async () => {
+test("an admin cannot access another tenant's keys or create keys that manage", async () => {
   const { as, root, admin } = await serve();
   const ofOther = await root.admin.createKey({ tenant: "other", user: "eve" });
   expect((await admin.admin.keys()).items.map(({ user }) => user)).toEqual(["boss"]);

@@ -71,7 +71,7 @@ test("an admin sees all users of the tenant and no other tenant, an operator see
   await expect(operator.runs({ user: "ada" })).rejects.toMatchObject({ status: 400 });
 });
 
-test("lists over all users come in pages that hold each thing once", async () => {
+test("lists across users have pages that contain each item once", async () => {
   const { as } = await serve();
   const ids: string[] = [];
   for (let n = 0; n < 5; n++)
@@ -90,7 +90,7 @@ test("lists over all users come in pages that hold each thing once", async () =>
   }
 });
 
-test("an admin stops anyone's run in the tenant, and only there, and the log says who did", async () => {
+test("an admin can stop anyone's run in the tenant only, and the log names the admin", async () => {
   const { as, log } = await serve();
   const run = await as(ADA).start("t", { input: "slowly" });
   const place = { thread_id: "t", run_id: run.id };
@@ -113,7 +113,7 @@ test("an admin stops anyone's run in the tenant, and only there, and the log say
   );
 });
 
-test("deletes everything of a user, running or not, and nothing of others", async () => {
+test("deletes all of a user's data, running or not, and nothing of others", async () => {
   const { as, dir } = await serve();
   const [ada, bob] = [as(ADA), as(BOB)];
   for (const client of [ada, bob]) {
@@ -147,7 +147,7 @@ test("deletes everything of a user, running or not, and nothing of others", asyn
   });
 });
 
-test("a deletion ends what runs at the moment it comes, however many threads there are", async () => {
+test("a deletion ends active runs, however many threads there are", async () => {
   const { as } = await serve();
   const ada = as(ADA);
   await Promise.all(Array.from({ length: 60 }, (_, n) => ada.start(`t${n}`, { input: "go" })));
@@ -156,7 +156,7 @@ test("a deletion ends what runs at the moment it comes, however many threads the
   expect((await ada.threads.list()).items).toEqual([]);
 });
 
-test("an export has every message of a user, says when it is whole, and has nothing of others", async () => {
+test("an export contains every message of a user, marks its end, and contains nothing of others", async () => {
   const { as } = await serve();
   await finished(as(ADA), "t", "what ada asked");
   await finished(as(ADA), "u", "and again");
@@ -178,7 +178,7 @@ test("an export has every message of a user, says when it is whole, and has noth
   });
 });
 
-test("a gateway grants the scope operator only where the settings say so", async () => {
+test("a gateway can grant the scope operator only if the settings allow it", async () => {
   const { url } = await startServer({
     config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] } },
   });

@@ -60,7 +60,7 @@ function turnAfter(message: Message | undefined) {
   return { call: (JSON.parse(text) as Call[]).map(([tool, args]) => ({ tool, args, id: randomUUID() })) };
 }
 
-test("a person is asked before an agent makes a schedule or deletes it, and a denial makes none", async () => {
+test("a person is asked before an agent creates or deletes a schedule, and a denial creates none", async () => {
   const { as } = await serve();
   const ada = as("ada");
   await ada.call([["schedule_create", DAILY]], "assistant", "t1");
@@ -91,7 +91,7 @@ test("a person is asked before an agent makes a schedule or deletes it, and a de
   ]);
 });
 
-test("with permissions their rules decide: what is allowed is not asked, and the mode asks for the rest", async () => {
+test("permissions decide if there are any: allowed calls are not asked about, and the mode decides the others", async () => {
   const allowed = (await serve({ permissions: ALLOWED })).as("ada");
   expect(await allowed.call([["schedule_create", DAILY]])).toEqual([expect.stringContaining("next_runs")]);
   const asking = (await serve({ permissions: "permissions: { mode: accept_edits }" })).as("ada");
@@ -101,7 +101,7 @@ test("with permissions their rules decide: what is allowed is not asked, and the
   expect(await asking.schedules()).toHaveLength(1);
 });
 
-test("an agent has the tools only if it names them: `*` does not", async () => {
+test("an agent has the tools only if it names them: `*` does not include them", async () => {
   const { client } = (await serve()).as("ada");
   const tools = async (agent: string) =>
     (await client.agents.tools(agent)).map(({ name }) => name).filter((name) => name.startsWith("schedule_"));
@@ -111,7 +111,7 @@ test("an agent has the tools only if it names them: `*` does not", async () => {
   expect(await tools("everything")).toEqual([]);
 });
 
-test("a schedule of an agent starts runs of this agent, also in the conversation that made it", async () => {
+test("an agent's schedule starts runs of this agent, even in the conversation that created it", async () => {
   const ada = (await serve({ permissions: ALLOWED })).as("ada");
   const at = new Date(Date.now() + 1_500).toISOString();
   const once = { at, input: "Remind me." };
@@ -134,7 +134,7 @@ test("a schedule of an agent starts runs of this agent, also in the conversation
   expect(await started()).toContain("t1");
 });
 
-test("an agent lists and deletes what it has made for this user, and nothing else", async () => {
+test("an agent can list and delete only the schedules that it has created for this user", async () => {
   const { as } = await serve({ permissions: ALLOWED });
   const [ada, bob, stranger] = [as("ada"), as("bob"), as("ada", "other")] as const;
   await ada.client.schedules.put("own", DAILY);
@@ -157,7 +157,7 @@ test("an agent lists and deletes what it has made for this user, and nothing els
   expect(await ada.call([["schedule_delete", { id }]])).toEqual([`Schedule \`${id}\` is deleted.`]);
 });
 
-test("a user has at most so many schedules of agents, also when they are made at once; a completed one makes room", async () => {
+test("a user's number of agent schedules is limited, even with simultaneous calls; a completed one makes room", async () => {
   const { as } = await serve({ permissions: ALLOWED, limits: { agent_schedules: 2, schedules: 4 } });
   const ada = as("ada");
   const create: Call = ["schedule_create", DAILY];
@@ -180,7 +180,7 @@ test("a user has at most so many schedules of agents, also when they are made at
   expect(await ada.call([create])).toEqual([expect.stringContaining("already 4 schedules")]);
 });
 
-test("the model reads why a schedule cannot be made", async () => {
+test("the model is told why a schedule cannot be created", async () => {
   const ada = (await serve({ permissions: ALLOWED })).as("ada");
   const create = (args: object): Call => ["schedule_create", { input: "go", ...args }];
   const results = await ada.call([

@@ -49,13 +49,13 @@ test.each([
   ['tools: ["*_file"]', ["edit_file", "read_file", "write_file"]],
   ["tools: [write_todos]", ["write_todos"]],
   ['tools: ["*"]', ["ask_user", "current_datetime", ...STANDARD, "web_fetch"].sort()],
-])("an agent with a backend and `%s` is offered exactly its tools", async (fields, expected) => {
+])("an agent with a backend and `%s` gets exactly its tools", async (fields, expected) => {
   const { run, offered } = await serve(agentWith(fields));
   await run();
   expect(offered()).toEqual(expected);
 });
 
-test("a built-in tool that an agent's list leaves out cannot be called either", async () => {
+test("a built-in tool that an agent's list omits cannot be called either", async () => {
   const call = { id: "c1", tool: "execute", args: { command: "echo hello" } };
   const { run } = await serve(agentWith("tools: [read_file, glob, grep]"), [{ call: [call] }]);
   const [end] = dataOf(await run(), "on_tool_end");
@@ -65,7 +65,7 @@ test("a built-in tool that an agent's list leaves out cannot be called either", 
   });
 });
 
-test("a run may say whether its model calls tools, and what is no choice is refused", async () => {
+test("a run can set whether its model calls tools, and an invalid choice is refused", async () => {
   const { url, asked } = await serve(agentWith("tools: [read_file]"));
   const run = (tool_choice: unknown) => send(`${url}/threads/t1/runs`, "POST", { input: "go", tool_choice });
   await (await run({ name: "read_file" })).text();
@@ -75,7 +75,7 @@ test("a run may say whether its model calls tools, and what is no choice is refu
   expect(await refused.text()).toContain("tool_choice: must be `auto`, or `none`, or `required`, or a map");
 });
 
-test("a tool knows its agent, its step and what clients have written on the thread", async () => {
+test("a tool knows its agent, its step and what clients have written to the thread", async () => {
   const known: unknown[] = [];
   const look = defineTool({
     ...{ name: "look", description: "Looks.", parameters: z.object({}) },
@@ -105,13 +105,13 @@ agents:
   coder: { description: Writes code, ${coder} }`;
 const GIVEN: Turn = { call: [{ tool: "task", args: { agent: "coder", task: "Look", context: "None" } }] };
 
-test("a subagent has exactly the built-in tools of its own list, and task_complete to report with", async () => {
+test("a subagent has exactly the built-in tools in its own list, and task_complete for its report", async () => {
   const { run, offered } = await serve(team("", "tools: [read_file]"), [GIVEN]);
   await run();
   expect(offered(1)).toEqual(["read_file", "task_complete"]);
 });
 
-test("an agent whose list leaves one way to give tasks reads of no other", async () => {
+test("an agent whose list leaves one way to delegate is told of no other", async () => {
   const { run, offered, asked } = await serve(team("tools: [task, read_file]", ""));
   await run();
   expect(offered()).toEqual(["read_file", "task"]);
@@ -120,7 +120,7 @@ test("an agent whose list leaves one way to give tasks reads of no other", async
   expect(told).not.toMatch(/delegate|start_task/);
 });
 
-test("an agent whose list leaves no way to give tasks reads nothing of other agents", async () => {
+test("an agent whose list leaves no way to delegate is told nothing about other agents", async () => {
   const { run, offered, asked } = await serve(team("tools: [read_file]", ""));
   await run();
   expect(offered()).toEqual(["read_file"]);
@@ -139,7 +139,7 @@ describe("GET /agents/:name", () => {
     ["subagents: [other], max_delegation_depth: 0"],
     ["permissions: { mode: bypass, rules: [{ deny: '*', category: execute }, { deny: 'write_*' }] }"],
     ['tools: ["*"], subagents: [other]'],
-  ])("shows the tools that the model of an agent with `%s` is offered", async (fields) => {
+  ])("lists the tools that the model of an agent with `%s` gets", async (fields) => {
     const { url, dir, run, offered } = await serve(`${agentWith(fields)}\n  other: {}`);
     const before = await shown(url);
     expect(await readdir(join(dir, "data")).catch(() => [])).not.toContain("workspaces");
@@ -147,7 +147,7 @@ describe("GET /agents/:name", () => {
     expect(before).toEqual(offered());
   });
 
-  test("shows load_skill for an agent with skills", async () => {
+  test("lists load_skill for an agent with skills", async () => {
     const { url, run, offered } = await serve(agentWith("skills: { paths: [skills] }"));
     const skill = "---\nname: greet\ndescription: How to greet\n---\nSay hello.\n";
     const written = await fetch(`${url}/backend/files/skills/greet/SKILL.md`, { method: "PUT", body: skill });
@@ -157,7 +157,7 @@ describe("GET /agents/:name", () => {
     expect(await shown(url)).toEqual(offered());
   });
 
-  test("shows the tenant's tools, without those that the user has switched off", async () => {
+  test("lists the tenant's tools, without those that the user has turned off", async () => {
     const { url, run, offered } = await serve(agentWith('tools: ["freight_*"]'));
     const tool = { name: "freight_quote", description: "A quote.", parameters: { type: "object" } };
     await send(`${url}/tools`, "POST", { ...tool, callback_url: "https://tools.example.com/" });
@@ -170,7 +170,7 @@ describe("GET /agents/:name", () => {
     expect(items[0]?.tools).toEqual(expected);
   });
 
-  test("starts no sandbox for it, and needs none", async () => {
+  test("starts no sandbox for this, and needs none", async () => {
     const backend = "{ type: docker, image: no-such-image:1 }";
     const docker = { host: "unix:///nowhere/docker.sock" };
     const agents = `agents: { assistant: { model: "scripted:test", backend: ${backend} } }`;
@@ -181,7 +181,7 @@ describe("GET /agents/:name", () => {
   });
 });
 
-test("tools are read as the model reads them, and the prompt by those who manage alone", async () => {
+test("users see tools as the model does, and only admins and operators see the prompt", async () => {
   const { url } = await startServer({
     agents: agentWith('system_prompt: "Be careful."'),
     config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.0/8"] } },

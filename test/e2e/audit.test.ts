@@ -45,7 +45,7 @@ async function serve({
   return { url, log, as, actions };
 }
 
-test("a change is in the trail with who made it, from where and when, and without its contents", async () => {
+test("the trail records a change with its user, address and time, but without its contents", async () => {
   const { url, as } = await serve();
   const before = new Date().toISOString();
   await fetch(`${url}/threads/t`, { method: "DELETE", headers: headersOf(ADA) });
@@ -77,7 +77,7 @@ test("a change is in the trail with who made it, from where and when, and withou
   expect(JSON.stringify(items)).not.toContain("secret");
 });
 
-test("what was not allowed is in the trail, and what users read and run of their own only if the settings say so", async () => {
+test("the trail records refused actions, and users' own reads and runs only if the settings say so", async () => {
   const doAll = async ({ as }: Awaited<ReturnType<typeof serve>>) => {
     await as(ADA).threads.create({ id: "mine" });
     await as(ADA).threads.get("mine");
@@ -109,7 +109,7 @@ test("what was not allowed is in the trail, and what users read and run of their
     );
 });
 
-test("an admin reads the trail of the tenant only, and an operator that of any", async () => {
+test("an admin can read only the tenant's trail, and an operator any", async () => {
   const { as, actions } = await serve();
   await as(ADA).threads.create({ id: "t" });
   await as(STRANGER).threads.create({ id: "theirs" });
@@ -123,7 +123,7 @@ test("an admin reads the trail of the tenant only, and an operator that of any",
   await expect(as(ADA).admin.audit()).rejects.toMatchObject({ status: 403 });
 });
 
-test("an operator's act is in the trail of the tenant, and an admin writes into no other tenant's", async () => {
+test("an operator's action is recorded in the tenant's trail, and an admin cannot write to another tenant's", async () => {
   const { as } = await serve();
   await as(ADA).threads.create({ id: "t" });
   await expect(
@@ -152,7 +152,7 @@ test("an operator's act is in the trail of the tenant, and an admin writes into 
   ]);
 });
 
-test("the trail is read in pages, by action, user and time, each entry once", async () => {
+test("the trail can be read in pages, by action, user and time, with each entry once", async () => {
   const { as } = await serve();
   for (const id of ["a", "b", "c", "d", "e"]) await as(id < "c" ? ADA : BOB).threads.create({ id });
   const admin = as(ADMIN).admin;
@@ -181,7 +181,7 @@ test("the trail is read in pages, by action, user and time, each entry once", as
   await expect(admin.audit({ cursor: "x" })).rejects.toMatchObject({ status: 400 });
 });
 
-test("entries are lines of the log, if the settings say so, and events of the tenant's webhooks", async () => {
+test("entries are log lines and events of the tenant's webhooks, if configured", async () => {
   const inbox = await webhookInbox();
   const { as, log, actions } = await serve({ audit: { log: true }, http_tools: { allow: inbox.host } });
   const spec = { url: inbox.url, on: ["audit.entry" as const] };
@@ -208,7 +208,7 @@ agents:
     permissions: { rules: [{ ask: write_file }] }
 `;
 
-test("an answer to an approval is in the trail with what was decided, on each wire once", async () => {
+test("an answer to an approval is recorded with its decision, once on every wire", async () => {
   const call = { tool: "write_file", args: { path: "a.txt", content: "secret" } };
   const { url, as, actions } = await serve({
     script: ({ messages }) => (messages.at(-1)?.role === "user" ? { call: [call] } : { say: "done" }),
@@ -247,7 +247,7 @@ test("an answer to an approval is in the trail with what was decided, on each wi
     ]);
 });
 
-test("a run that a schedule or a trigger starts is in the trail, and so is a delivery that a trigger refuses", async () => {
+test("the trail records runs started by schedules and triggers, and deliveries that a trigger refuses", async () => {
   const { url, as } = await serve();
   const secret = "a secret of 16 characters or more";
   const trigger = await as(ADA).triggers.put("hook", {
@@ -280,7 +280,7 @@ test("a run that a schedule or a trigger starts is in the trail, and so is a del
   ]);
 });
 
-test("with `audit.otlp` a collector gets each entry as a log record, also the last before the server stops", async () => {
+test("with `audit.otlp`, a collector receives each entry as a log record, even the last before the server stops", async () => {
   const collector = await startCollector();
   const { url, app } = await traced(collector.url, {
     config: {
@@ -311,7 +311,7 @@ test("with `audit.otlp` a collector gets each entry as a log record, also the la
   });
 });
 
-test("`audit.otlp` without a collector refuses to start, and says what to set", async () => {
+test("`audit.otlp` without a collector prevents the start, and the error names the setting", async () => {
   await expect(startServer({ config: { audit: { otlp: true } } })).rejects.toThrow(
     /OTEL_EXPORTER_OTLP_ENDPOINT/,
   );

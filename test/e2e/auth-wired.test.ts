@@ -52,7 +52,7 @@ test("two users of a server with keys never meet, and a browser follows by ticke
   expect(seen).toEqual(events);
 });
 
-test("a link opens a file by ticket, for its user, and no other file", async () => {
+test("a link with a ticket opens a file for its user, and no other file", async () => {
   const config = { auth: { scheme: "api_key" }, backends: { allow_local: true } };
   const { url, dir } = await startServer({ config });
   const { documents, close } = openSqliteKeyFile(join(dir, "data"));
@@ -77,7 +77,7 @@ test("a link opens a file by ticket, for its user, and no other file", async () 
     expect((await fetch(`${url}${other}?ticket=${ticket}`, { method })).status, method).toBe(401);
 });
 
-test("a front end asks who its credentials are for, and what they allow", async () => {
+test("a front end can read the owner and the scopes of its credentials", async () => {
   const { url, dir } = await startServer({ config: { auth: { scheme: "api_key" } } });
   const { documents, close } = openSqliteKeyFile(join(dir, "data"));
   const expires_at = new Date(Date.now() + 3_600_000).toISOString();

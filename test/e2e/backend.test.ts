@@ -6,7 +6,7 @@ const put = (url: string, body: Uint8Array<ArrayBuffer> | string, headers: Recor
   fetch(url, { method: "PUT", body, headers });
 
 describe("the files of a user's backend", () => {
-  test("are read byte for byte as they were written, for any content type", async () => {
+  test("are returned byte for byte as they were written, for any content type", async () => {
     const { url } = await startServer();
     const bytes = new Uint8Array(randomBytes(300_000));
     const written = await put(`${url}/backend/files/data/all.bin`, bytes, {
@@ -28,7 +28,7 @@ describe("the files of a user's backend", () => {
     ["bytes=5-99", 206, "56789", "bytes 5-9/10"],
     ["bytes=0-1,3-4", 200, "0123456789", null],
     ["lines=1-2", 200, "0123456789", null],
-  ])("are read in part: %s", async (range, status, text, contentRange) => {
+  ])("can be read in part: %s", async (range, status, text, contentRange) => {
     const { url } = await startServer();
     await put(`${url}/backend/files/digits`, "0123456789");
     const response = await fetch(`${url}/backend/files/digits`, { headers: { range } });
@@ -37,7 +37,7 @@ describe("the files of a user's backend", () => {
     expect(response.headers.get("content-range")).toBe(contentRange);
   });
 
-  test("have a version; a write that expects another one, or none, is refused", async () => {
+  test("have a version, and a write that expects another one, or none, is refused", async () => {
     const { url } = await startServer();
     const file = `${url}/backend/files/plan.md`;
     const write = async (body: string, headers: Record<string, string> = {}) => {
@@ -69,7 +69,7 @@ describe("the files of a user's backend", () => {
     expect(await (await fetch(file)).text()).toBe("x");
   });
 
-  test("larger than 1 MiB have a version as well", async () => {
+  test("larger than 1 MiB have a version too", async () => {
     const { url } = await startServer();
     const file = `${url}/backend/files/large.bin`;
     const bytes = new Uint8Array(randomBytes(1_200_000));
@@ -82,14 +82,14 @@ describe("the files of a user's backend", () => {
     expect(Buffer.compare(read, bytes.subarray(1))).toBe(0);
   });
 
-  test("outside of which a range is refused with 416", async () => {
+  test("refuse a range beyond their end with 416", async () => {
     const { url } = await startServer();
     await put(`${url}/backend/files/digits`, "0123456789");
     const response = await fetch(`${url}/backend/files/digits`, { headers: { range: "bytes=10-" } });
     expect(response.status).toBe(416);
   });
 
-  test("are listed by folder and removed", async () => {
+  test("can be listed by folder and removed", async () => {
     const { url } = await startServer();
     await put(`${url}/backend/files/a/one.txt`, "1");
     await put(`${url}/backend/files/a/two.txt`, "22");
@@ -104,7 +104,7 @@ describe("the files of a user's backend", () => {
     expect((await fetch(`${url}/backend/files/a/one.txt`)).status).toBe(404);
   });
 
-  test("are reached by the path that the listing shows, and the workspace without one", async () => {
+  test("can be read by the path in the list, and so can the workspace without one", async () => {
     const { url } = await startServer();
     await put(`${url}/backend/files/workspace/a/b.txt`, "here");
     type Listing = { items: { name: string; path: string }[] };
@@ -120,7 +120,7 @@ describe("the files of a user's backend", () => {
     expect((await listed("/workspace/workspace")).items).toMatchObject([{ path: "/workspace/workspace/c" }]);
   });
 
-  test("are no forms: a form is refused with 415, and nothing is written", async () => {
+  test("cannot be uploaded as a form: 415, and nothing is written", async () => {
     const { url } = await startServer();
     const body = new FormData();
     body.set("file", new Blob(["content"]), "a.txt");
@@ -145,21 +145,21 @@ describe("the files of a user's backend", () => {
     expect([response.status, told]).toEqual([status, code]);
   });
 
-  test("that are too large are refused, and nothing of them stays", async () => {
+  test("that are too large are refused, and nothing of them is kept", async () => {
     const { url } = await startServer({ config: { limits: { upload_bytes: 1000 } } });
     const response = await put(`${url}/backend/files/big`, "x".repeat(5000));
     expect(response.status).toBe(413);
     expect((await fetch(`${url}/backend/files/big`)).status).toBe(404);
   });
 
-  test("of an agent without a backend are not there", async () => {
+  test("do not exist for an agent without a backend", async () => {
     const { url } = await startServer({ agents: "agents: { talker: { model: 'scripted:test' } }" });
     expect((await fetch(`${url}/backend`)).status).toBe(404);
     expect((await fetch(`${url}/backend/files/x`)).status).toBe(404);
   });
 });
 
-test("a backend is started, stopped and restarted, and its files stay", async () => {
+test("a backend can be started, stopped and restarted, and its files are kept", async () => {
   const { url } = await startServer();
   const status = async (init?: RequestInit, action = "") =>
     ((await (await fetch(`${url}/backend${action}`, init)).json()) as { status: string }).status;

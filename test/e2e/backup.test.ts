@@ -57,7 +57,7 @@ async function contentOf(dataDir: string): Promise<"old" | "new"> {
   }
 }
 
-test("a backup of a server at work is whole, and a restore killed at any step leaves the old data or the new", async () => {
+test("a backup of a busy server is complete, and a restore killed at any step leaves the old data or the new", async () => {
   const { backup, data } = await backedUp();
   expect(await contentOf(data)).toBe("new");
   const program = new URL("../fixtures/restore/killed.ts", import.meta.url).pathname;
@@ -80,7 +80,7 @@ test("a backup of a server at work is whole, and a restore killed at any step le
   expect(seen).toEqual(new Set(["old", "new"]));
 });
 
-test("a backup says how many sandboxes have their files on engines, which it does not have", async () => {
+test("a backup reports the number of sandboxes whose files are on engines and not included", async () => {
   const dir = await temporaryFolder();
   mkdirSync(join(dir, "data", "volumes", "b"), { recursive: true });
   const stores = createSqliteStores({ dataDir: join(dir, "data") });
@@ -114,7 +114,7 @@ test("a damaged backup, and one for a folder in use, are refused and change noth
   expect(existsSync(join(data, "restore"))).toBe(false);
 });
 
-test("a call that was answered after the backup is not said to be not run after its restore", async () => {
+test("a call that was answered after the backup is not reported as not run after its restore", async () => {
   const options = {
     config: { store: "sqlite" },
     script: [{ call: [{ tool: "pay", id: "c1" }] }, { say: "Paid." }],
@@ -141,7 +141,7 @@ test("a call that was answered after the backup is not said to be not run after 
   });
 });
 
-test("a second backup while one is made is refused, by the server and by `skein backup` to the same folder", async () => {
+test("a second simultaneous backup is refused, by the server and by `skein backup` to the same folder", async () => {
   const { url, dir } = await startServer({ config: { store: "sqlite" } });
   // Enough to be at work for a while.
   const files = join(dir, "data/workspaces/w/files");
@@ -163,7 +163,7 @@ test("a second backup while one is made is refused, by the server and by `skein 
   expect(existsSync(`${backup}.part`)).toBe(false);
 });
 
-test("a store that is no file says how it is backed up", async () => {
+test("a store without files explains how to back it up", async () => {
   const { url } = await startServer();
   await expect(createClient({ baseUrl: url }).admin.backUp()).rejects.toMatchObject({
     status: 400,

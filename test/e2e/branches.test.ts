@@ -21,7 +21,7 @@ async function started(options: ServerOptions = {}) {
   return { ...server, client, say, idOf, said, saidInBranches };
 }
 
-test("an edit keeps what it replaces as a branch, which can be restored, and the edit again after it", async () => {
+test("an edit keeps the replaced messages as a branch that can be restored, and then the edit too", async () => {
   const { url, client, say, idOf, said, saidInBranches } = await started();
   await say("one");
   await say("two");
@@ -47,7 +47,7 @@ test("an edit keeps what it replaces as a branch, which can be restored, and the
   expect(await said()).toEqual(["one", "answer 0", "other", "answer 2", "three", "answer 3"]);
 });
 
-test("edits that come at once lose nothing: one is taken, and what it replaces is kept once", async () => {
+test("simultaneous edits lose nothing: one is accepted, and the replaced messages are kept once", async () => {
   const { client, say, idOf, saidInBranches } = await started();
   await say("one");
   const replaced = await idOf("one");
@@ -68,7 +68,7 @@ test("a thread keeps its newest sixteen branches", async () => {
   expect(await client.threads.list()).toMatchObject({ items: [{ id: "t" }] });
 });
 
-test("branches are deleted with their thread, and no other user finds them", async () => {
+test("branches are deleted with their thread, and no other user can see them", async () => {
   const { client, say, idOf } = await started();
   await say("one");
   await say("other", await idOf("one"));
@@ -80,7 +80,7 @@ test("branches are deleted with their thread, and no other user finds them", asy
   await expect(client.threads.get(branch?.id ?? "")).rejects.toMatchObject({ status: 404 });
 });
 
-test("a branch stays as it was: no run writes in it, and no other thread takes its id", async () => {
+test("a branch does not change: no run writes to it, and no other thread gets its id", async () => {
   const { url, client, say, idOf, saidInBranches } = await started();
   await say("one");
   await say("other", await idOf("one"));

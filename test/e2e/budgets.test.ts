@@ -76,7 +76,7 @@ const endOf = ({ code, status, stop_reason }: Ended) => code ?? (status === "err
 test.each([
   ["tokens", { user: { tokens_per_day: 100_000 } }],
   ["money", { tenant: { cost_per_month: 1 }, prices: PRICES }],
-])("a hundred runs at once do not pass a budget of %s", async (_, quotas) => {
+])("a hundred simultaneous runs do not exceed a budget of %s", async (_, quotas) => {
   const { provider, run, usage } = await serve({ quotas });
   const runs = await Promise.all(
     Array.from({ length: 100 }, (_, n) => run(`t${n}`, n % 2 ? { max_tokens: 30_000 } : {})),
@@ -90,7 +90,7 @@ test.each([
   expect(ends.filter((end) => end !== "success" && end !== "quota" && end !== "limit_exceeded")).toEqual([]);
 });
 
-describe("the limit that a provider is sent", () => {
+describe("the limit sent to a provider", () => {
   const sent = async (budget: number | undefined, more: object) => {
     const quotas = budget ? { user: { tokens_per_day: budget } } : {};
     const { provider, run } = await serve({ quotas });
@@ -109,7 +109,7 @@ describe("the limit that a provider is sent", () => {
     expect(sentBody(requests[0]).max_tokens).toBe(expected);
   });
 
-  test("is what is left of the budget, when that is less, and thinking fits into it", async () => {
+  test("is the remaining budget, if that is lower, and thinking fits into it", async () => {
     const { end, requests } = await sent(6000, { agent: "claude" });
     expect(end).toBe("success");
     const { max_tokens = 0, thinking } = sentBody(requests[0]);
@@ -118,7 +118,7 @@ describe("the limit that a provider is sent", () => {
     expect(thinking?.budget_tokens).toBeLessThan(max_tokens - 1000);
   });
 
-  test("leaves no call for a rest that is of no use", async () => {
+  test("makes no call if the rest is too small", async () => {
     const { end, requests } = await sent(300, { agent: "helper" });
     expect([end, requests]).toEqual(["quota", []]);
   });
@@ -171,20 +171,20 @@ describe("an answer that ends early", () => {
     },
   );
 
-  test("counts the same when its reader leaves and takes the run with it", async () => {
+  test("counts the same if its reader leaves and cancels the run", async () => {
     const world = await heard(blocks.text, { on_disconnect: "cancel" });
     world.viewer.leave();
     await (await world.watch(world.run)).ended();
     expect((await counted(world))?.output_tokens).toBeGreaterThanOrEqual(WORDS);
   });
 
-  test("counts the same when the provider breaks off", async () => {
+  test("counts the same if the provider breaks it off", async () => {
     const world = await heard(blocks.text, {}, "destroy");
     await world.viewer.ended();
     expect((await counted(world))?.output_tokens).toBeGreaterThanOrEqual(WORDS);
   });
 
-  test("counts the input as the provider has, or as it was estimated", async () => {
+  test("counts the input as the provider reports it, or as estimated", async () => {
     for (const [agent, least, most] of [
       ["claude", 5000, 5000],
       ["helper", 1, 2000],
@@ -198,7 +198,7 @@ describe("an answer that ends early", () => {
     }
   });
 
-  test("counts nothing when the provider refuses it as it begins", async () => {
+  test("counts as nothing if the provider refuses it at the beginning", async () => {
     const { run, usage } = await serve({
       quotas: {},
       script: () => ({ breakAfter: { frames: 0, with: "overloaded" } }),
@@ -207,7 +207,7 @@ describe("an answer that ends early", () => {
     expect((await usage()).items).toEqual([]);
   });
 
-  test("counts the silence before it, up to what was reserved", async () => {
+  test("includes the silence before it, up to the reservation", async () => {
     const world = await serve({ quotas: {}, script: () => ({ hang: true }) });
     const viewer = await world.follow({ max_tokens: 3 });
     await world.provider.request(0);

@@ -50,7 +50,7 @@ const hangingTool = () => {
 };
 
 describe("a server that is killed before a callback tool has answered", () => {
-  test("takes the result that the tool delivers when the next one has called the outcome unknown", async () => {
+  test("accepts the tool's result after the next server has declared the outcome unknown", async () => {
     const tool = await hangingTool();
     const start = await servers(tool.allow);
     const first = await start();
@@ -72,7 +72,7 @@ describe("a server that is killed before a callback tool has answered", () => {
     expect((await send(tool.calls[0]?.result_url ?? "", { result: "it is done" })).status).toBe(204);
   }, 90_000);
 
-  test("repeats a call that may be repeated with the same address, which takes one result", async () => {
+  test("repeats a repeatable call with the same address, which accepts one result", async () => {
     const tool = await callbackTool(() => {});
     const start = await servers(tool.allow);
     const first = await start();
@@ -99,7 +99,7 @@ for (const { start: startStore, program } of SHARED_STORES) {
   afterAll(() => shared?.close());
 
   needing(shared, program).describe(`two servers on one ${program}`, () => {
-    test("lose no result that one takes in the moment in which the other takes a new message", async () => {
+    test("lose no result that one of them accepts just as the other accepts a new message", async () => {
       const tool = await callbackTool((call: Call) => {
         if (tool.calls.filter(({ thread_id }) => thread_id === call.thread_id).length > 1)
           answer(call, "at once");

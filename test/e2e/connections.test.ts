@@ -45,7 +45,7 @@ async function serve(options: ServerOptions = {}) {
   return { app, lines, as };
 }
 
-test("a credential is written and never read: in no answer, export, log line, file or backup", async () => {
+test("a credential can be written but never read: not in any response, export, log line, file or backup", async () => {
   const dir = await temporaryFolder();
   const { as, lines } = await serve({ dir, config: { store: "sqlite" } });
   const ada = as("ada");
@@ -79,7 +79,7 @@ test("a credential is written and never read: in no answer, export, log line, fi
     expect(text).not.toContain(TOKEN);
 });
 
-test("a neighbour reads, replaces and deletes none of them, and a tenant's are for its admins", async () => {
+test("another user can neither read, replace nor delete them, and only admins can use a tenant's", async () => {
   const { as } = await serve();
   await as("ada")("PUT", "/me/connections/calendar", BEARER);
   await as("ada")("PUT", "/admin/connections/shared", BEARER);
@@ -94,7 +94,7 @@ test("a neighbour reads, replaces and deletes none of them, and a tenant's are f
   expect((await as("ada")("GET", "/me/connections")).answer.items).toMatchObject([{ id: "calendar" }]);
 });
 
-test("a deleted connection is revoked where the grant came from, and so are those of a deleted user", async () => {
+test("a deleted connection is revoked at its issuer, and so are a deleted user's", async () => {
   const { as } = await serve();
   const ada = as("ada");
   const issuer = await authorizationServer();
@@ -120,7 +120,7 @@ test("a deleted connection is revoked where the grant came from, and so are thos
   expect((await ada("GET", "/me/connections")).answer.items).toEqual([]);
 });
 
-test("a write that began from an older version changes nothing", async () => {
+test("a write based on an older version changes nothing", async () => {
   const { as } = await serve();
   const ada = as("ada");
   const { etag } = await ada("PUT", "/me/connections/calendar", BEARER);
@@ -132,7 +132,7 @@ test("a write that began from an older version changes nothing", async () => {
   expect(answer.mcp_server_url).toBe("https://new.example.com/");
 });
 
-test("a server without a key keeps nothing and says which setting it lacks", async () => {
+test("a server without a key stores nothing and names the missing setting", async () => {
   const { as } = await serve({ config: { vault: {} } });
   const refused = await as("ada")("PUT", "/me/connections/calendar", BEARER);
   expect(refused.status).toBe(400);
@@ -140,7 +140,7 @@ test("a server without a key keeps nothing and says which setting it lacks", asy
   expect((await as("ada")("GET", "/me/connections")).answer.items).toEqual([]);
 });
 
-test("a user has a bounded number of connections", async () => {
+test("a user's number of connections is limited", async () => {
   const { as } = await serve({ config: { vault: { key: newKey(), connections: 2 } } });
   const ada = as("ada");
   const statuses = ["a", "b", "c"].map((id) => ada("PUT", `/me/connections/${id}`, BEARER));

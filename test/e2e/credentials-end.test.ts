@@ -104,7 +104,7 @@ describe("a revoked key ends its streams and long answers, and no others", () =>
   );
 });
 
-test("a revoked key ends an answer that its client has not read", async () => {
+test("a revoked key ends a response that its client has not read", async () => {
   const { urls, keys, issue, open } = await withKeys({ store: "memory" });
   open();
   const { key, record } = await issue();
@@ -155,7 +155,7 @@ test("a key that expires ends its streams", async () => {
   expect(await Promise.all(streams.map(endOf))).toEqual(["credentials_expired", "credentials_expired"]);
 });
 
-test("with on_revoked: cancel a key that expires ends no run, neither one at work nor one that waits", async () => {
+test("with on_revoked: cancel, a key that expires ends neither active nor waiting runs", async () => {
   const { urls, issue, open, entered } = await withKeys(
     { store: "memory" },
     {
@@ -227,7 +227,7 @@ describe("a token that expires", () => {
     expect(seen).toEqual(await whole.ended());
   });
 
-  test("ends a client whose headers stay the same", async () => {
+  test("ends a client whose headers do not change", async () => {
     const { url, short } = await withTokens();
     const client = createClient({ baseUrl: url, headers: bearer(await short()) });
     const run = async () => {
@@ -239,7 +239,7 @@ describe("a token that expires", () => {
   });
 });
 
-test("with on_revoked: cancel a revoked key ends its runs and their subagents, and no others", async () => {
+test("with on_revoked: cancel, a revoked key ends its runs and their subagents, and no others", async () => {
   const { tool } = gate();
   const asked: string[] = [];
   const gateOf = (name: string) => () => {

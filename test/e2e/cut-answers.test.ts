@@ -33,7 +33,7 @@ async function stopped(client: Client): Promise<StreamEvent[]> {
   return events;
 }
 
-test("a stop keeps what was said, and the model reads once that it was cut off", async () => {
+test("stopping keeps the text, and the model is told once that it was cut off", async () => {
   const { client, requests } = await started();
   const events = await stopped(client);
   expect(checkGrammar(events)).toEqual([]);
@@ -56,7 +56,7 @@ test("a stop keeps what was said, and the model reads once that it was cut off",
   }
 });
 
-test("an answer that was cut off is continued where it ends; any other last message is refused", async () => {
+test("an answer that was cut off continues where it ends; any other last message is refused", async () => {
   const { client, requests } = await started();
   await stopped(client);
   const { id } = await client.start("t", { continue: true });
@@ -76,7 +76,7 @@ test("an answer that was cut off is continued where it ends; any other last mess
   await expect(client.start("unknown", { continue: true })).rejects.toMatchObject({ status: 400 });
 });
 
-test("a copy that ends with a question or with a result is answered as it stands, but not while a call waits", async () => {
+test("a copy that ends with a question or a result can be answered, but not while a call is waiting", async () => {
   const { url } = await startServer({
     agents: "agents: { assistant: { model: 'scripted:test', tools: [current_datetime, ask_user] } }",
     script: ({ messages }) => {
@@ -104,7 +104,7 @@ test("a copy that ends with a question or with a result is answered as it stands
   await expect(client.start("t", { continue: true })).rejects.toMatchObject({ status: 400 });
 });
 
-test("a failure keeps what was said; a retry that succeeds leaves nothing of the first attempt", async () => {
+test("a failure keeps the text; a successful retry keeps nothing of the first attempt", async () => {
   const fail = { code: "model_overloaded" };
   const { url } = await startServer({
     agents: "agents:\n  assistant:\n    model: scripted:test\n    hooks: { retry: { base_ms: 1 } }\n",

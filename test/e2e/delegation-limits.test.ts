@@ -48,8 +48,8 @@ function counting(script: Script, turns = 20) {
 
 const done = completing("Done.");
 
-describe("the subagents of one run", () => {
-  test("work at most as many at once as the limit says, those of several calls and levels together", async () => {
+describe("a run's subagents", () => {
+  test("are limited in number at once, across calls and levels", async () => {
     const { model, counts } = counting(
       cast({
         lead: [giving("mid", { calls: 3, tasks: 4 }), { say: "Lead is done." }],
@@ -63,7 +63,7 @@ describe("the subagents of one run", () => {
     expect(counts.most).toBe(3);
   });
 
-  test("work at most as many at once as the server's limit says, those of several runs together", async () => {
+  test("are limited at once by the server's limit, across runs", async () => {
     const { model, counts } = counting(
       cast({ lead: [giving("mid", { calls: 1, tasks: 5 }), { say: "Lead is done." }], mid: [done] }),
     );
@@ -76,7 +76,7 @@ describe("the subagents of one run", () => {
     expect(counts).toMatchObject({ most: 3, all: 10 });
   });
 
-  test("never wait for each other: with one place, three levels down, all of them end", async () => {
+  test("never block each other: with one place and three levels, all of them end", async () => {
     const { model, counts } = counting(
       cast({
         lead: [giving("mid", { calls: 2, tasks: 2 }), { say: "Lead is done." }],
@@ -93,7 +93,7 @@ describe("the subagents of one run", () => {
     expect(counts.most).toBe(1);
   });
 
-  test("are refused past the total with an error that the model reads, and the next run starts again at zero", async () => {
+  test("are refused above the total with an error for the model, and the next run starts at zero", async () => {
     const lead = cast({
       lead: (request) => {
         const last = request.messages.at(-1);
@@ -116,7 +116,7 @@ describe("the subagents of one run", () => {
     expect(dataOf(again, "on_subagent_start")).toHaveLength(4);
   });
 
-  test("end with their run when it is cancelled while some wait for a place", async () => {
+  test("end with their run if it is cancelled while some wait for a place", async () => {
     const script = cast({
       lead: [giving("mid", { calls: 1, tasks: 8 }), { say: "Lead is done." }],
       mid: [{ say: "a b", delay_ms: 600_000 }],

@@ -62,7 +62,7 @@ const limited = (lines: string[] = []) =>
     ),
   });
 
-test("every wire says the same sentence about a limit", async () => {
+test("every wire returns the same sentence about a limit", async () => {
   const { url } = await limited();
   for (const [door, [path, body, headers = {}]] of Object.entries(DOORS)) {
     const shown = await (await postJson(url + path, body, headers)).text();
@@ -70,7 +70,7 @@ test("every wire says the same sentence about a limit", async () => {
   }
 });
 
-test("a program that asks later reads why the run stopped", async () => {
+test("a program that asks later can read why the run stopped", async () => {
   const { url } = await limited();
   const told = async (name: string, args: object) => {
     const call = rpc("tools/call", { name, arguments: args });
@@ -82,7 +82,7 @@ test("a program that asks later reads why the run stopped", async () => {
   expect(await told("get_run", { thread_id })).toContain(SENTENCE);
 });
 
-test("the event, the run, the page, the terminal and the log say the same sentence about a limit", async () => {
+test("the event, the run, the page, the terminal and the log show the same sentence about a limit", async () => {
   const lines: string[] = [];
   const { url } = await limited(lines);
   const client = createClient({ baseUrl: url });

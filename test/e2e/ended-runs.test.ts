@@ -25,7 +25,7 @@ async function logged(options: ServerOptions = {}) {
   return { url, lines: (msg: string) => lines.filter((each) => each.msg === msg) };
 }
 
-test("a run that ends is one line, with its model, times, tokens and tools", async () => {
+test("a run that ends leaves one line, with its model, times, tokens and tools", async () => {
   const script = [
     { call: [{ tool: "write_todos", args: { todos: [] } }, { tool: "no_such_tool" }] },
     { say: "Done." },
@@ -44,7 +44,7 @@ test("a run that ends is one line, with its model, times, tokens and tools", asy
   });
 });
 
-test("a run that delegates and the run that works for it are a line each, of one request", async () => {
+test("a delegating run and its subagent's run leave a line each, with one request id", async () => {
   const script = cast({
     lead: [delegating({ agent: "coder", task: "Write it" }), { say: "Done." }],
     coder: [completing("It is written.")],
@@ -55,13 +55,13 @@ test("a run that delegates and the run that works for it are a line each, of one
   expect(lines("run ended").map(({ request_id }) => request_id)).toEqual(["one", "one"]);
 });
 
-describe("an MCP server that is away", () => {
+describe("an unavailable MCP server", () => {
   const program = JSON.stringify(fileURLToPath(new URL("../fixtures/mcp/dying.sh", import.meta.url)));
   const agents = (tools: string) => `
 agents: { assistant: { model: "scripted:test", tools: ${tools} } }
 mcp_servers: { files: { command: sh, args: [${program}], env: { API_KEY: sk-proj-0123456789 } } }`;
 
-  test("is a warning of the log with what the server printed last, without its secrets", async () => {
+  test("causes a warning in the log with its last output, without its secrets", async () => {
     const { lines } = await logged({ agents: agents('["mcp__files__*"]') });
     const message = "MCP server `files` ended (exit code 3); will retry";
     await expect.poll(() => lines(message).length).toBeGreaterThan(0);
@@ -70,7 +70,7 @@ mcp_servers: { files: { command: sh, args: [${program}], env: { API_KEY: sk-proj
     expect(said.at(-1)).toBe("fatal: SELF_SIGNED_CERT_IN_CHAIN for key ***");
   });
 
-  test("is a warning in each run whose agent names its tools, and in no other", async () => {
+  test("causes a warning in each run whose agent names its tools, and in no other", async () => {
     const { url, lines } = await logged({ agents: agents('["mcp__files__*"]') });
     await expect.poll(() => lines("MCP server `files` ended (exit code 3); will retry").length).toBe(1);
     const events = await (await post(`${url}/threads/t1/runs`, { input: PROMPT })).ended();

@@ -70,8 +70,8 @@ const ownHook = (hook: Omit<Hook, "name">) =>
     create: () => ({ name: "shaky", ...hook }),
   });
 
-describe("a run that fails", () => {
-  test("is one line with its cause, which the client does not see", async () => {
+describe("a failed run", () => {
+  test("leaves one line with its cause, which the client does not see", async () => {
     const model: Model = { name: "own:m", stream: throwing("cannot read the weights") };
     const { events, lines, ids, trace } = await logged({ model });
     expect(lines).toEqual([
@@ -88,7 +88,7 @@ describe("a run that fails", () => {
     ]);
   });
 
-  test("before its agent could be made is one line, too", async () => {
+  test("leaves one line even if its agent could not be built", async () => {
     const hook = { ...ownHook({}), create: throwing("no hook today") };
     const { lines, ids } = await logged({ hooks: [hook] });
     expect(lines).toEqual([
@@ -97,7 +97,7 @@ describe("a run that fails", () => {
     expect(lines[0]?.err?.stack).toContain("no hook today");
   });
 
-  test("at a limit is one line that names it", async () => {
+  test("leaves one line that names the limit it reached", async () => {
     const tool = defineTool({ name: "again", description: "", parameters: z.object({}), execute: () => "x" });
     const agents = `agents: { assistant: { model: "scripted:test", tools: [again], max_iterations: 1 } }`;
     const { lines, ids } = await logged({ agents, tools: [tool], script: [{ call: [{ tool: "again" }] }] });
@@ -106,12 +106,12 @@ describe("a run that fails", () => {
     ]);
   });
 
-  test("that succeeds, or is cancelled, is none", async () => {
+  test("is the only one to leave a line: successful and cancelled runs do not", async () => {
     expect((await logged({})).lines).toEqual([]);
   });
 });
 
-describe("a provider whose replies are odd", () => {
+describe("a provider with unusual replies", () => {
   /** Two runs with this reply, of a model of this name, and what all have used. */
   async function twice(model: string, choice: object, usage: object) {
     const provider = await startFakeProvider();
@@ -129,7 +129,7 @@ describe("a provider whose replies are odd", () => {
     return { ...seen, totals };
   }
 
-  test("is named once, when it ends a reply for an unknown reason", async () => {
+  test("is named once if it ends a reply for an unknown reason", async () => {
     const choice = { delta: { content: "Here." }, finish_reason: "quite_enough" };
     const { events, lines, totals } = await twice("odd-1", choice, {
       prompt_tokens: 9,
@@ -141,7 +141,7 @@ describe("a provider whose replies are odd", () => {
     expect(lines[0]?.err?.message).toContain('"quite_enough"');
   });
 
-  test("is named once, when it counts less than half of its answers; the estimate counts, and is marked", async () => {
+  test("is named once if it counts less than half of its answers; the estimate counts, and is marked", async () => {
     const choice = { delta: { content: "word ".repeat(2000) }, finish_reason: "stop" };
     const { events, lines, totals } = await twice("odd-2", choice, {
       prompt_tokens: 9,
@@ -154,7 +154,7 @@ describe("a provider whose replies are odd", () => {
   });
 });
 
-describe("a model that is given up", () => {
+describe("an abandoned model", () => {
   async function asked(more: string, enqueue: (provider: FakeProvider) => void) {
     const provider = await startFakeProvider();
     onTestFinished(() => provider.close());
@@ -170,7 +170,7 @@ agents:
   }
   const FALLBACK = `, fallback: [{ provider: anthropic, model: claude-sonnet-4-5, base_url: "URL", api_key: ${SECRET} }]`;
 
-  test("for another one is one line, after all attempts", async () => {
+  test("leaves one line after all attempts if another one is called", async () => {
     const { events, lines, ids } = await asked(FALLBACK, (provider) =>
       provider.enqueue({ fail: "overloaded" }, { fail: "overloaded" }, { blocks: [say("Here.")] }),
     );
@@ -183,7 +183,7 @@ agents:
     ]);
   });
 
-  test("without another one fails the run, in one line", async () => {
+  test("fails the run with one line if there is no other", async () => {
     const { lines, ids, trace } = await asked("", (provider) =>
       provider.enqueue({ fail: "overloaded" }, { fail: "overloaded" }),
     );
@@ -196,7 +196,7 @@ agents:
   test.each([
     ["http://127.0.0.1:1/v1", "model_unreachable"],
     ["http://llm-internal.corp.invalid/v1", "model_unreachable"],
-  ])("for the network's sake names the address %s to the log alone", async (base_url, code) => {
+  ])("shows the address %s of a network error only in the log", async (base_url, code) => {
     const agents = `
 agents:
   assistant:
@@ -210,7 +210,7 @@ agents:
     expect(lines[0]?.err?.stack).toMatch(new RegExp(`${host}|${hostname}`));
   });
 
-  test("because it refuses the key does not show the key", async () => {
+  test("does not show the key that it refused", async () => {
     const body = { error: { message: `Bad key ${SECRET}`, code: "authentication_error" } };
     const { lines } = await asked("", (provider) => provider.enqueue({ raw: [body] }));
     expect(lines).toMatchObject([{ msg: "run failed" }]);
@@ -218,7 +218,7 @@ agents:
   });
 });
 
-describe("a tool's endpoint that fails", () => {
+describe("a failing tool endpoint", () => {
   /** The run of an agent that calls a registered tool, which `answer` answers. */
   async function calling(answer: Parameters<typeof createServer>[1]) {
     const outside = createServer(answer);
@@ -245,7 +245,7 @@ describe("a tool's endpoint that fails", () => {
   }
   const line = { level: 40, msg: "tool endpoint failed", tool: "look_up", call_id: "call_1_1" };
 
-  test("with a status is one line, without what it says", async () => {
+  test("leaves one line for a status, without the response", async () => {
     const { events, lines, ids, trace } = await calling(({ headers }, reply) => {
       reply.writeHead(500, { "content-type": "application/json" });
       reply.end(JSON.stringify({ error: `I was sent ${headers["x-key"]}` }));
@@ -255,13 +255,13 @@ describe("a tool's endpoint that fails", () => {
     expect(trace.spans.find(({ name }) => name === "tool.call")?.error?.message).toContain("HTTP 500");
   });
 
-  test("by ending the connection is one line with the cause", async () => {
+  test("leaves one line with the cause for a closed connection", async () => {
     const { lines, ids } = await calling(({ socket }) => socket.destroy());
     expect(lines).toEqual([expect.objectContaining({ ...ids, ...line, code: "broken" })]);
     expect(lines[0]?.err?.stack).toMatch(/caused by/);
   });
 
-  test("with an error of its own is none: the model reads it", async () => {
+  test("leaves none for its own error, which the model sees", async () => {
     const { lines } = await calling((_, reply) => {
       reply.writeHead(200, { "content-type": "application/json" });
       reply.end(JSON.stringify({ error: "There is no such word." }));
@@ -269,7 +269,7 @@ describe("a tool's endpoint that fails", () => {
     expect(lines).toEqual([]);
   });
 
-  test("and is an MCP server is one line, besides what the log says of the server", async () => {
+  test("leaves one line for an MCP server, in addition to the log of the server", async () => {
     const program = JSON.stringify(fileURLToPath(new URL("../fixtures/mcp/hostile.ts", import.meta.url)));
     const agents = `
 agents: { assistant: { model: "scripted:test", tools: ["mcp__odd__*"] } }
@@ -293,7 +293,7 @@ describe("a hook that throws", () => {
     ["onStop", { onStop: throwing("I am broken") }],
   ];
 
-  test.each(failing)("in %s fails the run under its name, in one line", async (_, hook) => {
+  test.each(failing)("in %s fails the run under its name, with one line", async (_, hook) => {
     const { events, lines, ids, trace } = await logged({ hooks: [ownHook(hook)] });
     const message = "Hook `shaky` failed: I am broken";
     expect(dataOf(events, "error")).toMatchObject([{ code: "hook_failed", message }]);
@@ -304,7 +304,7 @@ describe("a hook that throws", () => {
     expect(lines[0]?.err?.stack).toMatch(/TypeError: I am broken[\s\S]*failures\.test\.ts/);
   });
 
-  test("after the model has answered fails the run under its name, too", async () => {
+  test("after the model has answered fails the run under its name too", async () => {
     const hook = ownHook({
       async *wrapModelCall(request, next) {
         yield* next(request);
@@ -316,7 +316,7 @@ describe("a hook that throws", () => {
     expect(lines).toMatchObject([{ code: "hook_failed" }]);
   });
 
-  test("is not blamed for what it passes on", async () => {
+  test("is not blamed for errors that it passes on", async () => {
     const model: Model = { name: "own:m", stream: throwing("cannot read the weights") };
     const hook = ownHook({ wrapModelCall: (request, next) => next(request) });
     const { lines } = await logged({ model, hooks: [hook] });
@@ -332,7 +332,7 @@ describe("a hook that throws", () => {
     script: [{ call: [{ tool: "look" }] }, { say: "Well." }],
   };
 
-  test("around a tool call is the call's error, and one line that names the hook and the call", async () => {
+  test("around a tool call makes the call fail, with one line that names the hook and the call", async () => {
     const hook = ownHook({ wrapToolCall: throwing("I am broken") });
     const { events, lines, ids, trace } = await logged({ ...withTool, tools: [tool], hooks: [hook] });
     expect(dataOf(events, "on_tool_end")).toMatchObject([{ error: "I am broken" }]);
@@ -348,14 +348,14 @@ describe("a hook that throws", () => {
     });
   });
 
-  test("around a tool call is not blamed for what the tool throws", async () => {
+  test("around a tool call is not blamed for the tool's errors", async () => {
     const hook = ownHook({ wrapToolCall: (request, next) => next(request) });
     const { events, lines } = await logged({ ...withTool, tools: [tool], hooks: [hook] });
     expect(dataOf(events, "on_tool_end")).toMatchObject([{ error: "I see nothing" }]);
     expect(lines).toEqual([]);
   });
 
-  test("after the run is a warning, and one line", async () => {
+  test("after the run causes a warning and one line", async () => {
     const hook = ownHook({ afterAgent: throwing("I am broken") });
     const { events, lines, ids } = await logged({ hooks: [hook] });
     expect(dataOf(events, "warning")).toMatchObject([{ code: "hook_failed" }]);

@@ -22,7 +22,7 @@ async function served() {
   return { url, as, ada, question, answer };
 }
 
-test("a user rates an answer with words, changes it and takes it back; other users and readers cannot", async () => {
+test("a user can rate an answer with a comment, change the rating and remove it; other users and readers cannot", async () => {
   const { as, ada, question, answer } = await served();
   const rated = await ada.feedback.put("trip", answer, { rating: "down", comment: "  Too short.  " });
   expect(rated).toEqual({
@@ -51,7 +51,7 @@ test("a user rates an answer with words, changes it and takes it back; other use
   await expect(ada.feedback.remove("trip", answer)).rejects.toMatchObject({ status: 404 });
 });
 
-test("ratings are part of a user's export, and are deleted with the messages and with the thread", async () => {
+test("ratings are part of a user's export, and are deleted with the messages and the thread", async () => {
   const { url, ada, answer } = await served();
   await ada.feedback.put("trip", answer, { rating: "down", comment: "Too short." });
   const exported = await fetch(`${url}/admin/tenants/acme/users/ada/export`, {

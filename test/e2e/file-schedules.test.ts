@@ -36,7 +36,7 @@ async function served(schedules: string, dir?: string) {
   };
 }
 
-test("the user whom the file names has its schedules, and can neither change nor delete them", async () => {
+test("the user in the file has its schedules, and can neither change nor delete them", async () => {
   const { ada, as } = await served(`report: {${YEARLY}, tenant: acme, user: ada}`);
   const { items } = await ada.schedules.list();
   expect(items).toMatchObject([
@@ -51,7 +51,7 @@ test("the user whom the file names has its schedules, and can neither change nor
   expect(await ada.schedules.run("operator-report")).toMatchObject({ agent: "assistant" });
 });
 
-test("a change of the file is one of its schedules, and the same file changes nothing, also after a restart", async () => {
+test("changing the file changes its schedules, and the same file changes nothing, even after a restart", async () => {
   const dir = await temporaryFolder();
   const report = `report: {${YEARLY}, tenant: acme, user: ada}`;
   const { app, ada, change } = await served(report, dir);
@@ -79,7 +79,7 @@ test("a change of the file is one of its schedules, and the same file changes no
   expect((await again.ada.schedules.list()).items).toEqual([]);
 });
 
-test("a schedule whose only time has passed does not keep the server from its start", async () => {
+test("a schedule whose only time has passed does not prevent the start", async () => {
   const { ada } = await served(
     `past: { at: "2020-01-01T00:00:00Z", input: Hi., tenant: acme, user: ada }, report: {${YEARLY}, tenant: acme, user: ada}`,
   );
@@ -92,11 +92,11 @@ test.each([
   ['report: { cron: "0 9 * * *", timezone: Mars, input: Hi., user: ada }', /schedules\.report\.timezone/],
   ['report: { cron: "0 9 * * *", input: Hi. }', /schedules\.report\.user/],
   ['report: { cron: "0 9 * * *", agent: assistent, input: Hi., user: ada }', /did you mean `assistant`/],
-])("a schedule that cannot be read is refused with its place in the file: %s", async (schedule, message) => {
+])("an unreadable schedule is refused with its location in the file: %s", async (schedule, message) => {
   await expect(served(schedule)).rejects.toThrow(message);
 });
 
-test("two servers with different files at once leave no schedule that a later file cannot remove", async () => {
+test("two servers with different files leave no schedule that a later file cannot remove", async () => {
   const stores = createMemoryStores();
   onTestFinished(() => stores.close());
   const { documents } = stores;

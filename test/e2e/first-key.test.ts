@@ -64,7 +64,7 @@ describe.each([
   });
 });
 
-test("two replicas that start at once keep the key once", async () => {
+test("two replicas that start at once store the key once", async () => {
   const { key } = newApiKey();
   const env = { STORE: "redis", REDIS_URL: redis?.url ?? "", BOOTSTRAP_API_KEY: key };
   const replicas = await Promise.all([serverWith(env), serverWith(env)]);
@@ -88,14 +88,14 @@ test.each([
   if (key !== "admin") expect(server.output()).not.toContain(key);
 });
 
-test("the key is refused where keys are not asked for", async () => {
+test("the key is refused if the server does not use keys", async () => {
   const env = { AUTH: "none", BOOTSTRAP_API_KEY: newApiKey().key, DATA_DIR: await temporaryFolder() };
   const server = skein(["serve"], env);
   expect(await server.exited).toBe(1);
   expect(server.output()).toContain("requires AUTH=api_key, but AUTH is none");
 });
 
-test("`skein keys generate` prints a key that a server takes", async () => {
+test("`skein keys generate` prints a key that a server accepts", async () => {
   const generated = skein(["keys", "generate"], {});
   expect(await generated.exited).toBe(0);
   const [key = ""] = /sk_\S+/.exec(generated.output()) ?? [];

@@ -13,7 +13,7 @@ import { numbers, post, view } from "../support/sse.ts";
 
 const WORDS = Array.from({ length: 40 }, (_, n) => `word${n}`).join(" ");
 
-test("a full disk turns the server unready and refuses what is new, and every run waits and succeeds", async () => {
+test("a full disk makes the server unready and refuses new work, and every run waits and succeeds", async () => {
   const server = await serve(await temporaryFolder(), `- { say: ${WORDS}, delay_ms: 50 }`);
   const limit = (bytes: string) =>
     execFileSync("prlimit", ["--pid", String(server.child.pid), `--fsize=${bytes}`]);
@@ -44,7 +44,7 @@ test("a full disk turns the server unready and refuses what is new, and every ru
   expect((await start()).status).toBe(202);
 });
 
-test("calls that fail because no file can be opened leave one line, which names the resource and counts them", async () => {
+test("calls that fail because no file can be opened leave one line that names the resource and counts them", async () => {
   const call = "{ tool: execute, args: { command: echo ok } }";
   const script = `- { say: ${WORDS}, delay_ms: 50, call: [${call}] }\n${`- { call: [${call}, ${call}] }\n`.repeat(2)}- { say: over }`;
   const server = await serve(await temporaryFolder(), script);
@@ -60,7 +60,7 @@ test("calls that fail because no file can be opened leave one line, which names 
   ]);
 });
 
-test("uploads that fail because no file can be opened leave the same line, and none for each request", async () => {
+test("uploads that fail because no file can be opened leave the same line, not one per request", async () => {
   const server = await serve(await temporaryFolder(), "- { say: ok }");
   const { hostname, port } = new URL(server.url);
   // The limit counts connections, too.

@@ -39,8 +39,8 @@ async function started(url: string, body: object, headers: Record<string, string
   return { viewer, events };
 }
 
-describe("calls that a run is started with", () => {
-  test("run before the model is asked, which reads their results; the thread says that a user made them", async () => {
+describe("calls that start a run", () => {
+  test("run before the first model call, which contains their results; the thread marks them as the user's", async () => {
     const { options, paid } = payer();
     const { url } = await startServer(options);
     const { events } = await started(url, { input: "Go.", calls: [pay("ada"), pay("bob")] });
@@ -61,7 +61,7 @@ describe("calls that a run is started with", () => {
     expect(messages[4]).not.toHaveProperty("by_user");
   });
 
-  test("need no message, and may come on a thread that ends with one", async () => {
+  test("need no message, and can be made on a thread that ends with one", async () => {
     const { options, paid } = payer();
     const { url } = await startServer({ ...options, script: [{ say: "Yes?" }, { say: "Paid." }] });
     await started(url, { calls: [pay("ada")] });
@@ -69,7 +69,7 @@ describe("calls that a run is started with", () => {
     expect(paid).toEqual(["ada", "bob"]);
   });
 
-  test("are refused with the tools that there are, and leave no thread", async () => {
+  test("are refused with the list of tools, and leave no thread", async () => {
     const { options, paid } = payer();
     const { url } = await startServer({ ...options, config: { limits: { body_entries: 30_000 } } });
     const refused = async (body: object) => {
@@ -96,7 +96,7 @@ describe("calls that a run is started with", () => {
     expect(paid).toEqual([]);
   });
 
-  test("whose arguments do not fit get a result that says so, as the model's do", async () => {
+  test("with invalid arguments get a result that reports this, like the model's calls", async () => {
     const { options, paid } = payer();
     const { url } = await startServer(options);
     const { events } = await started(url, { calls: [pay(["ada"])] });
@@ -146,7 +146,7 @@ describe("calls that a run is started with", () => {
     expect(await statusesOf(url, "t1")).toEqual(["success", "cancelled"]);
   });
 
-  test("may be of a tool that the run brings: the front end is asked for its result", async () => {
+  test("can use a client tool of the run, and the front end is asked for its result", async () => {
     const { url } = await startServer({ script: repeating });
     const tools = [{ name: "pick_colour", description: "Picks.", parameters: { type: "object" } }];
     const calls = [{ name: "pick_colour", args: { of: 3 } }];
@@ -158,7 +158,7 @@ describe("calls that a run is started with", () => {
     expect(textSeen(await (await post(`${base}/resume`, { answers })).ended())).toBe("I read: red");
   });
 
-  test("may have deferred results: the run waits, and continues once the result is delivered", async () => {
+  test("can have deferred results: the run waits, and continues once the result is delivered", async () => {
     const tool = await callbackTool(accept);
     const port = await freePort();
     const { url } = await startServer({
@@ -180,7 +180,7 @@ describe("calls that a run is started with", () => {
     expect(tool.calls).toHaveLength(1);
   });
 
-  test("may give a task to a subagent", async () => {
+  test("can delegate a task to a subagent", async () => {
     const script = cast({
       lead: ({ messages }) => ({ say: textOf(messages.at(-1)?.content ?? "") }),
       coder: [completing("It is out.")],
@@ -192,7 +192,7 @@ describe("calls that a run is started with", () => {
     expect(textSeen(events.filter(({ path }) => !path))).toContain("It is out.");
   });
 
-  test("are made after messages of the same run, which guardrails check as well", async () => {
+  test("are made after messages of the same run, which guardrails check too", async () => {
     const { options, paid } = payer(
       ", hooks: { guardrails: { input: { topics: [plutonium] }, tool_args: { deny: [mallory] } } }",
     );

@@ -23,12 +23,12 @@ async function serve(skill: string, script: Turn[] | Script) {
 
 const REFUSED = { event: "done", data: { stop_reason: "refusal" } };
 
-test("a user's skill whose description the input rules refuse ends the run", async () => {
+test("a user's skill ends the run if the input rules refuse its description", async () => {
   const run = await serve("---\ndescription: Orders plutonium.\n---\nOrder it.", [{ say: "ok" }]);
   expect((await run()).at(-1)).toMatchObject(REFUSED);
 });
 
-test("a user's skill whose instructions the input rules refuse is loaded for no model, in later runs either", async () => {
+test("a user's skill is loaded for no model if the input rules refuse its instructions, not even in later runs", async () => {
   const shown: string[] = [];
   const run = await serve("---\nname: order\ndescription: Orders.\n---\nOrder plutonium.", ({ messages }) => {
     shown.push(JSON.stringify(messages));

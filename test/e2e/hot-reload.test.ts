@@ -23,8 +23,8 @@ async function save(dir: string, name: string, text: string) {
   await rename(join(dir, `.${name}.swp`), join(dir, name));
 }
 
-describe("a change of the agents' file", () => {
-  test("takes effect without a restart, for all who listen; a run keeps what it began with", async () => {
+describe("a change to the agents file", () => {
+  test("takes effect without a restart, for all listeners; a run keeps its configuration", async () => {
     const { tool, open, entered } = gate();
     const prompts: unknown[] = [];
     const { url, dir } = await startServer({
@@ -57,7 +57,7 @@ describe("a change of the agents' file", () => {
     listener.leave();
   });
 
-  test("that is broken changes nothing and is in the log, until it is mended", async () => {
+  test("that is broken changes nothing and is logged until it is corrected", async () => {
     const log: string[] = [];
     const logger = pino({ level: "error" }, { write: (line: string) => log.push(line) });
     const { url, dir } = await startServer({ agents: "agents: { helper: {} }", logger });
@@ -72,7 +72,7 @@ describe("a change of the agents' file", () => {
     expect(log).toHaveLength(2);
   });
 
-  test("behind a link that is turned over is seen, as Kubernetes does it", async () => {
+  test("behind a replaced link is noticed, as on Kubernetes", async () => {
     const dir = await temporaryFolder();
     for (const name of ["one", "two"]) {
       await mkdir(join(dir, name));
@@ -86,7 +86,7 @@ describe("a change of the agents' file", () => {
     await expect.poll(() => agentsOf(url)).toEqual(["two"]);
   });
 
-  test("that says the same is no change", async () => {
+  test("without a difference counts as no change", async () => {
     const { url, dir, app } = await startServer({ agents: ONE, tools: [gate().tool] });
     const listener = await view(`${url}/events`);
     await save(dir, "agents.yaml", `# Only a comment.\n${ONE}`);
@@ -101,7 +101,7 @@ describe("a change of the agents' file", () => {
   });
 });
 
-test("SIGHUP reads the agents' file again, at once", async () => {
+test("SIGHUP reloads the agents file immediately", async () => {
   const dir = await temporaryFolder();
   const { url, child } = await serve(dir, "- { say: ok }");
   const script = join(dir, "other.yaml");

@@ -61,7 +61,7 @@ const asked = (open: readonly Interrupt[], text: string) =>
   open.find(({ args }) => JSON.stringify(args).includes(text))?.id ?? "none";
 
 describe.each(WIRES)("on the wire of $name", (wire) => {
-  test("parallel calls, answered one by one over several runs, come back to the model all at once", async () => {
+  test("parallel calls, answered one by one over several runs, are sent to the model together", async () => {
     const { talk, open, resume } = await start(wire);
     const thought = wire.name === "anthropic" ? [think("All at once.")] : [];
     provider.enqueue(
@@ -99,7 +99,7 @@ describe.each(WIRES)("on the wire of $name", (wire) => {
     expect(textSeen(await endOf(await talk("bye")))).toBe("Bye.");
   });
 
-  test("what is cancelled while it waits leaves a thread that can be talked to", async () => {
+  test("cancelling a waiting run leaves a thread that can continue", async () => {
     const { talk, open, cancel } = await start(wire);
     provider.enqueue({ blocks: [execute("rm one"), execute("rm two"), execute("echo free")] });
     const viewer = await talk("go");
@@ -123,7 +123,7 @@ describe.each(WIRES)("on the wire of $name", (wire) => {
     for (const text of ["late", "No one answered in time"]) expect(body).toContain(text);
   });
 
-  test("a viewer who connects later sees the question and its answer", async () => {
+  test("a viewer that connects later sees the question and its answer", async () => {
     const { talk, open, resume, thread, url } = await start(wire);
     provider.enqueue({ blocks: [execute("rm one")] }, { blocks: [say("As you like.")] });
     const viewer = await talk("go");

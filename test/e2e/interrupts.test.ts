@@ -38,8 +38,8 @@ function openOf(url: string, viewer: Viewer) {
   return { open: async () => (await getJson(`${url}/threads/t1/interrupts`)).items, resume, base };
 }
 
-describe("a call that must be asked about", () => {
-  test("waits, durably, while those that may run do; approved, it runs, once", async () => {
+describe("a call that needs an approval", () => {
+  test("waits durably while allowed calls run; once approved, it runs once", async () => {
     const script = [
       { call: [run("echo may; "), run("touch asked; echo asked"), run("echo free")] },
       { say: "Done." },
@@ -63,7 +63,7 @@ describe("a call that must be asked about", () => {
     expect(await open()).toEqual([]);
   });
 
-  test("denied, the model reads the reason; edited, it runs with the new arguments", async () => {
+  test("gives the model the reason if denied, and runs with the new arguments if edited", async () => {
     const script = [{ call: [run("rm one"), run("rm two")] }, { say: "Done." }];
     const { open, resume } = await interrupted(script);
     const [one, two] = await open();
@@ -78,7 +78,7 @@ describe("a call that must be asked about", () => {
     ]);
   });
 
-  test("is asked about again until it is answered, each call on its own", async () => {
+  test("is asked about again until it is answered, each call separately", async () => {
     const script = [{ call: [run("rm one"), run("rm two")] }, { say: "Done." }];
     const { open, resume, url } = await interrupted(script);
     const [one, two] = await open();
@@ -89,7 +89,7 @@ describe("a call that must be asked about", () => {
     expect(dataOf(await second.ended(), "done")[0]?.status).toBe("success");
   });
 
-  test("is not asked about twice when the answer is remembered", async () => {
+  test("is not asked about twice if the answer is remembered", async () => {
     const script = [{ call: [run("rm one")] }, { call: [run("rm one")] }, { say: "Done." }];
     const { open, resume } = await interrupted(script);
     const viewer = await resume({ id: (await open())[0]?.id, decision: "approve", remember: "session" });
@@ -98,7 +98,7 @@ describe("a call that must be asked about", () => {
     expect(names(events)).not.toContain("on_interrupt");
   });
 
-  test("says how wide an answer may be remembered, keeps it so wide, and refuses any other width", async () => {
+  test("lists how broadly an answer can be remembered, remembers it that broadly, and refuses any other value", async () => {
     const script = [{ call: [run("cp one two")] }, { call: [run("cp one three")] }, { say: "Done." }];
     const { base, url, open, resume } = await interrupted(script);
     const [asked] = await open();
@@ -120,7 +120,7 @@ describe("a call that must be asked about", () => {
     });
   });
 
-  test("is not remembered for commands where they cannot be told from their beginning", async () => {
+  test("is not remembered for commands that cannot be identified by their beginning", async () => {
     const { base, open } = await interrupted([{ call: [run("echo $(date)")] }]);
     const id = (await open())[0]?.id;
     const wide = { id, decision: "approve", remember: "agent", remember_as: "command" };
@@ -129,7 +129,7 @@ describe("a call that must be asked about", () => {
     expect(JSON.stringify(body)).toContain("its `remember_as` may be `call` or `tool`");
   });
 
-  test("takes the first answer, and refuses a second or an unfit one", async () => {
+  test("accepts the first answer, and refuses a second or an invalid one", async () => {
     const { base, open, resume } = await interrupted([{ call: [run("rm one")] }, { say: "Done." }]);
     const id = (await open())[0]?.id;
     const refused = [
@@ -148,7 +148,7 @@ describe("a call that must be asked about", () => {
     );
   });
 
-  test("is closed by a new message that comes before an answer", async () => {
+  test("is closed by a new message before an answer", async () => {
     const { url, open } = await interrupted([{ call: [run("rm one")] }, { say: "Never mind then." }]);
     const viewer = await post(`${url}/threads/t1/runs`, { input: "Forget it." });
     const events = await viewer.ended();
@@ -158,7 +158,7 @@ describe("a call that must be asked about", () => {
   });
 });
 
-test("a question waits for the user, and the model reads the answer", async () => {
+test("a question waits for the user, and the model receives the answer", async () => {
   const question = {
     tool: "ask_user",
     args: { question: "Which?", kind: "select", options: ["red", "blue"] },
@@ -178,7 +178,7 @@ test("a question waits for the user, and the model reads the answer", async () =
   expect(dataOf(events, "on_tool_end")[0]?.output).toBe("blue");
 });
 
-test("a resume that is repeated with its key finds the run it started, even after that run ended", async () => {
+test("repeating a resume with its key returns the run that it started, even after that run has ended", async () => {
   const script = [{ call: [run("rm one")] }, { say: "Done." }];
   const { base, open, url } = await interrupted(script);
   const answers = [{ id: (await open())[0]?.id, decision: "approve" }];
@@ -193,7 +193,7 @@ test("a resume that is repeated with its key finds the run it started, even afte
   expect(items).toHaveLength(2);
 });
 
-describe("a run that waits for answers and is cancelled", () => {
+describe("cancelling a run that waits for answers", () => {
   test("answers all its calls as cancelled without calling the model", async () => {
     const script = [{ call: [run("rm one"), run("rm two"), run("echo free")] }, { say: "Never said." }];
     const { url, base, open } = await interrupted(script);
@@ -222,7 +222,7 @@ describe("a run that waits for answers and is cancelled", () => {
   });
 });
 
-describe("an answer that is remembered with the agent", () => {
+describe("an answer that is remembered for an agent", () => {
   const always = async (script: readonly Turn[], agents = ASKING) => {
     const begun = await interrupted(script, { input: "go" }, agents);
     const answer = { id: (await begun.open())[0]?.id, decision: "approve", remember: "agent" };
@@ -255,7 +255,7 @@ describe("an answer that is remembered with the agent", () => {
   });
 });
 
-test("rules remembered for a thread are listed, and can be deleted", async () => {
+test("rules remembered for a thread can be listed and deleted", async () => {
   const script = [{ call: [run("rm one")] }, { say: "Done." }, { call: [run("rm one")] }, { say: "Done." }];
   const { url, open, resume } = await interrupted(script);
   const rules = `${url}/threads/t1/permissions`;
@@ -268,7 +268,7 @@ test("rules remembered for a thread are listed, and can be deleted", async () =>
   expect(dataOf(await viewer.ended(), "done")[0]?.status).toBe("interrupted");
 });
 
-describe("a rule that a user makes over the API", () => {
+describe("a rule that a user creates over the API", () => {
   const script: Script = ({ messages }) =>
     messages.at(-1)?.role === "user" ? { call: [run("rm one")] } : { say: "Done." };
   const started = async (agents = ASKING) => {
@@ -314,7 +314,7 @@ describe("a rule that a user makes over the API", () => {
     expect(await status("t3")).toBe("Not here.");
   });
 
-  test("never allows what the agent's own rules or mode refuse", async () => {
+  test("never allows a call that the agent's own rules or mode refuse", async () => {
     const agent = (permissions: string) =>
       `agents: { assistant: { model: "scripted:test", backend: { type: local }, permissions: ${permissions} } }`;
     for (const [permissions, words] of [
@@ -330,7 +330,7 @@ describe("a rule that a user makes over the API", () => {
       }
   });
 
-  test("is refused with the reason if it is invalid, too large or one too many", async () => {
+  test("is refused with the reason if it is invalid, too large or above the limit", async () => {
     const { rules } = await started();
     for (const [rule, words] of [
       [{}, /exactly one of allow, deny, ask/],
@@ -360,7 +360,7 @@ describe("a client tool", () => {
   ];
   const body = { input: "go", tools };
 
-  test("is executed by the client, and the model reads its result", async () => {
+  test("is executed by the client, and the model receives its result", async () => {
     const call = { tool: "pick_colour", args: { count: 1 } };
     const { open, resume } = await interrupted([{ call: [call] }, { say: "Nice." }], body);
     const [asked] = await open();
@@ -370,7 +370,7 @@ describe("a client tool", () => {
     expect(dataOf(events, "done")[0]?.status).toBe("success");
   });
 
-  test("is called with valid arguments only, and cannot replace another tool", async () => {
+  test("is called only with valid arguments, and cannot replace another tool", async () => {
     const call = { tool: "pick_colour", args: { count: "many" } };
     const { url } = await startServer({ script: [{ call: [call] }, { say: "Sorry." }], agents: ASKING });
     const events = await (await post(`${url}/threads/t1/runs`, body)).ended();

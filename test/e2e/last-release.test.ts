@@ -98,7 +98,7 @@ for (const { commit, main, stores } of await lastReleases()) {
       if (stores.includes("sqlite")) describe("on SQLite", () => sqliteTests(old));
       for (const { start: startStore, program } of SHARED_STORES)
         if (stores.some((kind) => program.startsWith(kind)))
-          describe(`beside this one on ${program}`, () => sharedTests(old, startStore));
+          describe(`the last release next to this one, on ${program},`, () => sharedTests(old, startStore));
     },
   );
 }
@@ -107,7 +107,7 @@ function sqliteTests(old: string) {
   const threadsOf = async ({ url }: ServerProcess) =>
     (await json<{ items: { id: string }[] }>(`${url}/threads`)).items.map(({ id }) => id).sort();
 
-  test("leaves its threads and runs to this one, which leaves them to it", async () => {
+  test("leaves its threads and runs to this one, and the other way round", async () => {
     const dir = await temporaryFolder();
     await writeAgents(dir, AGENTS);
     await writeFile(join(dir, "server.yaml"), '{ "store": "sqlite" }');
@@ -158,7 +158,7 @@ function sharedTests(old: string, startStore: () => Promise<SharedStore | undefi
   describe.each([
     ["it", "this one", old, MAIN, 0],
     ["this one", "it", MAIN, old, 1],
-  ])("what %s begins, %s", (_, __, oneMain, otherMain, half) => {
+  ])("a run that %s starts, %s", (_, __, oneMain, otherMain, half) => {
     // The other half of the moments is tried in the other direction.
     const moments = MOMENTS.filter((___, index) => index % 2 === half);
     let replicas: Replicas;
@@ -168,7 +168,7 @@ function sharedTests(old: string, startStore: () => Promise<SharedStore | undefi
     });
     afterAll(() => replicas.close());
 
-    test("continues, shows, stops, steers and deletes", async () => {
+    test("can be continued, shown, stopped, steered and deleted", async () => {
       const { one, other } = await replicas.two();
       const heard = await view(`${other.url}/events`);
       const told = await start(one, "t1", "speaker");
@@ -208,7 +208,7 @@ function sharedTests(old: string, startStore: () => Promise<SharedStore | undefi
       expect(await callsOn(one)).toBe(await callsOn(other));
     });
 
-    test("answers for it, though its process is killed meanwhile", async () => {
+    test("can be answered by the other even if its process is killed", async () => {
       const { one, other } = await replicas.two();
       const asked = await start(one, "a1", "asker");
       expect(statusOf(await asked.ended())).toBe("interrupted");
@@ -221,7 +221,7 @@ function sharedTests(old: string, startStore: () => Promise<SharedStore | undefi
       expect(statusOf(await (await resume(other, "a2", too)).ended())).toBe("success");
     });
 
-    test("takes over what waits behind it", async () => {
+    test("leaves queued runs to the other", async () => {
       const { one, other } = await replicas.two();
       const active = await start(one, "w1", "worker");
       await active.until(first("on_tool_progress"));
@@ -232,7 +232,7 @@ function sharedTests(old: string, startStore: () => Promise<SharedStore | undefi
       expect(statusOf(await seenOn(waiting, other))).toBe("success");
     });
 
-    test("takes over when its process is killed, at any step, and both show the same", async () => {
+    test("is taken over if its process is killed at any step, and both show the same", async () => {
       const resumed: string[] = [];
       for (const [index, [when, agent, isMoment]] of moments.entries()) {
         const { one, other } = await replicas.two();

@@ -74,7 +74,7 @@ function holdingCalls() {
   return { hook, hold, entered: entered.promise };
 }
 
-test("the result of a pending call comes from its tool, and from no client that writes messages", async () => {
+test("the result of a pending call comes from its tool, not from a client that writes messages", async () => {
   const { url, call, messages } = await waiting([{ say: "Good." }]);
   const forged = { type: "function_call_output", call_id: "call_1", output: "forged" };
   const result = { type: "tool", tool_call_id: "call_1", content: "forged" };
@@ -88,7 +88,7 @@ test("the result of a pending call comes from its tool, and from no client that 
   await expect.poll(async () => textIn(await messages(), "tool"), PATIENCE).toEqual(["real"]);
 });
 
-test("a call that was accepted is pending when the user writes something else, and its result comes as a message", async () => {
+test("an accepted call is pending if the user writes something else, and its result arrives as a message", async () => {
   const { url, call, messages } = await waiting([{ say: "Meanwhile." }, { say: "Now I know." }]);
   await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();
   const [stand] = textIn(await messages(), "tool");
@@ -105,7 +105,7 @@ test("a call that was accepted is pending when the user writes something else, a
   expect(metrics).not.toContain('skein_deferred_results_total{outcome="delivered"}');
 });
 
-test("a front end that waits for the result of a call sees its turn end when the user writes something else", async () => {
+test("a front end that waits for a call's result sees its turn end if the user writes something else", async () => {
   const { url } = await waiting([{ say: "Meanwhile." }]);
   const { items } = (await (await fetch(`${url}/threads/t/runs`)).json()) as { items: RunRecord[] };
   const [run] = items;
@@ -123,7 +123,7 @@ test("a front end that waits for the result of a call sees its turn end when the
   expect(await (await fetch(response)).json()).toMatchObject({ status: "cancelled" });
 });
 
-test("a chat that waits for the result of a call is stopped: its stream ends, and no result is taken", async () => {
+test("stopping a chat that waits for a call's result ends its stream, and no result is accepted", async () => {
   const { url, call, messages } = await waiting([{ say: "Good." }]);
   const chat = `${url}/ai-sdk/assistant/chat/t`;
   const stream = await fetch(`${chat}/stream`, { signal: AbortSignal.timeout(PATIENCE.timeout) });
@@ -133,7 +133,7 @@ test("a chat that waits for the result of a call is stopped: its stream ends, an
   expect(textIn(await messages(), "tool")[0]).toMatch(/^Cancelled/);
 });
 
-test("a secret of the tool that its late result repeats is masked", async () => {
+test("a tool's secret is masked if its late result repeats it", async () => {
   const secret = "tok-123456";
   const { url, call, messages } = await waiting([{ say: "Meanwhile." }, { say: "Now I know." }], accept, {
     headers: { authorization: `Bearer ${secret}` },
@@ -145,7 +145,7 @@ test("a secret of the tool that its late result repeats is masked", async () => 
   expect(JSON.stringify(await messages())).not.toContain(secret);
 });
 
-test("a call that failed in the end says so in its message", async () => {
+test("a failed deferred call reports the failure in its message", async () => {
   const { url, call, messages } = await waiting([{ say: "Meanwhile." }, { say: "A pity." }]);
   await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();
   await send(call.result_url, { error: "No ship goes there." });
@@ -153,7 +153,7 @@ test("a call that failed in the end says so in its message", async () => {
   expect(textIn(await messages(), "user").at(-1)).toContain("The call failed: No ship goes there.");
 });
 
-test("a result that comes while the thread is busy with something else is read in that run", async () => {
+test("a result that arrives during another run is read in that run", async () => {
   let slow: Call | undefined;
   const onCall = (call: Call) => {
     if (call.name === "freight") accept(call);
@@ -174,7 +174,7 @@ test("a result that comes while the thread is busy with something else is read i
   expect(last).toMatchObject({ role: "assistant", content: "All there." });
 });
 
-test("a result that comes when the run at work has given its answer is read by another run", async () => {
+test("a result that arrives after the active run has answered is read by another run", async () => {
   const ending = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();
   let ends = 0;
@@ -202,7 +202,7 @@ test("a result that comes when the run at work has given its answer is read by a
   expect(textIn(await messages(), "user").filter((text) => text.includes("forty-two"))).toHaveLength(1);
 });
 
-test("a result does not end what the thread waits for: it comes after that", async () => {
+test("a result does not close the thread's open question, but follows it", async () => {
   let accepted = 0;
   const script = [{ call: [{ tool: "slow", id: "call_2" }] }, { say: "The second." }, { say: "The first." }];
   const { url, call, tool, messages } = await waiting(script, (each) => {
@@ -217,7 +217,7 @@ test("a result does not end what the thread waits for: it comes after that", asy
   expect(textIn(await messages(), "tool").at(-1)).toBe("second result");
 });
 
-test("a thread that goes back to a message after the call still gets its result", async () => {
+test("a thread that is rewound to a message after the call still gets its result", async () => {
   const { url, call, messages } = await waiting([
     { say: "Meanwhile." },
     { say: "Again." },
@@ -235,7 +235,7 @@ test("a thread that goes back to a message after the call still gets its result"
   ]);
 });
 
-test("a call that was cancelled takes no result, and says that the tool may carry it out", async () => {
+test("a cancelled call accepts no result, and warns that the tool may still execute it", async () => {
   const { url, call, messages } = await waiting([]);
   expect((await send(`${url}/threads/t/runs/${await newestRun(url)}/cancel`, {})).status).toBe(200);
   expect(textIn(await messages(), "tool")[0]).toMatch(/^Cancelled: the tool's server had accepted this call/);
@@ -244,7 +244,7 @@ test("a call that was cancelled takes no result, and says that the tool may carr
   expect(await refused.json()).toMatchObject({ detail: expect.stringContaining("the call has its result") });
 });
 
-test("a result that was taken is in the thread although the run that was to read it is cancelled", async () => {
+test("an accepted result is in the thread even if the run that should read it is cancelled", async () => {
   const { hook, hold, entered } = holdingCalls();
   const first = { call: [...(FREIGHT.call ?? []), { tool: "slow", id: "call_2" }] };
   const { url, call, messages } = await waiting([], accept, {}, { first, hooks: [hook] });
@@ -258,7 +258,7 @@ test("a result that was taken is in the thread although the run that was to read
   ]);
 });
 
-test("a call that is cancelled before the tool has answered says that the tool may have carried it out", async () => {
+test("a call that is cancelled before the tool has answered warns that the tool may have executed it", async () => {
   const tool = await callbackTool(() => {});
   const { url } = await startServer({
     script: [FREIGHT],
@@ -284,7 +284,7 @@ test("a tool that delivers before it answers has delivered the result", async ()
   expect(textIn(await messages(), "tool")).toEqual(["first"]);
 });
 
-test("a result that is very long is cut in its middle", async () => {
+test("a very long result is shortened in the middle", async () => {
   const { url, call, messages } = await waiting([{ say: "Meanwhile." }, { say: "Long." }]);
   await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();
   await send(call.result_url, { result: `begin ${"x".repeat(100_000)} end` });
@@ -294,7 +294,7 @@ test("a result that is very long is cut in its middle", async () => {
   expect(text).toMatch(/begin x+\s+\.\.\. \(truncated \d+ characters\) \.\.\.\s+x+ end$/);
 });
 
-test("the next run of a fork reads that the outcome of a call that runs in the first thread is unknown", async () => {
+test("the next run of a fork is told that the outcome of a call in the first thread is unknown", async () => {
   const tool = await callbackTool(() => {});
   const { url } = await startServer({
     script: [{ call: [{ tool: "freight" }] }, { say: "I see." }],
@@ -312,7 +312,7 @@ test("the next run of a fork reads that the outcome of a call that runs in the f
   expect(tool.calls).toHaveLength(1);
 });
 
-test("the next run of a fork reads that a call is pending in the first thread", async () => {
+test("the next run of a fork is told that a call is pending in the first thread", async () => {
   const { url, tool } = await waiting([{ say: "I see." }]);
   expect((await send(`${url}/threads/t/fork`, { id: "copy" })).status).toBe(201);
   await (await post(`${url}/threads/copy/runs`, { input: "And now?" })).ended();
@@ -322,7 +322,7 @@ test("the next run of a fork reads that a call is pending in the first thread", 
   expect(tool.calls).toHaveLength(1);
 });
 
-test("a delivery that is repeated because its answer was lost is taken again, and changes nothing", async () => {
+test("a delivery that is repeated because its response was lost is accepted again and changes nothing", async () => {
   const { url, call, messages } = await waiting([{ say: "I see." }]);
   const deliver = (result: string) => send(call.result_url, { result }).then(({ status }) => status);
   expect(await deliver("20 EUR")).toBe(204);

@@ -105,7 +105,7 @@ test("each user calls with their own token, and sees no tool before the account 
   await expect.poll(() => ada.uses()).toEqual(expect.arrayContaining(["ada", "bob"]));
 });
 
-test("a call without an account asks once for the turn, and continues after the account is connected", async () => {
+test("a call without an account asks once per turn, and continues after the account is connected", async () => {
   const calendar = await calendarServer(new Map([["token-of-ada", "ada"]]));
   const both = {
     call: ["mcp__calendar__connect", "mcp__calendar__connect"].map((tool) => ({ tool, args: {} })),
@@ -139,7 +139,7 @@ test("a declined account is reported to the model once, and the run continues wi
   expect(await ada.messages()).toContain("Not today.");
 });
 
-test("a token is sent to no other address than the one it was connected for", async () => {
+test("a token is sent only to the address that it was connected for", async () => {
   const calendar = await calendarServer(new Map([["token-of-ada", "ada"]]));
   const { as } = await serve(calendar.url, [{ say: "done" }]);
   const ada = as("ada");
@@ -177,7 +177,7 @@ test("a token that the server no longer accepts is renewed, and the call is made
   expect(calendar.calls).toHaveLength(1);
 });
 
-test("a token that is refused for good ends the call in words, although the user says that it is connected", async () => {
+test("a token that is refused permanently fails the call with a readable error, even if the user has approved", async () => {
   const calendar = await calendarServer(new Map([["token-of-ada", "ada"]]));
   const { as } = await serve(calendar.url, (text) => (text.includes("look") ? list : { say: "done" }));
   const ada = as("ada");
@@ -192,7 +192,7 @@ test("a token that is refused for good ends the call in words, although the user
   expect(calendar.calls).toEqual([]);
 });
 
-test("an account that was replaced is used with its own token and tools at once", async () => {
+test("after an account is replaced, its new token and tools are used immediately", async () => {
   const calendar = await calendarServer(
     new Map([
       ["old-token", "ada's old account"],
@@ -209,7 +209,7 @@ test("an account that was replaced is used with its own token and tools at once"
   expect(calendar.calls.map(({ user }) => user)).toEqual(["ada's old account", "ada's new account"]);
 });
 
-test("a token that was refused while no one was connected is renewed before the tools are listed", async () => {
+test("a token that was refused without an open connection is renewed before the tools are listed", async () => {
   const issuer = await authorizationServer("http://127.0.0.1/mcp");
   const { access_token, refresh_token } = await issuer.grant();
   const users = new Map<string, string>();

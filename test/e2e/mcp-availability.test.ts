@@ -58,7 +58,7 @@ test("a run waits for a server that has not listed its tools yet", async () => {
   expect(dataOf(events, "warning")).toEqual([]);
 });
 
-test("a call of a server that is away says so, and its tools are offered as soon as it is up", async () => {
+test("a call to an unavailable server reports this, and its tools are offered as soon as it is available", async () => {
   const { start } = await withServer(`[ -e $GATE ] || exit 3; ${SERVE}`);
   const url = await start([echo, { call: [{ tool: "open" }] }, echo, { say: "Done." }]);
   const events = await (await post(`${url}/threads/t/runs`, { input: "go" })).ended();
@@ -70,7 +70,7 @@ test("a call of a server that is away says so, and its tools are offered as soon
   ]);
 });
 
-test("a call of a tool that no server is to have is a mistake, not an absence", async () => {
+test("a call to a tool that no configured server has is an error, not an outage", async () => {
   const { start } = await withServer("exit 3");
   const url = await start([{ call: [{ tool: "mcp__y__echo" }] }, { say: "Done." }]);
   const events = await (await post(`${url}/threads/t/runs`, { input: "go" })).ended();

@@ -66,7 +66,7 @@ test("runs are counted by agent, status and reason, with their model, tokens and
   ).toBeGreaterThan(0);
 });
 
-test("a request of a wire counts once, under the wire's route", async () => {
+test("a request over a wire counts once, under the wire's route", async () => {
   const { url, page } = await ran({}, []);
   await fetch(`${url}/v1/models`);
   await fetch(`${url}/v1/models`);
@@ -74,7 +74,7 @@ test("a request of a wire counts once, under the wire's route", async () => {
   expect(counted).toEqual(['skein_http_requests_total{route="/v1/models",method="GET",status="200"} 2']);
 });
 
-test("a server that has no other limit has room for 500 runs at once", async () => {
+test("a server without another limit executes up to 500 runs at once", async () => {
   const { page } = await ran({});
   expect(sampleOf(await page(), "skein_run_slots")).toBe(500);
 });
@@ -91,7 +91,7 @@ test("each run of a family counts under its own agent", async () => {
       .toBe(1);
 });
 
-test("a model that is retried and given up is counted with its code and the model that was asked instead", async () => {
+test("an abandoned model is counted with its code and the fallback that was called", async () => {
   const provider = await startFakeProvider();
   const agents = `
 agents:
@@ -109,7 +109,7 @@ agents:
   await provider.close();
 });
 
-test("a thread is counted as waiting for an answer until it has one", async () => {
+test("a thread counts as waiting for an answer until it has one", async () => {
   const script = [{ call: [{ tool: "ask_user", args: { question: "Which?" } }] }, { say: "That one." }];
   const agents = "agents: { assistant: { model: 'scripted:test', tools: [ask_user] } }";
   const { url, page } = await ran({ script, agents, config: { store: "sqlite" } });
@@ -122,10 +122,10 @@ test("a thread is counted as waiting for an answer until it has one", async () =
   await expect.poll(async () => sampleOf(await page(), "skein_threads_interrupted")).toBe(0);
 });
 
-describe("what users choose is no label", () => {
+describe("values that users choose are not labels", () => {
   const marks = ["tenant-of-ada", "user-ada", "thread-of-ada", "tool_of_ada", "model-of-ada", "path-of-ada"];
 
-  test("no tenant, user, thread, run, tool, model or path of theirs is in the page", async () => {
+  test("no tenant, user, thread, run, tool, model or path of theirs is in the response", async () => {
     const { url } = await startServer({
       config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] } },
       script: [{ call: [{ tool: "tool_of_ada" }] }, { say: "ok" }],
@@ -149,12 +149,12 @@ describe("what users choose is no label", () => {
   });
 });
 
-describe("who may read it", () => {
+describe("access", () => {
   const config = { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, metrics: { token: TOKEN } };
   const as = (scopes: string) => ({ "x-skein-tenant": "t", "x-skein-user": "u", "x-skein-scopes": scopes });
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-  test("the scope `admin` and the token of `metrics.token`, and no one else", async () => {
+  test("is granted to the scope `admin` and the token of `metrics.token`, and to no one else", async () => {
     const { url } = await startServer({ config });
     const status = async (headers: Record<string, string>) =>
       (await fetch(`${url}/metrics`, { headers })).status;
@@ -165,12 +165,12 @@ describe("who may read it", () => {
     expect(await status(bearer(`${TOKEN}x`))).toBe(401);
   });
 
-  test("`metrics.enabled: false` takes it away", async () => {
+  test("is turned off by `metrics.enabled: false`", async () => {
     const { url } = await startServer({ config: { metrics: { enabled: false } } });
     expect((await fetch(`${url}/metrics`)).status).toBe(404);
   });
 
-  test("`/ready?verbose` names each dependency to them, and to others says what `/ready` says", async () => {
+  test("to `/ready?verbose` shows them each dependency, and others only the answer of `/ready`", async () => {
     const { url } = await startServer({ config });
     const ready = async (headers: Record<string, string>) =>
       (await fetch(`${url}/ready?verbose`, { headers })).json();
@@ -201,7 +201,7 @@ const OPEN_METRICS = "application/openmetrics-text";
 /** As Prometheus asks by default. */
 const accept = `${OPEN_METRICS};version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1`;
 
-test("a scraper that takes OpenMetrics gets it, with the series of the text format", async () => {
+test("a scraper that accepts OpenMetrics gets it, with the same series as the text format", async () => {
   const { url, page } = await ran({ config: { store: "sqlite" } });
   const answer = await fetch(`${url}/metrics`, { headers: { accept } });
   expect([answer.status, answer.headers.get("content-type")]).toEqual([
@@ -229,7 +229,7 @@ promtool.test("Prometheus's own parser reads the OpenMetrics page", async () => 
   expect(status, stderr).toBe(0);
 });
 
-describe("what is shipped for Prometheus and Grafana", () => {
+describe("the files for Prometheus and Grafana", () => {
   const files = ["deploy/prometheus/alerts.yaml", "deploy/grafana/skein.json"];
   const NAME = /\b(?:skein|nodejs|process)_[a-z0-9_]+/g;
 
@@ -242,7 +242,7 @@ describe("what is shipped for Prometheus and Grafana", () => {
     expect([...named].filter((name) => !has.has(name) && !has.has(family(name)))).toEqual([]);
   });
 
-  test("a panel or an alert has every metric of the server's own", async () => {
+  test("every metric of the server is in a panel or an alert", async () => {
     const { page } = await ran({ config: { store: "sqlite" } });
     const has = [...((await page()).match(/(?<=^# TYPE )skein_\S+/gm) ?? [])];
     const shown = (await Promise.all(files.map((file) => readFile(file, "utf8")))).join("");

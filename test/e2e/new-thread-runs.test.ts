@@ -29,8 +29,8 @@ const codeOf = async (response: Response) => [
   ((await response.json()) as { code: string }).code,
 ];
 
-describe("a run that names no thread", () => {
-  test("gets a new one, which stays", async () => {
+describe("a run without a thread", () => {
+  test("gets a new one, which is kept", async () => {
     const { url, ids, post, begin, ended } = await started();
     const stream = await post({});
     const [, thread, run] =
@@ -47,7 +47,7 @@ describe("a run that names no thread", () => {
     expect((await fetch(`${url}/threads/${thread}/runs/${run}`)).status).toBe(200);
   });
 
-  test("with `keep_thread: false` leaves none behind once its client has read the answer", async () => {
+  test("with `keep_thread: false` leaves no thread behind once its client has read the answer", async () => {
     const { ids, post } = await started();
     expect(await (await post({ keep_thread: false })).text()).toContain("event: done");
     const whole = await post({ keep_thread: false }, WHOLE);
@@ -55,7 +55,7 @@ describe("a run that names no thread", () => {
     await expect.poll(ids).toEqual([]);
   });
 
-  test("and no reader is kept for `retention.temporary_threads`, and no longer", async () => {
+  test("without a reader is kept for `retention.temporary_threads` and no longer", async () => {
     const { url, ids, begin, ended } = await started({
       config: { retention: { temporary_threads: "0.2s" } },
     });
@@ -68,7 +68,7 @@ describe("a run that names no thread", () => {
     expect(await others()).toEqual([long.thread_id]);
   });
 
-  test("keeps the thread while it works", async () => {
+  test("keeps the thread while it is active", async () => {
     const { tool, open, entered } = gate();
     const { ids, begin } = await started({
       ...{ script: gated, agents: WITH_GATE, tools: [tool] },
@@ -86,7 +86,7 @@ describe("a run that names no thread", () => {
     await expect.poll(ids, { timeout: 10_000 }).toEqual([]);
   });
 
-  test("and asks keeps its thread until the answer, and is deleted after that", async () => {
+  test("keeps its thread until its question is answered, and is deleted after that", async () => {
     const agents = "agents: { assistant: { model: 'scripted:test', tools: [] } }";
     const tools = [{ name: "ask_me", description: "Asks.", parameters: { type: "object" } }];
     const { url, ids, post } = await started({
@@ -105,7 +105,7 @@ describe("a run that names no thread", () => {
     await expect.poll(ids, { timeout: 10_000 }).toEqual([]);
   });
 
-  test("is started once under a key, and apart from one that is kept", async () => {
+  test("is started once per key, separately from a kept one", async () => {
     let asked = 0;
     const { begin, ended } = await started({ script: () => ({ say: `Answer ${++asked}.` }) });
     const key = { "idempotency-key": "k1" };
@@ -119,7 +119,7 @@ describe("a run that names no thread", () => {
     expect(asked).toBe(2);
   });
 
-  test("is not started again under its key once its thread is deleted", async () => {
+  test("is not started again with its key after its thread is deleted", async () => {
     let asked = 0;
     const { ids, post, begin } = await started({
       script: () => ({ say: `Answer ${++asked}.` }),
@@ -133,7 +133,7 @@ describe("a run that names no thread", () => {
     expect(asked).toBe(1);
   });
 
-  test("is read again by its key although its client has read it", async () => {
+  test("can be read again with its key even after its client has read it", async () => {
     const { post } = await started();
     const again = { ...WHOLE, "idempotency-key": "k1" };
     const runs = [];
@@ -142,7 +142,7 @@ describe("a run that names no thread", () => {
     expect(runs[1]).toBe(runs[0]);
   });
 
-  test("is refused for what only a thread has, and for a cursor without a key", async () => {
+  test("is refused for options that need an existing thread, and for a cursor without a key", async () => {
     const { post } = await started();
     for (const body of [
       { on_busy: "enqueue" },
@@ -154,7 +154,7 @@ describe("a run that names no thread", () => {
     expect(await codeOf(await post({}, { "last-event-id": "run_1:1-1" }))).toEqual([400, "invalid_request"]);
   });
 
-  test("counts among `limits.temporary_threads` until it is deleted, unless it was refused", async () => {
+  test("counts towards `limits.temporary_threads` until it is deleted, unless it was refused", async () => {
     const { ids, post, begin } = await started({ config: { limits: { temporary_threads: 1 } } });
     const away = { keep_thread: false };
     expect(await codeOf(await post({ ...away, agent: "unknown" }))).toEqual([400, "invalid_request"]);
@@ -164,7 +164,7 @@ describe("a run that names no thread", () => {
     expect(await ids()).toHaveLength(2);
   });
 
-  test("whose thread is deleted takes no thread's place while its key is remembered", async () => {
+  test("does not count as a thread while the key of its deleted thread is remembered", async () => {
     const { ids, begin, post } = await started({
       config: { limits: { temporary_threads: 1 }, retention: { temporary_threads: "0.2s" } },
     });
@@ -183,7 +183,7 @@ describe("a batch", () => {
   }
   const answersTo = async (response: Response) => ((await response.json()) as { items: Answer[] }).items;
 
-  test("starts each run on a thread of its own, and answers in order", async () => {
+  test("starts each run on its own thread, and returns results in order", async () => {
     const { url, ended } = await started();
     const runs = ["one", "two", "three"].map((input) => ({ input, metadata: { input } }));
     const response = await postJson(`${url}/runs/batch`, { runs }, { "idempotency-key": "k1" });
@@ -195,7 +195,7 @@ describe("a batch", () => {
     expect(again.map(({ run }) => run?.id)).toEqual(items.map(({ run }) => run?.id));
   });
 
-  test("says of each run that is refused why, and starts the others", async () => {
+  test("explains each refusal, and starts the other runs", async () => {
     const { url, ids } = await started({ config: { quotas: { user: { threads: 2 } } } });
     const runs = [
       { input: "one" },
@@ -213,7 +213,7 @@ describe("a batch", () => {
     expect(await ids()).toHaveLength(2);
   });
 
-  test("has 1 to 100 runs, and none that streams", async () => {
+  test("has 1 to 100 runs, none of which streams", async () => {
     const { url } = await started();
     for (const runs of [[], Array(101).fill({ input: "a" }), [{ input: "a", background: false }]])
       expect(await codeOf(await postJson(`${url}/runs/batch`, { runs }))).toEqual([400, "invalid_request"]);
@@ -239,7 +239,7 @@ test("a thread that a server leaves behind is deleted by the next one", async ()
   await expect.poll(other.ids, { timeout: 20_000 }).toEqual([kept.thread_id]);
 });
 
-test("nothing about temporary threads outlives their user", async () => {
+test("no data about temporary threads outlives their user", async () => {
   const { url } = await startServer({
     script: () => ({ say: "Hello." }),
     config: {

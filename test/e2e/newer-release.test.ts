@@ -51,7 +51,7 @@ for (const { start, program } of SHARED_STORES) {
   };
 
   needing(shared, program).describe(`${program}: an older server`, () => {
-    test("shows what a newer release writes: all of it to viewers of events, what they know to the others", async () => {
+    test("shows everything that a newer release writes to viewers of events, and others the parts that they know", async () => {
       const { url, stores, owner } = await both();
       try {
         await stores.threads.create(owner, { id: "t1", agent: "assistant", metadata: {} });
@@ -96,7 +96,7 @@ for (const { start, program } of SHARED_STORES) {
       }
     });
 
-    test("keeps what it does not know of a thread when it continues it", async () => {
+    test("keeps unknown parts of a thread when it continues it", async () => {
       const { url, stores, owner } = await both();
       try {
         const claim = await claimed(stores, "t1", { owner, agent: "assistant" });
@@ -113,7 +113,7 @@ for (const { start, program } of SHARED_STORES) {
       }
     });
 
-    test("hands on what a newer release tells the user", async () => {
+    test("passes on a newer release's events to the user", async () => {
       const { url, stores, owner } = await both();
       try {
         const listening = await view(`${url}/events`);

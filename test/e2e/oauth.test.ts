@@ -74,7 +74,7 @@ async function serve(parts: Deployment, { auth, per, config, ...more }: Serving 
   return { ...server, as };
 }
 
-test("a person connects an account in a browser, and the run that asked for it continues by itself", async () => {
+test("a person connects an account in a browser, and the run that asked for it continues automatically", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);
   const ada = as("ada");
@@ -98,7 +98,7 @@ test("a person connects an account in a browser, and the run that asked for it c
   expect(await connectAt(asked?.url ?? "")).toMatchObject({ status: 404 });
 });
 
-test("only the browser that opened the address of Skein can bring the consent back", async () => {
+test("only the browser that opened Skein's address can return with the consent", async () => {
   const parts = await deployment();
   const { as, url } = await serve(parts);
   const ada = as("ada");
@@ -118,7 +118,7 @@ test("only the browser that opened the address of Skein can bring the consent ba
   expect(await ada.connections()).toMatchObject([{ id: "calendar" }]);
 });
 
-test("a browser that is signed in as another user goes no further, and the page says whose account it will be", async () => {
+test("a browser that is signed in as another user is stopped, and the page names the account's owner", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);
   const address = await as("ada").address();
@@ -131,7 +131,7 @@ test("a browser that is signed in as another user goes no further, and the page 
   expect(parts.issuer.tokenRequests).toEqual([]);
 });
 
-test("a browser that comes back signed in as another user connects nothing", async () => {
+test("a browser that returns signed in as another user connects nothing", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);
   const ada = as("ada");
@@ -146,7 +146,7 @@ test("a browser that comes back signed in as another user connects nothing", asy
   expect(await ada.connections()).toMatchObject([{ id: "calendar" }]);
 });
 
-test("a consent counts once, and not after ten minutes", async () => {
+test("a consent counts once, and only within ten minutes", async () => {
   const parts = await deployment();
   let late = 0;
   const { as } = await serve(parts, { now: () => Date.now() + late });
@@ -164,7 +164,7 @@ test("a consent counts once, and not after ten minutes", async () => {
   expect(parts.issuer.tokenRequests).toHaveLength(1);
 });
 
-test("an answer from another authorization server than the one asked is refused, and none of its words is shown", async () => {
+test("an answer from a different authorization server is refused, and its text is not shown", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);
   const ada = as("ada");
@@ -228,7 +228,7 @@ const SPOILED: readonly [string, (parts: Deployment) => void, string][] = [
 ];
 
 test.each(SPOILED)(
-  "an authorization server that %s is not used, and the caller learns why",
+  "an authorization server that %s is not used, and the caller is told why",
   async (_, spoil, words) => {
     const parts = await deployment();
     const { as } = await serve(parts);
@@ -238,7 +238,7 @@ test.each(SPOILED)(
   },
 );
 
-test("a server without `auth`, an unknown one and one of tenants cannot be connected by a user", async () => {
+test("a user cannot connect a server without `auth`, an unknown one or a tenant's", async () => {
   const parts = await deployment();
   const { as } = await serve(parts, { per: "tenant" });
   await expect(as("ada").address()).rejects.toThrow("per: user");
@@ -275,7 +275,7 @@ test("every waiting thread of the user continues, and no one else's", async () =
   expect(await as("ada", "other").connections()).toEqual([]);
 });
 
-test("a person who does not agree reads so, and may agree later", async () => {
+test("a person who declines is told so, and can agree later", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);
   const ada = as("ada");
@@ -292,7 +292,7 @@ test("a person who does not agree reads so, and may agree later", async () => {
   await expect.poll(() => ada.messages()).toContain("the calendar of ada");
 });
 
-test("the server registers once at an authorization server, for all users and tenants", async () => {
+test("Skein registers once at an authorization server, for all users and tenants", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);
   const people = [as("ada"), as("bob"), as("ada", "other"), as("eve", "other")];
@@ -301,7 +301,7 @@ test("the server registers once at an authorization server, for all users and te
   expect(parts.issuer.registrations).toHaveLength(1);
 });
 
-test("with a public address the server shows what it is, and registers nowhere", async () => {
+test("with a public address, Skein publishes its metadata and registers nowhere", async () => {
   const parts = await deployment();
   parts.issuer.state.metadata = (own) => ({ ...own, client_id_metadata_document_supported: true });
   const base = "https://skein.example.com";
@@ -319,7 +319,7 @@ test("with a public address the server shows what it is, and registers nowhere",
   expect([...(browser.cookies.get(base)?.keys() ?? [])]).toEqual(["__Host-skein-connect"]);
 });
 
-test("the client of the operator is used at its own issuer only", async () => {
+test("the operator's client is used only at its own issuer", async () => {
   const parts = await deployment();
   const auth = `{ oauth: { client_id: mine, client_secret: secret, issuer: "https://login.example.com" } }`;
   const { as } = await serve(parts, { auth });
@@ -334,7 +334,7 @@ test("the client of the operator is used at its own issuer only", async () => {
   });
 });
 
-test("tokens of a flow are renewed and revoked as those that an application hands in", async () => {
+test("tokens from a flow are renewed and revoked like those that an application stores", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);
   const ada = as("ada");
@@ -350,7 +350,7 @@ test("tokens of a flow are renewed and revoked as those that an application hand
   expect(await ada.client.connections.delete("calendar")).toEqual({ is_revoked: true });
 });
 
-test("nothing is kept of a user who was deleted while they were at the authorization server", async () => {
+test("no data is kept about a user who was deleted while at the authorization server", async () => {
   const parts = await deployment();
   const { as, url } = await serve(parts);
   const browser = newBrowser();
@@ -366,7 +366,7 @@ test("nothing is kept of a user who was deleted while they were at the authoriza
   expect(parts.issuer.tokenRequests).toEqual([]);
 });
 
-test("the trail says who connected which account", async () => {
+test("the trail records who connected which account", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);
   const ada = as("ada");
@@ -408,7 +408,7 @@ const ON_WIRES: readonly [string, string, object][] = [
 
 const MORE_HEADERS = { "x-conversation-id": "c", "a2a-version": "1.0" };
 
-test.each(ON_WIRES)("a front end of %s gets the address with the question", async (_, path, body) => {
+test.each(ON_WIRES)("a front end of %s receives the address with the question", async (_, path, body) => {
   const parts = await deployment();
   const { as, url } = await serve(parts, {
     config: { wires: ["openai", "ag-ui", "ai-sdk", "langgraph", "a2a"] },
@@ -422,7 +422,7 @@ test.each(ON_WIRES)("a front end of %s gets the address with the question", asyn
   expect((await connectAt(address)).text).toContain("The account is connected");
 });
 
-test("runs that cannot continue at once, because the user has too many, continue later", async () => {
+test("runs that cannot continue immediately, because the user has too many, continue later", async () => {
   const parts = await deployment();
   const { as } = await serve(parts, { config: { quotas: { user: { concurrent_runs: 1 } } } });
   const ada = as("ada");
@@ -432,7 +432,7 @@ test("runs that cannot continue at once, because the user has too many, continue
     await expect.poll(() => ada.messages(thread)).toContain("the calendar of ada");
 });
 
-test("a user who cannot start runs now does not hold up the other users of a tenant's account", async () => {
+test("a user who cannot start runs does not delay the other users of a tenant's account", async () => {
   const parts = await deployment();
   const hold = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
@@ -462,7 +462,7 @@ test("a user who cannot start runs now does not hold up the other users of a ten
   await expect.poll(() => ada.messages()).toContain("the calendar of ada");
 });
 
-test("a call that needs more rights asks for them, and the new consent has the old ones too", async () => {
+test("a call that needs more rights asks for them, and the new consent includes the old ones", async () => {
   const parts = await deployment();
   parts.calendar.state.challenge = ', scope="calendar"';
   const { as } = await serve(parts);

@@ -116,7 +116,7 @@ const CALLS: readonly [string, Odd][] = [
 ];
 
 describe.each(WIRES)("a provider on the wire of $name", (wire) => {
-  test.each(USAGES)("that counts %s leaves a thread that is readable", async (_, usage) => {
+  test.each(USAGES)("that counts %s leaves a readable thread", async (_, usage) => {
     const { provider, talk, readAll } = await serve(wire);
     await closing(provider, async () => {
       provider.enqueue({ raw: wire.reply({ id: "a", name: "nope", args: "{}", usage }) });
@@ -127,7 +127,7 @@ describe.each(WIRES)("a provider on the wire of $name", (wire) => {
     });
   });
 
-  test.each(CALLS)("whose call has %s leaves a thread that is readable", async (_, odd) => {
+  test.each(CALLS)("whose call has %s leaves a readable thread", async (_, odd) => {
     const { provider, talk, readAll } = await serve(wire);
     await closing(provider, async () => {
       provider.enqueue({ raw: wire.reply(odd) });

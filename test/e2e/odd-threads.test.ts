@@ -52,7 +52,7 @@ const WIRES = [
   { name: "openai", model: "gpt-5-mini", path: "/v1" },
 ];
 
-test("every route that reads such a thread answers, with values that fit the contract", async () => {
+test("every route that reads such a thread responds with values that match the contract", async () => {
   const { dir, run } = await folderWithOddThread();
   const log: string[] = [];
   const logger = pino({ level: "warn" }, { write: (line: string) => log.push(line) });
@@ -94,7 +94,7 @@ test("every route that reads such a thread answers, with values that fit the con
 });
 
 describe.each(WIRES)("with a provider on the wire of $name", ({ name, model, path }) => {
-  test("such a thread is continued", async () => {
+  test("can continue such a thread", async () => {
     const provider = await startFakeProvider();
     try {
       const { dir } = await folderWithOddThread();

@@ -55,7 +55,7 @@ async function serve(script: readonly Turn[], options: object = {}) {
 }
 
 describe("a run with an output_schema", () => {
-  test("has its answer as `output`: in what it returns, in `done` and wherever the run is read", async () => {
+  test("has its answer as `output`: in the response, in `done` and whenever the run is read", async () => {
     const { url, run } = await serve([{ say: GOOD }]);
     const { json } = await run();
     expect(json).toMatchObject({ status: "success", output: good });
@@ -71,7 +71,7 @@ describe("a run with an output_schema", () => {
     expect(json.output).toEqual(good);
   });
 
-  test("tells the model what is wrong with its answer, and takes a better one", async () => {
+  test("tells the model the error in its answer, and accepts a better one", async () => {
     const { run } = await serve([{ say: "Brno!" }, { say: '{"city":"Brno","people":0}' }, { say: GOOD }]);
     const { json } = await run();
     expect(json).toMatchObject({ status: "success", output: good });
@@ -81,7 +81,7 @@ describe("a run with an output_schema", () => {
     expect(corrections[1]?.content).toContain('"minimum":1');
   });
 
-  test("fails with output_invalid after three answers that do not fit", async () => {
+  test("fails with output_invalid after three wrong answers", async () => {
     const { run } = await serve(["a", "b", "c", GOOD].map((say) => ({ say })));
     const { json } = await run();
     expect(json).toMatchObject({ status: "error", error: { code: "output_invalid" } });
@@ -90,7 +90,7 @@ describe("a run with an output_schema", () => {
     expect(json.messages.filter(({ role }) => role === "assistant")).toHaveLength(3);
   });
 
-  test("keeps the schema while it waits for an answer, and across a restart", async () => {
+  test("keeps the schema while it waits for an answer and across a restart", async () => {
     const tools = [{ name: "pick", description: "Picks.", parameters: { type: "object" } }];
     const script = [{ call: [{ tool: "pick", args: {}, id: "c1" }] }, { say: "Brno" }, { say: GOOD }];
     const dir = await temporaryFolder();
@@ -105,7 +105,7 @@ describe("a run with an output_schema", () => {
     expect(json).toMatchObject({ status: "success", output: good });
   });
 
-  test("leaves the next run of the thread without one", async () => {
+  test("does not affect the thread's next run", async () => {
     const { run } = await serve([{ say: GOOD }, { say: "Brno" }]);
     await run();
     const { json } = await run({ output_schema: undefined });
@@ -118,7 +118,7 @@ describe("a run with an output_schema", () => {
     ["is not valid JSON Schema", { type: "object", properties: 5 }],
     ["refers to `#/$defs/x`", { type: "object", properties: { a: { $ref: "#/$defs/x" } } }],
     ["is nested more than", JSON.parse(`${'{"type":"object","not":'.repeat(40)}{}${"}".repeat(40)}`)],
-  ])("is refused when the schema %s", async (words, output_schema) => {
+  ])("is refused if the schema %s", async (words, output_schema) => {
     const { run } = await serve([{ say: "ok" }]);
     const { status, json } = await run<Refusal>({ output_schema });
     expect(status).toBe(400);
@@ -136,7 +136,7 @@ agents:
     output_schema: ${JSON.stringify(schema)}
 `;
 
-  test("answers every run by it, and a run's own comes before it", async () => {
+  test("answers every run by it, but a run's own takes precedence", async () => {
     const { run } = await serve(
       [GOOD, GOOD, GOOD, GOOD].map((say) => ({ say })),
       { agents },
@@ -146,7 +146,7 @@ agents:
     expect((await run({ output_schema: own }, "u")).json.error?.code).toBe("output_invalid");
   });
 
-  test("whose schema is none keeps the server from starting, with the place", async () => {
+  test("prevents the server from starting with an invalid schema, and the error has its location", async () => {
     const wrong = agents.replace('"type":"object"', '"type":"array"');
     await expect(startServer({ agents: wrong })).rejects.toThrow(/output_schema.*needs `"type": "object"`/s);
   });
@@ -155,7 +155,7 @@ agents:
 describe("clients of OpenAI's API", () => {
   const format = { name: "city", schema, strict: true };
 
-  test("ask chat completions for it by response_format", async () => {
+  test("can request it from chat completions with response_format", async () => {
     const { url } = await serve([{ say: "Brno" }, { say: GOOD }]);
     const { json } = await post<Completion>(url, "/v1/chat/completions", {
       ...{ model: "assistant", messages: [{ role: "user", content: "Which?" }] },
@@ -164,7 +164,7 @@ describe("clients of OpenAI's API", () => {
     expect(JSON.parse(json.choices[0]?.message.content ?? "")).toEqual(good);
   });
 
-  test("stream nothing but an answer that fits", async () => {
+  test("stream only an answer that matches", async () => {
     const { url } = await serve([{ say: "Brno" }, { say: GOOD }]);
     const reply = await fetch(`${url}/v1/chat/completions`, {
       ...{ method: "POST", headers: { "content-type": "application/json" } },
@@ -180,7 +180,7 @@ describe("clients of OpenAI's API", () => {
     expect(JSON.parse(text)).toEqual(good);
   });
 
-  test("ask responses for it by text.format", async () => {
+  test("can request it from responses with text.format", async () => {
     const { url } = await serve([{ say: GOOD }]);
     const { json } = await post<OpenAiResponse>(url, "/v1/responses", {
       ...{ model: "assistant", input: "Which?" },
@@ -190,7 +190,7 @@ describe("clients of OpenAI's API", () => {
     expect(JSON.parse(json.output.at(-1)?.content[0]?.text ?? "")).toEqual(good);
   });
 
-  test("get an error when the agent gives none that fits", async () => {
+  test("get an error if the agent gives no answer that matches", async () => {
     const { url } = await serve(["no", "no", "no"].map((say) => ({ say })));
     const { status, json } = await post<OpenAiRefusal>(url, "/v1/chat/completions", {
       ...{ model: "assistant", messages: [{ role: "user", content: "Which?" }] },
@@ -201,7 +201,7 @@ describe("clients of OpenAI's API", () => {
   });
 });
 
-test("a fallback answers by the schema, in its own provider's way", async () => {
+test("a fallback follows the schema in its own provider's way", async () => {
   const fake = await startFakeProvider();
   onTestFinished(() => fake.close());
   const agents = `

@@ -75,7 +75,7 @@ describe("a user's overrides of an agent", () => {
     expect((await send("DELETE", "/agents/helper/overrides")).status).toBe(204);
   });
 
-  test("can be chosen in a form: the agent has a schema and what is set of each hook that may be configured", async () => {
+  test("can be offered in a form: the agent has a schema and the set options of each configurable hook", async () => {
     const { send, change } = await serve({ store: "sqlite" });
     const hooks = async () => {
       const { choices } = (await send("GET", "/agents/helper")).body as {
@@ -122,7 +122,7 @@ describe("a user's overrides of an agent", () => {
     ]);
   });
 
-  test("that are made concurrently are all kept", async () => {
+  test("are all kept if they are made at once", async () => {
     const { change, send } = await serve({ store: "sqlite" });
     const names = ["todos", "memory", "skills", "trimming"];
     await Promise.all(names.map((name) => change({ hooks: { [name]: false } })));
@@ -180,7 +180,7 @@ describe("a change", () => {
   test.each([
     ...["permissions", "guardrails", "budgets", "metering", "tracing", "timeout", "loop_detection"],
     ...["eviction", "subagents"],
-  ])("never reaches %s, which protects others than the user", async (name) => {
+  ])("never affects %s, which protects others", async (name) => {
     const { change, hooksOf, send } = await serve();
     const before = await hooksOf();
     for (const setting of [false, true, {}]) {
@@ -193,7 +193,7 @@ describe("a change", () => {
     expect(body.changeable).toMatchObject({ todos: "switch", summarization: "configure" });
   });
 
-  test.each(["filesystem", "retry"])("may switch %s off, and only off", async (name) => {
+  test.each(["filesystem", "retry"])("can turn %s off, but nothing else", async (name) => {
     const { change, hooksOf, run, offered } = await serve();
     for (const setting of [true, {}]) {
       const { status, body } = await change({ hooks: { [name]: setting } });
@@ -207,21 +207,21 @@ describe("a change", () => {
     expect(await hooksOf()).toContain(name);
   });
 
-  test("of an agent without a backend brings no skills", async () => {
+  test("does not add skills to an agent without a backend", async () => {
     const { change } = await serve();
     expect((await change({ skills: { paths: ["s"] } }, "talker")).body.detail).toMatch(
       /skills: .*no backend/,
     );
   });
 
-  test("of an unknown agent is not found", async () => {
+  test("returns not_found for an unknown agent", async () => {
     const { change, send } = await serve();
     expect((await change({ hooks: { todos: false } }, "helpr")).status).toBe(404);
     for (const method of ["GET", "DELETE"])
       expect((await send(method, "/agents/helpr/overrides")).status).toBe(404);
   });
 
-  test("gives the agent skills out of the user's own files", async () => {
+  test("can give the agent skills from the user's own files", async () => {
     const { change, run, asked, url } = await serve();
     const skill = "---\nname: rhyme\ndescription: Rhymes.\n---\nRhyme.";
     await fetch(`${url}/backend/files/my/rhyme/SKILL.md`, { method: "PUT", body: skill });
@@ -231,7 +231,7 @@ describe("a change", () => {
   });
 });
 
-test("an override that no longer fits the agent is ignored with a warning, and the run continues", async () => {
+test("an override that no longer matches the agent is ignored with a warning, and the run continues", async () => {
   const { change, run, send, dir, app } = await serve();
   await change({ hooks: { todos: false }, skills: { paths: ["s"] } });
   await writeFile(

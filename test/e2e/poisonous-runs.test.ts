@@ -109,8 +109,8 @@ function expectRight({ ada, bob, ...poisons }: Record<string, unknown>): void {
   for (const innocent of [ada, bob]) expect(innocent).toMatchObject({ status: "success" });
 }
 
-describe("on sqlite: a run that kills the server, and another that comes later", () => {
-  test("are given up after five deaths, and those beside them succeed", async () => {
+describe("on sqlite, a run that kills the server, and another that starts later,", () => {
+  test("fail after five deaths, and the runs next to them succeed", async () => {
     const servers = await serversOn({ store: "sqlite" }, 1);
     expectRight(await outcomesOn(servers));
   });
@@ -123,7 +123,7 @@ for (const { start, program } of SHARED_STORES) {
   needing(shared, program).describe(
     `${program}: a run that kills each replica that takes it, and another that comes later`,
     () => {
-      test("are given up after five deaths, and those beside them succeed", async () => {
+      test("fail after five deaths, and the runs next to them succeed", async () => {
         if (!shared) throw new Error("There was a store a moment ago.");
         const { kind } = shared;
         const config = { store: kind, [kind]: { url: await shared.database(), lease: "2s" } };

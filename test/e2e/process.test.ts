@@ -98,7 +98,7 @@ describe("kill -9 of a server on sqlite", () => {
     expect(await (await fetch(`${second.url}/threads/t1`)).json()).toMatchObject({ status: "error" });
   });
 
-  test("during a call that the run was started with: its outcome is unknown, and it is not run twice", async () => {
+  test("during a call that started the run: its outcome is unknown, and it is not run twice", async () => {
     const dir = await temporaryFolder();
     const script = `- { say: I saw it. }`;
     const calls = [{ name: "execute", args: { command: "echo once | tee -a marks; sleep 5" } }];
@@ -185,9 +185,9 @@ describe("SIGTERM", () => {
 const untilSaid = ({ output }: Pick<Skein, "output">, text: string) =>
   expect.poll(output, { interval: 5 }).toContain(text);
 
-describe("Ctrl-C at a terminal, or a signal to the group of `npm start`", () => {
+describe("Ctrl-C in a terminal, or a signal to the group of `npm start`,", () => {
   test.each(["SIGINT", "SIGTERM"] as const)(
-    "reaches the server as two of %s at once, and the run at work still ends first",
+    "reaches the server as two of %s at once, and the active run still ends first",
     async (name) => {
       const dir = await temporaryFolder();
       const server = await serve(dir, `- { say: ${"word ".repeat(60)}, delay_ms: 40 }`);
@@ -201,7 +201,7 @@ describe("Ctrl-C at a terminal, or a signal to the group of `npm start`", () => 
     },
   );
 
-  test("ends the process at once when another signal follows", async () => {
+  test("ends the process immediately if another signal follows", async () => {
     const dir = await temporaryFolder();
     const server = await serve(dir, `- { say: ${"word ".repeat(1000)}, delay_ms: 40 }`);
     const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
@@ -214,7 +214,7 @@ describe("Ctrl-C at a terminal, or a signal to the group of `npm start`", () => 
   });
 });
 
-describe("a server that is asked to end", () => {
+describe("a server that is asked to stop", () => {
   test("does not wait for a silent connection", async () => {
     const dir = await temporaryFolder();
     const server = await serve(dir, "- { say: ok }");
@@ -262,7 +262,7 @@ describe("the command line", () => {
     expect(second.output()).toMatch(/in use by another process/);
   });
 
-  test("lists every problem of the configuration, with its place", async () => {
+  test("lists every configuration problem with its location", async () => {
     const dir = await temporaryFolder();
     const file = join(dir, "agents.yaml");
     await writeFile(file, "agents:\n  a:\n    modle: openai:gpt-5\n  b:\n    max_iterations: many\n");
@@ -272,7 +272,7 @@ describe("the command line", () => {
     expect(run.output()).toMatch(/agents\.yaml:5:\d+.*max_iterations/);
   });
 
-  test("names the port that is taken, and leaves nothing running", async () => {
+  test("names a port in use, and leaves nothing running", async () => {
     const dir = await temporaryFolder();
     const first = await serve(dir, "- { say: ok }");
     const port = new URL(first.url).port;
@@ -282,7 +282,7 @@ describe("the command line", () => {
     expect(second.output()).toContain(`127.0.0.1:${port} is taken. Set PORT`);
   });
 
-  test("says at once if no server answers", async () => {
+  test("reports immediately if no server responds", async () => {
     const run = skein(["chat", "--url", "http://127.0.0.1:1"], {});
     expect(await run.exited).toBe(1);
     expect(run.output()).toMatch(/No Skein server responds at http:\/\/127\.0\.0\.1:1/);

@@ -42,7 +42,7 @@ async function endOf(viewer: Awaited<ReturnType<typeof post>>): Promise<StreamEv
 }
 
 describe.each(WIRES)("a run on the wire of $name", (wire) => {
-  test("plans, calls tools side by side, and answers with what they said", async () => {
+  test("plans, calls tools in parallel, and answers with their output", async () => {
     const { talk } = await start(wire);
     provider.enqueue(
       {
@@ -66,7 +66,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(JSON.stringify(provider.requests().at(-1)?.body)).toContain("beta");
   });
 
-  test("arguments that are not JSON are an error that the model reads, and the run continues", async () => {
+  test("arguments that are not JSON cause an error for the model, and the run continues", async () => {
     const { talk } = await start(wire);
     provider.enqueue({ blocks: [rawCall("read_file", '{"path": "a')] }, { blocks: [say("Sorry.")] });
     const events = await endOf(await talk("go"));
@@ -74,7 +74,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(textSeen(events)).toBe("Sorry.");
   });
 
-  test("a cancel reaches the provider's socket, and the next turn is accepted", async () => {
+  test("cancelling closes the provider's socket, and the next turn is accepted", async () => {
     const { url, talk } = await start(wire);
     provider.enqueue({ blocks: [say("word ".repeat(5000))], delayMs: 5 });
     const viewer = await talk("tell me a long story");
@@ -86,7 +86,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(textSeen(await endOf(await talk("and now?")))).toBe("ok");
   });
 
-  test("a cancel in the middle of a command leaves a history that the provider takes", async () => {
+  test("cancelling during a command leaves a history that the provider accepts", async () => {
     const { url, talk } = await start(wire);
     provider.enqueue({
       blocks: [
@@ -102,7 +102,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(JSON.stringify(provider.requests().at(-1)?.body)).toContain("begun");
   });
 
-  test("a rate limit is waited for, a cut stream is retried, and the viewer is notified", async () => {
+  test("a rate limit is waited for, a broken stream is retried, and the viewer is notified", async () => {
     const { talk } = await start(wire);
     provider.enqueue(
       { fail: "rate_limit", headers: { "retry-after-ms": "1" } },
@@ -142,7 +142,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(bodies[2]).not.toContain("I should look.");
   });
 
-  test("a reply that was cut by its token limit says so", async () => {
+  test("a reply that reached its token limit reports this", async () => {
     const { talk } = await start(wire);
     provider.enqueue({ blocks: [say("and then")], stop: "max_tokens" });
     expect(dataOf(await endOf(await talk("go")), "done")[0]).toMatchObject({

@@ -82,7 +82,7 @@ test("a budget that is used up ends the run, keeps its work, and refuses the nex
   });
 });
 
-test("a budget near its end refuses runs before they begin, and says in the run and in 429 what is left and until when", async () => {
+test("a budget near its end refuses runs before they begin, and the run and the 429 report the rest and its reset time", async () => {
   const prices = { "*": { input: 1000, output: 1000 } };
   const quotas = { user: { cost_per_day: 2 }, prices, currency: "EUR" };
   const usage = { input_tokens: 100, output_tokens: 35 };
@@ -113,12 +113,12 @@ test("a budget near its end refuses runs before they begin, and says in the run 
   }
 });
 
-test("runs one after the other are never too many at once", async () => {
+test("consecutive runs never count as too many at once", async () => {
   const { run } = await serve({ user: { concurrent_runs: 1 } }, { script: () => ({ say: "ok" }) });
   for (let n = 0; n < 10; n++) expect((await run(`t${n}`)).json).toMatchObject({ status: "success" });
 });
 
-test("one run too many is refused, and makes no thread", async () => {
+test("a run above the limit is refused, and creates no thread", async () => {
   const { ask, run } = await serve(
     { tenant: { concurrent_runs: 1 } },
     {
@@ -136,7 +136,7 @@ test("one run too many is refused, and makes no thread", async () => {
   expect((await run("t2", { background: true }, "bob")).status).toBe(202);
 });
 
-test("a run that waits counts until it is cancelled", async () => {
+test("a waiting run counts until it is cancelled", async () => {
   const { ask, run } = await serve(
     { user: { concurrent_runs: 2 } },
     {
@@ -151,7 +151,7 @@ test("a run that waits counts until it is cancelled", async () => {
   expect((await run("t2", { background: true })).status).toBe(202);
 });
 
-test("threads are as many as may be, and one that is deleted makes room", async () => {
+test("the number of threads is limited, and deleting one makes room", async () => {
   const { ask, run } = await serve({ user: { threads: 2 } }, { script: () => ({ say: "ok" }) });
   const create = (id: string) => ask("/threads", { method: "POST", body: { id } });
   expect((await create("t1")).status).toBe(201);
@@ -166,7 +166,7 @@ test("threads are as many as may be, and one that is deleted makes room", async 
   expect((await create("t3")).status).toBe(201);
 });
 
-test("every model call of a run's family counts for the user who started it, also after the run has ended", async () => {
+test("every model call of a run's family counts for the user who started it, even after the run has ended", async () => {
   let asked = 0;
   const purposes = new Set<string>();
   const { tool, open, entered } = gate();
@@ -214,7 +214,7 @@ test("every model call of a run's family counts for the user who started it, als
   expect((await ask("/usage", { user: "bob" })).json.totals.calls).toBe(0);
 });
 
-test("requests are as many a minute as may be", async () => {
+test("the number of requests per minute is limited", async () => {
   const { ask } = await serve({ user: { requests_per_minute: 3 } });
   for (let n = 0; n < 3; n++) expect((await ask("/threads")).status).toBe(200);
   const refused = await ask("/threads");
@@ -246,7 +246,7 @@ const ROUTES: readonly (readonly [
 ];
 
 test.each(["text/event-stream", "application/json"])(
-  "what any route has taken is given back when the request is refused or left: %s",
+  "a refused or abandoned request releases everything that its route had taken: %s",
   async (accept) => {
     const { ask, run, url } = await serve(
       { user: { concurrent_runs: 3, threads: 4, streams: 2 } },

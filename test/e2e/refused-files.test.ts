@@ -40,7 +40,7 @@ async function provider(refuses: Refuses) {
 const unreadable: Refuses = (messages) =>
   messages.includes("image_url") ? { status: 400, message: "Could not process image" } : undefined;
 
-test("a refused image is left out with a warning, and stays left out after a restart", async () => {
+test("a refused image is left out with a warning, and remains so after a restart", async () => {
   const { asked, agents } = await provider(unreadable);
   const config = { store: "sqlite" };
   const { url, dir, app } = await startServer({ agents, realModels: true, config });
@@ -59,7 +59,7 @@ test("a refused image is left out with a warning, and stays left out after a res
   expect(asked).toHaveLength(3);
 });
 
-test("a copy of the thread remembers what was refused as well", async () => {
+test("a copy of the thread remembers refused files too", async () => {
   const { asked, agents } = await provider(unreadable);
   const { url } = await startServer({ agents, realModels: true });
   await (await post(`${url}/threads/t/runs`, withImage(png))).ended();
@@ -70,7 +70,7 @@ test("a copy of the thread remembers what was refused as well", async () => {
   expect(asked).toHaveLength(3);
 });
 
-test("another model is sent the image that one has refused", async () => {
+test("an image that one model refused is still sent to others", async () => {
   const { asked, agents } = await provider(unreadable);
   const { url } = await startServer({ agents, realModels: true });
   await (await post(`${url}/threads/t/runs`, { ...withImage(png), agent: "a" })).ended();
@@ -78,7 +78,7 @@ test("another model is sent the image that one has refused", async () => {
   expect(asked.map((each) => each.includes("image_url"))).toEqual([true, false, true, false]);
 });
 
-test("only the newest image is left out where that is enough, and all of them where it is not", async () => {
+test("only the newest image is left out if that is enough, otherwise all of them", async () => {
   const { asked, agents } = await provider((messages) => {
     const count = messages.split("image_url").length / 2 - 0.5;
     const most = messages.includes("none") ? 0 : 1;
@@ -98,7 +98,7 @@ test.each([
   [400, "This model does not support the prompt.", 3, "model_rejected"],
   [404, "There is no such model.", 1, "model_rejected"],
   [401, "Wrong key.", 1, "model_auth"],
-])("a failure of the text itself stays one: %i %s", async (status, message, requests, code) => {
+])("an error about the text itself remains an error: %i %s", async (status, message, requests, code) => {
   const { asked, agents } = await provider((messages) =>
     messages.includes("no more") ? { status, message } : undefined,
   );
@@ -112,7 +112,7 @@ test.each([
   expect(dataOf(events, "warning")).toEqual([]);
 });
 
-test.each([404, 413, 500])("an image that is refused with %i is left out as well", async (status) => {
+test.each([404, 413, 500])("an image that is refused with %i is left out too", async (status) => {
   const { agents } = await provider((messages) =>
     messages.includes("image_url") ? { status, message: "This model takes no image input." } : undefined,
   );
@@ -121,7 +121,7 @@ test.each([404, 413, 500])("an image that is refused with %i is left out as well
   expect(dataOf(events, "done")).toMatchObject([{ status: "success" }]);
 });
 
-test("an image has the media type of its bytes, also when its sender gives another", async () => {
+test("an image has the media type of its bytes, even if its sender names another", async () => {
   const { asked, agents } = await provider(() => undefined);
   const { url } = await startServer({ agents, realModels: true });
   await (await post(`${url}/threads/t/runs`, withImage(jpeg))).ended();

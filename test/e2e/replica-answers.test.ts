@@ -87,7 +87,7 @@ needing(shared, program).describe(`an approval that one replica asks for`, () =>
     return { one, other, answer, marks: () => readFile(mark, "utf8") };
   }
 
-  test("is given on another, and the call runs there, once", async () => {
+  test("is given on another, and the call runs there once", async () => {
     const { one, answer, marks } = await asked("t1");
     const events = await answer();
     expect(checkGrammar(events)).toEqual([]);

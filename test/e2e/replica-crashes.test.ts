@@ -80,7 +80,7 @@ needing(shared, program).describe(`a replica that is killed`, () => {
 });
 
 needing(shared, program).describe(`a replica that is stopped for longer than its lease`, () => {
-  test("can write nothing when it wakes up, and drops the run by itself", async () => {
+  test("can write nothing when it resumes, and drops the run by itself", async () => {
     const { one, other } = await replicas.two();
     const viewer = await post(`${one.url}/threads/t3/runs`, { input: "go", agent: "speaking" });
     await viewer.until(isDelta);
@@ -97,7 +97,7 @@ needing(shared, program).describe(`a replica that is stopped for longer than its
     await expect.poll(() => one.output()).toContain("lease_lost");
   });
 
-  test("is not taken for one that died, however often that happens to a run", async () => {
+  test("does not count as dead, however often this happens to a run", async () => {
     const { one, other } = await replicas.two();
     const body = { input: "go", agent: "lasting" };
     const viewer = await post(`${one.url}/threads/t6/runs`, body);
@@ -121,7 +121,7 @@ needing(shared, program).describe(`a replica that is stopped for longer than its
 });
 
 needing(shared, program).describe(`a replica that is asked to end`, () => {
-  test("hands its run over at once, and its viewers continue elsewhere", async () => {
+  test("hands its run over immediately, and its viewers continue elsewhere", async () => {
     const { one, other } = await replicas.two();
     const viewer = await post(`${one.url}/threads/t4/runs`, { input: "go", agent: "speaking" });
     await viewer.until(isDelta);
@@ -141,7 +141,7 @@ needing(shared, program).describe(`a replica that is asked to end`, () => {
 });
 
 needing(shared, program).describe(`while it is away`, () => {
-  test("for longer than that, a run fails and new ones are refused; afterwards all works without a restart", async () => {
+  test("for longer than a lease: a run fails and new ones are refused; afterwards, everything works without a restart", async () => {
     const own = await ownStore();
     const one = await (await processesOn(own, IN_WORDS))();
     const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });

@@ -33,7 +33,7 @@ for (const { start, program } of SHARED_STORES) {
   afterAll(() => shared?.close());
 
   needing(shared, program).describe(`replicas on one ${program}`, () => {
-    test("show each other's runs, while they run and afterwards, and tell their user the same", async () => {
+    test("show each other's runs, during and after them, and send their user the same events", async () => {
       const [one, other] = await twoReplicasOn(shared, { script: [{ say: "a b c d e f", delay_ms: 20 }] });
       const users = [await view(`${one.url}/events`), await view(`${other.url}/events`)];
       const started = await post(`${one.url}/threads/t1/runs`, { input: "Hi" });
@@ -63,7 +63,7 @@ for (const { start, program } of SHARED_STORES) {
       for (const user of users) user.leave();
     });
 
-    test("cancel and steer each other's runs at once", async () => {
+    test("cancel and steer each other's runs immediately", async () => {
       const { tool, entered, open } = gate();
       const script = [...gated, ...gated];
       const [one, other] = await twoReplicasOn(shared, { script, tools: [tool], agents: WITH_GATE });
@@ -81,7 +81,7 @@ for (const { start, program } of SHARED_STORES) {
       open();
     });
 
-    test("know a request that was sent to the other before", async () => {
+    test("recognise a request that was sent to the other before", async () => {
       const [one, other] = await twoReplicasOn(shared, { script: [{ say: "a b c d e f", delay_ms: 20 }] });
       const key = { "idempotency-key": "k1" };
       const first = await post(`${one.url}/threads/t1/runs`, { input: "Hi" }, key);
@@ -99,7 +99,7 @@ for (const { start, program } of SHARED_STORES) {
       expect(((await getJson(`${one.url}/threads/t1/runs`)).items as unknown[]).length).toBe(1);
     });
 
-    test("let runs of one thread wait for each other, in order, wherever they were sent", async () => {
+    test("queue runs of one thread in order, wherever they were sent", async () => {
       const { tool, open, entered } = gate();
       const script = [...gated, { say: "second" }, { say: "third" }];
       const [one, other] = await twoReplicasOn(shared, { script, tools: [tool], agents: WITH_GATE });
@@ -132,7 +132,7 @@ for (const { start, program } of SHARED_STORES) {
       expect(names(await second.ended()).at(-1)).toBe("done");
     });
 
-    test("take what the other has no room for, and its answer is seen where it was asked", async () => {
+    test("take runs that the other has no slot for, and show the answer where it was requested", async () => {
       const { tool, entered, open } = gate();
       const config = { ...(await placeOn(shared)), limits: { runs: 1 } };
       const full = await startServer({ script: gated, tools: [tool], agents: WITH_GATE, config });

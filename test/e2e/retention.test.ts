@@ -15,13 +15,13 @@ describe.each(["sqlite", "memory"])("threads of a server with the store %s", (st
     return { url, ids: () => idsAt(url) };
   };
 
-  test("are deleted when they were not used for `retention.threads`", async () => {
+  test("are deleted if they were not used for `retention.threads`", async () => {
     const { url, ids } = await start(KEPT);
     await expect.poll(ids).toEqual([]);
     expect((await fetch(`${url}/threads/t`)).status).toBe(404);
   });
 
-  test("stay when `retention.threads` is not set", async () => {
+  test("are kept if `retention.threads` is not set", async () => {
     const { ids } = await start({ interrupted_threads: "0.01s", sweep: "0.01s" });
     const { ids: others } = await start(KEPT);
     await expect.poll(others).toEqual([]);

@@ -43,7 +43,7 @@ async function serve(config: object) {
 
 describe("with authentication", () => {
   test.each(["scripted:demo", "ollama:qwen3", "openai:gpt-5-mini", "gpt-5-mini"])(
-    "a run may ask for a model that agents.yaml names: %s",
+    "a run can use a model that agents.yaml names: %s",
     async (model) => {
       const { run, override } = await serve(HEADER);
       expect((await run(model)).status).toBe(202);
@@ -63,7 +63,7 @@ describe("with authentication", () => {
     },
   );
 
-  test("a run may ask for a model by the name that agents.yaml gives it, with its own address and key", async () => {
+  test("a run can use a model by its name in agents.yaml, with its own address and key", async () => {
     const provider = await startFakeProvider();
     onTestFinished(() => provider.close());
     const agents = `
@@ -90,14 +90,14 @@ agents: { helper: { model: "scripted:demo" } }
     });
   });
 
-  test("the models that a page may offer are those that agents.yaml names, the agent's own first", async () => {
+  test("the models that a page can offer are those in agents.yaml, the agent's own first", async () => {
     const { models, run } = await serve(HEADER);
     const names = ["scripted:demo", "ollama:qwen3", "openai:gpt-5-mini"];
     expect(await models()).toEqual({ any: false, names, patterns: [] });
     for (const name of names) expect((await run(name)).status).toBe(202);
   });
 
-  test("the models that a page may offer include the operator's names, and the patterns apart", async () => {
+  test("the models that a page can offer include the operator's names, and the patterns separately", async () => {
     const { models } = await serve({ ...HEADER, models: { allow: ["anthropic:*", "groq:llama-4"] } });
     expect(await models()).toMatchObject({
       ...{ any: false, patterns: ["anthropic:*"] },
@@ -105,7 +105,7 @@ agents: { helper: { model: "scripted:demo" } }
     });
   });
 
-  test("the operator's patterns allow more", async () => {
+  test("the operator's patterns allow more models", async () => {
     const { run, override } = await serve({ ...HEADER, models: { allow: ["anthropic:*"] } });
     expect((await run("anthropic:claude-opus-4-8")).status).toBe(202);
     expect((await override("claude-opus-4-8")).status).toBe(200);
@@ -115,7 +115,7 @@ agents: { helper: { model: "scripted:demo" } }
 });
 
 describe("without authentication", () => {
-  test("a run may ask for any model, unless the operator lists some", async () => {
+  test("a run can use any model unless the operator lists some", async () => {
     expect((await (await serve({})).run("ollama:llama4")).status).toBe(202);
     expect(await (await serve({})).models()).toMatchObject({ any: true, patterns: [] });
     const { run, models } = await serve({ models: { allow: ["openai:*"] } });
@@ -124,7 +124,7 @@ describe("without authentication", () => {
     expect((await run("openai:gpt-5")).status).toBe(202);
   });
 
-  test("a script that does not exist is refused when the run is accepted", async () => {
+  test("a missing script is refused when the run is accepted", async () => {
     const { run } = await serve({});
     const { status, json } = await run("scripted:nope");
     expect(status).toBe(400);
@@ -151,7 +151,7 @@ describe("a system message of a user", () => {
     expect((await send({})).status).toBe(200);
   });
 
-  test("is refused where the operator says so, and the error says what is right", async () => {
+  test("is refused if the operator says so, and the error explains the alternative", async () => {
     const refused = await send({ system_messages: "refuse" });
     expect(refused.status).toBe(400);
     expect(await refused.json()).toMatchObject({

@@ -21,7 +21,7 @@ function expectWellFormed(events: StreamEvent[]) {
 }
 
 describe("POST /threads/:id/runs", () => {
-  test("creates the thread, streams the run, and the thread holds what was said", async () => {
+  test("creates the thread, streams the run, and adds the messages to the thread", async () => {
     const { url } = await startServer({ script: [{ say: "Hello, I am here." }] });
     const viewer = await post(`${url}/threads/t1/runs`, { input: "Hi" });
     expect(viewer.headers.get("content-type")).toBe("text/event-stream");
@@ -42,7 +42,7 @@ describe("POST /threads/:id/runs", () => {
     ]);
   });
 
-  test("waits for the end and returns the run with its messages when JSON is asked for", async () => {
+  test("waits for the end and returns the run with its messages if JSON is requested", async () => {
     const { url } = await startServer({ script: [{ say: "one" }, { say: "two" }] });
     const start = (input: string) =>
       fetch(`${url}/threads/t1/runs`, { method: "POST", headers: wait, body: JSON.stringify({ input }) });
@@ -57,7 +57,7 @@ describe("POST /threads/:id/runs", () => {
     ]);
   });
 
-  test("answers at once with 202 in the background, and the run can be followed from the start", async () => {
+  test("returns 202 immediately in the background, and the run can be followed from the start", async () => {
     const { url } = await startServer();
     const response = await fetch(`${url}/threads/t1/runs`, {
       method: "POST",
@@ -72,7 +72,7 @@ describe("POST /threads/:id/runs", () => {
     expect(names(events).at(-1)).toBe("done");
   });
 
-  test("a run outlives its connection, and a viewer who comes back misses nothing and sees nothing twice", async () => {
+  test("outlives its connection, and a returning viewer sees every event exactly once", async () => {
     const { tool, open } = gate();
     const { url } = await startServer({ script: gated, tools: [tool], agents: WITH_GATE });
     const first = await post(`${url}/threads/t1/runs`, { input: "go" });
@@ -90,7 +90,7 @@ describe("POST /threads/:id/runs", () => {
     expect(all.map(({ event }) => event)).toEqual(whole);
   });
 
-  test("ends with its connection when the client wants that", async () => {
+  test("ends with its connection if the client requests that", async () => {
     const { tool, entered } = gate();
     const { url } = await startServer({ script: gated, tools: [tool], agents: WITH_GATE });
     const viewer = await post(`${url}/threads/t1/runs`, { input: "go", on_disconnect: "cancel" });
@@ -101,7 +101,7 @@ describe("POST /threads/:id/runs", () => {
     expect(items[0]?.status).toBe("cancelled");
   });
 
-  test("an ended run that was read to its end answers 204", async () => {
+  test("returns 204 for a run that has ended and was read to its end", async () => {
     const { url } = await startServer();
     const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
     await viewer.ended();
@@ -110,7 +110,7 @@ describe("POST /threads/:id/runs", () => {
     expect(again.status).toBe(204);
   });
 
-  test("the same idempotency key rejoins the run instead of starting another, also with another valid body", async () => {
+  test("rejoins the run of the same idempotency key instead of starting another, even with another valid body", async () => {
     const { url } = await startServer({ script: [{ say: "only once" }] });
     const key = { "idempotency-key": "k1" };
     const first = await (await post(`${url}/threads/t1/runs`, { input: "go" }, key)).ended();
@@ -120,7 +120,7 @@ describe("POST /threads/:id/runs", () => {
     expect(((await getJson(`${url}/threads/t1/runs`)) as { items: unknown[] }).items).toHaveLength(1);
   });
 
-  test("a POST that is repeated with Last-Event-ID rejoins its run where it left", async () => {
+  test("continues the run of a POST that is repeated with Last-Event-ID", async () => {
     const { url } = await startServer({ script: [{ say: "a b c d" }] });
     const first = await post(`${url}/threads/t1/runs`, { input: "go" });
     await first.ended();
@@ -132,7 +132,7 @@ describe("POST /threads/:id/runs", () => {
 });
 
 describe("a busy thread", () => {
-  test("refuses another run with 409 and says which one it has", async () => {
+  test("refuses another run with 409 and names the active one", async () => {
     const { tool, open, entered } = gate();
     const { url } = await startServer({ script: gated, tools: [tool], agents: WITH_GATE });
     const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
@@ -150,7 +150,7 @@ describe("a busy thread", () => {
     await viewer.ended();
   });
 
-  test("lets runs wait their turn, in order", async () => {
+  test("queues runs in order", async () => {
     const { tool, open, entered } = gate();
     const script = [...gated, { say: "second" }, { say: "third" }];
     const { url } = await startServer({ script, tools: [tool], agents: WITH_GATE });
@@ -174,7 +174,7 @@ describe("a busy thread", () => {
     ]);
   });
 
-  test("gives way to a run that interrupts, and keeps what was done", async () => {
+  test("gives way to a run that interrupts, and keeps the work so far", async () => {
     const { tool, entered } = gate();
     const script = [{ say: "Wait.", call: [{ tool: "gate" }] }, { say: "As you wish." }];
     const { url } = await startServer({ script, tools: [tool], agents: WITH_GATE });
@@ -185,7 +185,7 @@ describe("a busy thread", () => {
     expect(textSeen(await second.ended())).toBe("As you wish.");
   });
 
-  test("gives way to a run that interrupts, also when no more may wait", async () => {
+  test("gives way to a run that interrupts, even if the queue is full", async () => {
     const { tool, entered } = gate();
     const script = [{ say: "Wait.", call: [{ tool: "gate" }] }, { say: "First." }, { say: "Second." }];
     const config = { limits: { queued_runs: 1 } };
@@ -203,7 +203,7 @@ describe("a busy thread", () => {
 });
 
 describe("stopping and steering", () => {
-  test("a cancel ends a running tool at once and leaves a thread that the next turn can use", async () => {
+  test("cancelling ends a running tool immediately and leaves a thread that the next turn can use", async () => {
     const { tool, entered } = gate();
     const { url } = await startServer({ script: [...gated], tools: [tool], agents: WITH_GATE });
     const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
@@ -219,7 +219,7 @@ describe("stopping and steering", () => {
     expect(textSeen(next)).toBe("Through.");
   });
 
-  test("a cancel waits for a run whose tool takes a moment to end, and answers with what became of it", async () => {
+  test("cancelling waits briefly for a tool that takes a moment to end, and returns the outcome", async () => {
     const entered = Promise.withResolvers<void>();
     const slow = defineTool({
       ...{ name: "gate", description: "", parameters: z.object({}) },
@@ -239,7 +239,7 @@ describe("stopping and steering", () => {
     expect((await json(response)).status).toBe("cancelled");
   });
 
-  test("a run that has ended cannot be cancelled, and says so", async () => {
+  test("a run that has ended cannot be cancelled, and the error says so", async () => {
     const { url } = await startServer();
     const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
     await viewer.ended();
@@ -249,7 +249,7 @@ describe("stopping and steering", () => {
     expect((await json(response)).code).toBe("run_not_active");
   });
 
-  test("a steering message is taken in before the next model call", async () => {
+  test("a steering message is added before the next model call", async () => {
     const { tool, open, entered } = gate();
     const { url } = await startServer({
       script: (request) =>
@@ -273,7 +273,7 @@ describe("stopping and steering", () => {
   });
 });
 
-test("a run that cannot begin has failed, and what the user said is still in the thread", async () => {
+test("a run that cannot begin fails, and the user's message is still in the thread", async () => {
   const dir = await temporaryFolder();
   await mkdir(join(dir, "data"));
   await writeFile(join(dir, "data", "workspaces"), "no folder can be made here");
@@ -285,7 +285,7 @@ test("a run that cannot begin has failed, and what the user said is still in the
   expect(items.map(({ content }) => content)).toEqual(["Hi"]);
 });
 
-describe("the end of the server", () => {
+describe("a server that stops", () => {
   test("ends every open stream with a terminal event", async () => {
     const { tool, entered } = gate();
     const { url, app } = await startServer({

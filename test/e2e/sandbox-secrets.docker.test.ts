@@ -13,7 +13,7 @@ import { temporaryFolder } from "../support/server.ts";
 const SECRET = "s3cr3t-of-ada";
 
 describeWithOwnEngine("an agent with a variable for a secret", (engine) => {
-  test("uses it in its user's name, and no event, message, log line, export or file has it", async () => {
+  test("uses it on behalf of its user, and no event, message, log line, export or file contains it", async () => {
     const host = await secretHost(
       ({ headers }, response) => response.end(JSON.stringify(headers)),
       onTestFinished,

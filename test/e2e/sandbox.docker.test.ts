@@ -34,7 +34,7 @@ async function resultsOf(url: string, thread: string) {
 }
 
 describeWithOwnEngine("an agent with a Docker backend", (engine) => {
-  test("writes a file, runs Python on it and streams what it prints", async () => {
+  test("writes a file, runs Python on it and streams the output", async () => {
     const { url } = await start(engine, {
       script: [
         call("write_file", { path: "sum.py", content: "print(sum(range(101)), flush=True)\n" }),
@@ -53,7 +53,7 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
     expect(await file.text()).toBe("print(sum(range(101)), flush=True)\n");
   });
 
-  test("reads that its container was lost during a command, and continues", async () => {
+  test("is told that its container was lost during a command, and continues", async () => {
     const { url } = await start(engine, {
       script: [
         call("write_file", { path: "f", content: "kept" }),
@@ -73,7 +73,7 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
     expect(next?.error).toBeUndefined();
   });
 
-  test("reports what is wrong with its image, and the run continues", async () => {
+  test("reports the problem with its image, and the run continues", async () => {
     const log: string[] = [];
     const { url } = await start(engine, {
       logger: pino({ level: "warn" }, { write: (line: string) => log.push(line) }),
@@ -96,7 +96,7 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
     expect(await file.json()).toMatchObject({ code: "backend_failed" });
   });
 
-  test("has its container made while the model thinks", async () => {
+  test("has its container created during the model call", async () => {
     const { url } = await start(engine, { script: [{ say: "hm ".repeat(1000), delay_ms: 20 }] });
     const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
     await viewer.until((event) => event.event === "on_chat_model_stream");
@@ -108,7 +108,7 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
 });
 
 describeWithOwnEngine("the routes of a Docker backend", (engine) => {
-  test("start, stop and restart it, and the user's events tell of each", async () => {
+  test("start, stop and restart it, and the user's events report each", async () => {
     const { url } = await start(engine);
     const listener = await view(`${url}/events`);
     const send = async (action: string) =>
@@ -126,7 +126,7 @@ describeWithOwnEngine("the routes of a Docker backend", (engine) => {
     listener.leave();
   });
 
-  test("carry a large file both ways without holding it", async () => {
+  test("transfer a large file both ways without keeping it in memory", async () => {
     const { url } = await start(engine);
     await fetch(`${url}/backend/start`, { method: "POST" });
     const piece = randomBytes(1024 * 1024);
@@ -162,7 +162,7 @@ describeWithOwnEngine("the routes of a Docker backend", (engine) => {
     );
   });
 
-  test("refuse a write that expects another version of a file, also within the second of its change", async () => {
+  test("refuse a write that expects another version of a file, even within a second of its change", async () => {
     const { url } = await start(engine);
     const file = `${url}/backend/files/plan.md`;
     const write = async (body: string, headers: Record<string, string>) =>
@@ -175,7 +175,7 @@ describeWithOwnEngine("the routes of a Docker backend", (engine) => {
     expect(await (await fetch(file)).text()).toBe("two");
   });
 
-  test("leave nothing of an upload that breaks off", async () => {
+  test("leave nothing of an interrupted upload", async () => {
     const { url } = await start(engine);
     const abort = new AbortController();
     const upload = fetch(`${url}/backend/files/half`, {
@@ -198,7 +198,7 @@ describeWithOwnEngine("the routes of a Docker backend", (engine) => {
     expect(listed.items).toEqual([]);
   });
 
-  test("answer 503 while the engine is away, and so does readiness", async () => {
+  test("return 503 while the engine is unavailable, and so does readiness", async () => {
     const { url } = await start(engine);
     expect((await fetch(`${url}/ready`)).status).toBe(200);
     await engine.stop();

@@ -39,7 +39,7 @@ agents:
     ${more}
 `;
 
-test("each call has its prompt, tools, settings and messages, by the number that the trace gives it", async () => {
+test("each call has its prompt, tools, settings and messages, under its number in the trace", async () => {
   const script = [CALL, { say: "Two." }];
   const { sent, read, url } = await ran({ config: KEPT, script, tools: [lookUp], agents: agents("") });
   const { spans } = (await read("/trace")).json as { spans: Span[] };
@@ -71,7 +71,7 @@ test("each call has its prompt, tools, settings and messages, by the number that
   expect(JSON.stringify([first, second])).not.toMatch(/sk-hidden|secret\.internal/);
 });
 
-test("a message that a hook changed is there as the model got it", async () => {
+test("a message that a hook changed is recorded as the model received it", async () => {
   const hooks = "hooks: { trimming: { keep: 1, max_chars: 5, step: 1 } }";
   const script = [CALL, CALL, { say: "Done." }];
   const { sent } = await ran({ config: KEPT, script, tools: [lookUp], agents: agents(hooks) });
@@ -84,7 +84,7 @@ test("a message that a hook changed is there as the model got it", async () => {
 test.each([
   ["memory", { ...KEPT }],
   ["sqlite", { ...KEPT, store: "sqlite" }],
-])("a request goes with its thread, and one that never was is not found: %s", async (_, config) => {
+])("a request is deleted with its thread, and a missing one is not found: %s", async (_, config) => {
   const { url, read } = await ran({ config, script: [{ say: "ok" }] });
   expect((await read("/requests/1")).status).toBe(200);
   for (const n of ["2", "999999"])
@@ -94,7 +94,7 @@ test.each([
   expect(await read("/requests/1")).toMatchObject({ status: 404, json: { code: "not_found" } });
 });
 
-test("a run that another process continues after a crash counts its model calls on", async () => {
+test("a run that another process continues after a crash continues to count its model calls", async () => {
   const options = {
     ...{ script: "- { say: one two three four five six seven eight, delay_ms: 200 }" },
     dir: await temporaryFolder(),
@@ -118,7 +118,7 @@ test("a run that another process continues after a crash counts its model calls 
   expect(two.messages).toEqual(one.messages);
 });
 
-test("nothing is kept unless the operator says so, and the answer says what to set", async () => {
+test("nothing is recorded unless the operator says so, and the error names the setting", async () => {
   const { read } = await ran({ script: [{ say: "ok" }] });
   expect(await read("/requests/1")).toMatchObject({
     status: 404,

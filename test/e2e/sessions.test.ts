@@ -40,7 +40,7 @@ const echo: Script = ({ messages }) => ({ say: `re: ${textOf(messages.at(-1)?.co
 describe("a fork", () => {
   const config = { store: "sqlite" };
 
-  test("starts with the messages up to one of them, and continues on its own", async () => {
+  test("starts with the messages up to a given one, and continues separately", async () => {
     const { send, run, messages, texts } = await serve({ config, script: echo });
     await send("POST", "/threads", { id: "t", title: "Trip", metadata: { colour: "blue" } });
     for (const input of ["one", "two"]) await run("t", { input });
@@ -98,7 +98,7 @@ describe("a fork", () => {
   });
 });
 
-test("a fork has no summary: what it was made of may not have been said yet where it begins", async () => {
+test("a fork has no summary, because it could contain later messages", async () => {
   const script: Script = ({ system }) => ({ say: system[0]?.id === "summarization" ? "SUMMARY" : "ok" });
   const agents = "agents: { assistant: { model: 'scripted:test', context_window: 1000 } }";
   const { send, run } = await serve({ script, agents });
@@ -129,10 +129,10 @@ describe("a fork", () => {
   });
 });
 
-describe("a message that is replaced", () => {
+describe("a replaced message", () => {
   const config = { store: "sqlite" };
 
-  test("takes the place of the old one and of all messages after it", async () => {
+  test("is replaced together with all later messages", async () => {
     const { run, messages, texts } = await serve({ config, script: echo });
     for (const input of ["one", "two"]) await run("t", { input });
     const last = (await messages("t")).findLast(({ role }) => role === "user");
@@ -157,7 +157,7 @@ describe("a message that is replaced", () => {
     expect(await texts("t")).toEqual(["two", "re: two", "three", "re: three"]);
   });
 
-  test("ends what was asked, and nothing of it is decided for a call that comes later", async () => {
+  test("closes open questions, and their answers do not apply to later calls", async () => {
     const agents = `
 agents:
   assistant: { model: "scripted:test", tools: [gate], permissions: { rules: [{ ask: gate }] } }`;
@@ -177,8 +177,8 @@ agents:
   });
 });
 
-describe("what a run may not replace", () => {
-  test("is a message of another role, or one that is not there: it says what it could", async () => {
+describe("a run cannot replace", () => {
+  test("a message of another role, or a missing one, and the error lists the possible ones", async () => {
     const { run, messages, texts } = await serve({ script: echo });
     await run("t", { input: "one" });
     const [user, assistant] = await messages("t");
@@ -195,7 +195,7 @@ describe("what a run may not replace", () => {
     expect((await run("new", { input: "two", replaces: user?.id })).status).toBe(400);
   });
 
-  test("is anything on a busy thread, now or later", async () => {
+  test("anything on a busy thread, now or later", async () => {
     const { tool, open, entered } = gate();
     const { url, run, send, messages } = await serve({ script: gated, tools: [tool], agents: WITH_GATE });
     const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
@@ -222,7 +222,7 @@ describe("a title", () => {
     };
   };
 
-  test("is what the agent's model says of the first messages, bare and short", async () => {
+  test("is the model's short summary of the first messages, without decoration", async () => {
     const asked: ModelRequest[] = [];
     const say = `\n"Title: Two weeks in the ${"very ".repeat(30)}far North."\nAnd more.`;
     const { send, run } = await serve({ script: titled({ say }, asked) });
@@ -240,7 +240,7 @@ describe("a title", () => {
     expect((await send("GET", "/threads/t/runs")).body.items).toHaveLength(1);
   });
 
-  test("needs something that was said", async () => {
+  test("requires at least one message", async () => {
     const { send } = await serve({ script: titled({ say: "Nothing" }) });
     await send("POST", "/threads", { id: "t" });
     const { status, body } = await send("POST", "/threads/t/title");
@@ -250,7 +250,7 @@ describe("a title", () => {
     expect((await send("POST", "/threads/nope/title")).status).toBe(404);
   });
 
-  test("that the model does not give is an error, and the old one stays", async () => {
+  test("that the model does not return causes an error, and the old one is kept", async () => {
     const { send, run } = await serve({ script: titled({ say: " \n''" }) });
     await send("POST", "/threads", { id: "t", title: "Mine" });
     await run("t", { input: "hello" });
@@ -258,13 +258,13 @@ describe("a title", () => {
     expect((await send("GET", "/threads/t")).body.title).toBe("Mine");
   });
 
-  test("is ready at once, even for a very long reply", async () => {
+  test("is ready immediately, even for a very long reply", async () => {
     const { send, run } = await serve({ script: titled({ say: `Norway${" ".repeat(200_000)}Sweden` }) });
     await run("t", { input: "hello" });
     expect((await send("POST", "/threads/t/title")).body.title).toBe("Norway");
   });
 
-  test("counts as a model call, and is refused where nothing is left for one", async () => {
+  test("counts as a model call, and is refused if no budget is left for one", async () => {
     const usage = { input_tokens: 300, output_tokens: 5 };
     const config = { quotas: { user: { tokens_per_day: 20_000 } } };
     const { send, run } = await serve({ config, script: titled({ say: "Hello", usage }) });
@@ -283,7 +283,7 @@ describe("a title", () => {
     expect([status, body.code]).toEqual([429, "limit_exceeded"]);
   });
 
-  test("is tried again like any other call", async () => {
+  test("is retried like any other call", async () => {
     let calls = 0;
     const script: Script = (request) => {
       if (!request.system.some(({ id }) => id === "title")) return { say: "ok" };
@@ -297,7 +297,7 @@ describe("a title", () => {
   });
 });
 
-test("a thread's usage is the sum of its runs', with the part of the input that was kept", async () => {
+test("a thread's usage is the sum of its runs', with the cached fraction of the input", async () => {
   const used = [
     { input_tokens: 100, output_tokens: 10, cache_read_tokens: 0, cache_write_tokens: 80 },
     { input_tokens: 300, output_tokens: 20, cache_read_tokens: 200, cache_write_tokens: 5 },
@@ -337,7 +337,7 @@ describe("the phase of a run", () => {
     expect(dataOf(events, "done")).toHaveLength(1);
   });
 
-  test("is read off the end of its log, however long that is", async () => {
+  test("is read from the end of its log, however long that is", async () => {
     const words = "word ".repeat(400);
     const { url, send } = await serve({
       config: { store: "sqlite" },

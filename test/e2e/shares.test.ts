@@ -31,7 +31,7 @@ const leaving = (viewer: Viewer): Viewer => {
   return viewer;
 };
 
-describe("a tenant that opens all the event streams that it gets", () => {
+describe("a tenant that opens all its event streams", () => {
   const flood = async (url: string) => {
     const open: Viewer[] = [];
     for (;;) {
@@ -41,7 +41,7 @@ describe("a tenant that opens all the event streams that it gets", () => {
     }
   };
 
-  test("is refused at its share with an error that says so, and another tenant's streams open", async () => {
+  test("is refused at its share with an error that explains it, and another tenant's streams open", async () => {
     const { url } = await serveTenants({ config: { limits: { streams: 16 } } });
     const { open, refused } = await flood(url);
     expect(open).toHaveLength(14);
@@ -59,7 +59,7 @@ describe("a tenant that opens all the event streams that it gets", () => {
     expect(leaving(await view(`${url}/events`, { headers: as("other") })).status).toBe(200);
   });
 
-  test("gets none of the streams that it gives up while another one uses its half", async () => {
+  test("gets none of its released streams while another one uses its half", async () => {
     const { url } = await serveTenants({ config: { limits: { streams: 16 } } });
     const { open } = await flood(url);
     const other = leaving(await view(`${url}/events`, { headers: as("other") }));
@@ -72,7 +72,7 @@ describe("a tenant that opens all the event streams that it gets", () => {
     expect((await fetch(`${url}/events`, { headers: as("flood") })).status).toBe(429);
   });
 
-  test("has all of them where there is no other tenant", async () => {
+  test("can use all of them if there is no other tenant", async () => {
     const { url } = await startServer({ config: { limits: { streams: 3 } } });
     for (let n = 0; n < 3; n++) expect(leaving(await view(`${url}/events`)).status).toBe(200);
     expect((await fetch(`${url}/events`)).status).toBe(503);
@@ -106,7 +106,7 @@ const many = (name: string) => Array.from({ length: 12 }, (_, n) => `${name}${n}
 const outcome = async (url: string, tenant: string, thread = "t") =>
   (await (await post(`${url}/threads/${thread}/runs`, { input: "go" }, as(tenant))).ended()).at(-1);
 
-describe("a tenant whose runs hang in all the slots that it gets", () => {
+describe("a tenant whose runs hang in all its slots", () => {
   test("does not make another tenant's first run wait", async () => {
     const { url } = await serveTenants({ script: answering, config: { limits: { runs: 4 } } });
     await hang(url, "flood", many("t"));
@@ -114,7 +114,7 @@ describe("a tenant whose runs hang in all the slots that it gets", () => {
     expect((await statusesOf(url, "flood")).filter((status) => status === "busy")).toHaveLength(12);
   });
 
-  test("gets slots again as soon as others leave them", async () => {
+  test("gets slots again as soon as others release them", async () => {
     const { url } = await serveTenants({ script: answering, config: { limits: { runs: 2 } } });
     await hang(url, "flood", ["h"]);
     const first = await fetch(`${url}/threads/h/runs?limit=1`, { headers: as("flood") });
@@ -139,7 +139,7 @@ describe("a tenant whose runs hang in all the slots that it gets", () => {
   });
 });
 
-test("a tenant whose subagents hang in all the places that they get does not keep another tenant's from working", async () => {
+test("a tenant whose subagents hang in all its places does not keep another tenant's from working", async () => {
   const task = (text: string) => ({ agent: "coder", task: text });
   const script = cast({
     lead: ({ messages }, turn) =>
@@ -156,7 +156,7 @@ test("a tenant whose subagents hang in all the places that they get does not kee
   expect(dataOf(run, "on_subagent_end").map(({ status }) => status)).toEqual(Array(8).fill("completed"));
 });
 
-test("a tenant that floods the memory for threads loses its own, and none of another tenant's", async () => {
+test("a tenant that floods the memory with threads loses its own, and none of another tenant's", async () => {
   const config = { store: "memory", retention: { memory_bytes: 2_000_000 } };
   const { url } = await serveTenants({ script: () => ({ say: "ok" }), config });
   for (let n = 0; n < 5; n++) await outcome(url, "other", `t${n}`);
@@ -171,7 +171,7 @@ test("a tenant that floods the memory for threads loses its own, and none of ano
   expect((await statusesOf(url, "flood")).length).toBeLessThan(12);
 });
 
-test("a server for several tenants without quotas says so when it starts, and no other server does", async () => {
+test("a server for several tenants without quotas warns about it at startup, and no other server does", async () => {
   const warningsOf = async (config: object) => {
     const lines: string[] = [];
     const logger = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });

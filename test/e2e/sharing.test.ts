@@ -31,7 +31,7 @@ const statusOf = (asked: Promise<unknown>) =>
     (error: ProblemError) => error.status,
   );
 
-test("users of the tenant read a shared thread until its owner ends the share; no one else does, and nothing else", async () => {
+test("users of the tenant can read a shared thread until its owner ends the share; no one else can, and nothing else", async () => {
   const { ada, as } = await served();
   const share = await ada.shares.create("trip", { expires_in: 3600 });
   expect(Date.parse(share.expires_at) - Date.parse(share.created_at)).toBe(3_600_000);
@@ -65,7 +65,7 @@ test("users of the tenant read a shared thread until its owner ends the share; n
   expect(await statusOf(ada.shares.end("trip", share.id))).toBe(404);
 });
 
-test("a share ends by itself, and with its thread; a thread has at most twenty", async () => {
+test("a share ends automatically, and with its thread; a thread has at most twenty", async () => {
   const { ada, as } = await served();
   const bob = as("acme", "bob");
   const { id } = await ada.shares.create("other");

@@ -170,7 +170,7 @@ const postgres = await sharedPostgres();
 afterAll(() => postgres?.close());
 
 needing(postgres, "postgres").describe("connections to PostgreSQL that break", () => {
-  test("at any statement of a run, before or after PostgreSQL has carried it out, change nothing of the run", async () => {
+  test("at any statement of a run, before or after PostgreSQL executes it, do not change the run", async () => {
     const store = postgres ?? expect.fail("There was a PostgreSQL a moment ago.");
     const first = await started(store);
     const { course, statements } = await usual(first);

@@ -260,7 +260,7 @@ afterAll(() => redis?.close());
 
 // On PostgreSQL, where one call is several statements: statement-cuts.test.ts.
 needing(redis, "redis-server").describe("a Redis that goes away", () => {
-  test("lets every run succeed when it is back within the lease, at any call", async () => {
+  test("lets every run succeed if it returns within the lease, at any call", async () => {
     const store = redis ?? expect.fail("There was a Redis a moment ago.");
     const usual = await waiting(store);
     const asked = usual.proxy.watch();
@@ -282,7 +282,7 @@ for (const { start, program } of SHARED_STORES) {
 
   needing(shared, program).describe(`${program}: a store that goes away`, () => {
     for (const { how, cause, begin, end } of OUTAGES) {
-      test(`${how}, in the middle of a run: refuses what is new, and loses nothing`, async () => {
+      test(`${how}, during a run: refuses new work, and loses nothing`, async () => {
         const { logger, lines } = listening();
         const { url, proxy } = await behindProxy(present(), {
           script: [{ say: WORDS, delay_ms: 50 }, { say: "again" }],
@@ -309,7 +309,7 @@ for (const { start, program } of SHARED_STORES) {
     }
 
     for (const { how, begin, end } of STORE_REFUSALS[shared?.kind ?? "redis"]) {
-      test(`or ${how} for a while: refuses what is new at once, and every run waits and succeeds`, async () => {
+      test(`or ${how} for a while: refuses new work immediately, and every run waits and succeeds`, async () => {
         const { url, direct } = await behindProxy(present(), { script: [{ say: WORDS, delay_ms: 50 }] });
         const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
         await viewer.until(({ event }) => event === "on_chat_model_stream");

@@ -64,7 +64,7 @@ describe("a family", () => {
     }
   });
 
-  test("whose process ends at any moment continues in the next, with no task started twice", async () => {
+  test("whose process ends at any moment continues in the next one, and no task starts twice", async () => {
     const options = {
       ...{ agents: AGENTS, script, dir: await temporaryFolder() },
       config: { store: "sqlite", shutdown: { grace: "0s" }, limits: { runs: 1 } },

@@ -38,11 +38,11 @@ async function waiting() {
   return { url, viewer, thread };
 }
 
-describe("a parent whose child waits for a result from outside", () => {
+describe("a parent whose child waits for an external result", () => {
   test.each([
     ["deleted", (url: string) => url],
     ["cleared", (url: string) => `${url}/messages`],
-  ])("continues when the child's thread is %s", async (how, pathOf) => {
+  ])("continues if the child's thread is %s", async (how, pathOf) => {
     const { url, viewer, thread } = await waiting();
     await fetch(pathOf(`${url}/threads/${thread}`), { method: "DELETE" });
     expect(results(await wellFormed(viewer))).toEqual([
@@ -50,7 +50,7 @@ describe("a parent whose child waits for a result from outside", () => {
     ]);
   });
 
-  test("is stopped after its step together with the child, and has not failed", async () => {
+  test("is stopped after its step together with the child, without a failure", async () => {
     const { url, viewer } = await waiting();
     const headers = { "content-type": "application/json" };
     const location = viewer.headers.get("location")?.replace(/\/events$/, "");
@@ -64,7 +64,7 @@ describe("a parent whose child waits for a result from outside", () => {
   });
 });
 
-test("a child whose tool result is deferred is waited for, and continues with the result", async () => {
+test("a child with a deferred tool result is waited for, and continues with the result", async () => {
   const called = Promise.withResolvers<string>();
   const outside = createServer(async (request, response) => {
     const body = await text(request);

@@ -171,7 +171,7 @@ describe("a question two levels down", () => {
       "a new message",
       (url: string) => post(`${url}/threads/t1/runs`, { input: "Never mind." }).then((v) => v.ended()),
     ],
-  ])("is over with %s of the first", async (_, end) => {
+  ])("is closed with %s of the first", async (_, end) => {
     const { tool } = count();
     const { url, events } = await played({ agents: CHAIN, tools: [tool, gate().tool], script: chain(low) });
     const [asked] = dataOf(own(events), "on_interrupt");
@@ -182,7 +182,7 @@ describe("a question two levels down", () => {
   });
 });
 
-describe("a tree that is at work", () => {
+describe("an active tree of agents", () => {
   const low = [{ call: [{ tool: "gate" }] }, { say: "Through." }];
 
   test("is cancelled from its root", async () => {
@@ -200,7 +200,7 @@ describe("a tree that is at work", () => {
         .toMatchObject([{ status: "cancelled" }]);
   });
 
-  test("is cancelled from its root, though a tool below does not stop", async () => {
+  test("is cancelled from its root even if a tool below does not stop", async () => {
     const entered = Promise.withResolvers<void>();
     const stubborn = defineTool({
       name: "gate",
@@ -243,7 +243,7 @@ describe("a tree that is at work", () => {
       ]);
   });
 
-  test("ends when it has used the tokens of its root", async () => {
+  test("ends when it has used its root's tokens", async () => {
     const endless = () => ({
       say: "Once more.",
       call: [{ tool: "write_todos", args: { todos: [] } }],
@@ -265,7 +265,7 @@ describe("a tree that is at work", () => {
       .toMatchObject([{ status: "cancelled" }]);
   });
 
-  test("counts what children use as its root's, once", async () => {
+  test("counts its children's usage once, as its root's", async () => {
     const usage = { input_tokens: 10, output_tokens: 1 };
     const { events, url } = await played({
       agents: CHAIN,
@@ -290,7 +290,7 @@ describe("a tree that is at work", () => {
     expect(paid).toEqual({ lead: 20, mid: 20, low: 10 });
   });
 
-  test("continues where it was after its process died", async () => {
+  test("continues at the same place after its process died", async () => {
     const { tool, entered } = gate();
     const options = {
       ...{ agents: CHAIN, dir: await temporaryFolder() },
@@ -323,8 +323,8 @@ describe("a tree that is at work", () => {
   });
 });
 
-describe("a thread that has children", () => {
-  test("is deleted with them, unless one is at work", async () => {
+describe("a thread with children", () => {
+  test("is deleted with them unless one is active", async () => {
     const { tool, entered, open } = gate();
     const { url } = await startServer({
       agents: TEAM.replace(

@@ -12,7 +12,7 @@ const isDone = (run: string | undefined) => (event: { event: string; run_id?: st
   event.event === "done" && event.run_id === run;
 
 describe("a viewer of a thread", () => {
-  test("sees every run from its first event to its last, one after the other", async () => {
+  test("sees every run from its first event to its last, one after another", async () => {
     const { url } = await startServer({ script: [{ say: "one" }, { say: "two" }, { say: "three" }] });
     await fetch(`${url}/threads`, { method: "POST", headers: json, body: '{"id":"t1"}' });
     const viewer = await view(`${url}/threads/t1/events`);
@@ -31,7 +31,7 @@ describe("a viewer of a thread", () => {
     }
   });
 
-  test("who reconnects with one cursor misses no run and sees nothing twice", async () => {
+  test("that reconnects with one cursor misses no run and sees nothing twice", async () => {
     const { url } = await startServer({ script: [{ say: "one" }, { say: "two" }, { say: "three" }] });
     const first = await post(`${url}/threads/t1/runs`, { input: "1" });
     await first.ended();
@@ -60,7 +60,7 @@ describe("a viewer of a thread", () => {
     expect(runsIn(viewer.seen)).toEqual([first, front, queued].map(idOf));
   });
 
-  test("sees nothing of what was deleted before", async () => {
+  test("sees nothing of deleted messages", async () => {
     const config = { retention: { events: "1ms" } };
     const { url } = await startServer({ script: [{ say: "one" }, { say: "two" }], config });
     await say(url, "1");
@@ -72,7 +72,7 @@ describe("a viewer of a thread", () => {
     expect(textSeen(viewer.seen.map(({ event }) => event))).toBe("two");
   });
 
-  test("reaches the end when the thread is deleted, even if another of the same id exists by then", async () => {
+  test("reaches the end when the thread is deleted, even if another one with the same id exists by then", async () => {
     const { url } = await startServer({ script: () => ({ say: "ok" }) });
     await say(url, "1");
     const viewer = await view(`${url}/threads/t1/events`);

@@ -62,7 +62,7 @@ describe("a tool that a tenant registers", () => {
     return { url };
   }
 
-  test("is called with signed arguments; its progress is shown, and the model reads its result", async () => {
+  test("is called with signed arguments; its progress is shown, and the model receives its result", async () => {
     const { url } = await withFreight(10);
     const events = await (await post(`${url}/threads/t1/runs`, { input: "go" })).ended();
     expect(checkGrammar(events)).toEqual([]);
@@ -70,7 +70,7 @@ describe("a tool that a tenant registers", () => {
     expect(dataOf(events, "on_tool_end")[0]?.output).toBe('{"city":"Oslo","price":17,"currency":"EUR"}');
   });
 
-  test("can be tried without a run, with arguments that fit and with others", async () => {
+  test("can be tested without a run, with valid and invalid arguments", async () => {
     const { url } = await withFreight(10);
     const tried = await send(`${url}/tools/freight_quote/try`, { args: { city: "Oslo", kilograms: 10 } });
     expect(tried.status).toBe(200);
@@ -84,7 +84,7 @@ describe("a tool that a tenant registers", () => {
     expect(await (await fetch(`${url}/threads`)).json()).toMatchObject({ items: [] });
   });
 
-  test("that nothing answers for is tried with an error that says so", async () => {
+  test("without a reachable endpoint is tested with an error that explains it", async () => {
     const port = await freePort();
     const { url } = await startServer({ config: { http_tools: { allow: `127.0.0.1:${port}` } } });
     await send(`${url}/tools`, freight(`http://127.0.0.1:${port}/`));
@@ -93,7 +93,7 @@ describe("a tool that a tenant registers", () => {
   });
 
   test.each([true, false])(
-    "may answer later: the run waits, and continues by itself when the result is delivered (PUBLIC_URL: %s)",
+    "can answer later: the run waits, and continues automatically when the result is delivered (PUBLIC_URL: %s)",
     async (hasPublicUrl) => {
       const { url } = await withFreight(2000, { hasPublicUrl });
       await send(`${url}/threads`, { id: "t1" });
@@ -134,7 +134,7 @@ describe("a tool that a tenant registers", () => {
     expect([(await remove()).status, (await remove()).status]).toEqual([204, 404]);
   });
 
-  test("cannot have the name of a tool of the server, or an address inside", async () => {
+  test("cannot have the name of one of the server's tools or an internal address", async () => {
     const { url } = await startServer({ script: quote(1), agents: agentWith('"*"') });
     const taken = await send(`${url}/tools`, { ...freight("https://example.com/"), name: "read_file" });
     expect(await taken.json()).toMatchObject({ code: "already_exists" });
@@ -152,7 +152,7 @@ describe("a tool that a tenant registers", () => {
     expect(await (await fetch(`${url}/tools`)).json()).toEqual({ items: [] });
   });
 
-  test("is checked again at each call, as the operator may allow less than when it was registered", async () => {
+  test("is checked again at each call, because the operator's settings may have changed", async () => {
     const dir = await temporaryFolder();
     const options = { dir, script: quote(1), agents: agentWith('"*"') };
     const allowing = await startServer({
@@ -167,7 +167,7 @@ describe("a tool that a tenant registers", () => {
     expect(dataOf(events, "done")[0]?.status).toBe("success");
   });
 
-  test("takes a result at its own address only, and once", async () => {
+  test("accepts a result only at its own address, and only once", async () => {
     const { url } = await startServer();
     const unknown = await send(`${url}/tool-results/tr_0`, { result: 1 });
     expect([unknown.status, (await send(`${url}/tool-results/tr_0`, {})).status]).toEqual([404, 404]);

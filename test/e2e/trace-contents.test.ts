@@ -26,7 +26,7 @@ const read = (json: unknown): unknown => JSON.parse(String(json));
 const list = (json: unknown) => z.array(z.unknown()).parse(read(json));
 const text = (content: string) => ({ type: "text", content });
 
-test("spans have the prompt, the messages, the answer and what tools got and gave", async () => {
+test("spans contain the prompt, the messages, the answer, and the tools' input and output", async () => {
   const args = { todos: [{ id: "1", title: "Look", status: "pending" }] };
   const calls = [
     { id: "c1", tool: "write_todos", args },
@@ -76,7 +76,7 @@ test("long texts are cut, and the oldest messages of a long conversation are lef
   expect(answer).toHaveProperty("parts", [text(`${"x".repeat(8_000)}…`)]);
 });
 
-test("without it, no span has a word of it", async () => {
+test("without the setting, no span contains any of it", async () => {
   const script = [
     { call: [{ tool: "write_todos", args: { todos: [], note: "swordfish" } }] },
     { say: "swordfish" },

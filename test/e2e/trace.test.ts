@@ -21,7 +21,7 @@ async function traced(options: ServerOptions) {
 
 const usage = { input_tokens: 7, output_tokens: 2, cache_read_tokens: 0, cache_write_tokens: 0 };
 
-test("hooks and tools record spans and events of their own in the trace of their run", async () => {
+test("hooks and tools can record their own spans and events in the trace of their run", async () => {
   const lines: { msg: string; run_id?: string; [key: string]: unknown }[] = [];
   const logger = pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) });
   const tool = defineTool({
@@ -44,7 +44,7 @@ test("hooks and tools record spans and events of their own in the trace of their
   ]);
 });
 
-test("a model call's span has what it cost and how long its first token took", async () => {
+test("a model call's span contains its cost and the time to its first token", async () => {
   const prices = { "scripted:test": { input: 1, output: 10 } };
   const { viewer, trace } = await traced({
     config: { quotas: { prices } },
@@ -59,7 +59,7 @@ test("a model call's span has what it cost and how long its first token took", a
 });
 
 test.each(["memory", "sqlite"])(
-  "a run and its thread have what their calls cost together: %s",
+  "a run and its thread have the sum of their calls' costs: %s",
   async (store) => {
     const used = { ...usage, input_tokens: 100, output_tokens: 10 };
     const { viewer, url } = await traced({
@@ -77,7 +77,7 @@ test.each(["memory", "sqlite"])(
   },
 );
 
-test("without a price nothing has a cost", async () => {
+test("without a price, nothing has a cost", async () => {
   const { viewer, trace, url } = await traced({ script: [{ say: "Done." }] });
   await viewer.ended();
   expect(await (await fetch(`${url}/threads/t/usage`)).json()).not.toHaveProperty("cost");
@@ -87,7 +87,7 @@ test("without a price nothing has a cost", async () => {
 describe("the trace of a run", () => {
   const config = { store: "sqlite" };
 
-  test("has a span for the run, each model call and each tool call, with how long they took", async () => {
+  test("has a span for the run, each model call and each tool call, with their durations", async () => {
     const long = "x".repeat(2_000);
     const usage = { input_tokens: 7, output_tokens: 600, cache_read_tokens: 0, cache_write_tokens: 0 };
     const { viewer, trace } = await traced({
@@ -119,7 +119,7 @@ describe("the trace of a run", () => {
     }
   });
 
-  test("has of a model call what it was shown, how much it said and which tools it called", async () => {
+  test("contains a model call's input, its length and the tools that it called", async () => {
     const { viewer, trace } = await traced({
       config,
       script: [
@@ -138,7 +138,7 @@ describe("the trace of a run", () => {
     expect(second).not.toHaveProperty("tool_names");
   });
 
-  test("of a run in progress has the spans so far", async () => {
+  test("of a run in progress contains the spans so far", async () => {
     const { tool, open, entered } = gate();
     const { viewer, trace } = await traced({ config, script: gated, tools: [tool], agents: WITH_GATE });
     await entered;

@@ -47,7 +47,7 @@ const named = ({ spans, faults }: Collector) => {
   };
 };
 
-test("a run is a trace: the agent, its model calls and its tools, as the conventions name them", async () => {
+test("a run is a trace of the agent, its model calls and its tools, named by the conventions", async () => {
   const script = [
     { call: [{ tool: "write_todos", args: { todos: [] } }, { tool: "no_such_tool" }] },
     { say: "Done." },
@@ -91,7 +91,7 @@ test("a run is a trace: the agent, its model calls and its tools, as the convent
   });
 });
 
-test("a subagent's run lies in the call that started it", async () => {
+test("a subagent's run is inside the call that started it", async () => {
   const script = cast({
     lead: [delegating({ agent: "coder", task: "Write it" }), { say: "Done." }],
     coder: [completing("It is written.")],
@@ -102,7 +102,7 @@ test("a subagent's run lies in the call that started it", async () => {
   expect(new Set([lead, call, coder].map((span) => span?.traceId)).size).toBe(1);
 });
 
-test("a model call is one span with its retries, and says why it failed", async () => {
+test("a model call is one span with its retries, and contains the error", async () => {
   const provider = await startFakeProvider();
   onTestFinished(() => provider.close());
   const agents = `
@@ -127,7 +127,7 @@ agents:
   expect(failed.named("invoke_agent assistant")).toMatchObject(failure);
 });
 
-test("a model call that is cancelled before its retry is a span, with its failure", async () => {
+test("a model call that is cancelled before its retry is a span with its error", async () => {
   const collector = await startCollector();
   const script = [{ fail: { code: "model_overloaded", retry_after_ms: 50_000 } }];
   const { url, app } = await traced(collector.url, { script });
@@ -143,7 +143,7 @@ test("a model call that is cancelled before its retry is a span, with its failur
   });
 });
 
-test("a caller with the scope `admin` names the trace; of another one it is a link", async () => {
+test("a caller with the scope `admin` can set the trace; another caller's is only a link", async () => {
   const inside = (await spansOf({ headers: { traceparent: PARENT } })).named("invoke_agent assistant");
   expect([inside.traceId, inside.parentSpanId, inside.links]).toEqual([TRACE, SPAN, []]);
 
@@ -162,7 +162,7 @@ test("a caller with the scope `admin` names the trace; of another one it is a li
   expect(apart.links).toMatchObject([{ traceId: TRACE, spanId: SPAN }]);
 });
 
-test("OpenTelemetry's variables count: headers, names, sampling", async () => {
+test("OpenTelemetry's variables apply: headers, names, sampling", async () => {
   const variables = {
     OTEL_EXPORTER_OTLP_HEADERS: "x-key=secret",
     OTEL_SERVICE_NAME: "agents",
@@ -177,7 +177,7 @@ test("OpenTelemetry's variables count: headers, names, sampling", async () => {
   expect((await spansOf({ headers: { traceparent: unsampled } })).spans).toEqual([]);
 });
 
-test("a collector that is away costs a run nothing but the count of its spans", async () => {
+test("an unavailable collector costs a run nothing except the count of its spans", async () => {
   const away = `http://127.0.0.1:${await freePort()}`;
   const { url } = await traced(
     away,
@@ -190,14 +190,14 @@ test("a collector that is away costs a run nothing but the count of its spans", 
   await expect.poll(page).toContain('skein_trace_spans_total{outcome="failed"} 2');
 });
 
-test("the log names the trace of a run", async () => {
+test("the log contains a run's trace id", async () => {
   const lines: Record<string, unknown>[] = [];
   const logger = pino({ level: "info" }, { write: (line: string) => lines.push(JSON.parse(line)) });
   await spansOf({ logger, headers: { traceparent: PARENT } });
   expect(lines.find(({ msg }) => msg === "run ended")).toMatchObject({ trace_id: TRACE });
 });
 
-test("an MCP server gets the trace of its call, in the header and in the call", async () => {
+test("an MCP server receives the trace of its call, in the header and in the call", async () => {
   const seen: unknown[] = [];
   const server = await overHttp({
     look({ id, meta, request, response }) {
@@ -222,7 +222,7 @@ mcp_servers: { far: { url: "${server.url}" } }`,
   expect(seen).toEqual([traceparent, traceparent]);
 });
 
-test("a gateway of yours gets the trace of a model call with its retries, unless the operator says no", async () => {
+test("a gateway of yours receives the trace of a model call with its retries, unless the operator turns it off", async () => {
   const gateway = await startFakeProvider();
   onTestFinished(() => gateway.close());
   const asking = (more: string) => `
@@ -240,7 +240,7 @@ agents:
   expect(sent().slice(2)).toEqual([undefined]);
 });
 
-test("a callback tool gets the trace of its call", async () => {
+test("a callback tool receives the trace of its call", async () => {
   const seen: (string | undefined)[] = [];
   const outside = createServer(async (request, reply) => {
     await text(request);

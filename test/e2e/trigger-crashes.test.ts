@@ -72,7 +72,7 @@ async function deliverThroughKills(config: object, dir: string): Promise<void> {
   await expect.poll(listed).toEqual([...told.values()].toSorted());
 }
 
-test("a delivery whose server dies before it answers has one run when it is sent again, with SQLite", async () => {
+test("a delivery whose server dies before it responds has one run after it is sent again, with SQLite", async () => {
   await deliverThroughKills({ store: "sqlite" }, await temporaryFolder());
 });
 

@@ -42,7 +42,7 @@ for (const { start, program } of SHARED_STORES) {
   });
 }
 
-test("triggers and the deliveries that they know outlive the server, with SQLite", async () => {
+test("triggers and the deliveries that they remember outlive the server, with SQLite", async () => {
   const first = await startServer({ config: { store: "sqlite" } });
   const { url } = await createClient({ baseUrl: first.url }).triggers.put("issues", {
     ...{ agent: "assistant", verify: { scheme: "github" }, secret: SECRET },

@@ -54,7 +54,7 @@ const answerOf = async (response: Promise<Response>) => {
   return { status: answer.status, ...omitUndefined({ thread_id, run_id, ignored }) };
 };
 
-test("an issue on GitHub starts a run once, however often it is delivered, and its user sees which", async () => {
+test("an issue on GitHub starts a run once, however often it is delivered, and its user can see it", async () => {
   const { ada, to } = await served();
   const { url } = await ada.triggers.put("issues", GITHUB);
   expect(url).toMatch(/^\/hooks\/[0-9A-Za-z]{22}$/);
@@ -114,7 +114,7 @@ test("events of one issue share a thread, in order; those of another have their 
   await expect.poll(async () => (await ada.threads.get(threads[0] ?? "")).message_count).toBe(4);
 });
 
-test("a delivery is refused without a word about the trigger, and only then", async () => {
+test("an invalid delivery is refused without details about the trigger", async () => {
   const { ada, to } = await served();
   const { url } = await ada.triggers.put("issues", GITHUB);
   const good = fromGithub(SECRET, githubIssue());
@@ -180,7 +180,7 @@ test("Slack gets its challenge back once it has signed it, and a mention starts 
   await said(ada, (await answerOf(to(url, clicked))).thread_id).toBe("Approve");
 });
 
-test("Stripe and senders of Standard Webhooks are verified as they sign", async () => {
+test("Stripe and senders of Standard Webhooks are verified by their signatures", async () => {
   const { ada, to } = await served();
   const spec = { agent: "assistant", input: "{{body.type}} {{delivery.id}}" } as const;
   const stripe = await ada.triggers.put("stripe", { ...spec, verify: { scheme: "stripe" }, secret: SECRET });
@@ -200,7 +200,7 @@ test("Stripe and senders of Standard Webhooks are verified as they sign", async 
 });
 
 describe("the secret", () => {
-  test("is returned once, when the server makes it", async () => {
+  test("is returned once, if the server generates it", async () => {
     const { ada } = await served();
     const spec: Spec = { agent: "assistant", verify: { scheme: "token" }, input: "{{body}}" };
     const { secret = "", ...made } = await ada.triggers.put("script", spec);
@@ -216,7 +216,7 @@ describe("the secret", () => {
     expect(shown[2]).toMatchObject({ url: made.url });
   });
 
-  test("and the one before are both valid after a rotation, until the old one is not", async () => {
+  test("and the previous one are both valid after a rotation, until the old one expires", async () => {
     const { ada, to } = await served();
     const { url } = await ada.triggers.put("issues", GITHUB);
     const { secret = "", old_secret_until } = await ada.triggers.rotate("issues");
@@ -230,7 +230,7 @@ describe("the secret", () => {
     expect(await statuses(last, secret, SECRET)).toEqual([202, 401, 401]);
   });
 
-  test("that was rotated is not valid any more under another scheme", async () => {
+  test("is no longer valid under another scheme after a rotation", async () => {
     const { ada } = await served();
     await ada.triggers.put("issues", GITHUB);
     const { old_secret_until } = await ada.triggers.rotate("issues");
@@ -241,7 +241,7 @@ describe("the secret", () => {
     expect(changed).not.toHaveProperty("old_secret_until");
   });
 
-  test("of Stripe and Slack is theirs: the server makes none", async () => {
+  test("of Stripe and Slack is their own, so the server generates none", async () => {
     const { ada } = await served();
     await ada.triggers.put("stripe", { agent: "assistant", verify: { scheme: "stripe" }, input: "hi" });
     await expect(ada.triggers.rotate("stripe")).rejects.toMatchObject({ status: 400 });
@@ -249,7 +249,7 @@ describe("the secret", () => {
   });
 });
 
-test("a test of a trigger shows the run that a delivery would start, and starts none", async () => {
+test("testing a trigger shows the run that a delivery would start, and starts none", async () => {
   const { ada } = await served();
   await ada.triggers.put("issues", { ...GITHUB, paused: true });
   const headers = { "X-GitHub-Event": "issues", "X-GitHub-Delivery": "guid" };
@@ -268,7 +268,7 @@ test("a test of a trigger shows the run that a delivery would start, and starts 
   expect((await ada.threads.list()).items).toEqual([]);
 });
 
-test("a delivery that comes many times at once starts one run", async () => {
+test("many simultaneous copies of a delivery start one run", async () => {
   const { ada, to } = await served();
   const { url } = await ada.triggers.put("issues", GITHUB);
   const answers = await Promise.all(
@@ -278,7 +278,7 @@ test("a delivery that comes many times at once starts one run", async () => {
   expect((await ada.runs.list()).items).toHaveLength(1);
 });
 
-test("a delivery is known for a day, also when its thread was deleted", async () => {
+test("a delivery is remembered for a day, even if its thread was deleted", async () => {
   const { ada, to } = await served();
   const { url } = await ada.triggers.put("issues", GITHUB);
   const { thread_id = "", run_id } = await answerOf(to(url, fromGithub(SECRET, githubIssue())));
@@ -288,7 +288,7 @@ test("a delivery is known for a day, also when its thread was deleted", async ()
   expect((await ada.threads.list()).items).toEqual([]);
 });
 
-test("the owner's quotas hold, and the sender learns only when to come again", async () => {
+test("the owner's quotas apply, and the sender learns only when to retry", async () => {
   const { ada, to } = await served({
     config: { quotas: { user: { requests_per_minute: 4 } } },
   });
@@ -308,7 +308,7 @@ test("the owner's quotas hold, and the sender learns only when to come again", a
   });
 });
 
-test("a trigger takes so many requests in a minute, signed or not", async () => {
+test("a trigger accepts a limited number of requests per minute, signed or not", async () => {
   const { ada, to } = await served({ config: { limits: { trigger_requests: 3 } } });
   const { url } = await ada.triggers.put("issues", GITHUB);
   const { url: other } = await ada.triggers.put("others", GITHUB);
@@ -346,7 +346,7 @@ test("hostile bodies start nothing and break nothing", async () => {
   for (const { thread_id } of items) await said(ada, thread_id).toBe("<>");
 });
 
-test("a trigger is its user's alone, has a version, and there may be so many", async () => {
+test("triggers belong to their user, have a version, and are limited in number", async () => {
   const { url: base, as, ada, to } = await served({ config: { limits: { triggers: 2 } } });
   const { url } = await ada.triggers.put("issues", GITHUB);
   for (const other of [as("bob"), as("ada", "other")]) {
@@ -400,7 +400,7 @@ test("settings that cannot work are refused with the reason", async () => {
   expect(await reason({ metadata: many })).toContain("must have at most 31 keys");
 });
 
-test("a trigger is paused, with the reason, when its key is revoked", async () => {
+test("a trigger is paused, with the reason, if its key is revoked", async () => {
   const root = newApiKey().key;
   const agents = (name: string) => `agents: { ${name}: { model: 'scripted:test' } }`;
   const options = {
@@ -437,7 +437,7 @@ test("a trigger is paused, with the reason, when its key is revoked", async () =
   expect(await send("last")).toBe(202);
 });
 
-test("a trigger goes with its user", async () => {
+test("a trigger is deleted with its user", async () => {
   const { ada, to } = await served();
   const { url } = await ada.triggers.put("issues", GITHUB);
   expect((await to(url, fromGithub(SECRET, githubIssue()))).status).toBe(202);

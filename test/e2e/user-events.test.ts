@@ -58,7 +58,7 @@ const stop = (url: string, location: string | null) =>
   fetch(url + location?.replace(/\/events$/, "/cancel"), { method: "POST" });
 
 describe("a user who subscribes to events", () => {
-  test("hears when a run starts and how it ends, with what it takes to find it", async () => {
+  test("receives the start and end of a run, with the ids to find it", async () => {
     const { url } = await startServer();
     const viewer = await listen(url);
     expect(viewer.headers.get("content-type")).toMatch(/^text\/event-stream/);
@@ -75,7 +75,7 @@ describe("a user who subscribes to events", () => {
     viewer.leave();
   });
 
-  test("hears of runs that are cancelled, in their turn or before it", async () => {
+  test("receives the end of runs that are cancelled, during or before their turn", async () => {
     const { url } = await startServer(WAITING);
     const [viewer, another] = [await listen(url), await listen(url)];
     const first = await post(`${url}/threads/t1/runs`, { input: "go" });
@@ -94,7 +94,7 @@ describe("a user who subscribes to events", () => {
     for (const each of [viewer, another]) each.leave();
   });
 
-  test("hears of a run that fails, also before its agent says a word", async () => {
+  test("receives the end of a failed run, even before its agent has said anything", async () => {
     const dir = await temporaryFolder();
     await mkdir(join(dir, "data"));
     await writeFile(join(dir, "data", "workspaces"), "no folder can be made here");
@@ -120,7 +120,7 @@ describe("a user who subscribes to events", () => {
   const ofQuestions = (viewer: Viewer) =>
     heard(viewer).flatMap(({ event, data }) => ("id" in data ? [`${event} ${data.id}`] : []));
 
-  test("hears of each question as it can be answered, and as it is closed by an answer or another message", async () => {
+  test("receives each question once it can be answered, and its end after an answer or another message", async () => {
     const { url } = await startServer({
       agents: ASKING,
       script: [
@@ -153,7 +153,7 @@ describe("a user who subscribes to events", () => {
     viewer.leave();
   });
 
-  test("hears of threads that are created, renamed, forked, cleared and deleted", async () => {
+  test("receives the creation, renaming, forking, clearing and deletion of threads", async () => {
     const { url } = await startServer();
     const viewer = await listen(url);
     const json = { "content-type": "application/json" };
@@ -176,7 +176,7 @@ describe("a user who subscribes to events", () => {
     viewer.leave();
   });
 
-  test("gets heartbeats when nothing happens", async () => {
+  test("receives heartbeats if nothing happens", async () => {
     const { url } = await startServer({ config: { streams: { heartbeat: 0.05 } } });
     const [viewer, named] = [await listen(url), await listen(url, "?heartbeat=named")];
     await expect.poll(() => viewer.others).toContain(": heartbeat");
@@ -192,7 +192,7 @@ describe("a user who subscribes to events", () => {
     expect(viewer.others.at(-1)).toMatch(/^event: server_shutdown/);
   });
 
-  test("takes one of the server's stream places until disconnecting", async () => {
+  test("uses one of the server's stream places until disconnecting", async () => {
     const { url } = await startServer({ config: { limits: { streams: 1 } } });
     const viewer = await listen(url);
     expect((await fetch(`${url}/events`)).status).toBe(503);
@@ -213,7 +213,7 @@ const started = (n: number): UserEvent => ({
   data: { thread_id: `t${n}`, run_id: `run_${n}`, agent: "a" },
 });
 
-test("a user who falls behind gets a reset, and then the events after it", async () => {
+test("a user who falls behind receives a reset, and then the events after it", async () => {
   const { url, bus } = await bareServer();
   const viewer = await listen(url);
   bus.publish(OWNER, {

@@ -21,14 +21,14 @@ const WAITING = {
 };
 
 describe("silence", () => {
-  test("is broken by a comment, so that no proxy drops the connection", async () => {
+  test("is broken by a comment, so no proxy drops the connection", async () => {
     const { url } = await startServer({ ...WAITING, config: { streams: { heartbeat: 0.05 } } });
     const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
     await expect.poll(() => viewer.others).toContain(": heartbeat");
     viewer.leave();
   });
 
-  test("is broken by a named event for browser code that asks for it", async () => {
+  test("is broken by a named event for browser code that requests it", async () => {
     const { url } = await startServer({ ...WAITING, config: { streams: { heartbeat: 0.05 } } });
     const starter = await post(`${url}/threads/t1/runs`, { input: "go" });
     const viewer = await view(`${url}${starter.headers.get("location")}?heartbeat=named`);
@@ -37,7 +37,7 @@ describe("silence", () => {
     starter.leave();
   });
 
-  test("counts from the last event: where events come more often, no heartbeat comes between them", async () => {
+  test("is measured from the last event, so frequent events need no heartbeats between them", async () => {
     const { url } = await startServer({
       script: () => ({ say: "ok" }),
       config: { streams: { heartbeat: 10 } },
@@ -59,7 +59,7 @@ describe("silence", () => {
 });
 
 describe("a viewer that stops reading", () => {
-  test("does not hold up the run or another viewer, is cut, and can come back to its cursor", async () => {
+  test("does not delay the run or another viewer, is disconnected, and can return to its cursor", async () => {
     // More than the kernel holds for a socket, in fewer events than a run keeps.
     const words = `${"x".repeat(700)} `.repeat(15_000);
     const { url, app } = await startServer({ script: [{ say: words }], config: { streams: { stall: 5 } } });
@@ -84,7 +84,7 @@ describe("a viewer that stops reading", () => {
   });
 });
 
-describe("a run that has said more than is kept", () => {
+describe("a run with more events than are kept", () => {
   test("can still be followed: one reset reports the gap, and the rest follows", async () => {
     const { url } = await startServer({ script: [{ say: "w ".repeat(25_000) }] });
     const first = await post(`${url}/threads/t1/runs`, { input: "go" });
@@ -99,7 +99,7 @@ describe("a run that has said more than is kept", () => {
 });
 
 describe("many viewers", () => {
-  test("of one run all see the same, whenever they come", async () => {
+  test("of one run all see the same, whenever they connect", async () => {
     const { url } = await startServer({ script: [{ say: "a b c d e f g h i j ".repeat(20), delay_ms: 1 }] });
     const first = await post(`${url}/threads/t1/runs`, { input: "go" });
     const location = url + first.headers.get("location");
@@ -113,7 +113,7 @@ describe("many viewers", () => {
     for (const events of all) expect(events).toEqual(all[0]);
   });
 
-  test("are limited, and one too many is asked to retry later", async () => {
+  test("are limited, and further ones are asked to retry later", async () => {
     const { url } = await startServer({ ...WAITING, config: { limits: { streams: 1 } } });
     const first = await post(`${url}/threads/t1/runs`, { input: "go" });
     const second = await fetch(url + first.headers.get("location"));

@@ -80,7 +80,7 @@ test("a cancelled run does not call the webhook", async () => {
   for (const [index, { body }] of deliveries.entries()) expect(body).toContain(`"thread_id":"t${index}"`);
 });
 
-test("a webhook that is unreachable is called again, with the same id", async () => {
+test("an unreachable webhook is called again with the same id", async () => {
   const { deliveries, url } = await inbox(500, 429);
   const { ask, lines } = await told(url);
   await ask();
@@ -89,7 +89,7 @@ test("a webhook that is unreachable is called again, with the same id", async ()
   expect(lines).toEqual([]);
 });
 
-test("a webhook that refuses or does not answer delays nothing, and is logged without secrets", async () => {
+test("a webhook that refuses or does not respond delays nothing, and is logged without secrets", async () => {
   const { deliveries, url } = await inbox(404, "never");
   const { app, ask, lines } = await told(url);
   await ask();
@@ -102,7 +102,7 @@ test("a webhook that refuses or does not answer delays nothing, and is logged wi
   for (const line of lines) expect(line).not.toMatch(/whsec_|hidden|127\.0\.0\.1/);
 });
 
-test("a notification that the receiver could not take before the server ended is sent by the next one, with the same id", async () => {
+test("a notification that the receiver did not accept before the server stopped is sent by the next one with the same id", async () => {
   const { deliveries, url } = await inbox(...Array<number>(50).fill(500));
   const store = { store: "sqlite", data_dir: await temporaryFolder() };
   const first = await told(url, store);

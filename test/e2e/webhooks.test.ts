@@ -62,7 +62,7 @@ async function serve(options: ServerOptions = {}) {
 
 const typesIn = (received: readonly Received[]) => received.map(({ message }) => message.type);
 
-test("a webhook hears of a run that ends, with a signature, and with ids, status and usage but no contents", async () => {
+test("a webhook receives the end of a run, with a signature, ids, status and usage but no contents", async () => {
   const inbox = await webhookInbox();
   const ada = (await serve()).as("ada");
   const made = await ada.ask("PUT", "/webhooks/mine", { url: inbox.url, on: ["run.ended", "run.failed"] });
@@ -86,7 +86,7 @@ test("a webhook hears of a run that ends, with a signature, and with ids, status
   expect(body).not.toMatch(/secret|tell me/);
 });
 
-test("a webhook hears only of what it asks for: of these events, agents and users", async () => {
+test("a webhook receives only the events, agents and users that it selects", async () => {
   const inbox = await webhookInbox();
   const server = await serve();
   const [ada, bob, stranger] = [server.as("ada"), server.as("bob"), server.as("ada", "other")];
@@ -105,7 +105,7 @@ test("a webhook hears only of what it asks for: of these events, agents and user
   expect(failed?.message.data).toMatchObject({ thread_id: "t4", status: "error", code: expect.any(String) });
 });
 
-test("a tenant's webhook hears of the runs of all its users, and of no other tenant's", async () => {
+test("a tenant's webhook receives the runs of all its users, and of no other tenant's", async () => {
   const inbox = await webhookInbox();
   const server = await serve();
   await server.as("root").ask("PUT", "/admin/webhooks/all", { url: inbox.url, on: ["run.ended"] });
@@ -119,7 +119,7 @@ test("a tenant's webhook hears of the runs of all its users, and of no other ten
   expect((await server.as("root", "other").ask("GET", "/admin/webhooks/all?tenant=acme")).status).toBe(404);
 });
 
-test("a delivery that fails is sent again under the same id; one that is refused can be sent again by hand", async () => {
+test("a failed delivery is sent again with the same id; a refused one can be resent manually", async () => {
   const inbox = await webhookInbox(500, 204, 410);
   const ada = (await serve()).as("ada");
   await ada.ask("PUT", "/webhooks/mine", { url: inbox.url, on: ["run.ended"] });
@@ -144,7 +144,7 @@ test("a delivery that fails is sent again under the same id; one that is refused
   expect(inbox.received.at(-1)?.body).toBe(inbox.received.at(-2)?.body);
 });
 
-test("with `ordered`, a delivery of a thread waits for the one before it, and other threads do not", async () => {
+test("with `ordered`, a thread's delivery waits for the previous one, and other threads do not", async () => {
   const inbox = await webhookInbox(500, 500);
   const ada = (await serve()).as("ada");
   const spec = { url: inbox.url, on: ["run.ended"], ordered: true };
@@ -167,7 +167,7 @@ test("with `ordered`, a delivery of a thread waits for the one before it, and ot
   expect(inbox.received.indexOf(first.at(-1) as Received)).toBeLessThan(before);
 });
 
-test("after a rotation both secrets sign, and only the answer that makes a secret shows it", async () => {
+test("after a rotation, both secrets sign, and only the response that creates a secret contains it", async () => {
   const inbox = await webhookInbox();
   const ada = (await serve()).as("ada");
   const spec = { url: inbox.url, on: ["run.ended"] };
@@ -192,7 +192,7 @@ test("after a rotation both secrets sign, and only the answer that makes a secre
   for (const each of shown) expect(JSON.stringify(each)).not.toMatch(/whsec_|hidden/);
 });
 
-test("a paused webhook is sent nothing but tests", async () => {
+test("a paused webhook receives only tests", async () => {
   const inbox = await webhookInbox(500);
   const ada = (await serve()).as("ada");
   const spec = { url: inbox.url, on: ["run.ended"] };
@@ -211,7 +211,7 @@ test("a paused webhook is sent nothing but tests", async () => {
   await expect.poll(() => typesIn(inbox.received)).toEqual(["webhook.test", "webhook.test", "run.ended"]);
 });
 
-test("a user's webhooks are bounded, belong to that user, and change only at the version that was read", async () => {
+test("a user's webhooks are limited, belong to that user, and change only at the version that was read", async () => {
   const server = await serve({ config: { limits: { webhooks: 2 } } });
   const [ada, bob] = [server.as("ada"), server.as("bob")];
   const spec = { url: "https://example.com/", on: ["run.ended"] };
@@ -264,7 +264,7 @@ test("webhooks are exported without secrets, and deleted with the user", async (
   expect((await ada.ask("GET", "/webhooks/mine/deliveries")).answer.items).toEqual([]);
 });
 
-test("deliveries of a tenant's webhook about a user are deleted with the user, and others stay", async () => {
+test("deliveries of a tenant's webhook about a user are deleted with the user, and others are kept", async () => {
   const inbox = await webhookInbox();
   const server = await serve();
   const [root, ada, bob] = [server.as("root"), server.as("ada"), server.as("bob")];
@@ -297,7 +297,7 @@ test("a tenant's webhook keeps no delivery of a run that ended because its user 
   expect((await root.ask("GET", "/admin/webhooks/all/deliveries")).answer.items).toEqual([]);
 });
 
-test("a user and a tenant hear once of a budget most of which is used", async () => {
+test("a user and a tenant are notified once about a mostly used budget", async () => {
   const [mine, all] = [await webhookInbox(), await webhookInbox()];
   const quotas = { user: { tokens_per_day: 100_000 }, tenant: { tokens_per_month: 100_000 } };
   const usage = { input_tokens: 85_000, output_tokens: 100 };
@@ -321,7 +321,7 @@ test("a user and a tenant hear once of a budget most of which is used", async ()
   expect([told(mine).length, told(all).length]).toEqual([1, 2]);
 });
 
-test("a delivery that the receiver could not take before the server ended is sent by the next one", async () => {
+test("a delivery that the receiver did not accept before the server stopped is sent by the next one", async () => {
   const dir = await temporaryFolder();
   const [away, back] = [await webhookInbox(...Array<number>(50).fill(500)), await webhookInbox()];
   const first = await serve({ dir, config: { store: "sqlite" } });

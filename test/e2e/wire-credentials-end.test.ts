@@ -39,7 +39,7 @@ const WAITING: readonly (readonly [path: string, body: object, end: "401" | "sai
   ["/mcp", mcp, "broken"],
 ];
 
-test("a revoked key ends what waits for a run on every wire, and none of it looks whole", async () => {
+test("a revoked key ends everything that waits for a run on every wire, and nothing looks complete", async () => {
   const dir = await temporaryFolder();
   const config = { data_dir: `${dir}/data`, auth: { scheme: "api_key" }, wires: WireName.options };
   let asked = 0;

@@ -19,14 +19,14 @@ const as = (user: string) => ({
 const runAs = async ({ url }: ServerProcess, user: string) =>
   (await post(`${url}/threads/t1/runs`, { input: "go" }, as(user))).ended();
 
-test("the app itself, however it was configured, refuses an open address without authentication", async () => {
+test("the app itself, whatever its configuration, refuses a public address without authentication", async () => {
   await expect(startServer({ config: { listen: { host: "0.0.0.0", port: 0 } } })).rejects.toMatchObject({
     code: "config_invalid",
     message: expect.stringContaining("HOST=0.0.0.0"),
   });
 });
 
-test("AUTH=api_key takes the keys that `skein keys create` makes, as long as they are not revoked", async () => {
+test("AUTH=api_key accepts keys from `skein keys create` until they are revoked", async () => {
   const server = await serveWith({}, { env: { AUTH: "api_key" } });
   const keys = async (...args: string[]) => {
     const run = skein(["keys", ...args], { DATA_DIR: join(server.dir, "data") });
@@ -51,14 +51,14 @@ const outcome = async (server: ServerProcess, user: string) => {
   return JSON.stringify([dataOf(events, "on_tool_end"), dataOf(events, "error")]);
 };
 
-test("quotas bound each user separately", async () => {
+test("quotas limit each user separately", async () => {
   const { url } = await serveWith({ quotas: { user: { requests_per_minute: 2 } } }, { env: GATEWAY });
   const ask = async (user: string) => (await fetch(`${url}/agents`, { headers: as(user) })).status;
   expect([await ask("ada"), await ask("ada"), await ask("ada")]).toEqual([200, 200, 429]);
   expect(await ask("bob")).toBe(200);
 });
 
-test("a gateway on this machine is believed only under the names of the server", async () => {
+test("a gateway on this machine is trusted only under the names of the server", async () => {
   const env = { ...GATEWAY, AUTH_HOSTS: "chat.internal", PUBLIC_URL: "https://skein.example.com" };
   const { url } = await serveWith({}, { env });
   const ask = async (host: string, path = "/threads") => {
@@ -78,15 +78,15 @@ test("a gateway on this machine is believed only under the names of the server",
   expect(await ask("10.0.0.1:8000", "/ready")).toBe(200);
 });
 
-describe("the local backend, of a server with several users", () => {
-  test("serves the first of them alone", async () => {
+describe("the local backend of a server with several users", () => {
+  test("serves only the first of them", async () => {
     const server = await serveWith({}, { ...WORKING, env: GATEWAY });
     expect(await outcome(server, "ada")).toContain("hello");
     expect(await outcome(server, "bob")).toContain("ALLOW_LOCAL_BACKEND=true");
   });
 });
 
-test("CORS_ORIGINS, TICKET_SECRET and ALLOW_LOCAL_BACKEND hold on one server", async () => {
+test("CORS_ORIGINS, TICKET_SECRET and ALLOW_LOCAL_BACKEND apply to one server", async () => {
   const [secret, other] = ["s", "o"].map((letter) => letter.repeat(32)) as [string, string];
   const start = (TICKET_SECRET: string, more: object = {}) =>
     serveWith({}, { ...WORKING, env: { ...GATEWAY, TICKET_SECRET, ...more } });
@@ -130,7 +130,7 @@ describe("tools that tenants register", () => {
     return { ends: dataOf(events, "on_tool_end"), status: dataOf(events, "done")[0]?.status };
   };
 
-  test("reach the addresses of HTTP_TOOLS_ALLOW and no other private one; results come later at PUBLIC_URL", async () => {
+  test("reach the addresses in HTTP_TOOLS_ALLOW and no other private one; later results arrive at PUBLIC_URL", async () => {
     const allowed = await httpServer((_, response) => response.writeHead(202).end());
     const other = await httpServer(json({ result: "reached" }));
     const { url } = await serveWith(
@@ -152,7 +152,7 @@ describe("tools that tenants register", () => {
     expect(await register(url, large)).toBe(429);
   });
 
-  test("are not called at an address that was allowed when they were registered and is not any more", async () => {
+  test("are not called at an address that is no longer allowed", async () => {
     const server = await httpServer(json({ result: "reached" }));
     const calling = {
       agent: { tools: ["weather"] },
@@ -188,7 +188,7 @@ describe("tools that tenants register", () => {
     expect(server.heard).toHaveLength(calls);
   });
 
-  test("are for the agents that they name, and answer later on this machine only without PUBLIC_URL", async () => {
+  test("are for the agents that they name, and without PUBLIC_URL can answer later only on this machine", async () => {
     const server = await httpServer((_, response) => response.writeHead(202).end());
     const { url } = await serveWith(
       {},
@@ -210,7 +210,7 @@ describe("tools that tenants register", () => {
   });
 });
 
-test("interrupts.webhook gets a call for a run that waits, signed with its secret", async () => {
+test("interrupts.webhook receives a signed request for a waiting run", async () => {
   const inbox = await httpServer(json({}));
   const secret = `whsec_${Buffer.alloc(24, 7).toString("base64")}`;
   const { url } = await serveWith(

@@ -13,7 +13,7 @@ afterAll(() => postgres?.close());
 needing(postgres, "postgres").describe("servers on PostgreSQL", () => {
   const place = async () => ({ STORE: "postgres", POSTGRES_URL: (await postgres?.database()) ?? "" });
 
-  test("are one server: what one of them runs, the others show", async () => {
+  test("are one server: each shows the runs of the others", async () => {
     const env = await place();
     const [one, other] = [await serveWith({}, { env }), await serveWith({}, { env })];
     const events = await (await post(`${one.url}/threads/t/runs`, { input: "go" })).ended();
@@ -22,7 +22,7 @@ needing(postgres, "postgres").describe("servers on PostgreSQL", () => {
     expect(items).toHaveLength(2);
   });
 
-  test("keep threads over restarts of all of them", async () => {
+  test("keep threads when all of them restart", async () => {
     const env = await place();
     const first = await serveWith({}, { env });
     await (await post(`${first.url}/threads/t/runs`, { input: "go" })).ended();
@@ -32,7 +32,7 @@ needing(postgres, "postgres").describe("servers on PostgreSQL", () => {
     expect(await (await fetch(`${url}/threads/t`)).json()).toMatchObject({ id: "t", message_count: 2 });
   });
 
-  test("take the API keys that the command line makes", async () => {
+  test("accept the API keys from the command line", async () => {
     const env = { ...(await place()), AUTH: "api_key" };
     const { url, dir } = await serveWith({}, { env });
     const made = skein(["keys", "create", "--user", "ada"], { ...env, DATA_DIR: dir });
@@ -42,7 +42,7 @@ needing(postgres, "postgres").describe("servers on PostgreSQL", () => {
     expect(await asked.json()).toMatchObject({ user: "ada" });
   });
 
-  test("tell no password when PostgreSQL cannot be reached", async () => {
+  test("do not show a password if PostgreSQL cannot be reached", async () => {
     const env = { STORE: "postgres", POSTGRES_URL: "postgres://me:hunter2@127.0.0.1:1/skein" };
     const server = skein(["serve"], { ...env, PORT: "0" });
     expect(await server.exited).toBe(1);

@@ -21,7 +21,7 @@ needing(redis, "redis-server").describe("a server on Redis", () => {
       .map((key) => Number(redis?.ask("TTL", key)))
       .sort((one, other) => other - one);
 
-  test("keeps threads, those that wait for an answer, and events as long as `retention` says", async () => {
+  test("keeps threads, interrupted threads and events as long as `retention` says", async () => {
     const { url } = await serveWith(
       { retention: { threads: "1000s", interrupted_threads: "2000s", events: "500s" } },
       {
@@ -38,7 +38,7 @@ needing(redis, "redis-server").describe("a server on Redis", () => {
     expect(livesOf("*:t1}:events:*")).toEqual([expect.closeTo(500, -2)]);
   });
 
-  test("keeps threads without an end with `retention.threads: forever`, also those that had one", async () => {
+  test("keeps threads forever with `retention.threads: forever`, even those that had an end", async () => {
     const before = await serveWith({ retention: { threads: "1000s" } }, { env });
     expect((await post(`${before.url}/threads`, { id: "t3" })).status).toBe(201);
     expect(livesOf("*:t3}:*").every((seconds) => seconds > 0)).toBe(true);
@@ -50,14 +50,14 @@ needing(redis, "redis-server").describe("a server on Redis", () => {
     expect(new Set(livesOf("*:t3}:[^e]*"))).toEqual(new Set([-1]));
   });
 
-  test("keeps threads for years, which no timer could wait for", async () => {
+  test("keeps threads for years, longer than any timer", async () => {
     const { url } = await serveWith({ retention: { threads: "3650d", events: "365d" } }, { env });
     await runOn(url, "t4");
     expect(livesOf("*:t4}:meta")).toEqual([expect.closeTo(1.1 * 3650 * 86_400, -3)]);
     expect(livesOf("*:t4}:events:*")).toEqual([expect.closeTo(365 * 86_400, -3)]);
   });
 
-  test("warns of a Redis that keeps nothing on disk, if it tells", async () => {
+  test("warns about a Redis that stores nothing on disk, if Redis reports it", async () => {
     const WARNING = "Redis keeps nothing on disk";
     expect((await serveWith({}, { env })).output()).toContain(WARNING);
     redis?.ask("ACL", "SETUSER", "managed", "on", ">secret", "~*", "&*", "+@all", "-config");
@@ -68,7 +68,7 @@ needing(redis, "redis-server").describe("a server on Redis", () => {
     expect((await serveWith({}, { env })).output()).not.toContain(WARNING);
   });
 
-  test("shares its tickets with the others on it", async () => {
+  test("shares its tickets with the other servers on it", async () => {
     const header = { AUTH: "header", TRUSTED_PROXIES: "127.0.0.1" };
     const [one, other] = await Promise.all([1, 2].map(() => serveWith({}, { env: { ...env, ...header } })));
     const issued = await fetch(`${one?.url}/tickets`, {
@@ -85,7 +85,7 @@ needing(redis, "redis-server").describe("a server on Redis", () => {
     await opened.body?.cancel();
   });
 
-  test("starts no run that fewer replicas have than `redis.wait_replicas`", async () => {
+  test("starts no run that fewer replicas than `redis.wait_replicas` have confirmed", async () => {
     const { url } = await serveWith({ redis: { wait_replicas: 1, lease: "1s" } }, { env });
     const answer = await post(`${url}/threads/t2/runs`, { input: "go" });
     expect(answer.status).toBe(503);

@@ -12,7 +12,7 @@ const as = (tenant: string, user: string) => ({
 });
 
 describeWithOwnEngine("a server with Docker backends", (engine) => {
-  test("keeps to DOCKER_HOST, the deployment and the caps of its settings, and tells its users", async () => {
+  test("uses DOCKER_HOST, the deployment and the caps of its settings, and notifies its users", async () => {
     const { url } = await serveWith(
       { backends: { docker: { deployment: "wired", sandboxes: 2, sandboxes_per_tenant: 1 } } },
       {
@@ -38,7 +38,7 @@ describeWithOwnEngine("a server with Docker backends", (engine) => {
     expect(await start("third", "eve")).toMatchObject({ status: 503, body: { code: "unavailable" } });
   });
 
-  test("refuses a tenant more disk in all than its settings say", async () => {
+  test("refuses a tenant more total disk than its settings allow", async () => {
     const { url } = await serveWith(
       { backends: { docker: { deployment: "bounded", disk_per_tenant: "48m" } } },
       {
@@ -54,7 +54,7 @@ describeWithOwnEngine("a server with Docker backends", (engine) => {
     expect(await refused.json()).toMatchObject({ details: { limit: "backends.docker.disk_per_tenant" } });
   });
 
-  test("works with several engines, tells operators which of them is away, and where each sandbox is", async () => {
+  test("works with several engines, and shows operators which of them is unavailable and where each sandbox is", async () => {
     const [second] = await moreEngines([[]]);
     if (!second) throw new Error("There is no second engine.");
     const engines = [

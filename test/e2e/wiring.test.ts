@@ -25,7 +25,7 @@ const runOn = async (url: string, thread: string, input = "go") =>
   (await post(`${url}/threads/${thread}/runs`, { input })).ended();
 
 describe("limits", () => {
-  test("body_bytes, upload_bytes and streams bound what is sent and followed, on the agents file and DATA_DIR of the operator", async () => {
+  test("body_bytes, upload_bytes and streams limit requests and viewers, with the operator's agents file and DATA_DIR", async () => {
     const server = await serveWith(
       { limits: { body_bytes: 300, upload_bytes: 8, streams: 1 }, streams: { heartbeat: "0.05s" } },
       { agent: { backend: { type: "local" }, tools: ["wether"] } },
@@ -51,7 +51,7 @@ describe("limits", () => {
     await expect.poll(() => server.output()).toContain("`trafic`");
   });
 
-  test("runs, queued_runs and waiting_threads bound what is executed and what waits", async () => {
+  test("runs, queued_runs and waiting_threads limit active and waiting runs", async () => {
     const { url } = await serveWith(
       { store: "memory", limits: { runs: 1, queued_runs: 1, waiting_threads: 2 } },
       { script: "- { say: a b, delay_ms: 600000 }" },
@@ -70,7 +70,7 @@ describe("limits", () => {
   });
 });
 
-test("streams.stall: a viewer that takes nothing for so long gives its place up", async () => {
+test("streams.stall: a viewer that reads nothing for that long loses its place", async () => {
   const said = `say: "${`${"x".repeat(700)} `.repeat(1_200)}"`;
   const turns = [`- &long { call: [{ tool: write_todos, args: { todos: [] } }], ${said} }`];
   const { url } = await serveWith(
@@ -89,7 +89,7 @@ test("streams.stall: a viewer that takes nothing for so long gives its place up"
 });
 
 describe("retention", () => {
-  test("threads and interrupted_threads: in memory both are deleted when they are not used", async () => {
+  test("threads and interrupted_threads: in memory, both are deleted if they are unused", async () => {
     const { url } = await serveWith(
       { store: "memory", retention: { threads: "0.01s", interrupted_threads: "0.01s" } },
       {
@@ -106,14 +106,14 @@ describe("retention", () => {
     await gone("t2");
   });
 
-  test("memory_bytes: the thread in memory that was not used for longest makes room", async () => {
+  test("memory_bytes: the least recently used thread in memory makes room", async () => {
     const { url } = await serveWith({ store: "memory", retention: { memory_bytes: 300_000 } });
     for (const thread of ["t1", "t2", "t3"]) await runOn(url, thread, "x".repeat(200_000));
     expect(await statusOf(`${url}/threads/t1`)).toBe(404);
     expect(await statusOf(`${url}/threads/t3`)).toBe(200);
   });
 
-  test("events and sweep: the events of a run that has ended go, from the disk as well", async () => {
+  test("events and sweep: the events of an ended run are deleted, from the disk too", async () => {
     const { url, dir } = await serveWith({ retention: { events: "0.05s", sweep: "0.05s" } });
     const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
     await viewer.ended();
@@ -135,7 +135,7 @@ describe("retention", () => {
 
 const SPANS = ['"msg":"llm.call"', '"msg":"tool.call"'];
 
-test.each(["debug", "trace"])("LOG_LEVEL=%s: the spans of a run are in the log", async (LOG_LEVEL) => {
+test.each(["debug", "trace"])("LOG_LEVEL=%s: a run's spans are logged", async (LOG_LEVEL) => {
   const script = "- { call: [{ tool: ls }] }\n- { say: ok }";
   const server = await serveWith({}, { script, env: { LOG_LEVEL } });
   await runOn(server.url, "t1");
@@ -144,7 +144,7 @@ test.each(["debug", "trace"])("LOG_LEVEL=%s: the spans of a run are in the log",
   for (const span of SPANS) expect(server.output()).toContain(span);
 });
 
-test("a Docker engine on another machine without TLS is warned of at the start, one on this machine is not", async () => {
+test("at startup, the server warns about a Docker engine on another machine without TLS, but not about one on this machine", async () => {
   const agent = { backend: { type: "docker", image: "debian" } };
   const start = (DOCKER_HOST: string) => serveWith({}, { agent, env: { DOCKER_HOST } });
   const [open, own] = [await start("tcp://192.0.2.1:2375"), await start("tcp://127.0.0.1:1")];
@@ -152,7 +152,7 @@ test("a Docker engine on another machine without TLS is warned of at the start, 
   expect(own.output()).not.toContain("without TLS");
 });
 
-test("the agents file is read again when it changes, its MCP servers are started, and end with the server", async () => {
+test("the agents file is reloaded after a change; its MCP servers are started and end with the server", async () => {
   const mark = randomUUID();
   const { url, dir, child, exited, output } = await serveWith(
     {},

@@ -17,7 +17,7 @@ const shared = await start();
 afterAll(() => shared?.close());
 
 needing(shared, program).describe(`kill -9 of a worker`, () => {
-  test("another continues its run, whose viewer loses nothing, and a new worker takes its place", async () => {
+  test("another continues its run, whose viewer loses nothing, and a new worker replaces it", async () => {
     const server = await serveTwo(shared, { script: IN_WORDS });
     const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
     await viewer.until(({ event }) => event === "on_chat_model_stream");
@@ -40,7 +40,7 @@ needing(shared, program).describe(`kill -9 of a worker`, () => {
 });
 
 needing(shared, program).describe(`SIGTERM of a server with workers`, () => {
-  test("hands its runs over within the grace, and the next server continues them", async () => {
+  test("hands its runs over within the grace period, and the next server continues them", async () => {
     const config = { shutdown: { grace: "0.1s" } };
     const port = String(await freePort());
     const database = await shared?.database();
@@ -65,7 +65,7 @@ needing(shared, program).describe(`SIGTERM of a server with workers`, () => {
 });
 
 needing(shared, program).describe(`without its store`, () => {
-  test("workers that were killed are back once the store is", async () => {
+  test("killed workers return once the store does", async () => {
     const own = await start();
     onTestFinished(() => own?.close());
     const server = await serveTwo(own, { env: { PORT: String(await freePort()) } });
@@ -82,7 +82,7 @@ needing(shared, program).describe(`without its store`, () => {
 });
 
 needing(shared, program).describe("a server whose workers are all killed", () => {
-  test("answers 503 until one serves again, however often that happens, and refuses no connection, on a port that the system chose", async () => {
+  test("returns 503 until a worker serves again, however often that happens, and refuses no connection, on a port that the system chose", async () => {
     const server = await serveTwo(shared);
     const results = new Set<string>();
     let isOver = false;
@@ -121,7 +121,7 @@ async function resultOf(url: string): Promise<string> {
 
 // The process counts how often its workers end, not what they miss.
 needing(shared, program).describe("without its store", () => {
-  test("a server whose workers all ended and cannot start ends, after a few attempts", async () => {
+  test("a server whose workers have all ended and cannot start ends after a few attempts", async () => {
     const own = await start();
     onTestFinished(() => own?.close());
     const server = await serveTwo(own, { env: { PORT: String(await freePort()) } });
@@ -135,7 +135,7 @@ needing(shared, program).describe("without its store", () => {
 });
 
 needing(shared, program).describe("a worker that hangs", () => {
-  test("gets no more than one new connection, which the other answers once the worker has ended, as it does the rest", async () => {
+  test("gets at most one new connection, and after it has ended, the other worker serves that one and the rest", async () => {
     const server = await serveTwo(shared);
     const pid = pidsOf(server).get(1) ?? 0;
     process.kill(pid, "SIGSTOP");
@@ -147,7 +147,7 @@ needing(shared, program).describe("a worker that hangs", () => {
     expect(clients.filter(({ answered }) => answered())).toHaveLength(8);
   });
 
-  test("is killed some time after the others have ended, when the server is asked twice to stop", async () => {
+  test("is killed some time after the others have ended, if the server is asked twice to stop", async () => {
     const server = await serveTwo(shared);
     process.kill(pidsOf(server).get(1) ?? 0, "SIGSTOP");
     server.child.kill("SIGTERM");

@@ -45,7 +45,7 @@ needing(redis, "redis-server").describe("two workers", () => {
     }
   });
 
-  test("both serve new agents after the file has changed", async () => {
+  test("both serve the new agents after the file has changed", async () => {
     const server = await serveTwo(redis);
     const model = `scripted:${join(server.dir, "script.yaml")}`;
     await writeFile(join(server.dir, "agents.yaml"), JSON.stringify({ agents: { writer: { model } } }));
@@ -77,7 +77,7 @@ needing(redis, "redis-server").describe("two workers", () => {
     for (const pid of pidsOf(server).values()) await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
-  test("a worker that was asked to stop finishes its runs, and another takes its place", async () => {
+  test("a worker that was asked to stop finishes its runs, and another replaces it", async () => {
     const server = await serveTwo(redis, { script: SLOW });
     const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
     const worker = await workerWithRun(server);
@@ -106,14 +106,14 @@ needing(redis, "redis-server").describe("two workers with the local backend", ()
     return answers.map(({ status }) => status);
   };
 
-  test("serve the one user who came first: no worker lets in another", async () => {
+  test("serve only the first user: no worker accepts another", async () => {
     const server = await serveTwo(redis, local);
     const start = `${server.url}/backend/start`;
     expect(await statuses(start, "ada", { method: "POST" })).toEqual([200, 200]);
     expect(await statuses(start, "bob", { method: "POST" })).toEqual([403, 403]);
   });
 
-  test("agree on whether a workspace runs, and each stops what another has started", async () => {
+  test("agree on whether a workspace is running, and each stops workspaces that another has started", async () => {
     const script = `- { call: [{ tool: execute, args: { command: "sleep 1000 & echo $!" } }] }
 - { say: It runs. }`;
     const server = await serveTwo(redis, { ...local, script, config: {} });

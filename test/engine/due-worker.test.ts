@@ -27,7 +27,7 @@ async function add(documents: Documents, tenant: string, count: number): Promise
   await documents.write({ kind: KIND, tenant }, writes, { version: newVersion() });
 }
 
-test("each due document is worked on once, however many workers there are", async () => {
+test("each due document is processed once, however many workers there are", async () => {
   const { documents } = createMemoryStores();
   await add(documents, "acme", 30);
   const done: string[] = [];
@@ -40,7 +40,7 @@ test("each due document is worked on once, however many workers there are", asyn
   expect(await documents.list({ kind: KIND, tenant: "acme" })).toEqual([]);
 });
 
-test("a tenant with many due documents lets the next tenant's come in turn", async () => {
+test("a tenant with many due documents lets the next tenant take its turn", async () => {
   // Turns are taken by the store's clock, which moves on here with each look.
   let time = Date.now();
   const { documents } = createMemoryStores({ now: () => time++ });
@@ -59,7 +59,7 @@ test("a tenant with many due documents lets the next tenant's come in turn", asy
   expect(order.indexOf("one0")).toBeLessThan(6);
 });
 
-test("a place that becomes free takes the next document at once, not with the next look", async () => {
+test("a free place takes the next document immediately, not with the next poll", async () => {
   const { documents } = createMemoryStores();
   await add(documents, "acme", 30);
   let done = 0;
@@ -71,7 +71,7 @@ test("a place that becomes free takes the next document at once, not with the ne
   await vi.waitUntil(() => done === 30, { timeout: 30_000 });
 });
 
-test("work that fails is logged with its cause, and done again after its lease", async () => {
+test("failed work is logged with its cause, and repeated after its lease", async () => {
   const { documents } = createMemoryStores();
   await add(documents, "acme", 1);
   let attempts = 0;
@@ -87,7 +87,7 @@ test("work that fails is logged with its cause, and done again after its lease",
   );
 });
 
-test("a store that fails is asked again, and is logged once", async () => {
+test("a failed store is called again, and logged once", async () => {
   const { documents } = createMemoryStores();
   await add(documents, "acme", 1);
   let picks = 0;
@@ -107,7 +107,7 @@ test("a store that fails is asked again, and is logged once", async () => {
   expect(warned.mock.calls.filter(([, text]) => text === "could not check for due documents").length).toBe(2);
 });
 
-test("a worker that closes aborts its work and waits for it", async () => {
+test("a closing worker aborts its work and waits for it", async () => {
   const { documents } = createMemoryStores();
   await add(documents, "acme", 1);
   const begun = Promise.withResolvers<void>();

@@ -71,7 +71,7 @@ async function load(origin: string) {
 
 const textsOf = ({ children }: ReturnType<typeof element>) => children.map(({ textContent }) => textContent);
 
-test("the page shows the text, the tools and the todos of a run", async () => {
+test("the page shows a run's text, tools and todos", async () => {
   const script = `
 - say: First a plan.
   call: [{ tool: write_todos, args: { todos: [{ id: "1", title: Look, status: in_progress }] } }]
@@ -89,7 +89,7 @@ test("the page shows the text, the tools and the todos of a run", async () => {
   expect(page.texts("todos")).toEqual(["▶ Look"]);
 });
 
-test("the page's server hands events on as they come", async () => {
+test("the page's server passes events on as they arrive", async () => {
   const origin = await open(await startServer({ script: [{ say: "word never", delay_ms: 600_000 }] }));
   const viewer = await post(`${origin}/threads/t1/runs`, { input: "Go.", on_disconnect: "cancel" });
   await viewer.until((event) => event.event === "on_chat_model_start");
@@ -102,7 +102,7 @@ test("the page's server hands events on as they come", async () => {
   await expect.poll(status).toBe("idle");
 });
 
-test("the page's server leads nowhere but to its own server", async () => {
+test("the page's server connects only to its own server", async () => {
   const origin = await open(await startServer());
   const { port } = new URL(origin);
   const ask = async (path: string, host: string) => {

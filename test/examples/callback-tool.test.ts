@@ -34,13 +34,13 @@ async function priced(args: Record<string, unknown>, secret = SECRET) {
   };
 }
 
-test("tells its progress and a price", async () => {
+test("reports its progress and a price", async () => {
   const { progress, answer } = await priced({ city: "Oslo", kilograms: 10 });
   expect(progress).toEqual(["Asking carriers on behalf of ada …\n"]);
   expect(answer).toMatchObject({ content: '{"city":"Oslo","price":17,"currency":"EUR"}' });
 });
 
-test("tells the model what is wrong", async () => {
+test("reports the error to the model", async () => {
   const { answer } = await priced({ city: "Oslo", kilograms: -1 });
   expect(answer?.error).toMatch(/in kilograms/);
 });

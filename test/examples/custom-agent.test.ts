@@ -24,7 +24,7 @@ test("`skein config check` accepts the file", async () => {
   expect(check.output()).toBe("ok: 2 agents\n");
 });
 
-test("a server runs it, and its workspace holds what was put there", async () => {
+test("a server runs it, and its workspace contains the prepared files", async () => {
   const { url } = await serve(await temporaryFolder(), "[]", { STORE: "memory", AGENTS_FILE });
   expect(await fillWorkspace(url, "writer")).toEqual(FILES);
   expect(await start(url, { input: "Hello" })).toMatchObject({ agent: "writer", status: "success" });
@@ -33,7 +33,7 @@ test("a server runs it, and its workspace holds what was put there", async () =>
   expect(await response.text()).toBe(await readFile(join(FOLDER, "workspace/AGENTS.md"), "utf8"));
 });
 
-test("its model gets the prompt, the skills and the memory", async () => {
+test("its model receives the prompt, the skills and the memory", async () => {
   const dir = await temporaryFolder();
   await cp(FOLDER, dir, { recursive: true });
   const requests: ModelRequest[] = [];

@@ -41,7 +41,7 @@ function defaultsOf(options: z.ZodType): [string, unknown][] {
   return Object.entries(properties).map(([name, schema]) => [name, z.looseObject({}).parse(schema).default]);
 }
 
-test("the hooks that users may change are those that say so", () => {
+test("the hooks that users can change are those that declare it", () => {
   const [disabled, switched, configured] = rows("docs/guides/limit-overrides.md", "## Changeable hooks")
     .slice(2)
     .map(([, cell = ""]) => firstNames([[cell]]).toSorted());
@@ -51,7 +51,7 @@ test("the hooks that users may change are those that say so", () => {
   expect(configured).toEqual(named("configure").toSorted());
 });
 
-test("reference/hooks lists all hooks in the order in which they surround an agent, and which of them are on without a word", () => {
+test("reference/hooks lists all hooks in order from the outside, and which of them are on by default", () => {
   const [, , ...listed] = rows("docs/reference/hooks/README.md", "## Built-in hooks");
   const isActive = ({ activeByDefault }: (typeof hooks)[number]) => activeByDefault(agentWith());
   expect(listed.map(([cell = "", on]) => [/^\[`(\w+)`\]/.exec(cell)?.[1], on?.startsWith("always")])).toEqual(
@@ -59,7 +59,7 @@ test("reference/hooks lists all hooks in the order in which they surround an age
   );
 });
 
-test("no link of the documentation leads nowhere", () => {
+test("no link in the documentation is dead", () => {
   const slug = (title: string) =>
     title
       .toLowerCase()
@@ -113,7 +113,7 @@ describe("the README", () => {
     expect(commands).not.toBe("");
   });
 
-  test("has the figures of performance.md", () => {
+  test("has the figures from performance.md", () => {
     const [, cells = ""] =
       /^\| tokens per second of one core \|(.*)$/m.exec(read("docs/concepts/performance.md")) ?? [];
     const told = part("## Why Skein").match(/\d+,000/g) ?? [];
@@ -122,7 +122,7 @@ describe("the README", () => {
   });
 });
 
-test("every row of a table stands below a head", () => {
+test("every table row is below a header", () => {
   const files = [
     ...globSync("{docs,examples,test}/**/*.md", { cwd: ROOT }),
     ...globSync("*.md", { cwd: ROOT }),
@@ -222,7 +222,7 @@ test("the commands of the documentation call existing routes, and every route of
   expect(ofUsers.filter((route) => !shown.some(({ path }) => fits(path, route)))).toEqual([]);
 });
 
-test("the pages of docs/reference/wires list every route of the wires, and only existing ones", () => {
+test("the pages in docs/reference/wires list every route of the wires, and only existing ones", () => {
   const pages = globSync("docs/reference/wires/*.md").map(read).join("\n");
   const told = [...pages.matchAll(/^\| `(?:GET|POST|PUT|PATCH|DELETE) (\/[^\s`]*)`/gm)].map(
     ([, path = ""]) => path,
@@ -265,7 +265,7 @@ test("each row of a generated table describes its key", () => {
   expect(names.flatMap((name) => undescribed(name).map((key) => `${name}: ${key}`))).toEqual([]);
 });
 
-describe("a figure that stands on several pages is the same on each", () => {
+describe("a figure on several pages is the same on each", () => {
   const UNITS: Readonly<Record<string, string>> = { hours: "h", days: "d", minutes: "m" };
   const asSetting = (amount: string) =>
     amount.replace(/(\d+) (ms|s|hours|days|minutes)$/, (_, number, unit) => number + (UNITS[unit] ?? unit));

@@ -66,7 +66,7 @@ test("prints the same whether the connection holds or breaks repeatedly", async 
   expect(way.connections()).toBeGreaterThan(2);
 });
 
-test("stops the run, not only the following, when it is asked to", async () => {
+test("stops the run itself when asked to stop", async () => {
   const { url } = await startServer({ script: [{ say: "This takes long.", delay_ms: 600_000 }] });
   const stop = new AbortController();
   const options = { url, thread: "t1", input: "Go.", print: () => {}, signal: stop.signal };
@@ -75,14 +75,14 @@ test("stops the run, not only the following, when it is asked to", async () => {
   expect(await run).toMatchObject({ event: "done", data: { status: "cancelled" } });
 });
 
-test("is a program: it prints a run and ends with 0", async () => {
+test("is a program that prints a run and exits with 0", async () => {
   const { url } = await startServer({ script: [{ say: "Hello from a script." }] });
   const { code, output } = await program("follow-a-run/main.ts", ["Hi"], { SKEIN_URL: url });
   expect(output).toMatch(/^Hello from a script\.\n\(success: \d+ tokens\)\n$/);
   expect(code).toBe(0);
 });
 
-test("says what the server refuses, and ends with 1", async () => {
+test("prints the server's refusal and exits with 1", async () => {
   const { url } = await startServer();
   const env = { SKEIN_URL: url, THREAD: "no such id" };
   const { code, output } = await program("follow-a-run/main.ts", [], env);

@@ -43,7 +43,7 @@ function listener(requests: ModelRequest[]) {
   };
 }
 
-test("a pre-generation hook can refuse a question, and the post-generation hook hears of it", async () => {
+test("a pre-generation hook can refuse a question, and the post-generation hook is told", async () => {
   const reports: string[] = [];
   const hook = () =>
     generation(
@@ -71,14 +71,14 @@ test("a tool-use hook denies a call, rewrites another and hides a secret in its 
   expect(seen).toEqual([{ user: "ada", dry_run: true }]);
 });
 
-test("a deadline ends a run that takes too long, in the middle of a model call", async () => {
+test("a deadline ends a run that takes too long, during a model call", async () => {
   const script = [{ say: "This takes long.", delay_ms: 60_000 }];
   const { events } = await play({ hooks: [deadline(20)], script });
   const end = { event: "error", data: { code: "run_aborted", message: "The run took longer than 20 ms." } };
   expect(events.at(-1)).toMatchObject(end);
 });
 
-test("a deadline ends a run that takes too long, in the middle of a tool call", async () => {
+test("a deadline ends a run that takes too long, during a tool call", async () => {
   const stuck = defineTool({
     name: "stuck",
     description: "Waits for its signal.",
@@ -98,7 +98,7 @@ test("a deadline that is not reached changes nothing", async () => {
   expect(outcome.status).toBe("success");
 });
 
-test("a logged run says when it begins and how it ends", async () => {
+test("a logged run reports its start and end", async () => {
   const lines: string[] = [];
   await play({ hooks: [logged((line) => lines.push(line))] });
   expect(lines).toEqual([
@@ -114,7 +114,7 @@ test("a guardrail keeps a bad answer out of the thread", async () => {
   expect(messages.map(({ role }) => role)).toEqual(["user"]);
 });
 
-test("effects shorten what tools said long ago in the model's view, not in the thread", async () => {
+test("effects shorten old tool output in the model's view, not in the thread", async () => {
   const requests: ModelRequest[] = [];
   const call = { id: "call_1", name: "read", args: {} };
   const long = "x".repeat(2000);
@@ -134,7 +134,7 @@ test("effects shorten what tools said long ago in the model's view, not in the t
   expect(messages.find(({ role }) => role === "tool")?.content).toHaveLength(2000);
 });
 
-test("effects end a run whose model says the same again", async () => {
+test("effects end a run whose model repeats itself", async () => {
   const again = { say: "Once more.", call: [{ tool: "look" }] };
   const { events } = await play({
     hooks: [effects()],
@@ -144,7 +144,7 @@ test("effects end a run whose model says the same again", async () => {
   expect(events.at(-1)).toMatchObject({ event: "error", data: { message: "The model repeats itself." } });
 });
 
-test("session hooks bring a conversation from another place and take it back", async () => {
+test("session hooks load a conversation from another place and save it there", async () => {
   const saved = new Map<string, readonly Message[]>();
   const hook = () =>
     session({
@@ -159,7 +159,7 @@ test("session hooks bring a conversation from another place and take it back", a
   expect(texts(saved.get("s1"))).toEqual(["one", "answer 1", "two", "answer 2"]);
 });
 
-test("injected context is shown to the model and is not in the thread", async () => {
+test("injected context is sent to the model and is not in the thread", async () => {
   const requests: ModelRequest[] = [];
   const { messages } = await play({ hooks: [context("project", "Use tabs.")], script: listener(requests) });
   expect(requests[0]?.system.map(({ text }) => text)).toEqual(["<project>\nUse tabs.\n</project>"]);
@@ -179,7 +179,7 @@ test("usage is logged for each model call and for the run", async () => {
   expect(lines).toEqual(["scripted:test: 10 in, 1 out", "scripted:test: 20 in, 2 out", "run: 30 in, 3 out"]);
 });
 
-test("functions in the shape of other frameworks are hooks of an agent", async () => {
+test("functions written for other frameworks are hooks of an agent", async () => {
   const lines: string[] = [];
   const write = (_details: object, message: string) => void lines.push(message);
   const requests: ModelRequest[] = [];
@@ -207,7 +207,7 @@ test("functions in the shape of other frameworks are hooks of an agent", async (
   expect(byName("look")).toMatchObject({ content: "a tree" });
 });
 
-test("the guides on porting hooks show every one of these files as it is", async () => {
+test("the guides on porting hooks show every one of these files unchanged", async () => {
   const pages = ["port-run-hooks.md", "port-call-hooks.md"].map((page) =>
     readFile(new URL(`../../docs/guides/${page}`, import.meta.url), "utf8"),
   );

@@ -22,7 +22,7 @@ test("the thread continues from question to question", async () => {
   expect(answers.map(({ content }) => content)).toEqual(["It is 42.", "It is 15."]);
 });
 
-test("is a program: it prints the answer", async () => {
+test("is a program that prints the answer", async () => {
   const { code, output } = await program("in-process/main.ts", ["3 by 5"]);
   expect(output).toContain("It is 15.");
   expect(code).toBe(0);

@@ -6,7 +6,7 @@ import { play as playTeam } from "../../examples/team/main.ts";
 import { checkGrammar, type StreamEvent } from "../../src/index.ts";
 import { program } from "./program.ts";
 
-test("a runtime has several agents at work, and ends them", async () => {
+test("a runtime runs several agents and ends them", async () => {
   const lines: string[] = [];
   await play((line) => lines.push(line));
   expect(lines).toEqual([
@@ -18,7 +18,7 @@ test("a runtime has several agents at work, and ends them", async () => {
   ]);
 });
 
-test("a custom loop decides what comes next", async () => {
+test("a custom loop decides the next step", async () => {
   const handle = poet(toyModel()).run("the sea");
   const events: StreamEvent[] = [];
   for await (const event of handle.events()) events.push(event);
@@ -33,7 +33,7 @@ test("a custom loop decides what comes next", async () => {
   ]);
 });
 
-test("a team works in one program, and the children are found from both sides", async () => {
+test("a team works in one program, and parents and children can find each other", async () => {
   const lines: string[] = [];
   await playTeam((line) => lines.push(line));
   expect(lines).toEqual([
@@ -44,7 +44,7 @@ test("a team works in one program, and the children are found from both sides", 
   ]);
 });
 
-test("a person is asked by rule, and what is not asked about runs meanwhile", async () => {
+test("a rule asks a person, and other calls run meanwhile", async () => {
   const asked: string[] = [];
   const handle = clerk().run("Pay Ada what we owe.");
   const { text } = await untilDone(handle, ({ prompt, args }) => {

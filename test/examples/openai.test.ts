@@ -4,7 +4,7 @@ import { ask as askInBackground } from "../../examples/openai-responses/main.ts"
 import { cuttingProxy } from "../support/cutting-proxy.ts";
 import { startServer } from "../support/server.ts";
 
-test("answers OpenAI's SDK, which knows only the address", async () => {
+test("answers OpenAI's SDK, which is given only the address", async () => {
   const { url } = await startServer({ script: [{ say: "You said {{user}}." }] });
   let printed = "";
   await ask(url, { conversation: "c1", text: "hello" }, (text) => {
@@ -13,7 +13,7 @@ test("answers OpenAI's SDK, which knows only the address", async () => {
   expect(printed).toBe("You said hello.");
 });
 
-test("a response in the background is printed whole, through a connection that is lost", async () => {
+test("a background response is printed in full over a broken connection", async () => {
   const { url } = await startServer({ script: [{ say: "one two three four five six", delay_ms: 20 }] });
   const proxy = await cuttingProxy(Number(new URL(url).port));
   onTestFinished(() => proxy.close());

@@ -9,7 +9,7 @@ import { post } from "../support/sse.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../examples/plugins", import.meta.url));
 
-test("a server with own code: a tool, a hook, a provider, authentication and a route", async () => {
+test("a server with its own code: a tool, a hook, a provider, authentication and a route", async () => {
   const dir = await temporaryFolder();
   await cp(EXAMPLE, dir, { recursive: true });
   const env = {

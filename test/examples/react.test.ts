@@ -32,7 +32,7 @@ async function open(options: Configured) {
   };
 }
 
-test("shows the answer while it is written, also after a reload, and each message once", async () => {
+test("shows the answer while it is written, even after a reload, and each message once", async () => {
   const dir = await temporaryFolder();
   const command = `echo begun; until [ -e ${join(dir, "go")} ]; do sleep 0.05; done; echo there`;
   const todos = [{ id: "1", title: "Wait", status: "in_progress" }];
@@ -58,7 +58,7 @@ test("shows the answer while it is written, also after a reload, and each messag
   expect(await chat.messages()).toEqual(["Wait for it.", "A plan.", "Waiting.", "There it is."]);
 });
 
-test("asks the person, and takes the answer", async () => {
+test("asks the person and accepts the answer", async () => {
   const agent = { ...LOCAL, permissions: { rules: [{ ask: "execute" }] } };
   const turns = [
     { say: "May I?", call: [{ tool: "execute", args: { command: "echo $((6 * 7))" } }] },

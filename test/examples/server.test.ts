@@ -8,7 +8,7 @@ import { post } from "../support/sse.ts";
 
 const MAIN = fileURLToPath(new URL("../../examples/server/main.ts", import.meta.url));
 
-test("a program serves its own agent, with its tool, its hook and its route, until a signal ends it", async () => {
+test("a program serves its own agent with its tool, hook and route until a signal ends it", async () => {
   const child = spawn(process.execPath, [MAIN], {
     env: { ...NODE_ENV, PORT: "0" },
     stdio: ["ignore", "pipe", "inherit"],

@@ -71,7 +71,7 @@ async function served(
 const THREAD = "slack_T061EG9R6_C0LAN2Q65_1515449522_000016";
 const whole = { channel: "C0LAN2Q65", thread_ts: "1515449522.000016", isStreaming: false };
 
-test("Slack's verification of the address is answered, and no request that Slack has not just signed", async () => {
+test("Slack's address verification is answered, and no request that Slack has not just signed", async () => {
   const { sent, forged } = await served("- { say: ok }");
   const verification = {
     token: "Jhj5dZrVaK7ZwHHjRyZWjbDl",
@@ -83,7 +83,7 @@ test("Slack's verification of the address is answered, and no request that Slack
   expect((await sent(verification, Date.now() - 6 * 60_000)).status).toBe(401);
 });
 
-test("a mention is answered in its thread, once, and its author has the conversation as a thread of theirs", async () => {
+test("a mention is answered in its thread once, and its author has the conversation as a thread", async () => {
   const { slack, sent, person } = await served("- { say: 'A river, <!channel>.' }");
   expect((await sent(slackMention())).status).toBe(200);
   expect((await sent(slackMention())).status).toBe(200);
@@ -102,7 +102,7 @@ test("a mention is answered in its thread, once, and its author has the conversa
   await expect(person("U0STRANGER").threads.get(THREAD)).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("messages of bots, of the app itself, in channels and from other workspaces start nothing", async () => {
+test("messages from bots, the app itself, channels and other workspaces start nothing", async () => {
   const { slack, sent } = await served("- { say: ok }");
   const changed = (event: object, rest = {}) => {
     const mention = slackMention();
@@ -152,7 +152,7 @@ function pressOf({ ts, blocks }: { ts: string; blocks?: unknown }, label: string
   };
 }
 
-test("an approval is asked with buttons, which only the person who asked may press, once", async () => {
+test("an approval has buttons that only the person who asked can press, once", async () => {
   const { slack, sent, pressed } = await served(ASKS);
   await sent(slackMention());
   await expect.poll(slack.messages).toMatchObject([{ ...whole, text: "I look." }, { text: "May it run?" }]);
@@ -205,7 +205,7 @@ test("a question is answered by the next message in its thread", async () => {
   await expect.poll(slack.messages).toMatchObject([{}, { ...whole, text: "The Isar." }]);
 });
 
-test("where Slack refuses to stream, the message is edited", async () => {
+test("if Slack refuses to stream, the message is edited", async () => {
   const refuses: SlackRefuses = ({ method }) =>
     method.endsWith("Stream") ? { error: "channel_type_not_supported" } : undefined;
   const { slack, sent } = await served("- { say: One two three four., delay_ms: 5 }", { refuses });
@@ -228,7 +228,7 @@ test("a stream that Slack has ended continues in another message", async () => {
   await expect.poll(text).toBe("One two three four.");
 });
 
-test("a call that exceeds Slack's rate is made again", async () => {
+test("a call above Slack's rate limit is repeated", async () => {
   let left = 2;
   const refuses: SlackRefuses = ({ method }) =>
     method === "chat.startStream" && left-- > 0 ? { error: "ratelimited", retryAfter: "0" } : undefined;
@@ -238,7 +238,7 @@ test("a call that exceeds Slack's rate is made again", async () => {
   expect(slack.calls("chat.startStream")).toHaveLength(3);
 });
 
-test("a long answer becomes several messages, and none of its characters is lost", async () => {
+test("a long answer becomes several messages, without losing characters", async () => {
   const { slack, sent } = await served(`- { say: "${"🌊 waves ".repeat(2_000)}end" }`);
   await sent(slackMention());
   const joined = () => slack.messages().map(({ text }) => text);
@@ -246,7 +246,7 @@ test("a long answer becomes several messages, and none of its characters is lost
   expect(Math.max(...joined().map(({ length }) => length))).toBeLessThan(12_000);
 });
 
-test("a person whose quota is used up reads so", async () => {
+test("a person whose quota is used up is told so", async () => {
   const { slack, sent } = await served("- { say: ok }", { quotas: { user: { requests_per_minute: 1 } } });
   expect((await sent(slackMention())).status).toBe(200);
   await expect

@@ -45,7 +45,7 @@ const completed = ({ before, text }: Block) => {
   return `${head}\n${asInstalled(text)}\n${tail}\nexport {};\n`;
 };
 
-test("programs pass the compiler", () => {
+test("programs compile", () => {
   mkdirSync(join(ROOT, "node_modules/.cache"), { recursive: true });
   const folder = mkdtempSync(join(ROOT, "node_modules/.cache/snippets-"));
   try {
@@ -116,7 +116,7 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
   SKEIN_WEBHOOK_SECRET: `whsec_${"A".repeat(32)}`,
 };
 
-test("YAML fits the schema of its file", () => {
+test("YAML matches the schema of its file", () => {
   const isAgentsFile = new Ajv({ strict: false, validateFormats: false }).compile(AGENTS_FILE);
   const keys = new Set(
     AGENTS_FILE.anyOf.flatMap(({ properties }: { properties: object }) => Object.keys(properties)),
@@ -138,11 +138,11 @@ test("YAML fits the schema of its file", () => {
   expect(faults).toEqual([]);
 });
 
-test("JSON is JSON", () => {
+test("JSON is valid", () => {
   for (const { text, at } of of("json")) expect(() => JSON.parse(text), at).not.toThrow();
 });
 
-test("commands of the shell are well-formed, and those of skein exist with their options", () => {
+test("shell commands are well-formed, and those of skein exist with their options", () => {
   const scripts = of("sh", "bash");
   for (const { text, at } of scripts)
     expect(() => execFileSync("bash", ["-n"], { input: text, stdio: "pipe" }), at).not.toThrow();

@@ -40,9 +40,9 @@ describe("networks", () => {
       "*",
       "[::1]",
     ],
-  ])("`%s` is none", (text) => expect(Network.safeParse(text).success).toBe(false));
+  ])("`%s` is invalid", (text) => expect(Network.safeParse(text).success).toBe(false));
 
-  test("that are none contain nothing", () => expect(within([])("127.0.0.1")).toBe(false));
+  test("that are invalid contain nothing", () => expect(within([])("127.0.0.1")).toBe(false));
 });
 
 describe("origins", () => {
@@ -62,5 +62,5 @@ describe("origins", () => {
       "file://",
       "https://a b",
     ],
-  ])("`%s` is none", (text) => expect(Origin.safeParse(text).success).toBe(false));
+  ])("`%s` is invalid", (text) => expect(Origin.safeParse(text).success).toBe(false));
 });

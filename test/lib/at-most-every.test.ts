@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { atMostEvery } from "../../src/lib/at-most-every.ts";
 
-test("frequent events are reported once per interval, with their number", () => {
+test("frequent events are reported once per interval, with their count", () => {
   const told: [string, number][] = [];
   const hour = atMostEvery<string>(3_600_000, (what, count) => told.push([what, count]));
   for (const what of ["a", "b", "c"]) hour(what);

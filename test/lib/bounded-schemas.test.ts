@@ -40,21 +40,21 @@ describe.each(WAYS)("a list that is checked %s", (_, checked) => {
     expect(looked()).toBe(25);
   });
 
-  test("a list with fewer faulty entries has all of its faults", async () => {
+  test("a list with fewer faulty entries reports all of its faults", async () => {
     const { list, looked } = counting(10_000);
     const found = await checked(list, [...times(500, 1), 100, ...times(500, 1), 100]);
     expect(found).toMatchObject({ faults: [{ path: [500] }, { path: [1001] }] });
     expect(looked()).toBe(1002);
   });
 
-  test("each entry of a list without faults is looked at once, and returned", async () => {
+  test("each entry of a valid list is checked once and returned", async () => {
     const { list, looked } = counting(10_000);
     const values = Array.from({ length: 5000 }, (_, index) => index % 100);
     expect(await checked(list, values)).toEqual({ value: values });
     expect(looked()).toBe(5000);
   });
 
-  test("a list that is too long is refused before any entry is looked at, also with further bounds", async () => {
+  test("a list that is too long is refused before any entry is checked, even with further limits", async () => {
     const { list, looked } = counting(100);
     expect(await checked(list.min(1), times(101, 1))).toMatchObject({
       faults: [{ path: [], message: "must have at most 100 entries" }],
@@ -66,7 +66,7 @@ describe.each(WAYS)("a list that is checked %s", (_, checked) => {
     expect(looked()).toBe(0);
   });
 
-  test("a list in a union, and lists in lists, end as early", async () => {
+  test("a list in a union, and nested lists, stop as early", async () => {
     const { list, looked } = counting(1000);
     const lists = z.union([z.string(), boundedList(list, 1000)]);
     const found = await checked(
@@ -78,7 +78,7 @@ describe.each(WAYS)("a list that is checked %s", (_, checked) => {
   });
 });
 
-test("a list whose check takes long leaves ticks of the event loop to others, also one within another", async () => {
+test("the check of a long list yields to other work, even for nested lists", async () => {
   const slow = z.number().refine(() => {
     keepBusy();
     return true;

@@ -10,7 +10,7 @@ test.each([
   ["iterations", "max_iterations"],
   ["prompt", "system_prompt"],
   ["memroy", "memory"],
-])("takes %s for %s", (word, meant) => expect(closestMatch(word, KEYS)).toBe(meant));
+])("suggests %s for %s", (word, meant) => expect(closestMatch(word, KEYS)).toBe(meant));
 
 test.each(["", "x", "permissions", "m".repeat(100)])("has no guess for %j", (word) =>
   expect(closestMatch(word, KEYS)).toBeUndefined(),

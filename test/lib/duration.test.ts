@@ -45,11 +45,11 @@ test.each([
   [0.5, 0.5],
   ["250ms", 0.25],
   ["600", 600],
-])("reads %j as %d seconds, which read as the same again", (written, seconds) => {
+])("reads %j as %d seconds, which is written the same way", (written, seconds) => {
   const read = Seconds(3600).parse(written);
   expect([read, Seconds(3600).parse(read)]).toEqual([seconds, seconds]);
 });
 
-test.each([0, "0s", -1, "2h", "soon", null])("refuses %j for seconds above 0 and up to an hour", (written) =>
+test.each([0, "0s", -1, "2h", "soon", null])("refuses %j as seconds above 0 and up to an hour", (written) =>
   expect(Seconds(3600).safeParse(written).success).toBe(false),
 );

@@ -19,12 +19,12 @@ const run = {
 
 const only = (value: unknown) => fitted(z.array(Message), [value]).value[0];
 
-describe("data that does not fit its schema", () => {
-  test("comes back as it was when it fits, without what the schema does not name", () => {
+describe("data that does not match its schema", () => {
+  test("is returned unchanged if it matches, without unknown keys", () => {
     expect(fitted(Message, { ...assistant, secret: "x" })).toEqual({ value: assistant, changed: [] });
   });
 
-  test("has the nearest number where a number is odd", () => {
+  test("gets the nearest valid number", () => {
     const odd = { input_tokens: 1.5, output_tokens: Number.NaN, cache_read_tokens: 1e300, other: 1 };
     const { value, changed } = fitted(Message, { ...assistant, usage: odd });
     expect(value).toMatchObject({
@@ -36,7 +36,7 @@ describe("data that does not fit its schema", () => {
     expect(changed).toContain("usage.input_tokens");
   });
 
-  test("has texts where numbers stand for texts", () => {
+  test("gets texts where numbers replace texts", () => {
     expect(only({ ...assistant, tool_calls: [{ ...call, id: 7, name: 8 }] })).toMatchObject({
       tool_calls: [{ id: "7", name: "8" }],
     });
@@ -44,24 +44,24 @@ describe("data that does not fit its schema", () => {
     expect(only({ ...stamp, role: "user", content: 5 })).toMatchObject({ content: "5" });
   });
 
-  test("loses an optional value that cannot be kept, and no more", () => {
+  test("loses only an optional value that cannot be kept", () => {
     const { tool_calls: _, ...rest } = assistant;
     expect(only({ ...assistant, tool_calls: null, model: null })).toEqual(rest);
   });
 
-  test("loses an entry of a list that cannot be kept, and no other", () => {
+  test("loses only a list entry that cannot be kept", () => {
     const good = [assistant, { ...stamp, id: "m2", role: "user", content: "hi" }];
     const bad = [{ ...stamp, role: "stranger", content: "?" }, null, { ...assistant, created_at: "once" }];
     expect(fitted(z.array(Message), [bad[0], good[0], bad[1], good[1], bad[2]]).value).toEqual(good);
   });
 
-  test("is not edited itself", () => {
+  test("is not changed itself", () => {
     const odd = { ...assistant, usage: { ...usage, input_tokens: 1.5 } };
     fitted(Message, odd);
     expect(odd.usage.input_tokens).toBe(1.5);
   });
 
-  test("is never refused, for any JSON in the place of one value of a page", () => {
+  test("is never refused, for any JSON in place of one value of a page", () => {
     const page = { items: [assistant, { ...stamp, id: "m2", role: "user", content: "hi" }], runs: [run] };
     const places = pathsIn(page);
     const anything = fc.oneof(fc.jsonValue(), fc.anything({ withBigInt: false }).map(asStored));

@@ -31,14 +31,14 @@ test.each(["", "./", "[a", "{a", "[z-a]", "{".repeat(600), "a".repeat(5000)])("r
   expect(() => globMatcher(pattern)).toThrow(SyntaxError);
 });
 
-test("refuses a pattern of more characters than an expression may have before it reads it", () => {
+test("refuses a pattern longer than an expression can be before parsing it", () => {
   expect(() => globMatcher("{".repeat(1_000_000))).toThrow(
     "has 1000000 characters; at most 1000 are allowed",
   );
 });
 
 // Backtracking over it would run into the time limit of the test.
-test("comes to an end with a pattern made to be hard", () => {
+test("ends for a pattern designed to be slow", () => {
   const matches = globMatcher(`${"{a,aa}*".repeat(30)}b`);
   expect(matches("a".repeat(4000))).toBe(false);
 });

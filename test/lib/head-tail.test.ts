@@ -18,7 +18,7 @@ test("keeps a text that fits, in any pieces", () => {
   }
 });
 
-test("keeps the ends of a longer one and counts what is missing", () => {
+test("keeps the ends of a longer one and counts the missing part", () => {
   for (const size of [1, 2, 3, 7, 100, 1000]) {
     const text = Array.from({ length: 1000 }, (_, index) => String.fromCharCode(97 + (index % 26))).join("");
     const kept = headTail(10);
@@ -29,7 +29,7 @@ test("keeps the ends of a longer one and counts what is missing", () => {
   }
 });
 
-test("cuts no character in two", () => {
+test("does not split a character", () => {
   for (let lead = 0; lead < 4; lead++) {
     const text = `${"x".repeat(lead)}${"🧵".repeat(50)}`;
     const kept = headTail(11);

@@ -39,6 +39,6 @@ test.each([
   "[::g]",
   "10.0.0.0/8",
   "*.a:1:2",
-])("refuses %j and says what would be right", (text) => {
+])("refuses %j and shows a valid form", (text) => {
   expect(() => hostList(text)).toThrow(/must be a host or host:port/);
 });

@@ -25,7 +25,7 @@ test.each([
 });
 
 test.each(["example.com:80", "https://example.com", "a b", "", "*.", "a.*.com", "*example.com", "[::1]"])(
-  "%s is no pattern",
+  "%s is not a valid pattern",
   (text) => {
     expect(HostPattern.safeParse(text).success).toBe(false);
   },

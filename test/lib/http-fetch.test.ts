@@ -46,7 +46,7 @@ describe("a request", () => {
     });
   });
 
-  test("fails with its signal's abort, before and after the headers", async () => {
+  test("fails when its signal aborts, before and after the headers", async () => {
     const { url } = await serving((request, response) => {
       if (request.url === "/late") response.write("begun");
     });
@@ -62,7 +62,7 @@ describe("a request", () => {
     expect(stream.destroyed).toBe(true);
   });
 
-  test("to a closed port fails", async () => {
+  test("fails if the port is closed", async () => {
     await expect(httpFetch("http://127.0.0.1:1/")).rejects.toThrow("ECONNREFUSED");
     await expect(httpFetch("http://127.0.0.1:1/", { method: "POST", body: new FormData() })).rejects.toThrow(
       TypeError,
@@ -70,8 +70,8 @@ describe("a request", () => {
   });
 });
 
-describe("an answer", () => {
-  test("that is no success is read at once, but not without end", async () => {
+describe("a response", () => {
+  test("with an error status is read immediately, but not endlessly", async () => {
     const { url } = await serving((_, response) => {
       response.writeHead(503, { "retry-after": "7" });
       response.end("x".repeat(10 * 1024 * 1024));
@@ -82,7 +82,7 @@ describe("an answer", () => {
     expect((await response.text()).length).toBe(64 * 1024);
   });
 
-  test("that points elsewhere is an answer, not a way to go", async () => {
+  test("that redirects is returned, not followed", async () => {
     const { url } = await serving(
       (_, response) => void response.writeHead(302, { location: "/other" }).end(),
     );
@@ -101,7 +101,7 @@ describe("an answer", () => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(1_000_000);
   });
 
-  test("whose reader throws, or whose connection breaks, throws that", async () => {
+  test("whose reader throws, or whose connection breaks, throws that error", async () => {
     const { url } = await serving((_, response) => void response.write("begun"));
     const stream = await bodyOf(await httpFetch(url));
     const refusal = new Error("no");
@@ -114,7 +114,7 @@ describe("an answer", () => {
     await expect(rest).rejects.toMatchObject({ code: "ERR_STREAM_PREMATURE_CLOSE" });
   });
 
-  test("that is released leaves its connection to the next", async () => {
+  test("that is released leaves its connection to the next request", async () => {
     const { url, connections } = await serving((_, response) => void response.end("x".repeat(100_000)));
     for (let turn = 0; turn < 3; turn++) {
       const stream = await bodyOf(await httpFetch(url));
@@ -125,7 +125,7 @@ describe("an answer", () => {
     expect(connections()).toBe(1);
   });
 
-  test("that never ends after its release is cut", async () => {
+  test("that never ends after its release is cut off", async () => {
     const { url } = await serving((_, response) => {
       const more = () =>
         void (response.destroyed || response.write("x".repeat(1000), () => setImmediate(more)));
@@ -139,7 +139,7 @@ describe("an answer", () => {
   });
 });
 
-test("a proxy that the environment names and that is not used is named with what is missing", () => {
+test("an error names an environment proxy that is not used, and the missing part", () => {
   expect(unusedProxy({ https_proxy: "http://proxy:3128" })).toBe(
     "https_proxy is set but not used: set NODE_USE_ENV_PROXY=1 as well",
   );

@@ -28,7 +28,7 @@ test.each([
   ],
   ["what is not given out", ["4000::1", "5f00::1", "3fff::1", "100::1", "8000::1"]],
   ["what is no address", ["", "localhost", "example.com", "1.2.3.4.5", "1.2.3.4/8"]],
-])("%s is not", (_, addresses) => {
+])("%s is not public", (_, addresses) => {
   expect(addresses.filter(isPublicAddress)).toEqual([]);
 });
 

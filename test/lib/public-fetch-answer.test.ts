@@ -6,10 +6,10 @@ import { allowing, get, MIB, NEVER } from "../support/public-fetch.ts";
 
 const CHUNKED = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
-describe("an answer", () => {
+describe("a response", () => {
   const answered = async (server: LocalServer) => get(server.url, allowing(server));
 
-  test("without end is cut off", async () => {
+  test("that never ends is cut off", async () => {
     const server = await httpServer((_, response) => {
       const more = () => {
         while (!response.destroyed && response.write("x".repeat(65_536))) {}
@@ -44,7 +44,7 @@ describe("an answer", () => {
     ["a chunk's extension", `${CHUNKED}1;a=`, "b".repeat(60_000)],
     ["a chunk's size", CHUNKED, "0".repeat(60_000)],
     ["trailers", `${CHUNKED}0\r\n`, "x: y\r\n".repeat(9000)],
-  ])("that has %s without end is cut off", async (_, head, unit) => {
+  ])("with endless %s is cut off", async (_, head, unit) => {
     const server = await tcpServer((socket) => {
       socket.write(head);
       const more = () => {
@@ -68,12 +68,12 @@ describe("an answer", () => {
     ["half of the headers", "HTTP/1.1 200 OK\r\nx: "],
     ["nothing", ""],
     ["another protocol", "HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"],
-  ])("of %s is one that broke", async (_, bytes) => {
+  ])("of %s counts as broken", async (_, bytes) => {
     const server = await tcpServer((socket) => void socket.once("data", () => socket.end(bytes)));
     expect(await answered(server)).toMatchObject({ failure: "broken" });
   });
 
-  test("that is compressed is not unpacked", async () => {
+  test("that is compressed is not decompressed", async () => {
     const bomb = gzipSync(Buffer.alloc(50 * MIB));
     const server = await httpServer((_, response) =>
       response.writeHead(200, { "content-encoding": "gzip" }).end(bomb),
@@ -85,7 +85,7 @@ describe("an answer", () => {
     await expect.poll(() => server.open()).toBe(0);
   });
 
-  test("that breaks off in the middle differs from one that never came", async () => {
+  test("that breaks off is distinguished from one that never arrived", async () => {
     const server = await httpServer((_, response) => {
       response.writeHead(200).write("half");
       setImmediate(() => response.socket?.resetAndDestroy());
@@ -101,7 +101,7 @@ describe("an answer", () => {
     });
   });
 
-  test("of another's certificate is not believed, and nothing was sent", async () => {
+  test("with another host's certificate is not trusted, and nothing was sent", async () => {
     const server = await httpServer(json({}));
     const secure = await get(`https://127.0.0.1:${server.port}/`, allowing(server));
     expect(secure).toMatchObject({ failure: "unreachable" });
@@ -116,7 +116,7 @@ describe("an abort", () => {
     ["before there is an answer", () => {}],
     ["in the middle of the headers", (_, response) => response.socket?.write("HTTP/1.1 200 OK\r\nx: ")],
     ["in the middle of the body", (_, response) => response.writeHead(200).write("half")],
-  ])("%s ends the request at once", async (_, answer) => {
+  ])("%s ends the request immediately", async (_, answer) => {
     const server = await httpServer(answer);
     const stop = new AbortController();
     const getting = get(server.url, allowing(server), stop.signal);
@@ -127,7 +127,7 @@ describe("an abort", () => {
     await expect.poll(() => server.open()).toBe(0);
   });
 
-  test("ends the looking up of a name, too", async () => {
+  test("ends a name lookup too", async () => {
     const stop = new AbortController();
     const asked = Promise.withResolvers<void>();
     const resolve = () => {
@@ -141,13 +141,13 @@ describe("an abort", () => {
     await refused;
   });
 
-  test("that came before keeps anything from being sent", async () => {
+  test("before the request prevents anything from being sent", async () => {
     const server = await httpServer(json({}));
     await expect(get(server.url, allowing(server), AbortSignal.abort(REASON))).rejects.toBe(REASON);
     expect(server.open()).toBe(0);
   });
 
-  test("ends an answer that drips, when the time is over", async () => {
+  test("ends a slow response when the time is over", async () => {
     const server = await httpServer((_, response) => {
       response.writeHead(200, { "content-type": "application/json" });
       const drip = setInterval(() => response.write(" "), 20);
@@ -159,7 +159,7 @@ describe("an abort", () => {
   });
 });
 
-test("no connection is left behind by an answer that is not read", async () => {
+test("no connection is left behind by a response that is not read", async () => {
   const server = await httpServer(json({ long: "x".repeat(500_000) }));
   const fetch = createPublicFetch(allowing(server));
   for (let n = 0; n < 5; n++) {

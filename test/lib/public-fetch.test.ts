@@ -24,7 +24,7 @@ describe("a URL is refused before it is called", () => {
     expect(await refused(host, [], new URL(`http://${host}`).hostname)).toBe(false);
   });
 
-  test("when its name has an address that is not public now, not when it has none yet", async () => {
+  test("if its name has a private address now, but not if it has none yet", async () => {
     expect(await refused("tool.example", ["10.0.0.5"])).toBe(true);
     expect(await refused("tool.example", ["93.184.216.34", "10.0.0.5"])).toBe(true);
     expect(await refused("tool.example", ["93.184.216.34"])).toBe(false);
@@ -32,13 +32,13 @@ describe("a URL is refused before it is called", () => {
     expect(await refused("tool.example", [])).toBe(false);
   });
 
-  test("not when its name cannot be looked up in time", async () => {
+  test("but not if its name cannot be resolved in time", async () => {
     const resolve = () => new Promise<never>(() => {});
     expect(await isRefused(new URL("http://tool.example/"), { resolve }, AbortSignal.abort())).toBe(false);
   });
 });
 
-describe("what leads inside is never called", () => {
+describe("internal addresses are never called", () => {
   test.each([
     ...["127.0.0.1", "localhost", "localhost.", "127.1", "127.0.1", "0x7f000001", "0x7f.1", "2130706433"],
     ...["017700000001", "0177.0.0.1", "127.0.0.1.", "0", "0.0.0.0", "[::1]", "[::]", "[0:0:0:0:0:0:0:1]"],
@@ -67,7 +67,7 @@ describe("what leads inside is never called", () => {
     expect(server.heard).toEqual([]);
   });
 
-  test("a name that has another address the next time it is asked for", async () => {
+  test("a name that resolves to another address the next time", async () => {
     const server = await httpServer(json({}));
     const addresses = [["93.184.216.34"], ["127.0.0.1"]];
     const resolve = async () => addresses.shift() ?? [];
@@ -97,7 +97,7 @@ describe("what leads inside is never called", () => {
     expect(() => httpUrl(url)).toThrow(/does not begin with http|a user name or a password/);
   });
 
-  test("a redirect, wherever it leads", async () => {
+  test("a redirect to any target", async () => {
     const inside = await httpServer(json({ secret: true }));
     const server = await httpServer((_, response) =>
       response.writeHead(307, { location: `${inside.url}/` }).end("moved"),
@@ -106,7 +106,7 @@ describe("what leads inside is never called", () => {
     expect(inside.heard).toEqual([]);
   });
 
-  test("a proxy of the environment's", async () => {
+  test("a proxy from the environment", async () => {
     const proxy = await httpServer(json({ proxied: true }));
     const server = await httpServer(json({ proxied: false }));
     vi.stubEnv("HTTP_PROXY", proxy.url);
@@ -116,8 +116,8 @@ describe("what leads inside is never called", () => {
   });
 });
 
-describe("what the operator allows", () => {
-  test("is called, and nothing beside it", async () => {
+describe("an address that the operator allows", () => {
+  test("is called, but no others", async () => {
     const server = await httpServer(json({ ok: true }));
     const other = await httpServer(json({ ok: true }));
     expect(await get(server.url, allowing(server))).toEqual({ status: 200, text: '{"ok":true}' });
@@ -126,7 +126,7 @@ describe("what the operator allows", () => {
     expect(await get(`http://localhost:${server.port}`, allowing(server))).toEqual(REFUSED);
   });
 
-  test("is called at the address that was checked: the name is not looked up again", async () => {
+  test("is called at the checked address, without resolving the name again", async () => {
     const server = await httpServer(json({ ok: true }));
     const addresses = [["127.0.0.1"], ["127.0.0.2"]];
     const options = { allow: () => true, resolve: async () => addresses.shift() ?? [] };
@@ -135,7 +135,7 @@ describe("what the operator allows", () => {
     expect(addresses).toHaveLength(1);
   });
 
-  test("is called by name, at the address that was found", async () => {
+  test("is called by name, at the resolved address", async () => {
     const server = await httpServer(json({ ok: true }));
     const options = { allow: hostList("tools.internal"), resolve: async () => ["127.0.0.1"] };
     expect(await get(`http://tools.internal:${server.port}/a?b=c`, options)).toMatchObject({ status: 200 });
@@ -146,7 +146,7 @@ describe("what the operator allows", () => {
     expect(await get(`http://localhost:${server.port}/`, system)).toMatchObject({ status: 200 });
   });
 
-  test("is tried at its other addresses when one does not answer", async () => {
+  test("is replaced by the name's other addresses if it does not respond", async () => {
     const server = await httpServer(json({ ok: true }));
     const options = { allow: () => true, resolve: async () => ["::1", "127.0.0.1"] };
     expect(await get(`http://tools.internal:${server.port}/`, options)).toMatchObject({ status: 200 });

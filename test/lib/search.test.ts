@@ -9,7 +9,7 @@ import { compatibleForm, hasLongRowOfMarks } from "../../src/lib/unicode.ts";
 const text = (maxLength: number, minLength = 0) =>
   fc.string({ unit: fc.constantFrom("a", "a", "a", "b", "\u{1f600}"), minLength, maxLength });
 
-test("finds in text what indexOf finds", () => {
+test("finds the same in text as indexOf", () => {
   fc.assert(
     fc.property(text(300), text(60), fc.nat(50), (long, part, from) => {
       for (const needle of [part, long.slice(from, from + 40), long.slice(from, from + 40) + part]) {
@@ -20,7 +20,7 @@ test("finds in text what indexOf finds", () => {
   );
 });
 
-test("finds what begins within a beginning of itself", () => {
+test("finds a match that begins within a partial match", () => {
   for (const period of ["a", "ab", "aab"]) {
     const needle = `${period.repeat(20)}c`;
     for (let more = 0; more < 45; more++)
@@ -47,7 +47,7 @@ function replacedOneByOne(long: string, needles: readonly string[]): string {
   return said.join("") + long.slice(from);
 }
 
-test("replaces all of many texts, however they overlap and wherever the text is cut", () => {
+test("replaces all of many texts, however they overlap and wherever the text is split", () => {
   fc.assert(
     fc.property(
       fc.array(text(12), { maxLength: 6 }),
@@ -65,7 +65,7 @@ test("replaces all of many texts, however they overlap and wherever the text is 
   );
 });
 
-test("a secret that two others overlap leaves nothing of either", () => {
+test("a secret that overlaps two others leaves nothing of either", () => {
   const mask = maskOf([
     ["x-key", "abcdef-ghijkl"],
     ["token", "ghijkl-mnopqr"],
@@ -74,7 +74,7 @@ test("a secret that two others overlap leaves nothing of either", () => {
   expect(mask('{"x":"abcdef-ghijkl"} ghijkl-mnopqr')).toBe('{"x":"***"} ***');
 });
 
-test("a text without long rows of marks has the compatible form that Unicode gives it", () => {
+test("a text without long sequences of marks has Unicode's compatible form", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (any) => compatibleForm(any) === any.normalize("NFKC")),
   );

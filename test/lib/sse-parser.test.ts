@@ -11,7 +11,7 @@ function parse(text: string, size = Number.POSITIVE_INFINITY): [event: string, d
 }
 
 describe("server-sent events", () => {
-  test("are read in any pieces", () => {
+  test("are parsed in any pieces", () => {
     const text =
       'event: a\r\ndata: {"x": "žluťoučký 🐎"}\r\n\r\n: hello\n\ndata: one\ndata: two\nid: 7\n\ndata:漢字\n\n';
     const events = [
@@ -22,7 +22,7 @@ describe("server-sent events", () => {
     for (let size = 1; size <= text.length * 4; size++) expect(parse(text, size)).toEqual(events);
   });
 
-  test("keep all but the first blank of their data", () => {
+  test("keep all but the first space of their data", () => {
     expect(parse("data:  two blanks\n\ndata:none\n\ndata\n\n")).toEqual([
       ["", " two blanks"],
       ["", "none"],
@@ -30,15 +30,15 @@ describe("server-sent events", () => {
     ]);
   });
 
-  test("without data are none, and their name is forgotten", () => {
+  test("without data are ignored, and their name is dropped", () => {
     expect(parse("event: ping\n\ndata: x\n\n")).toEqual([["", "x"]]);
   });
 
-  test("ignore fields they do not know, comments and a byte order mark", () => {
+  test("ignore unknown fields, comments and a byte order mark", () => {
     expect(parse("\uFEFFdata: x\ndatabase: y\nevents: z\nretry: 5\n:c\nnonsense\n\n")).toEqual([["", "x"]]);
   });
 
-  test("pass on the lines that are not fields, if asked to", () => {
+  test("pass on lines that are not fields, if requested", () => {
     const others: string[] = [];
     const parser = sseParser(() => {}, { onOther: (line) => others.push(line) });
     parser.push(Buffer.from(': c\ndata: x\nerror: {"code": 500}\n\n{"bare": 1}\nid: 7\n'));
@@ -54,7 +54,7 @@ describe("server-sent events", () => {
     ["a line", `data: ${"x".repeat(200)}`],
     ["a line that comes to its end", `data: ${"x".repeat(200)}\n\n`],
     ["many lines", "data: x\n".repeat(200)],
-  ])("may not be endless: %s", (_, text) => {
+  ])("cannot be endless: %s", (_, text) => {
     const parser = sseParser(() => {}, { maxLength: 100 });
     const bytes = Buffer.from(text);
     expect(() => {
@@ -63,7 +63,7 @@ describe("server-sent events", () => {
   });
 
   // Work that grew with the square of the length would run into the time limit of the test.
-  test("may come in any number of small pieces", () => {
+  test("can arrive in any number of small pieces", () => {
     const lengths: number[] = [];
     const parser = sseParser((data) => lengths.push(data.length));
     const piece = Buffer.from("x".repeat(64));

@@ -20,19 +20,19 @@ async function orderOf(waits: Readonly<Record<string, Promise<void>>>): Promise<
 }
 
 describe("long pieces of work", () => {
-  test("have a tick of the event loop each", async () => {
+  test("each have a tick of the event loop", async () => {
     const waits = { first: ownTick("acme"), second: ownTick("acme"), third: freeTick("acme") };
     expect(await orderOf(waits)).toEqual([["first"], ["second"], ["third"]]);
   });
 
-  test("of one tenant, however many they are, let another tenant's be next", async () => {
+  test("of one tenant, however many, let another tenant's come next", async () => {
     const many = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`many${at}`, ownTick("many")]));
     const order = (await orderOf({ ...many, few: ownTick("few") })).flat();
     expect(order.indexOf("few")).toBeLessThanOrEqual(1);
     expect(order).toHaveLength(51);
   });
 
-  test("that follow each other share a turn, until it has lasted for long", async () => {
+  test("in sequence share a turn until it has lasted too long", async () => {
     await turn();
     let turns = 0;
     void turn().then(() => turns++);
@@ -43,7 +43,7 @@ describe("long pieces of work", () => {
     expect(turns).toBe(1);
   });
 
-  test("on each entry of a list leave turns to others, and keep the order", async () => {
+  test("on each entry of a list yield to other work and keep the order", async () => {
     await turn();
     let turns = 0;
     void turn().then(() => turns++);
@@ -55,7 +55,7 @@ describe("long pieces of work", () => {
     expect(turns).toBe(1);
   });
 
-  test("that come alone do not wait", async () => {
+  test("on their own do not wait", async () => {
     // Those of other tests are over.
     await turn();
     await turn();

@@ -49,7 +49,7 @@ describe("a change is reported", () => {
     expect(changes()).toBe(1);
   });
 
-  test("when a link on the way to it points elsewhere, as in a config map", async () => {
+  test("if a link in its path changes its target, as in a config map", async () => {
     const { dir, changes } = await watched((dir) => [join(dir, "data", "a")]);
     for (const name of ["one", "two"]) {
       await mkdir(join(dir, name));
@@ -61,7 +61,7 @@ describe("a change is reported", () => {
   });
 });
 
-test("what is not finished yet is not told before it is", async () => {
+test("only once it is complete", async () => {
   const { dir, changes } = await watched();
   const until = Date.now() + 100;
   let told = 0;
@@ -72,7 +72,7 @@ test("what is not finished yet is not told before it is", async () => {
   await expect.poll(() => changes()).toBe(told + 1);
 });
 
-test("nothing is reported after it was closed, nor of other files", async () => {
+test("nothing is reported after closing, or for other files", async () => {
   const { dir, watch, changes, further } = await watched((dir) => [join(dir, "a")]);
   await writeFile(join(dir, "b"), "other");
   await further();

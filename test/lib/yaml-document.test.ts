@@ -33,7 +33,7 @@ function read(text: string, env = {}): z.output<typeof Server> | undefined {
   return checked.value.servers.main;
 }
 
-test("tells everything that is wrong at once, each with its place and with what would be right", () => {
+test("reports every error at once, with its location and the correct form", () => {
   const text = `servers:
   main:
     nmae: x
@@ -70,7 +70,7 @@ extra: 1
 const written = (text: string) => text.replaceAll("%{", "$" + "{");
 const told = (problems: readonly string[]) => problems.map((problem) => problem.replaceAll("$" + "{", "%{"));
 
-test("fills variables in, with their defaults", () => {
+test("fills in variables with their defaults", () => {
   const env = { NAME: "ada", EMPTY: "" };
   const greeting = written("{ name: 'hello %{NAME}, %{OTHER:-you}%{EMPTY:-!}%{NONE:-}' }");
   expect(read(greeting, env)?.name).toBe("hello ada, you!");
@@ -79,7 +79,7 @@ test("fills variables in, with their defaults", () => {
   );
 });
 
-test("takes a variable as the number or the truth value that is wanted there", () => {
+test("reads a variable as the number or boolean that is expected there", () => {
   const env = { PORT: "8080", SECURE: "false", NAME: "42" };
   const text = written(`{ port: "%{PORT}", secure: "%{SECURE}", todos: "%{SECURE}", name: "%{NAME}" }`);
   expect(read(text, env)).toEqual({ port: 8080, secure: false, todos: false, name: "42" });
@@ -93,7 +93,7 @@ test("a variable cannot add structure", () => {
   expect(read(written('{ name: "%{NAME}" }'), { NAME })).toEqual({ name: NAME });
 });
 
-test("tells each variable that is not set, beside everything else that is wrong", () => {
+test("reports each missing variable together with all other errors", () => {
   const text = `servers:
   main:
     port: %{PORT}
@@ -109,14 +109,14 @@ test("tells each variable that is not set, beside everything else that is wrong"
   ]);
 });
 
-test("says that a variable between brackets needs quotes", () => {
+test("explains that a variable between brackets needs quotes", () => {
   const text = written("servers: { main: { port: %{PORT}, mode: fast } }");
   expect(told(problemsOf(text, { PORT: "1" }))).toEqual([
     'a.yaml:1:27: a variable inside `{ }` or `[ ]` must be in quotes: "%{NAME}"',
   ]);
 });
 
-test("never shows what came out of a variable, nor what its key calls a secret", () => {
+test("never shows a variable's value, or a value whose key suggests a secret", () => {
   const Talkative = z.strictObject({
     mode: z.enum(["fast"]).optional(),
     api_key: z.string().min(40).optional(),
@@ -133,7 +133,7 @@ test("never shows what came out of a variable, nor what its key calls a secret",
   ]);
 });
 
-test("refuses what is no good YAML, with its place", () => {
+test("refuses invalid YAML with the location of the error", () => {
   const problem = (text: string) => problemsOf(text)[0];
   expect(problem("servers: [1, 2\nb: 3")).toMatch(/^a\.yaml:2:1: Flow sequence/);
   expect(problem("a: 1\nb: 2\na: 3")).toBe("a.yaml:3:1: duplicate key `a`; keep one of them");
@@ -151,7 +151,7 @@ test("refuses what is no good YAML, with its place", () => {
   expect(problem("")).toBe("a.yaml:1:1: is empty: must be a map");
 });
 
-test("lets an alias stand for its anchor, and finds what is wrong behind it", () => {
+test("replaces an alias with its anchor, and finds errors behind it", () => {
   const text =
     "servers:\n  a: &same { port: 80, name: x }\n  b: *same\n  c: { tags: &t [No] }\n  d: { tags: *t }";
   expect(problemsOf(text)).toEqual([
@@ -160,7 +160,7 @@ test("lets an alias stand for its anchor, and finds what is wrong behind it", ()
   ]);
 });
 
-test("merges maps with `<<` out of keys that begin with `x-`, and finds what is wrong behind them", () => {
+test("merges maps with `<<` from keys that begin with `x-`, and finds errors behind them", () => {
   const text = `x-base: &base { port: "\${PORT}", name: x }
 servers:
   a: { <<: *base, name: y }
@@ -179,7 +179,7 @@ servers:
   ]);
 });
 
-test("warns of a value that names a variable as other programs write it", () => {
+test("warns about a value that uses another program's notation for variables", () => {
   const text = `a: $OPENAI_API_KEY
 b: { authorization: Bearer $TOKEN }
 c: "%KEY%"
@@ -197,7 +197,7 @@ e: costs $5, or $USD 5 a \${KEY:-month}
   ]);
 });
 
-test("ends quickly on texts that are made to take long", () => {
+test("ends quickly on hostile texts", () => {
   const lines = (count: number, line: (index: number) => string) =>
     Array.from({ length: count }, (_, index) => line(index)).join("\n");
   const bomb = lines(

@@ -43,7 +43,7 @@ async function opened(url: string, user: ReturnType<typeof headersOf>) {
   return tab;
 }
 
-test("an admin finds the users of the tenant, stops a run of one of them, and deletes another", async () => {
+test("an admin can list the users of the tenant, stop a run of one of them, and delete another", async () => {
   const { url, ada } = await furnished();
   const { page, go } = await opened(url, headersOf("acme", "root", "read,admin"));
   await page.getByRole("link", { name: "Admin" }).click();
@@ -77,7 +77,7 @@ test("an admin finds the users of the tenant, stops a run of one of them, and de
   await row("run.cancel").first().waitFor();
 });
 
-test("an operator sees every tenant, and who is neither finds no way there", async () => {
+test("an operator sees every tenant, and other users find no way there", async () => {
   const { url } = await furnished();
   const operator = await opened(url, headersOf("house", "ops", "read,operator"));
   await operator.page.getByRole("link", { name: "Admin" }).click();
@@ -88,7 +88,7 @@ test("an operator sees every tenant, and who is neither finds no way there", asy
   expect(await page.getByRole("link", { name: "Admin" }).count()).toBe(0);
 });
 
-test("an admin makes a key for a user, sees it once, and revokes it", async () => {
+test("an admin creates a key for a user, sees it once, and revokes it", async () => {
   const { key } = newApiKey();
   const { url } = await startServer({
     config: { auth: { scheme: "api_key", bootstrap_key: key }, store: "sqlite" },
@@ -110,7 +110,7 @@ test("an admin makes a key for a user, sees it once, and revokes it", async () =
   await page.getByRole("row").filter({ hasText: "Laptop" }).getByText("Revoked").waitFor();
 });
 
-test("an admin makes a webhook of the tenant and replaces its secret; an operator finds it under the tenant's name", async () => {
+test("an admin creates a webhook of the tenant and replaces its secret; an operator finds it under the tenant's name", async () => {
   const { url } = await furnished();
   const { page, go } = await opened(url, headersOf("acme", "root", "read,admin"));
   await go("#/admin/webhooks", "Webhooks that you create appear here.");

@@ -21,7 +21,7 @@ async function opened(hash: string, text: string) {
 const refused = (errors: string[]) => errors.splice(0).every((error) => error.includes("400"));
 
 describe("an agent on the page", () => {
-  test("takes a user's options of a hook, and says at the field what is wrong with them", async () => {
+  test("accepts a user's options of a hook, and shows errors at the field", async () => {
     const { page, url, field, errors } = await opened("#/agents/assistant", "Your changes");
     const saved = async () => (await json(`${url}/agents/assistant/overrides`)).hooks;
     await page.locator("summary", { hasText: "summarization" }).click();
@@ -49,7 +49,7 @@ describe("an agent on the page", () => {
     expect(await saved()).toBeUndefined();
   });
 
-  test("is shown with the tools that its runs are offered", async () => {
+  test("is shown with the tools of its runs", async () => {
     const { page } = await opened("#/agents/assistant", "Your changes");
     await page.getByText("write_file", { exact: true }).waitFor();
     await page.locator("summary", { hasText: "filesystem" }).click();
@@ -69,7 +69,7 @@ const CAREFUL = `agents:
 `;
 
 describe("an agent can be read and tried", () => {
-  test("its prompt, what its tools do and take, and a conversation with it are at hand, by keyboard and on a phone", async () => {
+  test("its prompt, its tools with their effects and parameters, and a conversation are available by keyboard and on a phone", async () => {
     const { url } = await startServer({ agents: CAREFUL });
     const tab = await seen(url);
     const { page } = tab;
@@ -122,7 +122,7 @@ describe("tools and permissions on the page", () => {
     await page.locator("summary", { hasText: "find_order" }).waitFor({ state: "detached" });
   });
 
-  test("a tool is tried with arguments and changed, with the same secret and what the form does not show", async () => {
+  test("a tool can be tried with arguments and changed, and keeps its secret and the values outside of the form", async () => {
     const heard: { args: unknown; key: unknown; path: unknown }[] = [];
     const endpoint = await httpServer(({ body, headers, path }, response) => {
       heard.push({ args: JSON.parse(body).args, key: headers["x-key"], path });

@@ -33,7 +33,7 @@ async function asked(script: readonly Turn[]) {
 }
 
 describe("while the agent waits", () => {
-  test("the field answers the one open question, and says so", async () => {
+  test("the field answers the only open question, and its label explains this", async () => {
     const ask = { tool: "ask_user", args: { question: "Which colour?" } };
     const page = await asked([{ call: [ask] }, { say: "Purple it is." }]);
     await expect.poll(() => field(page).getAttribute("placeholder")).toBe("Answer: Which colour?");
@@ -43,7 +43,7 @@ describe("while the agent waits", () => {
     expect(await page.getByRole("article", { name: "You" }).count()).toBe(1);
   });
 
-  test("a message asks first what becomes of the calls, and withdrawing them is no failure", async () => {
+  test("a message asks first what to do with the calls, and withdrawing them is not a failure", async () => {
     const page = await asked([
       { call: [execute("echo one"), execute("echo two")] },
       { say: "Something else then." },
@@ -61,7 +61,7 @@ describe("while the agent waits", () => {
     expect(await page.locator(".tool.failed").count()).toBe(0);
   });
 
-  test("answers that were given survive a reload, and the rest is allowed at once", async () => {
+  test("given answers survive a reload, and the others can be allowed together", async () => {
     const page = await asked([
       { call: [execute("echo one"), execute("echo two"), execute("echo three")] },
       { say: "All of it." },
@@ -80,7 +80,7 @@ describe("while the agent waits", () => {
     expect(kept).toEqual([]);
   });
 
-  test("an answer is remembered as widely as the page says before, and no more widely", async () => {
+  test("an answer is remembered only as broadly as the page announces", async () => {
     const page = await asked([
       { call: [execute("echo 1")] },
       { call: [execute("echo 2")] },
@@ -121,7 +121,7 @@ describe("while the agent waits", () => {
     expect(rule.match(/echo 3; touch x/g)).toHaveLength(1);
   });
 
-  test("a call that was denied says so, with the reason, also after a reload", async () => {
+  test("a denied call shows this with the reason, even after a reload", async () => {
     const page = await asked([{ call: [execute("echo one")] }, { say: "Then not." }]);
     await page.getByRole("button", { name: "Deny, because…" }).click();
     await page.getByLabel("Why not? The agent will see your reason.").fill("Too early.");
@@ -136,7 +136,7 @@ describe("while the agent waits", () => {
     }
   });
 
-  test("a press counts while the page moves under it, and words are kept while events come", async () => {
+  test("a click counts while the page moves under it, and typed text is kept while events arrive", async () => {
     const script = [{ call: [execute("echo one")] }, { say: "Then not." }];
     const { url } = await startServer({ agents: AGENTS, script });
     const { page } = await seen(url);
@@ -174,7 +174,7 @@ describe("while the agent waits", () => {
     await sees(page, "Then not.");
   });
 
-  test("a question without an answer, and a call that a rule refuses, did not fail", async () => {
+  test("a question without an answer, and a call that a rule refuses, do not appear as failed", async () => {
     const agents = AGENTS.replace("mode: default", "rules: [{ deny: execute, regex: 'rm' }]");
     const ask = { tool: "ask_user", args: { question: "Which colour?" } };
     const script = [{ call: [ask, execute("rm all")] }, { say: "Then not." }];
@@ -190,7 +190,7 @@ describe("while the agent waits", () => {
     }
   });
 
-  test("the keyboard goes from one question to the next, and then to the field", async () => {
+  test("the keyboard focus moves from one question to the next, and then to the field", async () => {
     const calls = ["one", "two"].map((word) => execute(`echo ${word}`));
     const page = await asked([{ call: calls }, { say: "Both were run." }]);
     const focused = () =>
@@ -211,7 +211,7 @@ describe("while the agent waits", () => {
     await sees(page, "Both were run.");
   });
 
-  test("a message that is being rewritten is still so after a reload, with the words so far", async () => {
+  test("a message that is being edited is still so after a reload, with the text so far", async () => {
     const { url } = await startServer({
       agents: AGENTS,
       script: [{ say: "Hello." }, { say: "Hello again." }],
@@ -235,7 +235,7 @@ describe("while the agent waits", () => {
     expect(await field(page).inputValue()).toBe("");
   });
 
-  test("a key answers the one open call from anywhere, once it was in sight", async () => {
+  test("a key answers the only open call from anywhere, once it was visible", async () => {
     const page = await asked([{ call: [execute("echo one")] }, { say: "It ran." }]);
     await page
       .locator("article.question button:enabled", { hasText: /^Allow$/ })
@@ -247,7 +247,7 @@ describe("while the agent waits", () => {
   });
 });
 
-test("Escape stops after the step only where it concerns nothing else, and the page says so", async () => {
+test("Escape stops after the step only if nothing else uses it, and the page explains this", async () => {
   const { tool, entered, open } = gate();
   const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
   const { page } = await seen(url);

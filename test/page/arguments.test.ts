@@ -3,23 +3,23 @@ import { argumentsOf, fieldsOf, jsonOf, readObject } from "../../src/page/argume
 
 const ARGS = { command: 'echo "a"\n', timeout: 5, env: { A: null } };
 
-test("arguments that no one has changed are sent as they were", () => {
+test("unchanged arguments are sent as they were", () => {
   const args = JSON.parse('{"command":"echo \\"a\\"\\n","timeout":5,"env":{"A":null},"__proto__":[1]}');
   const read = argumentsOf(fieldsOf(args));
   expect(JSON.stringify("args" in read && read.args)).toBe(JSON.stringify(args));
 });
 
-test("texts are edited as they are, without quotes", () => {
+test("texts are edited without quotes", () => {
   expect(fieldsOf(ARGS)[0]).toEqual({ name: "command", isJson: false, text: 'echo "a"\n' });
 });
 
-test("what is no JSON is said beside its field, and nothing is sent", () => {
+test("invalid JSON is reported next to its field, and nothing is sent", () => {
   const fields = fieldsOf(ARGS).map((field) => (field.name === "timeout" ? { ...field, text: "5s" } : field));
   const read = argumentsOf(fields);
   expect("faults" in read && [...read.faults.keys()]).toEqual(["timeout"]);
 });
 
-test("all arguments of a call are one JSON object; what the model wrote and is none can be corrected", () => {
+test("all arguments of a call form one JSON object; invalid JSON from the model can be corrected", () => {
   const call = { id: "c1", name: "pay", args: { to: "ada" } };
   expect(readObject(jsonOf(call))).toEqual({ args: call.args });
   expect(jsonOf({ ...call, args: {}, malformed: '{"to": "ad' })).toBe('{"to": "ad');

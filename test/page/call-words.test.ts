@@ -12,7 +12,7 @@ const line = (name: string, args: object, state: ToolCell["state"] = "done") => 
   return words && [words.verb, words.object, words.rest].filter(Boolean).join(" ");
 };
 
-describe("a call of a built-in tool in words", () => {
+describe("a built-in tool's call in words", () => {
   pure("says what was done, is being done, or was wanted", () => {
     expect(line("write_file", { path: "a.md", content: "" })).toBe("Wrote a.md");
     expect(line("write_file", { path: "a.md" }, "open")).toBe("Writing a.md");
@@ -58,7 +58,7 @@ pure("the tasks of a call are known by agent", () => {
   expect(tasksOf({ ...task, context: "" })).toEqual([task]);
 });
 
-test("cards say in words what was done; a command that failed is open, and a long output can be opened whole", async () => {
+test("cards describe in words what was done; a failed command is open, and a long output can be opened in full", async () => {
   const todos = [{ id: "a", title: "Look", status: "done" }];
   const { url } = await startServer({
     agents: `agents: { assistant: { model: "scripted:test", backend: { type: local }, permissions: { mode: bypass }, hooks: { eviction: { max_chars: 4000 } } } }`,
@@ -89,7 +89,7 @@ test("cards say in words what was done; a command that failed is open, and a lon
   await tab.page.getByRole("dialog").getByText("5000").first().waitFor();
 });
 
-test("a task whose subagent failed is not done, and its context has no tags, on a phone too", async () => {
+test("a task whose subagent failed is not shown as done, and its context has no tags, even on a phone", async () => {
   const { url } = await startServer({
     agents: TEAM,
     script: cast({

@@ -10,7 +10,7 @@ import { seen } from "./seen.ts";
 const vault = () => ({ key: randomBytes(32).toString("base64") });
 
 describe("connections on the page", () => {
-  test("a token is put in, listed without its text, replaced only after a second press, and disconnected after a question", async () => {
+  test("a token can be stored, listed without its text, replaced only after a second click, and disconnected after a question", async () => {
     const { url } = await startServer({ config: { vault: vault() } });
     const { page, go, errors } = await seen(url);
     await go("#/tools/connections", "Accounts that you connect appear here.");
@@ -47,7 +47,7 @@ describe("connections on the page", () => {
     expect(errors).toEqual([]);
   });
 
-  test("a variable for sandboxes is put in for the hosts that may receive it", async () => {
+  test("a variable for sandboxes can be stored for the hosts that receive it", async () => {
     const { url } = await startServer({ config: { vault: vault() } });
     const { page, go } = await seen(url);
     await go("#/tools/connections", "Accounts that you connect appear here.");
@@ -67,7 +67,7 @@ describe("connections on the page", () => {
     });
   });
 
-  test("an admin puts in a token for the tenant, which is none of the admin's own", async () => {
+  test("an admin stores a token for the tenant, which is not the admin's own", async () => {
     const { url } = await startServer({ config: { vault: vault() } });
     const { page, go } = await seen(url);
     await go("#/admin/connections", "on behalf of all");
@@ -83,7 +83,7 @@ describe("connections on the page", () => {
     expect((await connections.list()).items).toEqual([]);
   });
 
-  test("a question for an account leads to the connections", async () => {
+  test("a question about an account leads to the connections", async () => {
     const { url } = await startServer({
       agents: `
 mcp_servers:
@@ -108,7 +108,7 @@ agents:
     await page.getByLabel("Messages").getByText("Fine.").waitFor();
   });
 
-  test("an account is connected in another tab, from the list and from the question of a run, which continues", async () => {
+  test("an account is connected in another tab, from the list and from a run's question, and the run continues", async () => {
     const calendar = await oauthMcpServer(await authorizationServer());
     const { url } = await startServer({
       agents: `

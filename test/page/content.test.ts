@@ -4,7 +4,7 @@ import { contentOf, fromField, toField } from "../../src/page/content.ts";
 const bytes = (text: string) => new TextEncoder().encode(text);
 const latin = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
 
-test("an image is one by its first bytes, not by its name", () => {
+test("an image is recognised by its first bytes, not by its name", () => {
   expect(contentOf(latin("\x89PNG\r\n\x1a\nrest"), true)).toEqual({ kind: "image", type: "image/png" });
   expect(contentOf(latin("\xff\xd8\xff\xe0"), true)).toEqual({ kind: "image", type: "image/jpeg" });
   expect(contentOf(latin("GIF89a"), true)).toEqual({ kind: "image", type: "image/gif" });
@@ -16,18 +16,18 @@ test("SVG and HTML are shown as text", () => {
     expect(contentOf(bytes(text), true)).toEqual({ kind: "text", text, lineEnd: "\n" });
 });
 
-test("what is no text is not shown as one", () => {
+test("other data is not shown as text", () => {
   expect(contentOf(latin("\x7fELF\0\0"), true)).toEqual({ kind: "bytes" });
   expect(contentOf(latin("caf\xe9"), true)).toEqual({ kind: "bytes" });
 });
 
-test("the beginning of a text may end within a character", () => {
+test("the beginning of a text can end within a character", () => {
   const cut = bytes("né").subarray(0, 2);
   expect(contentOf(cut, false)).toEqual({ kind: "text", text: "n", lineEnd: "\n" });
   expect(contentOf(cut, true)).toEqual({ kind: "bytes" });
 });
 
-test("a text field gives back every byte of what it can show", () => {
+test("a text field returns every byte of the text that it can show", () => {
   for (const text of ["", "a", "a\nb\n", "a\r\nb\r\n", "\ufeffa\n"]) {
     const content = contentOf(bytes(text), true);
     if (content.kind !== "text" || !content.lineEnd)
@@ -36,7 +36,7 @@ test("a text field gives back every byte of what it can show", () => {
   }
 });
 
-test("a text whose line ends differ is not edited: a text field would change them", () => {
+test("a text with mixed line endings is not editable, because a text field would change them", () => {
   for (const text of ["a\r\nb\n", "a\rb", "\nb\r\n"])
     expect(contentOf(bytes(text), true)).toEqual({ kind: "text", text });
 });

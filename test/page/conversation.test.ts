@@ -14,7 +14,7 @@ const says = async (page: Page, text: string) => {
 const said = (page: Page) => page.getByRole("article", { name: "You" }).locator(".words").allTextContents();
 
 describe("a message", () => {
-  test("whose reply never came is sent again after a reload, and starts one run", async () => {
+  test("whose reply never arrived is sent again after a reload, and starts one run", async () => {
     const { url } = await startServer({ script: [{ say: "Here I am." }] });
     const { page } = await seen(url);
     const arrived = Promise.withResolvers<void>();
@@ -34,7 +34,7 @@ describe("a message", () => {
     expect((await json(`${url}/runs`)).items).toHaveLength(1);
   });
 
-  test("that is not sent yet survives a reload", async () => {
+  test("that has not been sent yet survives a reload", async () => {
     const { url } = await startServer();
     const { page } = await seen(url);
     await page.getByLabel("Message", { exact: true }).fill("Half a thought");
@@ -42,7 +42,7 @@ describe("a message", () => {
     await expect.poll(() => page.getByLabel("Message", { exact: true }).inputValue()).toBe("Half a thought");
   });
 
-  test("can be rewritten, and is then answered again", async () => {
+  test("can be edited, and is then answered again", async () => {
     const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
     const { page } = await seen(url);
     await says(page, "To Sweden.");
@@ -55,7 +55,7 @@ describe("a message", () => {
     expect(await page.getByText("Answer 1.").count()).toBe(0);
   });
 
-  test("that is rewritten in another tab is replaced in this one too", async () => {
+  test("that is edited in another tab is replaced in this one too", async () => {
     const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
     const { page } = await seen(url);
     await says(page, "To Sweden.");
@@ -70,7 +70,7 @@ describe("a message", () => {
   });
 });
 
-test("files go with a message: chosen, pasted and dropped", async () => {
+test("files can be attached to a message: chosen, pasted and dropped", async () => {
   const { url } = await startServer({ script: [{ say: "Three files." }] });
   const { page } = await seen(url);
   await page.locator(".composer input[type=file]").setInputFiles({
@@ -110,7 +110,7 @@ test("files go with a message: chosen, pasted and dropped", async () => {
   ]);
 });
 
-test("a file that is dropped where none is taken does not replace the page", async () => {
+test("a file that is dropped elsewhere does not replace the page", async () => {
   const { url } = await startServer();
   const { page } = await seen(url);
   await page.getByRole("navigation", { name: "Skein" }).waitFor();
@@ -123,8 +123,8 @@ test("a file that is dropped where none is taken does not replace the page", asy
   expect(isTaken).toEqual([true, true]);
 });
 
-describe("while a run works", () => {
-  test("it can be steered, and given the next message, which can be taken back after a reload", async () => {
+describe("while a run is active", () => {
+  test("it can be steered, and given the next message, which can be withdrawn after a reload", async () => {
     const { tool, open, entered } = gate();
     const { url } = await startServer({
       agents: WITH_GATE,
@@ -164,7 +164,7 @@ describe("while a run works", () => {
     expect(await page.getByText("Queued").count()).toBe(0);
   });
 
-  test("the text before a stop is there after a reload, and can be continued", async () => {
+  test("the text before a stop is kept after a reload, and can be continued", async () => {
     const { url } = await startServer({
       script: (_, call) =>
         call === 0 ? { say: `Once upon a time ${"and on ".repeat(900)}`, delay_ms: 10 } : { say: "The end." },

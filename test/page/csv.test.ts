@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { csvOf } from "../../src/page/csv.ts";
 
-test("a table is read back as it was, and no field is a formula", () => {
+test("a table can be read back unchanged, and no field is a formula", () => {
   expect(
     csvOf([
       ["day", "agent"],

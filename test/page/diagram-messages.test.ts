@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isTooLarge, replyOf } from "../../src/page/diagram-messages.ts";
 
-test("a diagram that would take too long to draw is too large: its text, its lines, one line, an amount of boxes", () => {
+test("a diagram that would take too long to draw is too large: its text, its lines, one line, or its number of boxes", () => {
   expect(isTooLarge("A --> B\n".repeat(150))).toBe(false);
   expect(isTooLarge("A --> B\n".repeat(250))).toBe(true);
   expect(isTooLarge(`${"w".repeat(400)}\n`.repeat(40))).toBe(true);
@@ -12,7 +12,7 @@ test("a diagram that would take too long to draw is too large: its text, its lin
   expect(isTooLarge('pie\n  "Sold" : 3000000')).toBe(false);
 });
 
-test("of what the frame says only replies count, cut to what is shown", () => {
+test("the page accepts only replies from the frame, cut to the shown length", () => {
   const others = [undefined, null, 1, "drawn", {}, { kind: "drawn" }, { kind: "failed" }, { kind: "other" }];
   for (const height of [...["9", Number.NaN, -1, 0, 1.5], Number.POSITIVE_INFINITY])
     expect(replyOf({ kind: "drawn", height })).toBeUndefined();

@@ -30,7 +30,7 @@ const frameOf = async (page: Page): Promise<Frame | undefined> => {
 const FLOW = "flowchart TD\n  A[Question] --> B{Known?}\n  B -->|yes| C[Answer]\n  B -->|no| D[Look it up]";
 
 describe("a diagram in an answer", () => {
-  test("is drawn by a button and given back as its source, and the focus stays on the button", async () => {
+  test("is drawn by a button and can be turned back into its source, and the focus stays on the button", async () => {
     const tab = await saying(FLOW);
     const { page } = tab;
     const requests: string[] = [];
@@ -70,7 +70,7 @@ describe("a diagram in an answer", () => {
     expect(await tab.harm()).toEqual([]);
   });
 
-  test("that cannot be drawn says why beside its source: the line, its kind, its length", async () => {
+  test("that cannot be drawn shows the reason next to its source: the line, its kind, its length", async () => {
     const tab = await saying(
       "flowchart TD\n  A[Begin --> B",
       "mindmap\n  root((All))",
@@ -136,8 +136,8 @@ const ENDLESS = [
   "gantt\n  dateFormat YYYY-MM-DD\n  excludes weekends\n  tickInterval 1second\n  section A\n  Long : 0202-01-01, 9999-01-01",
 ];
 
-describe("a diagram that someone hostile has written", () => {
-  test("asks nothing of another server, runs nothing in the page, and leads nowhere", async () => {
+describe("a hostile diagram", () => {
+  test("requests nothing from another server, runs nothing in the page, and its links lead nowhere", async () => {
     const { asked, address } = await elsewhere();
     const sources = hostile(address);
     const tab = await saying(...sources);
@@ -163,7 +163,7 @@ describe("a diagram that someone hostile has written", () => {
     tab.errors.length = 0;
   });
 
-  test("does not hold up the page, and ends with its frame", async () => {
+  test("does not block the page, and ends with its frame", async () => {
     const tab = await saying(...ENDLESS);
     const { page, blocks } = tab;
     for (const [at] of ENDLESS.entries()) {

@@ -6,7 +6,7 @@ const texts = fc
   .array(fc.constantFrom("a", "b", "c", ""), { maxLength: 12 })
   .chain((lines) => fc.constantFrom(lines.join("\n"), lines.map((line) => `${line}\n`).join("")));
 
-test("a diff holds both texts, line for line", () => {
+test("a diff contains both texts, line by line", () => {
   fc.assert(
     fc.property(texts, texts, (before, after) => {
       const lines = diffLines(before, after);
@@ -21,7 +21,7 @@ test("a diff holds both texts, line for line", () => {
   );
 });
 
-test("no shorter list of changes leads from one text to the other", () => {
+test("no shorter list of changes turns one text into the other", () => {
   const lines = (text: string) => (text === "" ? [] : text.split(/(?<=\n)/));
   const inCommon = (one: string[], other: string[]): number => {
     const [first, ...rest] = one;
@@ -57,7 +57,7 @@ test("texts that differ everywhere are shown as replaced", () => {
   expect(countsOf(diffLines(many("a"), many("b")))).toEqual({ added: 3000, removed: 3000 });
 });
 
-test("changes that are far apart are shown apart, changes that are close together", () => {
+test("distant changes are shown separately, and close ones together", () => {
   const text = (changed: readonly number[]) =>
     Array.from({ length: 40 }, (_, index) => `${changed.includes(index) ? "new" : index}\n`).join("");
   const hunks = hunksOf(diffLines(text([]), text([5, 9, 30])));

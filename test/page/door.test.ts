@@ -21,7 +21,7 @@ const focused = (page: Page) =>
 
 const WIDTHS = [1440, 1024, 390] as const;
 
-test("the form for a key is in the middle, has the focus, and says where keys come from", async () => {
+test("the form for a key is in the middle, has the focus, and explains where keys come from", async () => {
   const { url } = await startServer({ config: { auth: { scheme: "api_key" } } });
   const tab = await seen(url);
   await tab.page.getByText("Ask your operator for one.").waitFor();
@@ -39,7 +39,7 @@ test("the form for a key is in the middle, has the focus, and says where keys co
   expect(tab.errors.splice(0).join()).toContain("401");
 });
 
-test("what the operator says to people who sign in is shown there, as text", async () => {
+test("the operator's message to people who sign in is shown there, as text", async () => {
   const note = "Keys: ask <b>Ada</b>, room 12.\nhttps://wiki.example/\u202ekeys";
   const { url } = await startServer({ config: { auth: { scheme: "api_key", note } } });
   const { page, errors } = await seen(url);
@@ -49,7 +49,7 @@ test("what the operator says to people who sign in is shown there, as text", asy
 });
 
 describe("a new conversation", () => {
-  test("begins with an empty field that has the focus, and offers what the agent suggests", async () => {
+  test("begins with an empty, focused field, and offers the agent's suggestions", async () => {
     const { url } = await startServer({ agents: AGENTS });
     const { page, errors } = await seen(url);
     const field = page.getByLabel("Message", { exact: true });
@@ -69,7 +69,7 @@ describe("a new conversation", () => {
     expect(errors).toEqual([]);
   });
 
-  test("keeps its field in sight at each width", async () => {
+  test("keeps its field visible at each width", async () => {
     const { url } = await startServer({ agents: AGENTS });
     const tab = await seen(url);
     await tab.page.getByRole("button", { name: "What can you do?" }).waitFor();
@@ -83,7 +83,7 @@ describe("a new conversation", () => {
   });
 });
 
-test("the first view asks for each list once", async () => {
+test("the first view requests each list once", async () => {
   const { url } = await startServer({ agents: AGENTS });
   const asked: string[] = [];
   const { page } = await openTab(url, {
@@ -101,7 +101,7 @@ test("the first view asks for each list once", async () => {
   expect(asked.toSorted()).toEqual([...new Set(asked)].toSorted());
 });
 
-test("an address that the page does not have says so, and leads to the start", async () => {
+test("an unknown address shows this, and links to the start", async () => {
   const { url } = await startServer();
   const { page, go } = await seen(url);
   for (const hash of ["#/nowhere", "#/t/", "#/runs/x/y", "#/%E0%A4%A"]) {
@@ -112,7 +112,7 @@ test("an address that the page does not have says so, and leads to the start", a
   await page.getByRole("heading", { name: "New conversation" }).waitFor();
 });
 
-test("the navigation says who is signed in, which server and version this is, and where the docs are", async () => {
+test("the navigation shows who is signed in, the server and its version, and a link to the docs", async () => {
   const { url } = await startServer();
   const { page } = await seen(url);
   const { version } = (await (await fetch(`${url}/health`)).json()) as { version: string };
@@ -121,7 +121,7 @@ test("the navigation says who is signed in, which server and version this is, an
   expect(await page.getByRole("link", { name: "Docs" }).getAttribute("href")).toBe("docs");
 });
 
-test("the size of text that a person has set in the browser is the size of the page", async () => {
+test("the page uses the text size that a person has set in the browser", async () => {
   const { url } = await startServer();
   const { page } = await seen(url);
   await page.getByRole("heading", { name: "New conversation" }).waitFor();

@@ -16,8 +16,8 @@ const says = async (page: Page, text: string) => {
 const announced = (page: Page, text: string) =>
   page.locator(".status-line [role=status]").getByText(text, { exact: true }).waitFor();
 
-describe("the end of a run has one word for eye and ear", () => {
-  test("stopped: by a person it is neither failed nor done", async () => {
+describe("the end of a run is announced in one word, visibly and audibly", () => {
+  test("a run that a person stopped is neither failed nor done", async () => {
     const { url } = await startServer({ script: [{ say: "and on ".repeat(900), delay_ms: 10 }] });
     const tab = await seen(url);
     const { page } = tab;
@@ -34,7 +34,7 @@ describe("the end of a run has one word for eye and ear", () => {
     await page.getByRole("row", { name: /Stopped/ }).waitFor();
   });
 
-  test("a stop is said once to the eye, beside the words that were kept", async () => {
+  test("a stop is shown once, next to the text that was kept", async () => {
     const { url } = await startServer({ script: [{ say: "and on ".repeat(900), delay_ms: 10 }] });
     const { page } = await seen(url);
     await says(page, "A tale.");
@@ -50,7 +50,7 @@ describe("the end of a run has one word for eye and ear", () => {
     }
   });
 
-  test("cut off at its limit, empty or failed: the list of conversations says so as Runs do", async () => {
+  test("the list of conversations shows a limit, an empty answer and a failure as Runs does", async () => {
     const { url } = await startServer({
       script: ({ messages }) => {
         const asked = JSON.stringify(messages.at(-1));
@@ -72,7 +72,7 @@ describe("the end of a run has one word for eye and ear", () => {
     await rowOf("Well?").getByText("Cut off").waitFor();
   });
 
-  test("failed, and empty: what was wrong is readable, and the next attempt is one press away", async () => {
+  test("a failed or empty run shows a readable error and a button for the next attempt", async () => {
     const { url } = await startServer({
       script: [
         { fail: { code: "model_rejected", message: "Not `this` one" } },
@@ -97,7 +97,7 @@ describe("the end of a run has one word for eye and ear", () => {
     expect(await page.getByText("The model returned no answer.").count()).toBe(0);
   });
 
-  test("after a step: it is stopped, and its conversation does not wait", async () => {
+  test("a run that was stopped after a step is stopped, and its conversation does not wait", async () => {
     const { tool, open, entered } = gate();
     const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
     const tab = await seen(url);

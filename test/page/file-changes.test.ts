@@ -29,7 +29,7 @@ const state = (files: unknown, messages: Message[] = []): ThreadState => ({
 });
 const edit = (old_text: string, new_text: string) => ({ path: "a.txt", old_text, new_text });
 
-test("the file that was changed last comes first, with its path from the workspace on", () => {
+test("the most recently changed file comes first, with its path in the workspace", () => {
   const files = {
     "/w/a.txt": { bytes: 1, sha256: "x", op: "write", content: "a" },
     "/w/b/c.txt": { bytes: 20_000, sha256: "y", op: "edit" },
@@ -40,7 +40,7 @@ test("the file that was changed last comes first, with its path from the workspa
   ]);
 });
 
-test("an edit that failed, or has not ended, changed nothing", () => {
+test("an edit that failed, or has not ended, counts as no change", () => {
   const messages = [
     ...[call("1", "edit_file", edit("a", "b")), result("1")],
     ...[call("2", "edit_file", edit("c", "d")), result("2", "is not in the file")],
@@ -50,7 +50,7 @@ test("an edit that failed, or has not ended, changed nothing", () => {
   expect(change?.edits).toEqual([{ old_text: "a", new_text: "b" }]);
 });
 
-test("what was edited before the file was written whole does not count", () => {
+test("edits before the file was written as a whole do not count", () => {
   const messages = [
     ...[call("1", "edit_file", edit("a", "b")), result("1")],
     ...[call("2", "write_file", { path: "./a.txt", content: "new" }), result("2")],
@@ -60,7 +60,7 @@ test("what was edited before the file was written whole does not count", () => {
   expect(change?.edits).toEqual([{ old_text: "new", new_text: "newer" }]);
 });
 
-test("a state of another shape has no changes", () => {
+test("a state with another shape has no changes", () => {
   for (const files of [undefined, null, [], "x", { a: 1 }])
     expect(changedFiles(state(files), "/w")).toEqual([]);
 });
@@ -77,7 +77,7 @@ const edits = [
   { old_text: "2", new_text: "3" },
 ];
 
-test("the last change is shown in its file, edits before it by what they replaced", () => {
+test("the last change is shown in its file, earlier edits by the text that they replaced", () => {
   expect(differencesOf(change({ edits, before: "a2", content: "a3" }))).toEqual([
     { before: "1", after: "2", isWhole: false },
     { before: "a2", after: "a3", isWhole: true },
@@ -87,7 +87,7 @@ test("the last change is shown in its file, edits before it by what they replace
   ]);
 });
 
-test("edits that were made at once are shown once", () => {
+test("simultaneous edits are shown once", () => {
   const atOnce = [
     { old_text: "b", new_text: "B" },
     { old_text: "a", new_text: "A" },
@@ -101,18 +101,18 @@ test("edits that were made at once are shown once", () => {
   ]);
 });
 
-test("of a file that is too large, what its edits replaced is shown", () => {
+test("for a file that is too large, the replaced text of its edits is shown", () => {
   expect(differencesOf(change({ edits })).map(({ after }) => after)).toEqual(["2", "3"]);
   expect(differencesOf(change({ op: "write" }))).toEqual([]);
 });
 
-test("what was written over a file that is not kept is shown as new", () => {
+test("text written over a file that is not kept is shown as new", () => {
   expect(differencesOf(change({ op: "write", content: "x" }))).toEqual([
     { before: "", after: "x", isWhole: true },
   ]);
 });
 
-test("a call is shown as a difference only when that shows all of it", () => {
+test("a call is shown as a difference only if that shows all of it", () => {
   const write = { path: "a", content: "b" };
   expect(fileCallOf("write_file", write)).toEqual({ path: "a", change: { content: "b" } });
   expect(fileCallOf("write_file", { ...write, mode: "0777" })).toBeUndefined();

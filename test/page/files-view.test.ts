@@ -42,7 +42,7 @@ async function workspace() {
 }
 
 describe("the files on the page", () => {
-  test("an edited file is saved", async () => {
+  test("an edited file can be saved", async () => {
     const { page, open, button, read } = await workspace();
     await open("notes/", "plan.md", "Edit");
     await page.getByRole("textbox", { name: "Text of notes/plan.md" }).fill("mine\n");
@@ -51,7 +51,7 @@ describe("the files on the page", () => {
     expect(await read("notes/plan.md")).toBe("mine\n");
   });
 
-  test("what the agent changed while a file was edited is shown, and lost only if the user says so", async () => {
+  test("the agent's changes during an edit are shown, and lost only if the user agrees", async () => {
     const { page, open, button, read, write } = await workspace();
     await open("notes/", "plan.md", "Edit");
     await page.getByRole("textbox", { name: "Text of notes/plan.md" }).fill("mine\n");
@@ -65,7 +65,7 @@ describe("the files on the page", () => {
     expect(await read("notes/plan.md")).toBe("mine\n");
   });
 
-  test("what the agent writes at the very moment of saving is not overwritten", async () => {
+  test("the agent's changes at the moment of saving are not overwritten", async () => {
     const { page, open, button, read, write, errors } = await workspace();
     await open("notes/", "plan.md", "Edit");
     await page.getByRole("textbox", { name: "Text of notes/plan.md" }).fill("mine\n");
@@ -85,7 +85,7 @@ describe("the files on the page", () => {
     expect(await read("notes/plan.md")).toBe("mine\n");
   });
 
-  test("what was typed survives the closing of its dialog, with the file that it was typed over", async () => {
+  test("typed text survives closing its dialog, with the file that it was based on", async () => {
     const { page, open, button, write } = await workspace();
     await open("notes/", "plan.md", "Edit");
     await page.getByRole("textbox", { name: "Text of notes/plan.md" }).fill("mine\n");
@@ -97,7 +97,7 @@ describe("the files on the page", () => {
     await page.getByText("This file was changed since you opened it").waitFor();
   });
 
-  test("a file is uploaded, and replaces one of its name only after a yes", async () => {
+  test("a file can be uploaded, and replaces one with its name only after a confirmation", async () => {
     const { page, button, read } = await workspace();
     const choose = async (text: string) => {
       const chooser = page.waitForEvent("filechooser");
@@ -113,7 +113,7 @@ describe("the files on the page", () => {
     await expect.poll(() => read("a%20b.txt")).toBe("second");
   });
 
-  test("an image is shown by what it is, SVG only as text", async () => {
+  test("an image is shown by its contents, and SVG only as text", async () => {
     const { page, open, button, write, harm } = await workspace();
     const svg = `<svg xmlns="http://www.w3.org/2000/svg" onload="window.pwned=1"/>`;
     await write("picture.txt", PNG);
@@ -127,7 +127,7 @@ describe("the files on the page", () => {
     expect(await harm()).toEqual([]);
   });
 
-  test("what the agent changed is shown, line by line", async () => {
+  test("the agent's changes are shown line by line", async () => {
     const { page, open } = await workspace();
     await open("notes/plan.md");
     const rows = page.getByRole("region", { name: "Difference" }).getByRole("row");
@@ -136,7 +136,7 @@ describe("the files on the page", () => {
     expect(text).toEqual(["1 1 one", "2 − removed: two", "2 + added: three"]);
   });
 
-  test("a download has the whole file, and a deleted file is deleted", async () => {
+  test("a download contains the whole file, and a deleted file is removed", async () => {
     const { page, open, button, write, read, errors } = await workspace();
     const long = "0123456789\n".repeat(50_000);
     await write("long.log", long);
@@ -155,7 +155,7 @@ describe("the files on the page", () => {
     expect(errors).toEqual([]);
   });
 
-  test("the sandbox is stopped and started, and says so", async () => {
+  test("the sandbox can be stopped and started, and its state is shown", async () => {
     const { page, button } = await workspace();
     await button("Stop").click();
     await page.getByRole("group").getByRole("button", { name: "Stop" }).click();

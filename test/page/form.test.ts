@@ -25,7 +25,7 @@ const field = (name: string) => {
   return found;
 };
 
-test("every property of a schema has a field that fits it", () => {
+test("every property of a schema has a suitable field", () => {
   expect(fields.map(({ name, kind }) => [name, kind])).toEqual([
     ["attempts", "number"],
     ["base_ms", "number"],
@@ -39,7 +39,7 @@ test("every property of a schema has a field that fits it", () => {
   ]);
 });
 
-test("a field says what holds without it, and what the server accepts", () => {
+test("a field shows its default and the accepted values", () => {
   expect(field("attempts")).toMatchObject({
     standard: 3,
     range: "1 to 10",
@@ -51,12 +51,12 @@ test("a field says what holds without it, and what the server accepts", () => {
   expect(field("text").required).toBe(true);
 });
 
-test("what is no schema of an object has no fields", () => {
+test("a value that is not an object schema has no fields", () => {
   for (const schema of [undefined, null, true, [], {}, { type: "string" }, { properties: 1 }])
     expect(fieldsOf(schema)).toEqual([]);
 });
 
-test("a value that is put into its field comes out as it was", () => {
+test("a value that is put into its field is returned unchanged", () => {
   const values = {
     attempts: 5,
     keep: 0.25,
@@ -75,15 +75,15 @@ test("an empty field has no value", () => {
   for (const each of fields) expect(textOf(each, undefined)).toBe("");
 });
 
-test("a number that is none is sent as it is: the server says what is wrong", () => {
+test("an invalid number is sent unchanged, and the server reports the error", () => {
   expect(valueIn(field("attempts"), "many")).toBe("many");
 });
 
-test("JSON that is none is refused at once", () => {
+test("invalid JSON is refused immediately", () => {
   expect(() => valueIn(field("by_tool"), "{")).toThrow(SyntaxError);
 });
 
-test("what the server says about an option is shown at its field", () => {
+test("the server's error about an option is shown at its field", () => {
   const error = Object.assign(new Error("no"), {
     details: {
       issues: [
@@ -103,7 +103,7 @@ test("what the server says about an option is shown at its field", () => {
   expect(issuesOf(new Error("no")).size).toBe(0);
 });
 
-test("headers are written a line each", () => {
+test("headers are written one per line", () => {
   const headers: Field = { name: "headers", kind: "pairs", required: false };
   expect(valueIn(headers, "authorization: Bearer a:b\n\n x-team : blue ")).toEqual({
     authorization: "Bearer a:b",
@@ -112,7 +112,7 @@ test("headers are written a line each", () => {
   expect(() => valueIn(headers, "authorization")).toThrow("has no colon");
 });
 
-test("a patch turns what was set into what is meant, for any two values", () => {
+test("a patch turns the old value into the new one, for any two values", () => {
   const values = fc.letrec<{ value: unknown }>((tie) => ({
     value: fc.oneof(
       fc.boolean(),
@@ -127,7 +127,7 @@ test("a patch turns what was set into what is meant, for any two values", () => 
   );
 });
 
-test("a time is typed in the zone of the browser and sent with its offset from UTC, to the second", () => {
+test("a time is typed in the browser's zone and sent with its UTC offset, to the second", () => {
   const time: Field = { name: "at", kind: "time", required: true };
   const typed = textOf(time, "2031-05-04T10:00:00+02:00");
   expect(typed).toMatch(/^2031-05-0[345]T\d\d:\d\d$/);

@@ -97,8 +97,8 @@ const VIEWS: readonly (readonly [hash: string, text: string | RegExp])[] = [
   [`#/t/${encodeURIComponent(SHORT)}/r/${encodeURIComponent(SHORT)}/trace`, "Run"],
 ];
 
-describe("what a model, a tool or a web page has written", () => {
-  test("is text in every view: nothing runs, nothing is asked of another server, no policy is broken", async () => {
+describe("text from a model, a tool or a web page", () => {
+  test("is shown as text in every view: nothing runs, nothing is requested from another server, and no policy is violated", async () => {
     const { url, run } = await attacking();
     const tab = await seen(url);
     for (const [hash, text] of VIEWS) {
@@ -109,7 +109,7 @@ describe("what a model, a tool or a web page has written", () => {
     tab.errors.length = 0;
   });
 
-  test("is text also while it is streamed, cut at any place", async () => {
+  test("is shown as text even while it is streamed, cut at any position", async () => {
     const { url } = await startServer({ script: () => ({ say: `${ATTACK}\n\nThat was it.`, delay_ms: 1 }) });
     const tab = await seen(url);
     await runs(url, "cut", { input: "Go.", background: true });
@@ -117,7 +117,7 @@ describe("what a model, a tool or a web page has written", () => {
     expect(await tab.harm()).toEqual([]);
   });
 
-  test("leads nowhere but to the addresses that it shows", async () => {
+  test("links only to the addresses that it shows", async () => {
     const { url } = await attacking();
     const tab = await seen(url);
     await tab.go("#/t/attack", "window.pwned=2");
@@ -130,7 +130,7 @@ describe("what a model, a tool or a web page has written", () => {
     ).toBe(0);
   });
 
-  test("is text, also when it is made of the signs of HTML and Markdown", async () => {
+  test("is shown as text even if it consists of HTML and Markdown symbols", async () => {
     const sign = fc.constantFrom(
       ...[
         "<",

@@ -32,7 +32,7 @@ async function asked(script: readonly Turn[], thread = "t") {
   return { ...tab, url, post, card, messages, thread };
 }
 
-test("the tabs beside a conversation are all in sight while it has todos and questions", async () => {
+test("the tabs next to a conversation are all visible while it has todos and questions", async () => {
   const todos = ["a", "b"].map((id) => ({ id, title: id, status: "pending" }));
   const call = [{ tool: "write_todos", args: { todos } }, execute("echo one"), execute("echo two")];
   const { page, url, thread } = await asked([{ call }]);
@@ -42,8 +42,8 @@ test("the tabs beside a conversation are all in sight while it has todos and que
   expect(await page.evaluate(`${tabs}.scrollWidth - ${tabs}.clientWidth`)).toBe(0);
 });
 
-describe("a call that needs a person's word", () => {
-  test("can be allowed once its end was in sight, and runs", async () => {
+describe("a call that needs an approval", () => {
+  test("can be allowed once its end was visible, and runs", async () => {
     const { page, card, messages } = await asked([{ call: [execute(LONG)] }, { say: "It ran." }]);
     const allow = card("execute").getByRole("button", { name: "Allow" });
     await allow.waitFor();
@@ -55,7 +55,7 @@ describe("a call that needs a person's word", () => {
     await expect.poll(() => page.title()).toBe("Inbox · Skein");
   });
 
-  test("has more to read only where its box shows less than the whole", async () => {
+  test("offers more only if its box does not show everything", async () => {
     const calls = Array.from({ length: 6 }, (_, at) => execute(`echo ${at}`));
     const { page, url, thread } = await asked([{ call: [...calls, execute(LONG)] }]);
     await page.setViewportSize({ width: 390, height: 500 });
@@ -65,7 +65,7 @@ describe("a call that needs a person's word", () => {
     expect(await page.getByText("There is more to read.").count()).toBe(1);
   });
 
-  test("shows what it hides", async () => {
+  test("shows hidden parts", async () => {
     const { card } = await asked([
       { call: [execute(`ls${" ".repeat(500)}\u202e; rm -rf /`)] },
       { say: "ok" },
@@ -73,7 +73,7 @@ describe("a call that needs a person's word", () => {
     await card("execute").getByText("ls⟨500 blanks⟩⟨U+202E⟩; rm -rf /").waitFor();
   });
 
-  test("is denied with words that outlive a reload, and that the agent reads", async () => {
+  test("can be denied with a reason that survives a reload and reaches the agent", async () => {
     const { page, card, messages } = await asked([{ call: [execute("rm -rf /")] }, { say: "I see." }]);
     await card("execute").getByRole("button", { name: "Deny, because…" }).click();
     await page.keyboard.type("Use the trash.");
@@ -83,7 +83,7 @@ describe("a call that needs a person's word", () => {
     await expect.poll(messages).toContain("Use the trash.");
   });
 
-  test("runs as it was edited; what is no JSON is not sent", async () => {
+  test("runs with its edited arguments; invalid JSON is not sent", async () => {
     const call = { tool: "execute", args: { command: "echo wrong", timeout: 5 } };
     const { card, messages } = await asked([{ call: [call] }, { say: "Done." }]);
     await card("execute").getByRole("button", { name: "Edit…" }).click();
@@ -96,7 +96,7 @@ describe("a call that needs a person's word", () => {
     await expect.poll(messages).toContain("right");
   });
 
-  test("that was answered elsewhere goes away, and the page says so", async () => {
+  test("that was answered elsewhere disappears, and the page explains this", async () => {
     const { page, card, post, url, thread } = await asked([{ call: [execute("ls")] }, { say: "ok" }]);
     await card("execute").waitFor();
     const open = (await (await fetch(`${url}/interrupts`)).json()) as {
@@ -134,7 +134,7 @@ test("several questions of a run are answered together, and later means neither 
   for (const answer of ["green", "apple, plum", "Ada's"]) expect(await messages()).toContain(answer);
 });
 
-test("tabs share one stream of changes, and the next one takes it when the first is closed", async () => {
+test("tabs share one stream of changes, and another tab takes over when the first is closed", async () => {
   const { page, post } = await asked([{ say: "ok" }]);
   const other = await page.context().newPage();
   const streams: string[] = [];
@@ -152,7 +152,7 @@ test("tabs share one stream of changes, and the next one takes it when the first
   await other.getByText("Made later").waitFor();
 });
 
-test("a change of a file is asked about as a difference, which is seen to its end before it can be allowed", async () => {
+test("a question about a file change shows the difference, which must be viewed to its end before it can be allowed", async () => {
   const before = Array.from({ length: 60 }, (_, at) => `line ${at}\n`).join("");
   const edit = { path: "a.txt", old_text: "line 3\n", new_text: "line three\u202e\nand more\r\n" };
   const { page, card, messages, errors } = await asked([

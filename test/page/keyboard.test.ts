@@ -55,7 +55,7 @@ describe("without a mouse", () => {
     await sees(page, "42");
   });
 
-  test("a person goes through the spans of a trace by arrow keys", async () => {
+  test("a person moves through the spans of a trace with arrow keys", async () => {
     const { url } = await startServer({
       agents: ASKING,
       script: [{ say: "Looking.", call: [{ tool: "ls", args: {} }] }, { say: "Done." }],
@@ -119,7 +119,7 @@ describe("without a mouse", () => {
     await page.getByRole("dialog").waitFor();
   });
 
-  test("a person finds conversations, words in messages, agents, views and actions with Ctrl+K", async () => {
+  test("a person finds conversations, text in messages, agents, views and actions with Ctrl+K", async () => {
     const { url } = await startServer({ agents: ASKING, script: () => ({ say: "The Needle is here." }) });
     await runs(url, "hay", { input: "A haystack" });
     const tab = await seen(url);
@@ -169,7 +169,7 @@ describe("without a mouse", () => {
     await field.waitFor({ state: "detached" });
   });
 
-  test("what is typed after Ctrl+K goes into its field, also while what it finds is still loaded", async () => {
+  test("text typed after Ctrl+K goes into its field, even while the results are loading", async () => {
     const { url } = await startServer({ agents: ASKING });
     const { page, go } = await seen(url);
     const loading = Promise.withResolvers<void>();
@@ -192,7 +192,7 @@ describe("without a mouse", () => {
     expect(await page.getByRole("article").count()).toBe(0);
   });
 
-  test("what has the focus is seen in every view", async () => {
+  test("the focus is visible in every view", async () => {
     const { url } = await startServer({ agents: ASKING });
     await runs(url, "one", { input: "Hello." });
     const tab = await seen(url);

@@ -4,7 +4,7 @@ import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { runs, seen } from "./seen.ts";
 
-test("words, numbers and dates have one language, which a person can choose", async () => {
+test("texts, numbers and dates use one language, which a person can choose", async () => {
   const { url } = await startServer();
   await runs(url, "one", { input: "Go." });
   const { page, go } = await seen(url);
@@ -30,7 +30,7 @@ test("words, numbers and dates have one language, which a person can choose", as
   await page.getByRole("heading", { name: "Settings" }).waitFor();
 });
 
-test("an error is said in the language of the page, with the server's own words below", async () => {
+test("an error is shown in the page's language, with the server's own text below", async () => {
   const key = newApiKey().key;
   const { url } = await startServer({
     config: { auth: { scheme: "api_key", bootstrap_key: key } },

@@ -17,8 +17,8 @@ const note = defineTool({
   execute: ({ at }) => `noted ${at}`,
 });
 
-describe("a page with much in it", () => {
-  test("shows a conversation of two thousand messages, from the first to the last, and takes the next one", async () => {
+describe("a page with much content", () => {
+  test("shows a conversation of two thousand messages, from the first to the last, and accepts the next one", async () => {
     const { url } = await startServer({
       agents: `
 agents:

@@ -29,7 +29,7 @@ const answers = (page: Page) => page.getByRole("article", { name: "assistant" })
 const showsAll = (page: Page) =>
   expect.poll(async () => (await answers(page).allInnerTexts()).map((text) => text.trim())).toEqual([WORDS]);
 
-describe("an answer that is on its way", () => {
+describe("an answer in progress", () => {
   test("continues after a reload, with each word once", async () => {
     const { url } = await startServer({ script: [SLOWLY] });
     const { page } = await seen(url);
@@ -39,7 +39,7 @@ describe("an answer that is on its way", () => {
     await showsAll(page);
   });
 
-  test("is said again, and once, when the server is killed and started again", async () => {
+  test("starts over, once, if the server is killed and restarted", async () => {
     const script = JSON.stringify([SLOWLY]);
     const server = await serveWith({ store: "sqlite" }, { script });
     const { page, errors } = await seen(server.url);
@@ -56,7 +56,7 @@ describe("an answer that is on its way", () => {
     expect(errors.splice(0).filter((error) => !error.includes("net::ERR_"))).toEqual([]);
   });
 
-  test("is shown in eight tabs at once, of which a person sees one", async () => {
+  test("is shown in eight tabs at once, one of which is visible", async () => {
     const { url } = await startServer({ script: [SLOWLY, { say: "And the next one." }] });
     const { page } = await seen(url);
     await says(page, "Tell me.");
@@ -101,7 +101,7 @@ needing(redis, "redis-server").test(
   },
 );
 
-test("who may only read finds no control that writes", async () => {
+test("a person with only the scope `read` finds no control that writes", async () => {
   const dir = await temporaryFolder();
   const config = { store: "sqlite", auth: { scheme: "api_key" }, backends: { allow_local: true } };
   const server = await serveWith(config, { dir, script: JSON.stringify([{ say: "Read me." }]) });

@@ -54,7 +54,7 @@ interface Box {
   readonly right: number;
 }
 
-describe("nothing is cut, torn or laid over something else, wide and narrow:", () => {
+describe("nothing is cut off, broken or overlapping, wide and narrow:", () => {
   for (const language of ["en", "de"])
     test(`in the language ${language}`, async () => {
       const { url, run } = await furnished();
@@ -76,7 +76,7 @@ describe("nothing is cut, torn or laid over something else, wide and narrow:", (
     });
 });
 
-test("on a phone the button that sends stands at the end of the line of choices, or of its own", async () => {
+test("on a phone, the send button is at the end of the line of choices, or of its own line", async () => {
   const { url } = await startServer();
   const tab = await seen(url);
   await tab.page.getByRole("button", { name: "Send" }).waitFor();
@@ -89,7 +89,7 @@ test("on a phone the button that sends stands at the end of the line of choices,
   }
 });
 
-test("a conversation that does not exist says so, leads to the start, and offers nothing else", async () => {
+test("a missing conversation shows this, links to the start, and offers nothing else", async () => {
   const { url } = await startServer();
   const tab = await seen(url);
   const { page } = tab;
@@ -102,7 +102,7 @@ test("a conversation that does not exist says so, leads to the start, and offers
   expect(tab.errors.splice(0).join()).toContain("404");
 });
 
-test("a conversation that is first opened without a connection says so, and appears once the server is back", async () => {
+test("a conversation first opened without a connection shows this, and appears once the server is back", async () => {
   const { url } = await startServer({ script: () => ({ say: "Short." }) });
   await runs(url, "one", { input: "First." });
   await runs(url, "two", { input: "Second." });
@@ -115,7 +115,7 @@ test("a conversation that is first opened without a connection says so, and appe
   expect(errors.splice(0).filter((error) => !error.includes("net::ERR_"))).toEqual([]);
 });
 
-test("the side of a conversation takes no room while it has nothing to show", async () => {
+test("the side of a conversation takes no space while it has nothing to show", async () => {
   const { url } = await startServer({ script: [{ say: "Short." }] });
   await runs(url, "one", { input: "Go." });
   const tab = await seen(url);
@@ -127,7 +127,7 @@ test("the side of a conversation takes no room while it has nothing to show", as
   await expect.poll(width).toBeGreaterThan(250);
 });
 
-test("a plan leaves a conversation room for its words: on a small screen it is a drawer, which its name opens", async () => {
+test("a plan leaves space for the conversation's text: on a small screen it is a drawer, opened by its name", async () => {
   const { url } = await furnished();
   const tab = await seen(url);
   const { page } = tab;
@@ -146,7 +146,7 @@ test("a plan leaves a conversation room for its words: on a small screen it is a
   await page.locator("aside.details").getByText("Begin").waitFor();
 });
 
-test("what is longer than any line stays within its card, its cell and its window", async () => {
+test("an overlong line stays within its card, cell and window", async () => {
   const long = (of: string) => of.repeat(2000);
   const table = `|${" a |".repeat(40)}\n|${"---|".repeat(40)}\n|${" 1234567 |".repeat(40)}`;
   const words = `| a | b | c |\n|---|---|---|\n| 1 | ${long("W").slice(0, 90)} | ${long("7").slice(0, 90)} |`;
@@ -204,7 +204,7 @@ test("what is longer than any line stays within its card, its cell and its windo
   }
 });
 
-test("the way to the end is offered only while something lies below what is seen", async () => {
+test("the button to the end is offered only while something is below the visible part", async () => {
   const { url } = await startServer({ script: () => ({ say: "Short." }) });
   await runs(url, "one", { input: "Go." });
   const { page, go } = await seen(url);

@@ -23,7 +23,7 @@ const TABLE = [
   .join("\n");
 
 describe("an answer", () => {
-  test("is plain text where it is very long, and says why", async () => {
+  test("is plain text if it is very long, and explains why", async () => {
     const { page } = await saying(`\`\`\`js\n${"const answer_of_all_questions=42;\n".repeat(13_000)}\`\`\``);
     await page.getByText("Too long to format; shown as plain text.").waitFor();
   });
@@ -42,7 +42,7 @@ describe("an answer", () => {
     expect(part).toBeGreaterThan((of ?? 0) + 10);
   });
 
-  test("has tables that scroll by themselves, by keyboard too, and break no word and no number", async () => {
+  test("has tables that scroll separately, by keyboard too, and never break a word or number", async () => {
     const tab = await saying(TABLE);
     for (const [width, theme] of [
       [1440, "light"],
@@ -69,7 +69,7 @@ describe("an answer", () => {
     }
   });
 
-  test("leads from a footnote's mark to its words and back, and stays in its view", async () => {
+  test("leads from a footnote's mark to its text and back, and stays in its view", async () => {
     const { page } = await saying("A claim[^page].\n\n[^page]: Where it is *from*.");
     await page.getByRole("button", { name: "Footnote 1", exact: true }).click();
     expect(await page.evaluate("document.activeElement.textContent")).toContain("Where it is from.");
@@ -81,7 +81,7 @@ describe("an answer", () => {
     ]);
   });
 
-  test("is read as Markdown in the reasoning of a model too", async () => {
+  test("is rendered as Markdown in a model's reasoning too", async () => {
     const { url } = await startServer({ script: [{ think: "**Planning**\n\n- one", say: "Thought of." }] });
     await runs(url, "words", { input: "Go." });
     const { page, go } = await seen(url);
@@ -91,7 +91,7 @@ describe("an answer", () => {
     expect(await page.locator(".thought").innerText()).not.toContain("**");
   });
 
-  test("is written from right to left where its words are, as is what the person wrote", async () => {
+  test("is written from right to left if its text is, and so is the person's message", async () => {
     const { page } = await saying("مرحبا بالعالم\n\n- عنصر\n\n> اقتباس\n\n- [x] مهمة\n\nHello", "שלום עולם");
     const directions = await page.evaluate<string[]>(
       `[".said .words", ".answer p", ".answer li", ".answer blockquote", ".answer .markdown > p:last-child"]
@@ -107,7 +107,7 @@ describe("an answer", () => {
     expect(gap).toBeGreaterThan(3);
   });
 
-  test("has its maths typeset, without a style of its own, and what cannot be read as it was written", async () => {
+  test("has typeset maths, without inline styles, and shows unreadable maths as written", async () => {
     const tab = await saying(
       [
         "Energy is \\(E_1 = mc^2\\).",
@@ -132,7 +132,7 @@ describe("an answer", () => {
     await tab.screenshot("page-maths");
   });
 
-  test("has its code in colour, by language, and copies it as it is; what is unknown or long stays plain", async () => {
+  test("has code with colours by language, and copies it unchanged; unknown or long code stays plain", async () => {
     const long = "const a = 1;\n".repeat(4_000);
     const tab = await saying(
       [
@@ -163,7 +163,7 @@ describe("an answer", () => {
     }
   });
 
-  test("opens files of the workspace and shows its pictures; of elsewhere it asks for nothing", async () => {
+  test("opens workspace files and shows their images, but requests nothing from elsewhere", async () => {
     const { url } = await startServer({
       script: [
         {

@@ -46,7 +46,7 @@ test.each(examples())("is drawn as GitHub's specification asks: $section, $markd
   expect(seenOf(htmlOf(whole(example.markdown)), example)).toBe(seenOf(example.html, example));
 });
 
-test("Markdown is the same however it comes", () => {
+test("Markdown is the same however it arrives", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 60 }), (steps) => {
       const grow = growingMarkdown();
@@ -60,7 +60,7 @@ test("Markdown is the same however it comes", () => {
   );
 });
 
-test("blocks that are complete are not made again", () => {
+test("complete blocks are not rendered again", () => {
   const grow = growingMarkdown();
   const before = grow(DOCUMENT, false);
   const after = grow(`${DOCUMENT} and more`, false);
@@ -68,21 +68,18 @@ test("blocks that are complete are not made again", () => {
   expect(after.filter((block, index) => block === before[index]).length).toBeGreaterThan(3);
 });
 
-test("characters of HTML are shown as they were written", () => {
+test("HTML characters are shown as written", () => {
   const text = "a < b && c > d \"quoted\" 'single' `<i>` <script>alert(1)</script>";
   expect(textOf(whole(text))).toBe(text.replaceAll("`", ""));
 });
 
-test.each([">", "1. ", "- > "])(
-  "%j thousands of times is shown, and what lies too deep as it is written",
-  (mark) => {
-    const shown = whole(`before\n\n${mark.repeat(3000)}end`);
-    expect(elements(shown).map(({ tag }) => tag)).toContain(mark === ">" ? "blockquote" : "li");
-    expect(textOf(shown)).toMatch(/^before.*end$/s);
-  },
-);
+test.each([">", "1. ", "- > "])("%j thousands of times is shown, and too deep parts as written", (mark) => {
+  const shown = whole(`before\n\n${mark.repeat(3000)}end`);
+  expect(elements(shown).map(({ tag }) => tag)).toContain(mark === ">" ? "blockquote" : "li");
+  expect(textOf(shown)).toMatch(/^before.*end$/s);
+});
 
-test("a paragraph of any length has its bold words, and all of its text", () => {
+test("a paragraph of any length has its bold text, and all of its text", () => {
   const words = "some **bold** words ".repeat(1000);
   const shown = whole(words);
   expect(elements(shown).filter(({ tag }) => tag === "strong").length).toBeGreaterThan(990);
@@ -90,7 +87,7 @@ test("a paragraph of any length has its bold words, and all of its text", () => 
   expect(textOf(whole("!".repeat(60_001))) === "!".repeat(60_001)).toBe(true);
 });
 
-test("a long text that comes at once while it grows becomes elements piece by piece", () => {
+test("a long text that arrives at once is rendered piece by piece", () => {
   const paragraphs = "some **bold** words\n\n".repeat(3000);
   const grow = growingMarkdown();
   const bold = () => elements(grow(paragraphs, false)).filter(({ tag }) => tag === "strong").length;
@@ -149,14 +146,14 @@ test("a link with a long query is shown in full", () => {
   expect(elements(whole(`[here](${href})`))[1]).toMatchObject({ tag: "a", host: href });
 });
 
-test("a list of tasks has a box in front of each, in loose lists as well", () => {
+test("a list of tasks has a box before each, in loose lists too", () => {
   const boxes = (text: string) => elements(whole(text)).filter(({ tag }) => tag === "checkbox");
   expect(boxes("- [x] done\n- [ ] to do").map(({ isChecked }) => isChecked)).toEqual([true, false]);
   expect(boxes("1. [x] done\n\n2. [ ] to do").map(({ isChecked }) => isChecked)).toEqual([true, false]);
   expect(textOf(whole("- [x] done\n- [ ] to do"))).toBe("doneto do");
 });
 
-test("footnotes are numbered by their marks and come last; a mark without a note stays as it is written", () => {
+test("footnotes are numbered by their marks and come last; a mark without a note stays as written", () => {
   const shown = whole(
     "One[^b] and two[^a], again[^b], none[^c].\n\n[^a]: First *note*.\n[^b]: Second.\n\n    Its end.\n\nLast.",
   );
@@ -175,7 +172,7 @@ const MATHS_WRITTEN = [
   ["let $n$ be", "n"],
 ] as const;
 
-test.each(MATHS_WRITTEN)("%j is maths, and no sign of it is altered", (text, source) => {
+test.each(MATHS_WRITTEN)("%j is maths, and none of its characters change", (text, source) => {
   const [found, ...more] = elements(whole(text)).filter(({ tag }) => tag === "maths");
   expect([found?.source, more]).toEqual([source, []]);
   expect(text).toContain(textOf(found?.children ?? []));
@@ -189,7 +186,7 @@ test.each([
   "`\\(a\\)`",
   "an escaped \\[word\\] and \\(some words\\)",
   "\\[no link\\](https://example.com)",
-])("%j holds no maths", (text) => {
+])("%j contains no maths", (text) => {
   expect(elements(whole(text)).filter(({ tag }) => tag === "maths")).toEqual([]);
 });
 
@@ -198,9 +195,9 @@ test.each([
   ["# Found\n\n- one\n- two\n\n> three", "Found one two three"],
   ["```ts\nconst a;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |", "const a; a b 1 2"],
   ["**cut in the mid", "**cut in the mid"],
-])("%j is said in one line", (text, words) => expect(wordsOf(text)).toBe(words));
+])("%j is summarised in one line", (text, words) => expect(wordsOf(text)).toBe(words));
 
-test("a text that grows is cut into parts that stay, and begins again when it is another", () => {
+test("a growing text is divided into stable parts, and starts over if it changes", () => {
   const lines = Array.from({ length: 1_000 }, (_, at) => `line ${at}\n`);
   const parts = growingParts();
   const before = parts(lines.slice(0, 650).join(""));

@@ -35,7 +35,7 @@ const COVERED = `
   })
 `;
 
-test("the buttons of a message are whole and lie over no words, and a bubble is as wide as its words", async () => {
+test("a message's buttons are complete and cover no text, and a bubble is as wide as its text", async () => {
   const { url } = await startServer({
     agents: "agents: { assistant: { model: 'scripted:test', tools: [ls] } }",
     script: (_, call) =>
@@ -64,7 +64,7 @@ test("the buttons of a message are whole and lie over no words, and a bubble is 
   }
 });
 
-describe("on a page of plain http, which has no clipboard of its own", () => {
+describe("on a page over plain http, without a clipboard", () => {
   const opened = async (script: string) => {
     const { url } = await startServer({ script: [{ say: "Take `this`." }] });
     await runs(url, "one", { input: "Words to keep" });
@@ -79,7 +79,7 @@ describe("on a page of plain http, which has no clipboard of its own", () => {
     return tab;
   };
 
-  test("text is copied, also from a dialog", async () => {
+  test("text can be copied, even from a dialog", async () => {
     const { page } = await opened("");
     await page.getByRole("article", { name: "You" }).hover();
     await page.getByRole("button", { name: "Copy", exact: true }).first().click();
@@ -114,7 +114,7 @@ const says = async (page: Page, text: string) => {
 };
 const said = (page: Page) => page.locator(".said > .words, .answer > .markdown").allTextContents();
 
-test("a message that is rewritten or answered again keeps its versions, and the way between them is there", async () => {
+test("a message that is edited or answered again keeps its versions, and navigation between them", async () => {
   const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
   const { page, barriers } = await seen(url);
   const you = page.getByRole("article", { name: "You" });
@@ -150,7 +150,7 @@ test("a message that is rewritten or answered again keeps its versions, and the 
   expect(await barriers()).toEqual([]);
 });
 
-test("a conversation that is deleted can be brought back for ten seconds, and the server hears nothing before", async () => {
+test("a deleted conversation can be restored for ten seconds, and the server is told only then", async () => {
   const { url } = await startServer();
   await runs(url, "one", { input: "Keep me" });
   const tab = await seen(url);
@@ -187,7 +187,7 @@ const PICTURE = Buffer.from(
   "base64",
 );
 
-test("a closed tab loses neither the text nor the files of a message, and signing out forgets them", async () => {
+test("a closed tab keeps the text and files of a message, and signing out deletes them", async () => {
   const { key } = newApiKey();
   const { url } = await startServer({
     config: { auth: { scheme: "api_key", bootstrap_key: key }, store: "sqlite" },
@@ -226,7 +226,7 @@ test("a closed tab loses neither the text nor the files of a message, and signin
   tab.errors.length = 0;
 });
 
-test("what a person had written before they rewrote a message is there again after it", async () => {
+test("text that a person had typed before editing a message is restored afterwards", async () => {
   const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
   await runs(url, "one", { input: "To Sweden." });
   const tab = await seen(url);
@@ -241,7 +241,7 @@ test("what a person had written before they rewrote a message is there again aft
   expect(await field(page).inputValue()).toBe("Half a thought");
 });
 
-test("a hit of the search opens its message with the word marked, and Back and a reload return to the place that was read", async () => {
+test("a search result opens its message with the word marked, and Back and a reload return to the same position", async () => {
   const { url } = await startServer({
     script: (_, call) => ({
       say:
@@ -303,7 +303,7 @@ test("a hit of the search opens its message with the word marked, and Back and a
   await isSeen("Turn 0").toBe(true);
 });
 
-test("a conversation is shared by a link, with which others of the tenant read it until it is ended", async () => {
+test("a conversation can be shared by a link, which others of the tenant can read until the share ends", async () => {
   const { url } = await startServer({
     config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.0/8"] } },
     script: [{ say: "It rains." }],
@@ -356,7 +356,7 @@ test("a conversation is shared by a link, with which others of the tenant read i
   bob.errors.length = 0;
 });
 
-test("an answer is rated with words by keyboard, shows its rating after a reload, and can be taken back", async () => {
+test("an answer can be rated with a comment by keyboard, shows its rating after a reload, and the rating can be removed", async () => {
   const { url } = await startServer({ script: [{ say: "Norway is in the EU." }] });
   await runs(url, "one", { input: "Is it?" });
   const tab = await seen(url);

@@ -9,7 +9,7 @@ import { json } from "../support/team.ts";
 import { runs, seen } from "./seen.ts";
 
 describe("the trace of a run", () => {
-  test("shows a call while it works, and its time once it is done", async () => {
+  test("shows a call in progress, and its time once it is done", async () => {
     const { tool, open, entered } = gate();
     const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
     const run = await runs(url, "one", { input: "Go.", background: true });
@@ -22,7 +22,7 @@ describe("the trace of a run", () => {
     expect(await tab.page.getByRole("button", { name: /^Model call, / }).count()).toBe(2);
   });
 
-  test("says how the server can keep what models are sent", async () => {
+  test("explains how the server can record model requests", async () => {
     const { url } = await startServer();
     const run = await runs(url, "one", { input: "Go." });
     const tab = await seen(url);
@@ -33,7 +33,7 @@ describe("the trace of a run", () => {
     expect(tab.errors.splice(0).join()).toContain("404");
   });
 
-  test("shows what the model was sent where the server keeps it", async () => {
+  test("shows the model requests if the server records them", async () => {
     const { url } = await startServer({
       config: { traces: { requests: true } },
       agents: `agents: { assistant: { model: "scripted:test", system_prompt: You are careful. } }`,
@@ -49,7 +49,7 @@ describe("the trace of a run", () => {
   });
 });
 
-test("a card and an answer lead to their spans, also after a reload, and the spans lead back, by keyboard and on a phone", async () => {
+test("a card and an answer lead to their spans, even after a reload, and the spans lead back, by keyboard and on a phone", async () => {
   const { url } = await startServer({
     agents: "agents: { assistant: { model: 'scripted:test', tools: [current_datetime] } }",
     script: (_, call) =>
@@ -94,7 +94,7 @@ test("a card and an answer lead to their spans, also after a reload, and the spa
   await page.getByText("it was copied from another conversation").waitFor();
 });
 
-test("the events of a run are filtered by name and copied as one JSON a line", async () => {
+test("a run's events can be filtered by name and copied as one JSON per line", async () => {
   const { url } = await startServer();
   const run = await runs(url, "one", { input: "Go." });
   const { page, ...tab } = await seen(url);
@@ -111,7 +111,7 @@ test("the events of a run are filtered by name and copied as one JSON a line", a
   ]);
 });
 
-test("the runs of all threads appear as they start, change as they end, and are found by status", async () => {
+test("the runs of all threads appear when they start, change when they end, and can be filtered by status", async () => {
   const { tool, open, entered } = gate();
   const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
   const tab = await seen(url);
@@ -130,7 +130,7 @@ test("the runs of all threads appear as they start, change as they end, and are 
   await page.getByRole("button", { name: /^Tool call, gate/ }).waitFor();
 });
 
-test("a run is run again with other words and instructions, and both are seen side by side", async () => {
+test("a run can be repeated with other text and instructions, and both are shown side by side", async () => {
   const { url } = await startServer({
     script: ({ messages, system }) => {
       const text = JSON.stringify([system, messages]);
@@ -167,7 +167,7 @@ test("a run is run again with other words and instructions, and both are seen si
   expect(messages).toHaveLength(5);
 });
 
-test("a step is run again with other instructions from what the model had read before it, and compared, by keyboard", async () => {
+test("a step can be repeated with other instructions from the earlier context, and compared, by keyboard", async () => {
   const { url } = await startServer({
     agents: "agents: { assistant: { model: 'scripted:test', tools: [current_datetime] } }",
     script: ({ messages, system }) => {
@@ -203,7 +203,7 @@ test("a step is run again with other instructions from what the model had read b
   expect(messages).toHaveLength(4);
 });
 
-test("a step's calls run with arguments that a person writes, and both runs are compared; what is wrong is said before", async () => {
+test("a step's calls can run with other arguments, and both runs are compared; errors are shown before that", async () => {
   const lookUp = defineTool({
     name: "look_up",
     description: "Looks up a word.",
@@ -286,7 +286,7 @@ agents:
   expect(messages).toHaveLength(4);
 });
 
-test("the usage is shown by day, agent and model, with what is left of each limit, and costs have their currency everywhere", async () => {
+test("usage is shown by day, agent and model, with the rest of each limit, and costs always have their currency", async () => {
   const used = { input_tokens: 900, output_tokens: 100 };
   const { url } = await startServer({
     config: {

@@ -45,7 +45,7 @@ const tooSmall = (page: Page) =>
       return isSmall || isZoomed ? [each.outerHTML.slice(0, 120) + " " + height] : [];
     })`);
 
-test("on a touch screen Enter makes a new line, fields do not zoom, and a finger hits every control", async () => {
+test("on a touch screen, Enter adds a new line, fields do not zoom, and every control is large enough", async () => {
   const { url } = await startServer({ agents: AGENTS });
   await runs(url, "said", { input: "Hello." });
   const page = await phone(url);
@@ -72,7 +72,7 @@ test("on a touch screen Enter makes a new line, fields do not zoom, and a finger
   }
 });
 
-test("the tab that an address names is in sight, also where there are more tabs than fit", async () => {
+test("the tab in an address is visible, even if there are more tabs than fit", async () => {
   const { url } = await startServer({ agents: AGENTS });
   const page = await phone(`${url}/#/admin/usage`);
   const tab = page.getByRole("tab", { name: "Usage", selected: true });
@@ -81,7 +81,7 @@ test("the tab that an address names is in sight, also where there are more tabs 
   expect([x >= 0, x + width <= 390]).toEqual([true, true]);
 });
 
-test("Back closes a drawer and stays on the page; a link in it leads on from where it was opened", async () => {
+test("Back closes a drawer and stays on the page; a link in it continues from where it was opened", async () => {
   const { url } = await startServer({ agents: AGENTS });
   await runs(url, "said", { input: "Hello." });
   const page = await phone(url);
@@ -108,7 +108,7 @@ test("Back closes a drawer and stays on the page; a link in it leads on from whe
   await page.getByRole("heading", { name: "New conversation" }).waitFor();
 });
 
-test("an address of what belongs to a conversation opens it in the drawer, and Back leads to the conversation", async () => {
+test("the address of a conversation's part opens it in the drawer, and Back leads to the conversation", async () => {
   const { url } = await startServer({ agents: AGENTS });
   await runs(url, "said", { input: "Hello." });
   const page = await phone(`${url}/#/t/said/trace`);
@@ -138,7 +138,7 @@ test("an address of what belongs to a conversation opens it in the drawer, and B
   expect(ring).toBeLessThanOrEqual((summary ?? 0) + 0.5);
 });
 
-test("the page can be installed: its manifest and icons are there, behind a path prefix too", async () => {
+test("the page can be installed: its manifest and icons exist, behind a path prefix too", async () => {
   const { url } = await startServer();
   const html = await (await fetch(url)).text();
   const manifestUrl = new URL(/rel="manifest" href="([^"]+)"/.exec(html)?.[1] ?? "", `${url}/`);
@@ -160,7 +160,7 @@ test("the page can be installed: its manifest and icons are there, behind a path
   expect(await harm()).toEqual([]);
 });
 
-test("on paper there is the conversation alone, dark on light, with its cards open", async () => {
+test("a printed page contains only the conversation, dark on light, with its cards open", async () => {
   const { url } = await startServer({
     agents: AGENTS,
     script: [

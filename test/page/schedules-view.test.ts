@@ -4,7 +4,7 @@ import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { seen } from "./seen.ts";
 
-test("a schedule is made with its next times before one's eyes, run, paused, continued, changed and deleted", async () => {
+test("a schedule can be created with a preview of its next times, run, paused, continued, changed and deleted", async () => {
   const { url } = await startServer({ script: () => ({ say: "Good morning." }) });
   const { page, go, errors, screenshot } = await seen(url);
   await go("#/schedules", "Schedules that you create appear here.");
@@ -56,7 +56,7 @@ test("a schedule is made with its next times before one's eyes, run, paused, con
   errors.splice(0);
 });
 
-test("a schedule of a single time takes it in the zone of the browser, and shows its last run", async () => {
+test("a schedule for a single time uses the browser's zone, and shows its last run", async () => {
   const { url } = await startServer({ script: () => ({ say: "Done." }) });
   const { page, go } = await seen(url);
   await go("#/schedules", "Schedules that you create appear here.");

@@ -30,7 +30,7 @@ describe("at an issuer", () => {
     return { ...issuer, page, errors, home: `${url}/#/settings` };
   }
 
-  test("people come back to where they were, stay signed in over a reload, and sign out there too", async () => {
+  test("people return to their place, stay signed in after a reload, and sign out there too", async () => {
     const { page, state, errors, home } = await signedIn();
     expect(page.url()).toBe(home);
     await page.reload();
@@ -43,7 +43,7 @@ describe("at an issuer", () => {
     onlyRefusals(errors);
   });
 
-  test("a token that ends is renewed while the page stays as it is", async () => {
+  test("an expiring token is renewed while the page does not change", async () => {
     const { page, state, errors } = await signedIn({ lifetime: 3 });
     await page.evaluate("globalThis.isSamePage = true");
     await expect.poll(() => state.grants.length).toBeGreaterThan(2);
@@ -52,7 +52,7 @@ describe("at an issuer", () => {
     onlyRefusals(errors);
   });
 
-  test("without refresh tokens the page asks the issuer again, without a word, and is where it was", async () => {
+  test("without refresh tokens, the page asks the issuer again silently, and keeps its place", async () => {
     const { page, state, errors, home } = await signedIn({ lifetime: 4, givesRefreshTokens: false });
     await expect.poll(() => state.grants.length).toBeGreaterThan(1);
     await page.getByRole("cell", { name: "ada" }).waitFor();
@@ -60,14 +60,14 @@ describe("at an issuer", () => {
     onlyRefusals(errors);
   });
 
-  test("who was signed out at the issuer sees it when the token ends", async () => {
+  test("a person who was signed out at the issuer sees it when the token expires", async () => {
     const { page, state, errors } = await signedIn({ lifetime: 4, givesRefreshTokens: false });
     state.isSignedIn = false;
     await page.getByText("Your sign-in has expired.").waitFor();
     onlyRefusals(errors);
   });
 
-  test("an answer that the page has not asked for signs no one in", async () => {
+  test("an answer that the page did not request signs no one in", async () => {
     const { page, errors, state } = await signedIn();
     await page.evaluate("sessionStorage.clear()");
     await page.goto(`${new URL(page.url()).origin}/?code=stolen&state=x`);
@@ -77,7 +77,7 @@ describe("at an issuer", () => {
   });
 });
 
-test("a token that is no good is refused with the server's words; a good one is enough until the tab is closed", async () => {
+test("an invalid token is refused with the server's text; a valid one works until the tab is closed", async () => {
   const { url: jwks_url } = await issuer();
   const { page, errors } = await visit({
     scheme: "jwt",
@@ -94,7 +94,7 @@ test("a token that is no good is refused with the server's words; a good one is 
   onlyRefusals(errors);
 });
 
-test("the next user of a tab sees nothing of the one before", async () => {
+test("the next user of a tab sees nothing of the previous one", async () => {
   const { url: jwks_url } = await issuer();
   const jwt = { jwks_url, issuer: ISSUER, audience: AUDIENCE, clock_tolerance: 1 };
   const { page, errors, url } = await visit({ scheme: "jwt", jwt });
@@ -119,7 +119,7 @@ test("the next user of a tab sees nothing of the one before", async () => {
   onlyRefusals(errors);
 });
 
-test("behind a gateway that has not said who it is for, the page says who must", async () => {
+test("behind a gateway that does not identify the user, the page explains who must", async () => {
   const { page, errors } = await visit({ scheme: "header", trusted_proxies: ["10.0.0.1"] });
   await page.getByText("You sign in at the gateway in front of this server").waitFor();
   onlyRefusals(errors);

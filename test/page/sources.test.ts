@@ -4,7 +4,7 @@ import { httpServer } from "../support/hostile.ts";
 import { startServer } from "../support/server.ts";
 import { runs, seen } from "./seen.ts";
 
-test("an answer lists the pages that were read for it, with their titles, and loads nothing from them", async () => {
+test("an answer lists its sources with their titles, and loads nothing from them", async () => {
   const web = await httpServer(({ path }, response) =>
     response
       .writeHead(200, { "content-type": "text/html" })

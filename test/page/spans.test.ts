@@ -25,7 +25,7 @@ const shown = (choice: Partial<typeof ALL> = {}, spans = SPANS) =>
   rowsOf(spans, { ...ALL, ...choice }, extentOf(spans)).map(({ span: { id }, depth }) => [id, depth]);
 
 describe("a trace as rows", () => {
-  test("nests each span under the one around it", () => {
+  test("nests each span under its parent", () => {
     expect(shown()).toEqual([
       ["1", 0],
       ["2", 1],
@@ -36,7 +36,7 @@ describe("a trace as rows", () => {
     ]);
   });
 
-  test("places spans that ran side by side on one time axis", () => {
+  test("places parallel spans on one time axis", () => {
     const places = rowsOf(SPANS, ALL, extentOf(SPANS)).map(({ start, duration }) => [start, duration]);
     expect(places.slice(2, 4)).toEqual([
       [220, 300],
@@ -44,27 +44,27 @@ describe("a trace as rows", () => {
     ]);
   });
 
-  test("shows what contains the text that is searched, within what is around it", () => {
+  test("shows matches of a search with their surroundings", () => {
     expect(shown({ text: "NOT exist" }).map(([id]) => id)).toEqual(["1", "4", "5", "6"]);
     expect(shown({ failedOnly: true }).map(([id]) => id)).toEqual(["1", "4", "5", "6"]);
     expect(shown({ text: "nowhere" })).toEqual([]);
   });
 
-  test("hides what is within a closed span", () => {
+  test("hides the contents of a closed span", () => {
     expect(shown({ closed: new Set(["4"]) }).map(([id]) => id)).toEqual(["1", "2", "3", "4"]);
   });
 
-  test("draws a span in progress until now", () => {
+  test("draws a span in progress up to now", () => {
     const spans = [span("1", 0, undefined, { name: "run" }), span("2", 100, undefined, { parent_id: "1" })];
     const extent = extentOf(spans, AT + 900);
     expect(rowsOf(spans, ALL, extent).map(({ duration }) => duration)).toEqual([900, 800]);
   });
 
-  test("shows a span whose surroundings are missing, rather than none", () => {
+  test("shows a span whose parent is missing", () => {
     expect(shown({}, [span("7", 0, 1, { parent_id: "6" })])).toEqual([["7", 0]]);
   });
 
-  test("adds up the model calls, with their cost when one is known", () => {
+  test("adds up the model calls, with their cost if one is known", () => {
     expect(sumsOf(SPANS)).toMatchObject({ calls: 1, tools: 3, cost: 5 });
     expect(sumsOf(SPANS.slice(2))).not.toHaveProperty("cost");
   });
@@ -76,8 +76,8 @@ describe("a trace as rows", () => {
   });
 });
 
-describe("the way between a conversation and a trace", () => {
-  test("a message and a call have a span, and a subagent's are not looked for in the run's own conversation", () => {
+describe("links between a conversation and a trace", () => {
+  test("exist for a message and a call, and not for a subagent's in the run's own conversation", () => {
     const spans = [
       span("1", 0, 900, { name: "run" }),
       span("2", 1, 10, { name: "llm.call", message_id: "msg_1", parent_id: "1" }),
@@ -97,7 +97,7 @@ describe("the way between a conversation and a trace", () => {
     ]);
   });
 
-  test("the run of a message is the one that was at work then, not one that waited", () => {
+  test("lead from a message to the run that was active then, not to one that was waiting", () => {
     const at = (ms: number) => new Date(AT + ms).toISOString();
     const runs = [
       { id: "waits", created_at: at(2_000) },

@@ -47,7 +47,7 @@ const observe = (page: Page) =>
   `);
 
 describe("on a slow network", () => {
-  test("the start and an opened conversation move nothing that is drawn, at each width", async () => {
+  test("the start and an opened conversation do not shift drawn content, at each width", async () => {
     const { url } = await startServer({
       agents: AGENTS,
       script: ({ messages }) => {
@@ -83,7 +83,7 @@ describe("on a slow network", () => {
     }
   });
 
-  test("the name is there before the scripts and the style of the views", async () => {
+  test("the name appears before the scripts and styles of the views", async () => {
     const { url } = await startServer({});
     const { page } = await seen(url);
     const shell = page.locator(".shell").getByText("Skein");

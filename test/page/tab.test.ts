@@ -33,7 +33,7 @@ const BROWSER = `
 
 const icon = (page: Page) => page.evaluate<string>(`document.querySelector("link[rel=icon]").href`);
 
-test("the tab says what it shows, and that it runs, waits, and has finished until it is seen", async () => {
+test("the tab shows its content, and that a run is active, waiting, or finished until it is seen", async () => {
   const { tool, open } = gate();
   const { url } = await startServer({
     agents: ASKING,
@@ -83,7 +83,7 @@ test("the tab says what it shows, and that it runs, waits, and has finished unti
   expect(errors).toEqual([]);
 });
 
-test("the browser asks about notifications only when they are switched on", async () => {
+test("the browser asks about notifications only when they are turned on", async () => {
   const { url } = await startServer();
   const { page } = await openTab(url, {
     before: async (opened) => void (await opened.addInitScript(BROWSER)),

@@ -53,7 +53,7 @@ function* shownIn(node: Node): Generator<string> {
 
 const isSaid = (text: string) => /\p{L}{2,}/u.test(text) && !SAME_EVERYWHERE.includes(text.trim());
 
-test("all words that a person reads in a view have every language", () => {
+test("every text in a view exists in every language", () => {
   const files = globSync("src/page/**/*.tsx");
   expect(files.length).toBeGreaterThan(40);
   const found = files.flatMap((file) => {

@@ -20,7 +20,7 @@ const shown = (threads: readonly FoundThread[], asking: readonly string[] = []) 
   ]);
 
 describe("the thread list", () => {
-  test("shows what waits for an answer first, however old, then the others by age", () => {
+  test("lists threads that wait for an answer first, however old, then the others by age", () => {
     const threads = [thread("now", 0), thread("week", 3), thread("old", 30), thread("asks", 90)];
     expect(shown(threads, ["asks"])).toEqual([
       ["Needs an answer", "asks"],
@@ -30,21 +30,21 @@ describe("the thread list", () => {
     ]);
   });
 
-  test("counts what changed before midnight to the week, not to today", () => {
+  test("counts changes before midnight in the week, not today", () => {
     expect(shown([thread("evening", 0.6)])).toEqual([["This week", "evening"]]);
   });
 
-  test("shows branches under the thread that they come from, where the newest of them belongs", () => {
+  test("lists branches under their thread, in the position of the newest of them", () => {
     const threads = [thread("branch", 0, "origin"), thread("other", 0.1), thread("origin", 40)];
     expect(shown(threads)).toEqual([["Today", "origin", "- branch", "other"]]);
   });
 
-  test("shows the branches of a deleted thread together, and one that comes from itself once", () => {
+  test("lists the branches of a deleted thread together, and one that comes from itself once", () => {
     const threads = [thread("b", 0, "gone"), thread("a", 0.1, "gone"), thread("self", 0.2, "self")];
     expect(shown(threads)).toEqual([["Today", "a", "- b", "self"]]);
   });
 
-  test("finds a thread's place among its branches, those of branches too", () => {
+  test("finds a thread's position among its branches, and among those of branches", () => {
     const threads = [thread("c", 1, "b"), thread("b", 2, "a"), thread("a", 3), thread("alone", 4)];
     const branches = branchesOf(threads, "b");
     expect(branches?.of.map(({ id }) => id)).toEqual(["a", "b", "c"]);

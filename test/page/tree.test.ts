@@ -10,18 +10,18 @@ const entry = (path: string, type: FileEntry["type"] = "file"): FileEntry => ({
   modified_at: "2026-11-22T00:00:00.000Z",
 });
 
-test("folders come first, then files, each by name", () => {
+test("folders come first, then files, both by name", () => {
   const entries = [entry("/w/b"), entry("/w/z", "directory"), entry("/w/a"), entry("/w/c", "directory")];
   expect(shownIn(entries).shown.map(({ path }) => path)).toEqual(["/w/c", "/w/z", "/w/a", "/w/b"]);
 });
 
-test("of a very large folder a part is shown, and how many entries are not", () => {
+test("a very large folder is shown in part, with the number of missing entries", () => {
   const { shown, more } = shownIn(Array.from({ length: 1234 }, (_, index) => entry(`/w/${index}`)));
   expect(shown.length + more).toBe(1234);
   expect(more).toBe(734);
 });
 
-test("a path is taken apart and put together", () => {
+test("a path can be split and joined", () => {
   expect(nameOf("a/b/c.txt")).toBe("c.txt");
   expect(nameOf("c.txt")).toBe("c.txt");
   expect(folderOf("a/b/c.txt")).toBe("a/b");
@@ -30,19 +30,19 @@ test("a path is taken apart and put together", () => {
   expect(joined("a/b", "c.txt")).toBe("a/b/c.txt");
 });
 
-test("a path that a person typed needs no care about slashes", () => {
+test("a typed path can have any slashes", () => {
   expect(tidied(" /notes//today.md ")).toBe("notes/today.md");
   expect(tidied("./a/./b/")).toBe("a/b");
   expect(tidied("/")).toBe("");
 });
 
-test("the path of a file begins at its workspace", () => {
+test("a file's path starts at its workspace", () => {
   expect(withinWorkspace("/workspace", "/workspace/a/b.txt")).toBe("a/b.txt");
   expect(withinWorkspace("/workspace", "./a/b.txt")).toBe("a/b.txt");
   expect(withinWorkspace("/workspace", "/workspaces/a")).toBe("/workspaces/a");
 });
 
-test("a size is in the unit that fits it", () => {
+test("a size has a suitable unit", () => {
   expect([0, 1, 512, 1024, 1536, 300_000, 5_000_000, 7e12].map(sizeOf)).toEqual([
     ...["0 bytes", "1 byte", "512 bytes", "1.0 KB", "1.5 KB", "293 KB", "4.8 MB", "6,519 GB"],
   ]);

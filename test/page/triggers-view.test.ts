@@ -5,7 +5,7 @@ import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { seen } from "./seen.ts";
 
-test("a trigger is made with an address and a secret that is shown once, tried, and its deliveries are seen", async () => {
+test("a trigger can be created with an address and a secret that is shown once, tried, and its deliveries are shown", async () => {
   const { url } = await startServer({ script: () => ({ say: "Triaged." }) });
   const { page, go, errors, screenshot } = await seen(url);
   await go("#/schedules/triggers", "Triggers that you create appear here.");

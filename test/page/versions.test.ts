@@ -12,12 +12,12 @@ const shown = (ours: string, ...branches: string[]) =>
     ...versions.map(({ branch, first }) => branch ?? `(${first})`),
   ]);
 
-test("the versions of a message are where a conversation and its branches part, oldest first", () => {
+test("the versions of a message are where a conversation and its branches diverge, oldest first", () => {
   expect(shown("abef", "abcd")).toEqual([["ef", "abcd", "(e)"]]);
   expect(shown("abcd", "abef", "abgh")).toEqual([["cd", "(c)", "abef", "abgh"]]);
 });
 
-test("branches that begin alike after a parting are one version, the newest of them", () => {
+test("branches that are identical after they diverge are one version, the newest of them", () => {
   expect(shown("xy", "abef", "abcd")).toEqual([["xy", "abef", "(x)"]]);
   expect(shown("abef", "xy", "abcd")).toEqual([
     ["abef", "(a)", "xy"],
@@ -25,6 +25,6 @@ test("branches that begin alike after a parting are one version, the newest of t
   ]);
 });
 
-test("a branch with nothing else, and one that only has more, have no version", () => {
+test("a branch without differences, or with only additional messages, has no version", () => {
   expect(shown("ab", "a", "abc", "ab")).toEqual([]);
 });

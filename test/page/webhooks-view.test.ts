@@ -5,7 +5,7 @@ import { startServer } from "../support/server.ts";
 import { webhookInbox } from "../support/webhook-inbox.ts";
 import { seen } from "./seen.ts";
 
-test("a webhook is created with a secret that is shown once, tried, and its failed delivery sent again", async () => {
+test("a webhook can be created with a secret that is shown once, tried, and its failed delivery resent", async () => {
   const inbox = await webhookInbox(204, 404);
   const { url } = await startServer({ config: { http_tools: { allow: "127.0.0.1" } } });
   const { page, go, errors } = await seen(url);

@@ -20,7 +20,7 @@ const question: Interrupt = {
 type Status = EventData<"done">["status"];
 const done = (status: Status, stop_reason: string) => doneEvent({ status, stop_reason, usage: NO_USAGE });
 
-describe("a person reads why a run stopped", () => {
+describe("a person is told why a run stopped", () => {
   test.each([
     ["max_iterations", { limit: "max_iterations", most: 25 }, "after 25 model calls (`max_iterations`)"],
     ["max_iterations", { limit: "max_iterations", most: 1 }, "after 1 model call (`max_iterations`)"],
@@ -37,7 +37,7 @@ describe("a person reads why a run stopped", () => {
     expect(limitText(reason, details)).toBe(`The run stopped ${expected}. Send a message to continue.`);
   });
 
-  test("in the words of a quota or a plugin, where no number tells", () => {
+  test("in the words of a quota or a plugin, if there is no number", () => {
     const message = "Your limit `cost_per_day`, 5 EUR, is used up.";
     expect(limitText("quota", { limit: "cost_per_day", most: 5, message })).toBe(message);
     expect(limitText("token_budget", { limit: "budgets.tokens", message: "No more today." })).toBe(
@@ -59,7 +59,7 @@ describe("a person reads why a run stopped", () => {
     expect(done(status, reason).data.message).toBe(expected);
   });
 
-  test("that a model answered nothing, and nothing about an ordinary end", () => {
+  test("if a model answered nothing, but not after an ordinary end", () => {
     expect(endText({ status: "success", stop_reason: "end_turn", isEmpty: true })).toBe(
       "The model returned no answer.",
     );
@@ -71,7 +71,7 @@ describe("a person reads why a run stopped", () => {
       expect(done(status, reason).data).not.toHaveProperty("message");
   });
 
-  test("the same in the log of an older release, whose last event has no sentence", () => {
+  test("even in the log of an older release, whose last event has no sentence", () => {
     const { event, data } = done("cancelled", "cancelled");
     const { message, ...older } = data;
     expect(endOf({ event, data: older }, []).message).toBe(message);
@@ -80,7 +80,7 @@ describe("a person reads why a run stopped", () => {
     expect(endOf({ event, data: limited }, []).message).toBe("It was enough.");
   });
 
-  test("in the words of the event, where a newer release says it otherwise", () => {
+  test("in the event's words, if a newer release uses others", () => {
     const { event, data } = done("success", "end_turn");
     expect(endOf({ event, data: { ...data, message: "News." } }, []).message).toBe("News.");
   });
@@ -131,7 +131,7 @@ describe("a run", () => {
     expect(track(done("interrupted", "tool_use"))?.as).toBe(as);
   });
 
-  test("has a record that says why it stopped, as its last event does", () => {
+  test("has a record with the reason why it stopped, like its last event", () => {
     const limit = { status: "error", stop_reason: "max_iterations", details: { message: "It was enough." } };
     expect(failureOf(limit)).toEqual({ code: "max_iterations", message: "It was enough." });
     const error = { code: "model_rejected", message: "Not this one.", details: { secret: 1 } };
@@ -139,7 +139,7 @@ describe("a run", () => {
     expect(failureOf({ status: "cancelled", stop_reason: "cancelled" })).toBeUndefined();
   });
 
-  test("that fails says so in the words of its error", () => {
+  test("that fails shows the text of its error", () => {
     const data = { code: "model_rejected", message: "Not this one." };
     expect(trackEnd()({ event: "error", data })).toMatchObject({
       ...{ as: "failed", reason: "model_rejected", message: "Not this one." },

@@ -89,7 +89,7 @@ describe("the grammar of a run", () => {
         done,
       ],
     ],
-  ])("takes %s", (_, events) => {
+  ])("accepts %s", (_, events) => {
     expect(checkGrammar(events)).toEqual([]);
   });
 
@@ -120,7 +120,7 @@ describe("the grammar of a run", () => {
     expect(checkGrammar(events).join("\n")).toMatch(fault);
   });
 
-  test("tells what is open in the middle of a run, in order", () => {
+  test("reports what is open during a run, in order", () => {
     const open = stillOpen([
       start,
       call("a"),

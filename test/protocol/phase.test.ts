@@ -117,11 +117,11 @@ describe("the phase of a run", () => {
     ["a tool's output", [goesOn("build")], { name: "executing_tool", of: ["build"] }],
     ["a subagent's words", [{ ...delta, path: ["x", "y"] }], { name: "waiting_for_subagent", of: ["x"] }],
     ["ends of what began before", [ends("a"), childEnds("x", "c"), spoke], { name: "processing" }],
-  ])("is read off the end of a long log: %s", (_, events, phase) => {
+  ])("is read from the end of a long log: %s", (_, events, phase) => {
     expect(phaseOf(events)).toEqual(phase);
   });
 
-  test("is tracked event by event as well", () => {
+  test("is tracked event by event too", () => {
     const track = trackPhase();
     const phases = [START, speaks, spoke, begins("ls"), ends("ls"), done("success")].map(
       (event) => track(event).name,

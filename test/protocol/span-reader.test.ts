@@ -64,7 +64,7 @@ function told(events: readonly StreamEvent[]): string[] {
 }
 
 describe("the spans of a run", () => {
-  test("lie in each other: a subagent in its tool call, its calls in the subagent, to any depth", () => {
+  test("are nested: a subagent in its tool call, its calls in the subagent, to any depth", () => {
     const ways: string[] = [];
     const wayUp = (span: AnySpan): string =>
       span.parent ? `${nameOf(span)} < ${wayUp(span.parent)}` : nameOf(span);
@@ -83,7 +83,7 @@ describe("the spans of a run", () => {
     ]);
   });
 
-  test("of two subagents with one id lie each in its own", () => {
+  test("of two subagents with one id are each in their own", () => {
     const parents: (string | undefined)[] = [];
     const { see } = readSpans({ model: { opened: ({ parent }) => parents.push(parent && nameOf(parent)) } });
     const children = ["x", "z"].flatMap((id) => [
@@ -95,14 +95,14 @@ describe("the spans of a run", () => {
     expect(parents).toEqual(["subagent y"]);
   });
 
-  test("that a subagent left open are forgotten when it ends", () => {
+  test("that a subagent left open are dropped when it ends", () => {
     const { see, open } = readSpans({});
     for (const event of [START, delegates("x", "c"), within(calls("a"), ["x"]), delegated("x", "c")])
       see(event);
     expect(open().map(nameOf)).toEqual(["run"]);
   });
 
-  test("close once each, in every legal run, and none is left open", () => {
+  test("close once each, in every valid run, and none is left open", () => {
     fc.assert(
       fc.property(arbitraryRun, (events) => {
         const open = new Set<AnySpan>();
@@ -125,7 +125,7 @@ describe("the spans of a run", () => {
     );
   });
 
-  test("keep what was opened with them until they close", () => {
+  test("keep their starting values until they close", () => {
     const kept: unknown[] = [];
     const { see } = readSpans<string>({
       tool: { opened: ({ id }) => `about ${id}`, closed: (_, span) => kept.push(span?.own) },
@@ -134,7 +134,7 @@ describe("the spans of a run", () => {
     expect(kept).toEqual(["about a", "about b"]);
   });
 
-  test("end for a reader that begins after their start", () => {
+  test("end even for a reader that begins after their start", () => {
     const rest = [called("a"), answered("1"), discarded("2"), delegated("x", "c"), CANCELLED];
     expect(told(rest)).toEqual([
       ...["an unknown span closed", "an unknown span closed", "an unknown message discarded"],
@@ -172,7 +172,7 @@ describe("a model call", () => {
     ]);
   });
 
-  test("is settled with its failure when the run ends before its retry", () => {
+  test("is settled with its error if the run ends before its retry", () => {
     expect(told([asked("1"), answered("1", "model_overloaded"), RETRY, CANCELLED])).toEqual([
       ...["model 1 opened", "model 1 closed", "model 1 retried after model_overloaded"],
       ...["model 1 settled with model_overloaded", "an unknown span closed"],
@@ -193,20 +193,20 @@ describe("a model call", () => {
     ]);
   });
 
-  test("is settled, though an older message is discarded meanwhile", () => {
+  test("is settled even if an older message is discarded meanwhile", () => {
     expect(told([asked("1"), discarded("0"), answered("1"), calls("c")])).toEqual([
       ...["model 1 opened", "an unknown message discarded", "model 1 closed"],
       ...["model 1 settled with an answer", "tool c opened"],
     ]);
   });
 
-  test("of a subagent that has not ended is settled when the run ends", () => {
+  test("of an active subagent is settled when the run ends", () => {
     expect(told([within(asked("1"), ["x"]), within(answered("1"), ["x"]), CANCELLED])).toEqual([
       ...["model 1 opened", "model 1 closed", "model 1 settled with an answer", "an unknown span closed"],
     ]);
   });
 
-  test("of a subagent is settled on its own, at the latest when the subagent ends", () => {
+  test("of a subagent is settled separately, at the latest when the subagent ends", () => {
     const nested = [asked("1"), answered("1", "model_overloaded"), RETRY].map((event) =>
       within(event, ["x"]),
     );

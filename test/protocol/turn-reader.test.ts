@@ -63,7 +63,7 @@ describe("the end of a run", () => {
     expect(endsOf([start, ...events]).map((end) => end.as)).toEqual([as]);
   });
 
-  test("names the questions that are open: not those that were answered, withdrawn or asked by an earlier run", () => {
+  test("names the open questions, without those answered, withdrawn or asked by an earlier run", () => {
     const [first, second] = endsOf([
       ...[start, asked("a"), asked("b"), asked("c"), done("interrupted", "tool_use")],
       ...[start, asked("b"), asked("c"), answered("b"), result("call_c")],
@@ -73,12 +73,12 @@ describe("the end of a run", () => {
     expect(second?.questions.map(({ id }) => id)).toEqual(["d"]);
   });
 
-  test("names each question once, in the order in which they were asked first", () => {
+  test("names each question once, in the order in which they were first asked", () => {
     const [end] = endsOf([start, asked("a"), asked("b"), asked("a"), done("interrupted", "tool_use")]);
     expect(end?.questions.map(({ id }) => id)).toEqual(["a", "b"]);
   });
 
-  test("names no question of a call that has its result, however many a subagent asked for it", () => {
+  test("names no question of a call that has its result, however often a subagent asked it", () => {
     const ofSubagent = (id: string): StreamEvent => ({
       event: "on_interrupt",
       data: { ...question(id), call_id: "task" },
@@ -89,7 +89,7 @@ describe("the end of a run", () => {
     expect(end).toMatchObject({ as: "waits", questions: [] });
   });
 
-  test("of a turn that waits after an answered question is no question", () => {
+  test("of a turn that waits after an answered question is not a question", () => {
     const ends = endsOf([
       ...[start, asked("a"), done("interrupted", "tool_use")],
       ...[start, answered("a"), done("interrupted", "tool_use")],
@@ -98,7 +98,7 @@ describe("the end of a run", () => {
   });
 });
 
-test("an answer comes with its question, also in a later run", () => {
+test("an answer is reported with its question, even in a later run", () => {
   const answers = read<string | undefined>({ answered: (_, known) => [known?.prompt] }, [
     ...[start, asked("a"), done("interrupted", "tool_use")],
     ...[start, answered("a"), answered("b")],
@@ -106,7 +106,7 @@ test("an answer comes with its question, also in a later run", () => {
   expect(answers).toEqual(["Which?", undefined]);
 });
 
-test("patches of the files are merged, and their handler is given what they change", () => {
+test("patches of the files are merged, and the handler receives the changes", () => {
   const changed = (patch: Record<string, unknown>): StreamEvent => ({
     event: "on_state",
     data: { key: "files", patch },
@@ -123,14 +123,14 @@ test("patches of the files are merged, and their handler is given what they chan
   ]);
 });
 
-test("a message of the user steers once the agent has begun to work", () => {
+test("a user message steers once the agent has started to work", () => {
   const steering = read<boolean>({ user: (_, isSteering) => [isSteering] }, [
     ...[start, said("before"), step("m1"), said("while")],
   ]);
   expect(steering).toEqual([false, true]);
 });
 
-test("a message of the system steers once the agent has begun to work", () => {
+test("a system message steers once the agent has started to work", () => {
   const told = (id: string): StreamEvent => ({
     event: "on_message",
     data: { message: { id, role: "system", content: "Hi", created_at: AT } },
@@ -151,7 +151,7 @@ test("events of subagents reach no other handler", () => {
   expect(seen).toEqual(["of call_1", "of call_1", "own"]);
 });
 
-test("a part that has no handler gives nothing, and keeps the others as they are", () => {
+test("a part without a handler produces nothing and does not affect the others", () => {
   const events = [start, step("m1"), asked("a"), done("interrupted", "tool_use")];
   expect(read({}, events)).toEqual([]);
   expect(endsOf(events)).toHaveLength(1);

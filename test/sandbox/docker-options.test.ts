@@ -10,24 +10,24 @@ describe("/tmp of a sandbox", () => {
     ["200m", 64],
     ["128m", 35.2],
     ["48m", 3.2],
-  ])("has its usual size, or what a memory of %s leaves: %d MiB", (memory, mib) => {
+  ])("has its usual size, or the rest of a memory of %s: %d MiB", (memory, mib) => {
     const { tmp } = DockerOptions.parse({ type: "docker", image: "debian", memory });
     expect(tmp / MIB).toBeCloseTo(mib, 1);
   });
 
-  test("that the operator sets must fit into the memory", () => {
+  test("must fit into the memory if the operator sets it", () => {
     expect(read({ memory: "128m", tmp: "35m" }).success).toBe(true);
     const { error } = read({ memory: "128m", tmp: "64m" });
     expect(error?.issues).toMatchObject([{ path: ["tmp"], message: expect.stringContaining("at most 35m") }]);
   });
 
-  test("is not mentioned where only the memory is wrong", () => {
+  test("is not mentioned if only the memory is wrong", () => {
     for (const memory of [512, "1k", "lots"])
       expect(read({ memory }).error?.issues.map(({ path }) => path)).toEqual([["memory"]]);
   });
 });
 
-test("a memory without a unit is bytes, and the error says what was likely meant", () => {
+test("a memory without a unit means bytes, and the error suggests the likely unit", () => {
   expect(read({ memory: 512 }).error?.issues[0]?.message).toContain("did you mean `512m`?");
   expect(read({ memory: "1m" }).error?.issues[0]?.message).toBe("must be at least 48m, for example 96m");
 });
@@ -44,7 +44,7 @@ describe("variables for secrets", () => {
   const network = { allow: ["api.example.com"] };
   const faults = (options: object) => read(options).error?.issues.map(({ path }) => path.join("."));
 
-  test("name hosts that the sandbox may reach", () => {
+  test("name hosts that the sandbox can reach", () => {
     const env = { API_TOKEN: variable() };
     expect(read({ env, network }).data?.env).toEqual({
       API_TOKEN: { vault: "example", per: "user", hosts: ["api.example.com"], http: false },
@@ -56,12 +56,12 @@ describe("variables for secrets", () => {
     ]);
   });
 
-  test("do not replace those of the sandbox itself", () => {
+  test("do not replace the sandbox's own", () => {
     for (const name of ["PATH", "https_proxy", "SSL_CERT_FILE", "LD_PRELOAD", "a-b"])
       expect(faults({ env: { [name]: variable() }, network })).toEqual([`env.${name}`]);
   });
 
-  test("are at most 32", () => {
+  test("are limited to 32", () => {
     const of = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`T${at}`, variable()]));
     expect(faults({ env: of(32), network })).toBeUndefined();

@@ -51,7 +51,7 @@ test("separates output from error output, wherever the frames are split", async 
   }
 });
 
-test("passes on written bytes, and reports its end once by either side", async () => {
+test("passes on written bytes, and reports its end once, by either side", async () => {
   const { channel, engine, told } = await opened();
   const received = once(engine, "data");
   await channel.write(Buffer.from("echo"));

@@ -40,7 +40,7 @@ describe("this machine", () => {
     ]);
   });
 
-  test("a file has its real path as well, as commands print it", async () => {
+  test("a file also has its real path, as commands print it", async () => {
     const { backend } = await opened();
     const real = (await execute(backend, 'mkdir a; echo x > a/b; printf "$WORKSPACE/a/b"')).output;
     expect(String(await readAll(backend, real))).toBe("x\n");
@@ -61,14 +61,14 @@ describe("this machine", () => {
       await attempt().catch((error: Error) => expect(error.message).not.toContain(dataDir));
   });
 
-  test("only the server's user can look into a workspace", async () => {
+  test("only the server's user can read a workspace", async () => {
     const { dataDir, backend } = await opened();
     await backend.write("f", Buffer.from("x"), signal);
     const [folder = ""] = await readdir(join(dataDir, "workspaces"));
     expect((await stat(join(dataDir, "workspaces", folder))).mode & 0o777).toBe(0o700);
   });
 
-  test("is recreated when a command has removed the workspace itself", async () => {
+  test("is recreated if a command has removed the workspace itself", async () => {
     const { backend } = await opened();
     await execute(backend, 'rm -rf "$WORKSPACE"');
     expect((await execute(backend, "echo here")).output).toBe("here\n");
@@ -114,7 +114,7 @@ describe("this machine", () => {
   });
 });
 
-describe("a command that swaps links meanwhile", () => {
+describe("a command that swaps links during an operation", () => {
   /** `here` leads in turn to a folder inside and to one outside, until the test is over. */
   async function swapping(): Promise<{ backend: Backend; outside: string; stop(): Promise<unknown> }> {
     const { backend, dataDir } = await opened();
@@ -175,8 +175,8 @@ describe("a command that swaps links meanwhile", () => {
   });
 });
 
-describe("output without end", () => {
-  test("takes no memory, however much there is of it", async () => {
+describe("endless output", () => {
+  test("takes no memory, however long it is", async () => {
     const { backend } = await opened();
     const before = process.memoryUsage().rss;
     const result = await execute(backend, "head -c 10737418240 /dev/zero");
@@ -184,7 +184,7 @@ describe("output without end", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000);
   });
 
-  test("is whole when the server is too busy to read it at once", async () => {
+  test("is complete even if the server is too busy to read it immediately", async () => {
     const { backend } = await opened();
     const stream = backend.exec("echo $$ > pid; echo START; head -c 120000 /dev/zero; echo END", {
       signal,
@@ -205,7 +205,7 @@ describe("output without end", () => {
     expect(omitted).toBe(20_010);
   });
 
-  test("waits for a reader that is slow", async () => {
+  test("waits for a slow reader", async () => {
     const { backend } = await opened();
     const stream = backend.exec(
       "echo 0 > count; while :; do printf %10000s x; n=$((n+1)); echo $n > count.new; mv count.new count; done",
@@ -225,8 +225,8 @@ describe("output without end", () => {
   });
 });
 
-describe("a workspace that is deleted", () => {
-  test("leaves nothing behind, also when more deletions begin while one is at work", async () => {
+describe("deleting a workspace", () => {
+  test("leaves nothing behind, even if more deletions start during one", async () => {
     const { backend, pool } = await opened();
     await execute(backend, "for i in $(seq 40); do mkdir -p d$i/a/b/c && echo x > d$i/a/f; done");
     let isOver = false;
@@ -238,8 +238,8 @@ describe("a workspace that is deleted", () => {
   });
 });
 
-describe("what commands leave behind", () => {
-  test("does not keep the server busy, however much it prints", async () => {
+describe("a command's background processes", () => {
+  test("do not keep the server busy, however much they print", async () => {
     const { backend, pool } = await opened();
     const { exitCode, omitted } = await execute(backend, "yes & echo started");
     expect(exitCode).toBe(0);
@@ -257,7 +257,7 @@ describe("what commands leave behind", () => {
   };
   const pidIn = async (backend: Backend, path: string) => Number(await readAll(backend, path));
 
-  test("continues while it holds its output, up to eight of them", async () => {
+  test("continue while they hold the output open, up to eight of them", async () => {
     const { backend, pool } = await opened();
     const leave = (index: number) => execute(backend, `sleep 300 & echo $! > pid${index}`);
     await leave(0);
@@ -268,7 +268,7 @@ describe("what commands leave behind", () => {
     await pool.close();
   });
 
-  test("ends with the backend, however it was started", async () => {
+  test("end with the backend, however they were started", async () => {
     const { backend, pool } = await opened();
     await execute(backend, "sleep 300 & echo $! > a; sleep 300 > /dev/null 2>&1 & echo $! > b");
     await execute(
@@ -282,7 +282,7 @@ describe("what commands leave behind", () => {
     expect((await execute(backend, "ls")).output).toBe("a\nb\nc\nlog\n");
   });
 
-  test("ends when the next server opens the workspace of one that was killed", async () => {
+  test("end when the next server opens the workspace of one that was killed", async () => {
     const { backend, dataDir, pool } = await opened();
     const server = fork(join(import.meta.dirname, "../support/local-server/main.ts"), [dataDir]);
     await once(server, "message");
@@ -298,7 +298,7 @@ describe("what commands leave behind", () => {
     await Promise.all([pool.close(), other.pool.close()]);
   });
 
-  test("leaves the commands of a running server alone", async () => {
+  test("of a running server are not affected", async () => {
     const { backend, dataDir } = await opened();
     const stream = backend.exec("echo on; while [ ! -e go ]; do sleep 0.01; done; echo off", {
       signal,

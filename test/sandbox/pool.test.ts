@@ -9,7 +9,7 @@ import { ada, config, opened } from "./opened.ts";
 const { signal } = new AbortController();
 const bob = { tenant: "acme", user: "bob" };
 
-test("an owner has one backend per name, however many calls ask at once", async () => {
+test("an owner has one backend per name, however many calls request it at once", async () => {
   const { pool } = await opened();
   const named = { type: "local", name: "other" };
   const backends = await Promise.all(Array.from({ length: 20 }, () => pool.get(ada, named)));
@@ -35,7 +35,7 @@ test("one machine is for one user", async () => {
   expect((await pool.get(ada, config)).type).toBe("local");
 });
 
-test("users who may share a machine have their own files, under any name", async () => {
+test("users who share a machine have their own files, under any name", async () => {
   const { pool, dataDir, backend } = await opened({ allowSeveralUsers: true });
   await backend.write("f", Buffer.from("ada's"), signal);
   const owners: Owner[] = [
@@ -88,7 +88,7 @@ test("reports why a backend cannot be created, and tries again on the next call"
   expect((await pool.status(ada, named)).status).toBe("running");
 });
 
-test("stopping ends a command, and keeps the files", async () => {
+test("stopping ends a command and keeps the files", async () => {
   const { pool, backend } = await opened();
   const command = backend.exec("echo x > f; echo running; sleep 300", { signal, timeoutMs: 300_000 });
   await command.next();
@@ -122,7 +122,7 @@ test("makes room by stopping the one that was idle longest", async () => {
   await pool.close();
 });
 
-test("makes room by stopping one of the tenant that has most, however long others were idle", async () => {
+test("makes room by stopping one of the tenant with the most, however long others were idle", async () => {
   const { pool } = await opened({ maxBackends: 3, allowSeveralUsers: true });
   const [first, flood] = [{ tenant: "other", user: "eve" }, ada];
   await pool.get(first, config);
@@ -133,7 +133,7 @@ test("makes room by stopping one of the tenant that has most, however long other
   await expect.poll(states).toEqual(["stopped", "stopped", "running", "running"]);
 });
 
-test("after it is closed nothing runs and nothing starts", async () => {
+test("after closing, nothing runs and nothing starts", async () => {
   const { pool, backend } = await opened();
   const command = backend.exec("echo running; sleep 300", { signal, timeoutMs: 300_000 });
   await command.next();
@@ -158,7 +158,7 @@ test.each([
   expect(BackendOptions.safeParse(wrong).success).toBe(false);
 });
 
-test("a data folder behind a link is as good as any", async () => {
+test("a data folder behind a link works like any other", async () => {
   const { dataDir } = await opened();
   await mkdir(join(dataDir, "disk"));
   await symlink(join(dataDir, "disk"), join(dataDir, "link"));

@@ -26,7 +26,7 @@ describeWithEngine("a test's engine", (engine) => {
 });
 
 describeWithOwnEngine("a test's own engine", (engine) => {
-  test.each(["stop", "kill"] as const)("starts again after `%s`, and has what it had", async (end) => {
+  test.each(["stop", "kill"] as const)("starts again after `%s`, with its data", async (end) => {
     const image = await engine.image("busybox");
     const container = await engine.docker.createContainer({
       Image: image,
@@ -42,7 +42,7 @@ describeWithOwnEngine("a test's own engine", (engine) => {
     expect((await container.inspect()).State.Running).toBe(true);
   });
 
-  test("sees no network and no firewall but its own", async () => {
+  test("sees only its own network and firewall", async () => {
     expect(Object.keys(networkInterfaces())).toEqual(["lo"]);
     const [ours, theirs] = await Promise.all([
       readlink("/proc/self/ns/net"),

@@ -17,7 +17,7 @@ test("in CI they fail", async () => {
   expect(exitCode).toBe(1);
 });
 
-test("in CI a test that is skipped in another way fails the run and is named", async () => {
+test("in CI, a test that is skipped in another way fails the run and is named", async () => {
   const skipping = await run({ CI: "true", FIXTURE: "dragon.ts" });
   expect(skipping.complaints).toContain("\n*** SKIPPED: 1 × test/fixtures/needing/dragon.ts > a dragon\n");
   expect(skipping.exitCode).toBe(1);

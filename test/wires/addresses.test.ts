@@ -16,7 +16,7 @@ test.each([
   "/langgraph/ok/",
   "/ag-ui//info/?a=//b/",
   "/.well-known//agent-card.json",
-])("GET %s is answered: slashes too many do not matter under the wires", async (path) => {
+])("GET %s is answered, because extra slashes do not matter for wires", async (path) => {
   expect((await fetch((await started()) + path)).status).toBe(200);
 });
 
@@ -28,7 +28,7 @@ test.each([
   expect((await postJson((await started()) + path, body)).status).toBe(200);
 });
 
-test("a native path means what it says: slashes are part of it", async () => {
+test("a native path is exact, including its slashes", async () => {
   expect((await fetch(`${await started()}//threads`)).status).toBe(404);
 });
 
@@ -42,7 +42,7 @@ test.each(["/v1/models", "/langgraph/info", "/threads", "/agents", "/health", "/
   },
 );
 
-test("HEAD of an event stream is refused, since it would never end", async () => {
+test("HEAD of an event stream is refused because it would never end", async () => {
   const url = await started();
   for (const path of ["/events", "/threads/t/events"])
     expect((await fetch(url + path, { method: "HEAD" })).status).toBe(405);
@@ -60,7 +60,7 @@ test.each([
   expect((await fetch(`${url}/mcp/other`)).status).toBe(401);
 });
 
-test("a client that registers without a key reads that this server has no OAuth", async () => {
+test("a client that registers without a key is told that this server has no OAuth", async () => {
   const url = await started({ auth: { scheme: "api_key" } });
   const answer = await postJson(`${url}/register`, { redirect_uris: ["http://localhost/"] });
   expect(answer.status).toBe(404);

@@ -58,7 +58,7 @@ const written = (word: string) => [
   `${word}!`,
 ];
 
-test.each(WIRES)("the words of approval decide, in any case and with a full stop: %s", async (_, read) => {
+test.each(WIRES)("approval words decide, in any case and with a full stop: %s", async (_, read) => {
   for (const [decision, words] of Object.entries(WORDS))
     for (const said of words.flatMap(written)) {
       const answer = await read(said);
@@ -81,7 +81,7 @@ test("true and false decide where an answer is JSON", () => {
   }
 });
 
-test("what only begins like a word of approval approves nowhere", async () => {
+test("text that only begins like an approval word approves nowhere", async () => {
   for (const said of ["yes, but not now", "ok?", "no way", "approve not", "truely", "", "1", "constructor"]) {
     expect(decisionIn(said)).toBeUndefined();
     for (const [, read] of WIRES) {

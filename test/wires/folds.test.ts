@@ -27,7 +27,7 @@ import { project as chatChunks } from "../../src/wires/openai/chat/table.ts";
 import { project as respond } from "../../src/wires/openai/responses/table.ts";
 import { arbitraryRun, RUN } from "../support/arbitrary-run.ts";
 
-test("the runs of these properties are legal", () => {
+test("the runs in these properties are valid", () => {
   fc.assert(
     fc.property(arbitraryRun, (events) => {
       expect(checkGrammar(events)).toEqual([]);
@@ -58,7 +58,7 @@ describe("the AI SDK's chunks of any run", () => {
     return data.slice(0, -1).map((each) => JSON.parse(each) as UIMessageChunk);
   };
 
-  test("fit the client's own schema, and it reads them to their end", async () => {
+  test("match the client's own schema, and it reads them to their end", async () => {
     const schema = uiMessageChunkSchema();
     await fc.assert(
       fc.asyncProperty(arbitraryRun, async (events) => {
@@ -75,7 +75,7 @@ describe("the AI SDK's chunks of any run", () => {
     );
   });
 
-  test.each([5, 6] as const)("hold nothing that version %s does not know", (version) => {
+  test.each([5, 6] as const)("contain nothing that version %s does not know", (version) => {
     const NEWER = ["reset-step", "steering-message", "custom", "tool-approval-response"];
     const newer = version === 5 ? [...NEWER, "tool-approval-request", "tool-output-denied"] : NEWER;
     fc.assert(
@@ -123,7 +123,7 @@ function aguiReader(Client: typeof HttpAgent, frames: readonly (Frame | LongFram
 }
 
 test.each(AGUI_CLIENTS)(
-  "AG-UI's client %s verifies the events of any run, and holds what the thread holds",
+  "AG-UI's client %s verifies the events of any run, and has the same contents as the thread",
   async (version, Client) => {
     await fc.assert(
       fc.asyncProperty(arbitraryRun, fc.boolean(), async (events, showsMessages) => {
@@ -160,7 +160,7 @@ test.each(AGUI_CLIENTS)(
   },
 );
 
-test("AG-UI's client holds once what a subagent said before another server followed it again", async () => {
+test("AG-UI's client keeps a subagent's text once after another server has followed it again", async () => {
   const path = ["call"];
   const call = { id: "call", name: "task", args: {} };
   const spoken = (id: string, content: string): StreamEvent[] => [
@@ -243,7 +243,7 @@ describe("the events of any run's response", () => {
     );
   });
 
-  test("after a number are the rest, word for word", () => {
+  test("after a number are the rest, unchanged", () => {
     fc.assert(
       fc.property(arbitraryRun, fc.nat(60), (events, after) => {
         const { sent } = eventsFrom(events);
@@ -252,7 +252,7 @@ describe("the events of any run's response", () => {
     );
   });
 
-  test("hold what was said, once, and no call of the server that a client would carry out", () => {
+  test("contain the output once, and no call of the server that a client would execute", () => {
     fc.assert(
       fc.property(arbitraryRun, (events) => {
         const { response } = eventsFrom(events);
@@ -274,7 +274,7 @@ describe("the events of any run's response", () => {
 });
 
 test.each(AGUI_CLIENTS)(
-  "AG-UI's client %s forgets the files that the thread no longer keeps",
+  "AG-UI's client %s drops the files that the thread no longer keeps",
   async (_, Client) => {
     const reader = { threadId: "t", runId: "r", isCurrent: true };
     const fold = aguiEvents({ ...reader, messages: [], state: {}, showsMessages: false });
@@ -296,7 +296,7 @@ test.each(AGUI_CLIENTS)(
   },
 );
 
-describe("what a client's list of messages means", () => {
+describe("a client's list of messages", () => {
   const thread = (...ids: string[]): Message[] => ids.map((id) => ({ ...userMessage(id), id }));
   const sent = (...ids: string[]) => ids.map((id) => ({ id, content: id }));
   const whole = { isWhole: true, isRegenerated: false };
@@ -318,14 +318,14 @@ describe("what a client's list of messages means", () => {
     expect(align(known, list, whole)).toEqual(alignment);
   });
 
-  test("the newest one again is a repeat, also when its client calls a JPEG a PNG", () => {
+  test("repeats a request if the newest one is sent again, even if its client calls a JPEG a PNG", () => {
     const content = [{ type: "image", media_type: "image/png", data: "/9j/4AAQ" } as const];
     const known = { ...userMessage(content), id: "a" };
     expect(known.content).toMatchObject([{ media_type: "image/jpeg" }]);
     expect(align([known], [{ id: "a", content }], whole)).toEqual({ as: "repeat" });
   });
 
-  test("the newest one with other content, or regenerated, replaces it", () => {
+  test("replaces the newest one if its content differs or it is regenerated", () => {
     expect(align(thread("a"), [{ id: "a", content: "other" }], whole)).toEqual({
       as: "replacement",
       of: "a",
@@ -336,13 +336,13 @@ describe("what a client's list of messages means", () => {
     });
   });
 
-  test("a message alone adds to the thread", () => {
+  test("adds a single message to the thread", () => {
     expect(align(thread("a", "b"), sent("x"), { isWhole: false, isRegenerated: false })).toEqual({
       as: "new",
     });
   });
 
-  test("ids of threads and messages are kept if they may be ours", () => {
+  test("keeps ids of threads and messages that are valid here", () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, maxLength: 200 }), (id) => {
         expect(threadIdOf(id)).toMatch(/^[A-Za-z0-9_-]{1,128}$/);
@@ -375,7 +375,7 @@ describe("MCP's messages of any run", () => {
     return events.flatMap((event) => fold(event, RUN));
   };
 
-  test("fit the client's own schemas, and end with the answer or a form", () => {
+  test("match the client's own schemas, and end with the answer or a form", () => {
     const asking = fc.constantFrom<Asking>("within", "as_result", "never");
     fc.assert(
       fc.property(arbitraryRun, asking, fc.boolean(), (events, how, comesBack) => {
@@ -404,7 +404,7 @@ describe("MCP's messages of any run", () => {
     );
   });
 
-  test("are the same for a reader that comes back, whose ids tell how many there were", () => {
+  test("are the same for a returning reader, whose ids contain their number", () => {
     fc.assert(
       fc.property(arbitraryRun, (events) => {
         const frames = framesOf(events, "within", true);
@@ -414,7 +414,7 @@ describe("MCP's messages of any run", () => {
     );
   });
 
-  test("grow in progress through silences", () => {
+  test("increase their progress through silences", () => {
     fc.assert(
       fc.property(arbitraryRun, fc.array(fc.nat(3)), (events, silences) => {
         const { fold, beat } = projectCall(optionsOf("never", false));
@@ -432,7 +432,7 @@ describe("MCP's messages of any run", () => {
   });
 });
 
-test("an A2A client puts together what any run has said, and hears its end last", () => {
+test("an A2A client assembles the output of any run, and receives its end last", () => {
   fc.assert(
     fc.property(arbitraryRun, (events) => {
       const ref = { taskId: "thread.run_1", contextId: "thread" };

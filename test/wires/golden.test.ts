@@ -7,14 +7,14 @@ import { framesOf, READERS, recordedFrames, recordedLogs } from "../support/fram
 
 const logs = recordedLogs();
 
-test.each(logs)("the recorded log %s is legal", (_, log) => {
+test.each(logs)("the recorded log %s is valid", (_, log) => {
   expect(log.flatMap(({ events }) => checkGrammar(events))).toEqual([]);
 });
 
 describe.each(Object.entries(READERS))("%s", (name, reader) => {
   const recorded = recordedFrames(name);
 
-  test("shows every recorded log as it did", () => {
+  test("shows every recorded log as before", () => {
     expect(Object.keys(recorded)).toEqual(logs.map(([log]) => log));
     for (const [log, runs] of logs) {
       const frames = framesOf(reader, runs);

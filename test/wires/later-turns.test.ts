@@ -112,7 +112,7 @@ test.each(Object.entries(WIRES))("over %s each turn of a thread has its own answ
   }
 });
 
-test("a page of the AI SDK that is opened later shows the todos beside the newest answer", async () => {
+test("a page of the AI SDK that is opened later shows the todos next to the newest answer", async () => {
   const { url } = await startServer({ script, agents: FILE_AGENTS });
   for (const n of [1, 2, 3]) await WIRES["the AI SDK"]?.(url, n, {});
   const history = (await read(`${url}/ai-sdk/assistant/chat/t/messages`)) as unknown as { parts: Json[] }[];

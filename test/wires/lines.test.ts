@@ -63,7 +63,7 @@ const ask = defineTool({
   },
 });
 
-test("a wire that follows the recipe shows text, tools and questions, and takes words for an answer", async () => {
+test("a wire that follows the recipe shows text, tools and questions, and accepts text as an answer", async () => {
   const script = [{ say: "Hm.", call: [{ tool: "ask" }] }, { say: "Blue." }, { say: "Bye." }];
   const { runs } = managed(createMemoryStores(), { tools: [ask], script });
   const server = createServer((request, response) => void route(runs)(request, response)).listen(

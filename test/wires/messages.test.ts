@@ -20,7 +20,7 @@ const sent = (id: string) => ({ id, content: id });
 const words = fc.array(fc.string({ minLength: 1 }), { maxLength: 6 });
 const unknown = fc.array(fc.option(fc.uuid(), { nil: undefined }), { minLength: 1, maxLength: 8 });
 
-test("a list in which the thread knows no message replaces nothing, however long it is", () => {
+test("a list without any message of the thread replaces nothing, however long it is", () => {
   fc.assert(
     fc.property(words, unknown, fc.boolean(), fc.boolean(), (said, ids, isWhole, isRegenerated) => {
       const list = ids.map((id) => ({ id, content: "?" }));
@@ -29,7 +29,7 @@ test("a list in which the thread knows no message replaces nothing, however long
   );
 });
 
-test("what a client replaces follows a message that it has shown", () => {
+test("a replacement follows a message that the client has shown", () => {
   fc.assert(
     fc.property(words, fc.array(fc.nat(12), { minLength: 1, maxLength: 8 }), (said, picks) => {
       const messages = thread(said);
@@ -73,6 +73,9 @@ test.each([
   ["### Task: write a poem", undefined],
   ["Here is what I have: ### Task: <chat_history>", undefined],
   ["Analyze this conversation and provide: a summary", undefined],
-])("a front end's side job is known by its default prompt, and nothing else is one: %s", (text, task) => {
-  expect(sideRequest({}, { text, isAlone: true })?.job).toBe(task);
-});
+])(
+  "a front end's side request is recognised by its default prompt, and nothing else is one: %s",
+  (text, task) => {
+    expect(sideRequest({}, { text, isAlone: true })?.job).toBe(task);
+  },
+);

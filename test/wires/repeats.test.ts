@@ -121,7 +121,7 @@ const WIRES: Readonly<Record<string, Wire>> = {
 };
 
 describe.each(Object.entries(WIRES))("an answer over %s", (_, { ask, answer }) => {
-  test("that is sent twice with its key is given once, and gets the same run twice", async () => {
+  test("that is sent twice with its key is given once, and returns the same run twice", async () => {
     const { url } = await serve();
     const asked = await ask(url);
     const first = await answer(url, asked);
@@ -130,7 +130,7 @@ describe.each(Object.entries(WIRES))("an answer over %s", (_, { ask, answer }) =
   });
 });
 
-test("a message that is sent again after its question was answered gets the whole turn", async () => {
+test("a message that is sent again after its question was answered receives the whole turn", async () => {
   const { ask, answer } = WIRES["the AI SDK"] as Wire;
   const { url } = await serve();
   await answer(url, await ask(url));
@@ -139,7 +139,7 @@ test("a message that is sent again after its question was answered gets the whol
   expect(again.text).toContain("Done.");
 });
 
-test("a client that follows its turn again and leaves cancels the run that the turn is at", async () => {
+test("a client that follows its turn again and leaves cancels the turn's active run", async () => {
   const { url } = await serve({}, [SCRIPT[0] as object, { say: "one two", delay_ms: 60_000 }]);
   const { ask, answer } = WIRES["the AI SDK"] as Wire;
   const asked = await ask(url);
@@ -162,7 +162,7 @@ test("a client that follows its turn again and leaves cancels the run that the t
   await following;
 });
 
-test("a word that is sent twice approves one call, and not the next one as well", async () => {
+test("a word that is sent twice approves one call, and not the next one", async () => {
   const execute = (id: string) => ({ call: [{ tool: "execute", args: { command: `echo ${id}` }, id }] });
   const { url } = await serve({}, [execute("call_1"), execute("call_2"), { say: "Done." }]);
   const send = (text: string, id: string) =>
@@ -176,7 +176,7 @@ test("a word that is sent twice approves one call, and not the next one as well"
   expect(other).toEqual(again);
 });
 
-test("a word that has approved a call and is then edited is a message", async () => {
+test("an approval word that is edited later is a message", async () => {
   const { url } = await serve({}, [...SCRIPT, { say: "Looked." }]);
   const send = (text: string, id: string) =>
     post(`${url}/ai-sdk/assistant/chat?v=5`, { id: "t", message: user(text, id) });
@@ -185,7 +185,7 @@ test("a word that has approved a call and is then edited is a message", async ()
   expect((await send("Look again.", "u2")).text).toContain("Looked.");
 });
 
-test("a repeated message counts as one stream more, and is refused beyond the limit", async () => {
+test("a repeated message counts as one more stream, and is refused above the limit", async () => {
   const { url } = await serve({ quotas: { user: { streams: 1 } } }, [{ say: "one two", delay_ms: 60_000 }]);
   const body = { id: "t", messages: [user("go")] };
   const left = new AbortController();

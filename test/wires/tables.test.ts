@@ -45,7 +45,7 @@ function chunksOf(events: readonly StreamEvent[]): { type: string }[] {
   return data.filter((each) => each !== "[DONE]").map((each) => JSON.parse(each) as { type: string });
 }
 
-test("over the AI SDK, a call that an attempt writes again begins again", () => {
+test("over the AI SDK, a call that an attempt writes again starts over", () => {
   const chunks = chunksOf([
     ...[START, step("m1"), writes(CALL), stepEnd("m1", BUSY)],
     ...[step("m2"), writes(CALL), stepEnd("m2")],
@@ -53,7 +53,7 @@ test("over the AI SDK, a call that an attempt writes again begins again", () => 
   expect(chunks.filter(({ type }) => type === "tool-input-start")).toHaveLength(2);
 });
 
-test("over the AI SDK, a call that a stop kept from beginning is shown whole", () => {
+test("over the AI SDK, a call that a stop prevented from starting is shown completely", () => {
   const chunks = chunksOf([
     ...[START, step("m1"), writes(CALL), stepEnd("m1"), answer("m1", "", [CALL])],
     done("cancelled", "cancelled"),
@@ -63,7 +63,7 @@ test("over the AI SDK, a call that a stop kept from beginning is shown whole", (
   );
 });
 
-test("over MCP, the text is what was said last, though the last answer is empty", () => {
+test("over MCP, the text is the last non-empty one, even if the last answer is empty", () => {
   const options = { id: 1, progressToken: undefined, asking: "never", namesType: false } as const;
   const { fold } = mcpMessages({ ...options, cursorOf: undefined });
   const frames = [
@@ -82,7 +82,7 @@ test("over MCP, the text is what was said last, though the last answer is empty"
   });
 });
 
-test("over chat completions, a call of the client's that a subagent makes is asked in words", () => {
+test("over chat completions, a subagent's call of the client's tool is asked with text", () => {
   const fold = chatChunks({ model: "assistant", includesUsage: false, outputOnly: false });
   const asked: EventData<"on_interrupt"> = {
     ...{
@@ -109,7 +109,7 @@ test("over chat completions, a call of the client's that a subagent makes is ask
   expect(text).not.toContain("tool_calls");
 });
 
-test("a response shows no call of the history that its request brought", () => {
+test("a response shows no call from the history that its request contained", () => {
   const { see, response } = responseEvents({});
   const given = [answer("m0", "", [CALL]), resultOf(CALL, "a.txt")];
   for (const event of [START, ...given, step("m1"), says("Hi"), stepEnd("m1"), done("success", "end_turn")])

@@ -15,7 +15,7 @@ import { project as chatChunks } from "../../src/wires/openai/chat/table.ts";
 import { project as responseEvents } from "../../src/wires/openai/responses/table.ts";
 import { arbitraryStream, arbitraryTurn, waits } from "../support/arbitrary-run.ts";
 
-test("every run of these turns is legal, and names the one that it resumes", () => {
+test("every run of these turns is valid, and names the one that it resumes", () => {
   fc.assert(
     fc.property(arbitraryTurn, (turn) => {
       expect(turn.flatMap(({ events }) => checkGrammar(events))).toEqual([]);
@@ -27,7 +27,7 @@ test("every run of these turns is legal, and names the one that it resumes", () 
   );
 });
 
-test("these turns hold what the logs of servers hold", () => {
+test("these turns match the logs of servers", () => {
   const events = fc
     .sample(arbitraryTurn, { numRuns: 1000, seed: 1 })
     .flatMap((turn) => turn.flatMap((told) => told.events));

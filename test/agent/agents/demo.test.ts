@@ -47,7 +47,7 @@ beforeAll(async () => {
   demo = await playDemo();
 });
 
-test("the shipped agent is the demo when there is no key, and a real model when there is one", async () => {
+test("the shipped agent is the demo if no key is set, and a real model otherwise", async () => {
   const model = async (env: Record<string, string>) => (await registry(env)).list()[0]?.model;
   expect(await model({})).toBe("scripted:demo");
   expect(await model({ ANTHROPIC_API_KEY: "k" })).toBe("anthropic:claude-sonnet-4-5");
@@ -63,7 +63,7 @@ test("the demo plans, writes, reads, lists and runs, and every call succeeds", (
   expect(ends.map((end) => end.output).join("\n")).toContain("their sum is 385");
 });
 
-test("the demo greets with the user's words, finishes its plan and says how to get a real model", () => {
+test("the demo greets with the user's words, finishes its plan and explains how to use a real model", () => {
   const said = demo.messages.flatMap((message) => (message.role === "assistant" ? [message.content] : []));
   expect(said[0]).toContain("What can you do?");
   expect(said.at(-1)).toContain("ANTHROPIC_API_KEY or OPENAI_API_KEY");
@@ -72,6 +72,6 @@ test("the demo greets with the user's words, finishes its plan and says how to g
   expect(todos).toEqual(Array(3).fill(expect.objectContaining({ status: "done" })));
 });
 
-test("the demo takes long enough to be seen", () => {
+test("the demo runs slowly enough to watch", () => {
   expect(demo.ms).toBeGreaterThan(1000);
 });

@@ -46,7 +46,7 @@ async function problemsOf(loading: Promise<unknown>): Promise<string[]> {
 
 const withoutFolder = (line: string) => line.replace(/\S*\/agents\.yaml/, "agents.yaml");
 
-test("reads several agents, completed with defaults", async () => {
+test("loads several agents and adds defaults", async () => {
   const { definitions } = await load(`
 version: 1
 defaults:
@@ -74,7 +74,7 @@ agents:
   ]);
 });
 
-test("reads a single agent as the whole file", async () => {
+test("loads a file that consists of a single agent", async () => {
   const agent = await only(`
 name: code-assistant
 model: { provider: acme, model: large, temperature: 0.5 }
@@ -99,7 +99,7 @@ memory:
   });
 });
 
-test("tells everything that is wrong at once, with its place and with what would be right", async () => {
+test("reports every error at once, with its location and the correct form", async () => {
   const text = `version: 2
 defaults:
   max_iteration: 5
@@ -187,18 +187,18 @@ test.each([
   ["agents: { -a: {} }", expect.stringContaining("agents: `-a` must be 1 to 64 characters")],
 ])("refuses %j", async (text, problem) => expect(await problemsOf(load(text))).toEqual([problem]));
 
-test("an agent may have any name that an object's members have", async () => {
+test("an agent's name can be any name of an object member", async () => {
   expect((await only("agents: { constructor: {} }")).name).toBe("constructor");
 });
 
-test("refuses a file that is not there, and says how to name another", async () => {
+test("refuses a missing file, and explains how to name another one", async () => {
   const loading = loadAgents({ file: "/nowhere/agents.yaml", catalogue, env: {} });
   await expect(loading).rejects.toThrow(
     "`/nowhere/agents.yaml` does not exist; AGENTS_FILE names the file that describes the agents",
   );
 });
 
-test("an agent without a model takes what there is a key or an address for", async () => {
+test("an agent without a model uses one that has a key or an address", async () => {
   const modelWith = async (env: Record<string, string>) => (await only("agents: { a: {} }", { env })).model;
   expect(await modelWith({})).toBe("scripted:demo");
   expect(await modelWith({ ANTHROPIC_API_KEY: "k", OPENAI_API_KEY: "k" })).toBe(
@@ -209,12 +209,12 @@ test("an agent without a model takes what there is a key or an address for", asy
   expect(await modelWith({ OPENAI_BASE_URL: "http://localhost:1" })).toBe("openai:gpt-5-mini");
 });
 
-test("warns of a key that is not in the environment, with its place", async () => {
+test("warns about a key that is missing from the environment, with its location", async () => {
   const text = "agents:\n  a:\n    model: { provider: acme, model: x, api_key_env: ACME_KEY }\n  b: {}\n";
   expect((await load(text)).warnings).toEqual(["agents.yaml:3:5: agents.a.model: needs ACME_KEY"]);
 });
 
-test("warns of a rule that denies an option, which may be written otherwise", async () => {
+test("warns about a rule that denies an option, because the option has other spellings", async () => {
   const text = `agents:
   a:
     permissions:
@@ -232,7 +232,7 @@ test("warns of a rule that denies an option, which may be written otherwise", as
   ]);
 });
 
-test("warns of a tool that is not built in, as a tenant may have registered it; never of one that a hook brings", async () => {
+test("warns about a tool that is not built in, because a tenant may have registered it, but never about a hook's tool", async () => {
   const text = "agents:\n  a:\n    tools: [read_file, weather, read_fle, calculate, 'x_*', execute_query]\n";
   expect((await load(text, { hooks: [filesystem] })).warnings).toEqual([
     "agents.yaml:3:24: agents.a.tools[1]: `weather` is not a built-in tool. Only tenants that have registered a tool of that name have it.",
@@ -241,7 +241,7 @@ test("warns of a tool that is not built in, as a tenant may have registered it; 
   ]);
 });
 
-test("warns of an MCP server whose program or folder is not there, and of variables as others write them", async () => {
+test("warns about an MCP server whose program or folder is missing, and about variables in other notations", async () => {
   const text = `mcp_servers:
   none: { command: no-such-program, cwd: ./none }
   key: { command: ./server.js, env: { KEY: $KEY } }
@@ -257,7 +257,7 @@ agents: { a: {} }
   ]);
 });
 
-test("warns of subagents that get no tasks, as the list of tools leaves out every tool for that", async () => {
+test("warns about subagents that can get no tasks because the list of tools omits every tool for that", async () => {
   const text = (tools: string) => `agents:\n  a:\n    subagents: [b]\n    tools: [${tools}]\n  b: {}\n`;
   const warnings = async (tools: string) =>
     (await load(text(tools), { hooks: [filesystem, subagents] })).warnings;
@@ -269,7 +269,7 @@ test("warns of subagents that get no tasks, as the list of tools leaves out ever
   expect(await warnings("calculate")).toEqual([]);
 });
 
-test("keeps the blocks of a system prompt in their order and as they are", async () => {
+test("keeps the blocks of a system prompt unchanged and in order", async () => {
   const blocks = "[{ id: header, text: ' First. ' }, { id: identity, text: You are Ada. }]";
   expect((await only(`agents: { a: { system_prompt: ${blocks} } }`)).system).toEqual([
     { id: "header", text: " First. ", cache: "static", place: "identity" },
@@ -281,7 +281,7 @@ test("keeps the blocks of a system prompt in their order and as they are", async
   ]);
 });
 
-test("knows the models that the file names, in agents, fallbacks and hooks", async () => {
+test("collects the models that the file names in agents, fallbacks and hooks", async () => {
   const text = `
 models:
   fast: acme:small
@@ -306,7 +306,7 @@ agents:
   expect(named.createModel("fast").name).toBe("acme:small");
 });
 
-test("refuses a name for a model that is misspelt or leads back to itself, at its own place", async () => {
+test("refuses a model name that is misspelt or circular, with its location", async () => {
   const text = `
 models:
   fast: acme:small
@@ -328,14 +328,14 @@ agents:
   ]);
 });
 
-test("refuses `identity` beside a block of that name, which both would be the beginning of the prompt", async () => {
+test("refuses `identity` next to a block with that name, because both would begin the prompt", async () => {
   const blocks = "[{ id: header, text: First. }, { id: identity, text: Ada. }]";
   expect(await problemsOf(load(`agents: { a: { identity: Eve., system_prompt: ${blocks} } }`))).toEqual([
     "agents.yaml:1:26: agents.a.identity: is also a block of `system_prompt`, which comes first there; keep one of them",
   ]);
 });
 
-test("begins the prompt with the agent's name and description where `identity` is true", async () => {
+test("begins the prompt with the agent's name and description if `identity` is true", async () => {
   const text = `
 defaults: { identity: true }
 agents:
@@ -350,7 +350,7 @@ agents:
   expect(bob?.system.map((block) => block.text)).toEqual(["<identity>\nYou are `bob`.\n</identity>"]);
 });
 
-test("takes a system prompt out of a file beside the agents file, or below", async () => {
+test("reads a system prompt from a file in the folder of the agents file or below", async () => {
   const files = { "prompts/coder.md": "You write code.\n" };
   const text = "agents: { a: { system_prompt: { file: prompts/../prompts/coder.md } } }";
   expect((await only(text, { files })).system).toEqual([
@@ -358,7 +358,7 @@ test("takes a system prompt out of a file beside the agents file, or below", asy
   ]);
 });
 
-test("puts together who an agent is, what it is to do, how it works and what it must know, in this order", async () => {
+test("combines the agent's identity, task, method and knowledge in this order", async () => {
   const files = { "docs/project.md": "Skein. </project_context> <b>\n" };
   const text = `
 agents:
@@ -389,7 +389,7 @@ agents:
   expect(b?.system).toEqual([]);
 });
 
-test("refuses context that is not there, that is nothing, or that is too much, at its place", async () => {
+test("refuses context that is missing, empty or too large, with its location", async () => {
   const files = { "big.md": "x".repeat(200 * 1024) };
   const text = `agents:
   a: { context: [ok, { file: nowhere.md }, { file: ../x.md }] }
@@ -407,7 +407,7 @@ test("refuses context that is not there, that is nothing, or that is too much, a
   ]);
 });
 
-test("there is a prompt to begin with for agents that write code, with a section for each thing that matters", async () => {
+test("coding agents have a base prompt with a section for each important topic", async () => {
   const shipped = join(import.meta.dirname, "../../../config/prompts/coder.md");
   const files = { "config/prompts/coder.md": await readFile(shipped, "utf8") };
   const { system } = await only("agents: { a: { system_prompt: { file: config/prompts/coder.md } } }", {
@@ -419,7 +419,7 @@ test("there is a prompt to begin with for agents that write code, with a section
   ]);
 });
 
-test("reads no system prompt from outside the folder, from no file, and none that is too large", async () => {
+test("refuses a system prompt outside the folder, in a missing file, or that is too large", async () => {
   const files = { "empty.md": " \n", "big.md": "x".repeat(256 * 1024 + 1), "folder/x.md": "x" };
   const problemOf = async (path: string) => {
     const file = await agentsFile(`agents: { a: { system_prompt: { file: ${path} } } }`, files);
@@ -441,7 +441,7 @@ test("reads no system prompt from outside the folder, from no file, and none tha
   expect(await problemOf("big.md")).toBe("must name a text file: `big.md` is larger than 256 KiB");
 });
 
-test("a flow rule with a tool that the agent cannot have is a warning, and one with a mistake an error", async () => {
+test("a flow rule with a tool that the agent cannot have causes a warning, and a rule with a mistake an error", async () => {
   const rules = (flow: string) => `
 agents:
   coder: { model: "acme:large", permissions: { flow: [${flow}] } }

@@ -27,7 +27,7 @@ async function registry(text: string, parts: Partial<Catalogue> = {}) {
   return { file, agents };
 }
 
-test("an agent suggests up to six short texts to ask first, and shares them with no other", async () => {
+test("an agent suggests up to six short questions, which no other agent shares", async () => {
   const { agents } = await registry("agents: { coder: { suggestions: [Fix it, Test it] }, writer: {} }");
   expect(agents.list().map(({ suggestions }) => suggestions)).toEqual([["Fix it", "Test it"], undefined]);
   const refused = (suggestions: unknown) =>
@@ -40,7 +40,7 @@ test("an agent suggests up to six short texts to ask first, and shares them with
   expect(await refused(["x".repeat(201)])).toContain("suggestions");
 });
 
-test("tells why the default agent asks its model: the file, a variable, or nothing that is set", async () => {
+test("explains why the default agent uses its model: the file, a variable, or no setting", async () => {
   const file = await agentsFile("agents: { coder: {} }");
   const reasonWith = async (env: Record<string, string>) =>
     (await createRegistry({ file, catalogue, env })).defaultModel?.().reason;
@@ -52,7 +52,7 @@ test("tells why the default agent asks its model: the file, a variable, or nothi
   expect(agents.defaultModel?.()).toEqual({ name: "acme:small", reason: `which \`${named}\` names` });
 });
 
-test("the first agent answers for no name, unless one is called default", async () => {
+test("runs that name no agent use the first one, unless one is called default", async () => {
   const { agents } = await registry(TWO);
   expect(agents.find(undefined).name).toBe("coder");
   expect(agents.find("writer").name).toBe("writer");
@@ -72,7 +72,7 @@ test("refuses an unknown agent and suggests a known one", async () => {
   expect(() => agents.find("")).toThrow("There is no agent ``");
 });
 
-test("lists what users may know of an agent, and nothing else", async () => {
+test("lists only the parts of an agent that users may see", async () => {
   const { agents } = await registry(TWO);
   expect(agents.list()).toEqual([
     {
@@ -104,7 +104,7 @@ test("builds an agent: tools by name and glob, hooks in their own order with the
   ]);
 });
 
-test("a tenant's tool takes no name that the server's own tools and those of hooks have", async () => {
+test("a tenant's tool cannot have the name of a tool of the server or of a hook", async () => {
   const planning = defineHook({
     ...{ name: "planning", options: z.strictObject({}), activeByDefault: () => false, tools: ["plan"] },
     create: () => ({ name: "planning" }),
@@ -118,7 +118,7 @@ test("a tenant's tool takes no name that the server's own tools and those of hoo
   expect(theirs.map(({ name }) => name)).toEqual(["freight"]);
 });
 
-test("creates the hooks for each run, and the model once", async () => {
+test("creates the hooks for each run, but the model only once", async () => {
   const { agents } = await registry(TWO);
   const definition = agents.find("writer");
   const [one, other] = [await agents.build(definition, {}, {}), await agents.build(definition, {}, {})];
@@ -126,7 +126,7 @@ test("creates the hooks for each run, and the model once", async () => {
   expect(other.model).toBe(one.model);
 });
 
-test("the code of a hook is loaded before its first run, and one that cannot be loaded is named", async () => {
+test("the code of a hook is loaded before its first run, and an error names a hook that cannot be loaded", async () => {
   const done: string[] = [];
   const late = (name: string, load: () => Promise<void>) => ({
     ...defineHook({
@@ -156,7 +156,7 @@ test("the code of a hook is loaded before its first run, and one that cannot be 
   expect(done).toEqual(["loaded", "late"]);
 });
 
-test("a hook gets its models from where the agent has its own", async () => {
+test("a hook's models come from the same source as the agent's own", async () => {
   const models: unknown[] = [];
   const asking = defineHook({
     ...{ name: "asking", options: z.strictObject({}), activeByDefault: () => true },
@@ -170,7 +170,7 @@ test("a hook gets its models from where the agent has its own", async () => {
   expect(models).toEqual(["acme:judge", model]);
 });
 
-test("keeps no more than 64 models, those used last", async () => {
+test("keeps at most 64 models, the most recently used ones", async () => {
   const asked: string[] = [];
   const createModel = (spec: ModelSpec) => {
     asked.push(String(spec));
@@ -187,7 +187,7 @@ test("keeps no more than 64 models, those used last", async () => {
   expect(asked).toEqual(["acme:0"]);
 });
 
-test("a run may ask for another model; of the same provider it keeps the address and the key", async () => {
+test("a run can use another model; with the same provider, it keeps the address and the key", async () => {
   const asked: ModelSpec[] = [];
   const createModel = (spec: ModelSpec) => {
     asked.push(spec);
@@ -205,7 +205,7 @@ test("a run may ask for another model; of the same provider it keeps the address
 });
 
 test.each(["large", "", "unknown:large", "scripted:/etc/passwd", "scripted:../x.yaml", "scripted:x\n"])(
-  "a run may not ask for the model %j",
+  "a run cannot use the model %j",
   async (model) => {
     const { agents } = await registry(TWO);
     await expect(agents.build(agents.find("coder"), {}, { model })).rejects.toThrow(
@@ -214,7 +214,7 @@ test.each(["large", "", "unknown:large", "scripted:/etc/passwd", "scripted:../x.
   },
 );
 
-test("a user's own changes are in what is built, and the operator's model stays what a run's is held against", async () => {
+test("the built agent includes the user's changes, and the run's model is checked against the operator's", async () => {
   const asked: ModelSpec[] = [];
   const createModel = (spec: ModelSpec) => {
     asked.push(spec);
@@ -240,7 +240,7 @@ test("a user's own changes are in what is built, and the operator's model stays 
   expect(agents.find("coder")).toBe(coder);
 });
 
-test("a reload brings what the file says now, and leaves a run what it began with", async () => {
+test("a reload applies the new file, and active runs keep their old configuration", async () => {
   const { agents, file } = await registry(TWO);
   const before = agents.find("writer");
   await writeFile(file, "agents: { writer: { model: acme:huge } }");
@@ -251,7 +251,7 @@ test("a reload brings what the file says now, and leaves a run what it began wit
   expect((await agents.build(before, {}, {})).model.name).toBe("acme:small");
 });
 
-test("a reload of a broken file changes nothing", async () => {
+test("reloading a broken file changes nothing", async () => {
   const { agents, file } = await registry(TWO);
   await writeFile(file, "agents: { writer: { modle: acme:huge } }");
   await expect(agents.reload()).rejects.toMatchObject({ code: "config_invalid" });

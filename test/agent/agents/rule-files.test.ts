@@ -25,7 +25,7 @@ describe("rules in files beside agents.yaml", () => {
       "in the long form",
       `hooks: { permissions: { mode: plan, files: [rules/base.json], rules: [{ ask: ls }] } }`,
     ],
-  ])("come before those that are written there, %s", async (_, says) => {
+  ])("precede the rules in agents.yaml, %s", async (_, says) => {
     const { definitions } = await load(agent(says), { "rules/base.json": BASE });
     expect(definitions[0].hooks.permissions).toEqual({
       mode: "plan",
@@ -33,7 +33,7 @@ describe("rules in files beside agents.yaml", () => {
     });
   });
 
-  test("are said to belong to it, and are read again with it; broken ones change nothing", async () => {
+  test("belong to agents.yaml and are reloaded with it; broken files change nothing", async () => {
     const file = await agentsFile(agent("permissions: { files: [base.json] }"), { "base.json": BASE });
     const registry = await createRegistry({ file, catalogue, env: {} });
     const rules = () => (registry.find("one").hooks.permissions as { rules: unknown[] }).rules;
@@ -56,19 +56,19 @@ describe("rules in files beside agents.yaml", () => {
       { "base.json": '[{ "alow": "x" }]' },
       "in `base.json`, [0]: unknown key `alow`; did you mean `allow`?",
     ],
-  ])("are refused with their place when one %s", async (_, files, why) => {
+  ])("are refused with their location if one %s", async (_, files, why) => {
     const [problem] = await refusalOf(agent("permissions: { files: [base.json] }"), files);
     expect(problem).toMatch(/^agents.yaml:1:62: agents.one.permissions.files\[0\]: /);
     expect(problem).toContain(why);
   });
 
-  test("must lie below its folder", async () => {
+  test("must be in its folder or below", async () => {
     const [problem] = await refusalOf(agent("permissions: { files: [../base.json] }"));
     expect(problem).toContain("must be in the folder of this file or below it");
   });
 });
 
-test("permissions that are there twice are refused: one of them would not count", async () => {
+test("permissions that are set twice are refused because one of them would have no effect", async () => {
   const [problem] = await refusalOf(agent("permissions: {}, hooks: { permissions: { mode: bypass } }"));
   expect(problem).toContain("agents.one.permissions: is set twice: also under `hooks.permissions`");
 });

@@ -13,7 +13,7 @@ async function loaded(text: string) {
   return loadAgents({ file, env: {}, catalogue: catalogueOf({ env: {} }) });
 }
 
-test("an agent may name others, with where they work, and all may be named at once", async () => {
+test("an agent can name other agents and their backend, or all of them at once", async () => {
   const { definitions } = await loaded(`
 defaults: { model: "scripted:demo", subagents: [lead, coder] }
 agents:
@@ -26,7 +26,7 @@ agents:
   ]);
 });
 
-test("an unknown name, and the agent itself, are refused with their places", async () => {
+test("an unknown name, and the agent itself, are refused with their location", async () => {
   const file = loaded(`
 agents:
   lead:

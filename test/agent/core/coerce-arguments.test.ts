@@ -55,7 +55,7 @@ describe("arguments", () => {
     ["a map for a text", { text: { a: [1] } }, { text: '{\n  "a": [\n    1\n  ]\n}' }],
     ["a list of maps for a text", { text: [{}] }, { text: "[\n  {}\n]" }],
     ["a map where a number or a map is wanted", { union: '{"id": "3"}' }, { union: { id: 3 } }],
-  ])("that hold %s are read as they were meant", (_, args, fitted) => {
+  ])("that contain %s are read as intended", (_, args, fitted) => {
     expect(coerceArguments(args, parameters)).toEqual(fitted);
   });
 
@@ -73,11 +73,11 @@ describe("arguments", () => {
       { text: ["ls", "-l"], word: 1.5, list: "a", flag: 1 },
     ],
     ["what the schema does not know", { other: null, open: "5" }],
-  ])("that hold %s stay as they are", (_, args) => {
+  ])("that contain %s do not change", (_, args) => {
     expect(coerceArguments(args, parameters)).toBe(args);
   });
 
-  test("are not read against references that lead nowhere or in circles", () => {
+  test("are not checked against references that lead nowhere or in circles", () => {
     const odd = {
       type: "object",
       properties: { a: { $ref: "#/$defs/a" }, b: { $ref: "#/none" }, c: { $ref: "https://example.com" } },
@@ -87,7 +87,7 @@ describe("arguments", () => {
     expect(coerceArguments(args, odd)).toBe(args);
   });
 
-  test("reach the thread, events, hooks and the tool as the schema wants them", async () => {
+  test("match the schema in the thread, events, hooks and the tool", async () => {
     const seen: unknown[] = [];
     const look = defineTool({
       name: "look",

@@ -10,7 +10,7 @@ const asked = conversation().user("Will it rain?").assistant("", CALL);
 const answered = asked.tool("call_1", "weather", "Pending").user("Something else.");
 const callThatIs = (state: CallState) => ({ ...newCall("call_1"), state, reply: { result: "Rain." } });
 
-test("a call that waits lets its thread continue, and is settled once it has its answer", () => {
+test("a waiting call lets its thread continue, and is settled once it has its answer", () => {
   for (const state of ["accepted", "delivered"] as const)
     expect(nextStep(callThatIs(state), asked.messages, "interrupted")).toBe("resume");
   expect(nextStep(callThatIs("accepted"), answered.messages, "success")).toBe("forget");
@@ -19,13 +19,13 @@ test("a call that waits lets its thread continue, and is settled once it has its
   expect(nextStep(delivered, [...asked.messages, result], "success")).toBe("forget");
 });
 
-test("a result that was taken joins the thread as a message where the call has another result", () => {
+test("a delivered result becomes a message of the thread if the call already has another result", () => {
   const call = callThatIs("delivered");
   expect(nextStep(call, answered.messages, "success")).toBe("tell");
   expect(nextStep(call, [...answered.messages, lateMessage(call)], "success")).toBe("ask");
 });
 
-test("a late result joins the thread once", () => {
+test("a late result is added to the thread once", () => {
   const call = callThatIs("late");
   expect(nextStep(call, answered.messages, "success")).toBe("tell");
   const told = [...answered.messages, lateMessage(call)];
@@ -34,18 +34,18 @@ test("a late result joins the thread once", () => {
   expect(lateMessage(call).id).not.toBe(lateMessage(callThatIs("late")).id);
 });
 
-test("a late result that its thread has and its model has not read is given to it, unless a run ended at it", () => {
+test("a late result that the thread contains but the model has not seen is sent to the model, unless a run ended with it", () => {
   const call = callThatIs("late");
   const told = [...answered.messages, lateMessage(call)];
   expect(nextStep(call, told, "success")).toBe("ask");
   for (const ended of ["error", "cancelled"] as const) expect(nextStep(call, told, ended)).toBe("forget");
 });
 
-test("a call that was left and has expired is settled", () => {
+test("an abandoned call is settled once it has expired", () => {
   expect(nextStep(callThatIs("left"), answered.messages, "success")).toBe("forget");
 });
 
-test("a late result reads as the tool's words, with its error", () => {
+test("a late result appears as the tool's output, with its error", () => {
   const text = lateMessage({ ...callThatIs("late"), reply: { error: "No such city.", result: "near Oslo" } });
   expect(text).toMatchObject({
     role: "user",
@@ -57,7 +57,7 @@ near Oslo`,
   });
 });
 
-test("only a rewind of the thread discards a result that was accepted", () => {
+test("only rewinding the thread discards an accepted result", () => {
   for (const change of ["accept", "deliver", "leave", "close"] as const)
     for (const state of ["delivered", "late"] as const) expect(stateAfter(change, state)).toBeUndefined();
   expect(movesOf("rewind").map(([from]) => from)).toEqual(["sent", "accepted", "delivered"]);

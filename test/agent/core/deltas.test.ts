@@ -33,26 +33,26 @@ const script = [{ say: "one two three" }];
 const builtIn = [tracing, retry, summarization, metering, timeout].map((hook) => made(hook));
 
 describe("a sink for deltas", () => {
-  test("takes them in their place among the events", async () => {
+  test("receives them in order with the events", async () => {
     const { all, yielded } = await played({ script });
     expect(names(all)).toEqual(names((await play({ script })).events));
     expect(textSeen(all)).toBe("one two three");
     expect(textSeen(yielded)).toBe("");
   });
 
-  test("takes them past the hooks that every agent has", async () => {
+  test("receives them without passing through every agent's hooks", async () => {
     const { all, yielded } = await played({ script, hooks: builtIn });
     expect(textSeen(all)).toBe("one two three");
     expect(textSeen(yielded)).toBe("");
   });
 
-  test("may leave some to the stream, which keeps the order", async () => {
+  test("can leave some to the stream, which keeps the order", async () => {
     const { all, yielded } = await played({ script, hooks: builtIn }, (taken) => taken < 1);
     expect(textSeen(all)).toBe("one two three");
     expect(textSeen(yielded)).toBe(" two three");
   });
 
-  test("gets nothing that a hook is to see", async () => {
+  test("receives nothing that a hook must see", async () => {
     const loud: Hook = {
       name: "loud",
       wrapModelCall: (request, next) => mapEvents(next(request), (event) => [louder(event)]),
@@ -62,12 +62,12 @@ describe("a sink for deltas", () => {
     expect(textSeen(yielded)).toBe("ONE TWO THREE");
   });
 
-  test("does not hide the first token from the one who times it", async () => {
+  test("does not hide the first token from the hook that times it", async () => {
     const { all } = await played({ script });
     expect(dataOf(all, "on_chat_model_end")[0]?.first_token_ms).toBeGreaterThanOrEqual(0);
   });
 
-  test("shows a model that speaks to one who waits for its silence", async () => {
+  test("shows the hook that waits for silence that a model is writing", async () => {
     const say = Array.from({ length: 30 }, (_, word) => `word${word}`).join(" ");
     const { all, outcome } = await played({
       script: [{ say, delay_ms: 25 }],

@@ -4,7 +4,7 @@ import { exhausted } from "../../../src/agent/core/failures.ts";
 
 const withCode = (code: unknown) => Object.assign(new Error("refused by the system"), { code });
 
-test("names the resource for whose lack a call failed, however deep the cause lies, and no other failure", () => {
+test("names the missing resource behind a failed call, however deep the cause is, and reports no other failure", () => {
   const wrapped = (cause: unknown) => new AppError("backend_failed", "It failed.", { cause });
   expect(exhausted(withCode("EMFILE"))).toBe("file descriptors of the process");
   expect(exhausted(wrapped(withCode("ENOSPC")))).toBe("room on the disk");

@@ -33,7 +33,7 @@ describe("hooks", () => {
     afterAgent: (outcome) => void log.push(`${name} after ${outcome.status}`),
   });
 
-  test("wrap like an onion, the first outermost; afterwards in reverse", async () => {
+  test("wrap like an onion, with the first outermost, and run in reverse order afterwards", async () => {
     const log: string[] = [];
     await play({
       hooks: [trace("a", log), trace("b", log)],
@@ -53,7 +53,7 @@ describe("hooks", () => {
     ]);
   });
 
-  test("may deny, rewrite and change results", async () => {
+  test("can deny, rewrite and change results", async () => {
     const gate: Hook = {
       name: "gate",
       async *wrapToolCall(request, next) {
@@ -72,7 +72,7 @@ describe("hooks", () => {
     expect(results[1]?.content).toBe("echo: rewritten!");
   });
 
-  test("may keep the model working when it wants to stop", async () => {
+  test("can keep the model working when it wants to stop", async () => {
     let left = 1;
     const nudge: Hook = {
       name: "nudge",
@@ -82,7 +82,7 @@ describe("hooks", () => {
     expect(lastContent(messages)).toBe("now really");
   });
 
-  test("that fail before the run name themselves and fail it", async () => {
+  test("that fail before the run are named in the error, and the run fails", async () => {
     const broken: Hook = {
       name: "memory",
       beforeAgent: () => Promise.reject(new Error("cannot read")),
@@ -107,7 +107,7 @@ describe("hooks", () => {
     expect(dataOf(events, "warning")[0]?.message).toBe("Hook `billing` failed after the run: no ink");
   });
 
-  test("see no end when the run continues elsewhere", async () => {
+  test("are not called at the end if the run continues in another process", async () => {
     const gone = new AbortController();
     const told: string[] = [];
     const hook: Hook = {
@@ -124,13 +124,13 @@ describe("hooks", () => {
     expect(told).toEqual([]);
   });
 
-  test("change the thread's state by events alone", async () => {
+  test("change the thread's state only through events", async () => {
     const hook: Hook = { name: "title", beforeAgent: (run) => setState(run, "title", "A talk") };
     const { state } = await play({ hooks: [hook] });
     expect(state.get("title")).toBe("A talk");
   });
 
-  test("may not shadow a tool that is there", async () => {
+  test("cannot replace an existing tool", async () => {
     const { registerTool } = await import("../../../src/agent/core/run.ts");
     const thief: Hook = {
       name: "thief",

@@ -31,7 +31,7 @@ function heard(...events: StreamEvent[]) {
   return words.message("stopped");
 }
 
-test("the words of the newest message are kept, without its thinking and its unfinished call", () => {
+test("keeps the newest message's text, without its thinking and unfinished call", () => {
   const message = heard(
     start("a"),
     said("old"),
@@ -71,7 +71,7 @@ const cut: AssistantMessage = {
 
 const roles = (messages: readonly Message[]) => messages.map(({ role }) => role);
 
-test("the model reads the incomplete answer, and one note about it with the user's next message", () => {
+test("the model sees the incomplete answer, and one note about it with the user's next message", () => {
   const next = userMessage("Shorter, please.");
   const told = withIncompleteNotes([
     userMessage("A tale"),
@@ -109,7 +109,7 @@ test("to continue, the model is asked to continue where the answer ends, in late
   );
 });
 
-test("messages without an incomplete answer stay unchanged", () => {
+test("messages do not change if there is no incomplete answer", () => {
   const messages = [userMessage("hi"), assistantMessage("Hello.")];
   expect(withIncompleteNotes(messages)).toBe(messages);
 });

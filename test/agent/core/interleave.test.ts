@@ -21,7 +21,7 @@ async function* counting(name: string, to: number): Stream<string, string> {
 }
 
 describe("several streams as one", () => {
-  test("yield everything, each in its own order, and return their results in the order given", async () => {
+  test("yield everything in each stream's order, and return the results in the given order", async () => {
     const { events, result } = await all(
       interleave([counting("a", 3), counting("b", 1), counting("c", 2)], 8),
     );
@@ -30,11 +30,11 @@ describe("several streams as one", () => {
     expect(events.filter((event) => event.startsWith("a"))).toEqual(["a1", "a2", "a3"]);
   });
 
-  test("of none return nothing", async () => {
+  test("return nothing if there are none", async () => {
     expect(await all(interleave<never, never>([], 4))).toEqual({ events: [], result: [] });
   });
 
-  test("continue only when their last event was taken", async () => {
+  test("continue only after their last event was read", async () => {
     const steps: string[] = [];
     async function* careful(): Stream<void, string> {
       yield "asked";
@@ -79,7 +79,7 @@ describe("several streams as one", () => {
 });
 
 describe("an onion", () => {
-  test("has its first layer outermost, and may change what goes in and what comes out", () => {
+  test("has its first layer outermost, and can change its input and output", () => {
     const layers = [
       (n: number, next: (n: number) => string) => `a(${next(n + 1)})`,
       undefined,
@@ -88,7 +88,7 @@ describe("an onion", () => {
     expect(compose(layers, (n: number) => `core ${n}`, undefined)(1)).toBe("a(b(core 20))");
   });
 
-  test("may be left unopened, or opened twice", () => {
+  test("can skip the inner layers or call them twice", () => {
     const twice = (n: number, next: (n: number) => number) => next(n) + next(n);
     expect(compose([twice, twice], (n: number) => n, undefined)(1)).toBe(4);
     expect(compose([() => 7], () => 1, undefined)(0)).toBe(7);

@@ -44,7 +44,7 @@ const resumeRun = (
   more: Play = {},
 ) => play({ say: null, ...given(tool), ...more, input: { messages, state, answers } });
 
-test("an unattended run asks no one, and still waits for calls that a front end carries out", async () => {
+test("an unattended run asks no one, but still waits for calls that the front end executes", async () => {
   const asking = (kind: Interrupt["kind"]) =>
     defineTool({
       ...{ name: kind, description: "", parameters: z.object({}) },
@@ -68,7 +68,7 @@ test("an unattended run asks no one, and still waits for calls that a front end 
   expect(outcome.status).toBe("interrupted");
 });
 
-describe("what a subagent asks", () => {
+describe("a subagent's question", () => {
   test("is shown as the parent's own, and answered with the child's ids", async () => {
     const child = {
       waits: [asks("approval_a"), asks("question_b", { kind: "question", options: ["yes", "no"] })],
@@ -104,7 +104,7 @@ describe("what a subagent asks", () => {
     expect(third.state.get("interrupts")).toEqual({});
   });
 
-  test("is no longer open once the child does not wait for it any more", async () => {
+  test("is no longer open once the child has stopped waiting for it", async () => {
     const child = { waits: [asks("approval_a"), asks("approval_b")] };
     const { tool } = delegate(child);
     const first = await begin([tool]);
@@ -113,7 +113,7 @@ describe("what a subagent asks", () => {
     expect(openInterrupts(second.state).map(({ id }) => id)).toEqual(["th_child:approval_b"]);
   });
 
-  test("is asked again where a later call of the child has the same id: no answer counts twice", async () => {
+  test("is asked again if a later call of the child has the same id, so no answer counts twice", async () => {
     const child = { waits: [asks("approval_a")] };
     const { tool, got } = delegate(child);
     const first = await begin([tool]);
@@ -132,7 +132,7 @@ describe("what a subagent asks", () => {
     expect(got.at(-1)).toEqual([{ id: "approval_a", decision: "approve" }]);
   });
 
-  test("is not answered by what the run was started with that asked it", async () => {
+  test("is not answered by the input of the run that asked it", async () => {
     const { tool, got } = delegate({ waits: [asks("approval_a")] });
     const { messages, state, events } = await begin([tool]);
     const [shown] = dataOf(events, "on_interrupt");
@@ -143,7 +143,7 @@ describe("what a subagent asks", () => {
     expect(second.outcome.status).toBe("interrupted");
   });
 
-  test("of a grandchild names who asks, and keeps its expiry", async () => {
+  test("from a grandchild names the agent that asks and keeps its expiry", async () => {
     const asked_by = { agent: "tester", name: "tester-1", thread_id: "th_grandchild", id: "approval_a" };
     const expires_at = "2026-01-02T00:00:00.000Z";
     const child = { waits: [asks("th_grandchild:approval_a", { asked_by, expires_at })] };
@@ -153,7 +153,7 @@ describe("what a subagent asks", () => {
     ]);
   });
 
-  test("is denied at once in unattended runs, except for client tools", async () => {
+  test("is denied immediately in unattended runs, except for client tools", async () => {
     const child = { waits: [asks("approval_a"), asks("tool_b", { kind: "tool" })] };
     const { tool, got } = delegate(child);
     const interrupts = { onExpiry: "approve", unattended: true } as const;
@@ -163,7 +163,7 @@ describe("what a subagent asks", () => {
   });
 });
 
-test("interrupts stand in the order of the calls, also when calls that run at once ask in another one", () => {
+test("interrupts have the order of the calls, even if parallel calls ask in a different order", () => {
   const asked = [
     { id: "approval_c", call_id: "c" },
     { id: "question_b", call_id: "b" },

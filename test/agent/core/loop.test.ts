@@ -10,7 +10,7 @@ import { dataOf, names, textSeen } from "../../support/drain.ts";
 import { echo } from "./tools.ts";
 
 describe("a run", () => {
-  test("streams the model's words and ends with them in the thread", async () => {
+  test("streams the model's text and ends with it in the thread", async () => {
     const { events, outcome, messages } = await play({ script: [{ say: "Hello to you." }] });
     expect(outcome).toMatchObject({ status: "success", stop_reason: "end_turn" });
     expect(textSeen(events)).toBe("Hello to you.");
@@ -29,7 +29,7 @@ describe("a run", () => {
     ]);
   });
 
-  test("gives the model the results of its tools and continues", async () => {
+  test("gives the model its tools' results and continues", async () => {
     const { messages, outcome } = await play({
       tools: [echo],
       script: (request) =>
@@ -59,7 +59,7 @@ describe("a run", () => {
     });
   });
 
-  test("stops at its iteration limit with every call answered and says why", async () => {
+  test("stops at its iteration limit with every call answered, and reports the reason", async () => {
     const { events, messages, outcome } = await play({
       tools: [echo],
       maxIterations: 3,
@@ -74,7 +74,7 @@ describe("a run", () => {
     expect(unanswered(messages)).toEqual([]);
   });
 
-  test("asks its model 25 times at most, unless its agent says otherwise", async () => {
+  test("calls its model at most 25 times unless its agent sets another limit", async () => {
     let calls = 0;
     const { outcome } = await play({
       tools: [echo],
@@ -87,7 +87,7 @@ describe("a run", () => {
     expect(outcome).toMatchObject({ status: "error", stop_reason: "max_iterations" });
   });
 
-  test("offers its model the tools in the order of their names", async () => {
+  test("offers the model its tools in order of their names", async () => {
     const offered: string[] = [];
     await play({
       tools: ["write", "echo", "read"].map((name) => ({ ...echo, name })),
@@ -108,7 +108,7 @@ describe("a run", () => {
     expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
   });
 
-  test("has no iteration limit at 0", async () => {
+  test("has no iteration limit if the limit is 0", async () => {
     const { outcome } = await play({
       tools: [echo],
       maxIterations: 0,
@@ -118,7 +118,7 @@ describe("a run", () => {
     expect(outcome.status).toBe("success");
   });
 
-  test("leaves an empty answer out of the thread", async () => {
+  test("does not add an empty answer to the thread", async () => {
     const { messages, outcome, events } = await play({ script: [{ say: "" }] });
     expect(outcome).toEqual({ status: "success", stop_reason: "end_turn", isEmpty: true });
     expect(events.at(-1)).toMatchObject({
@@ -128,7 +128,7 @@ describe("a run", () => {
     expect(messages.map((m) => m.role)).toEqual(["user"]);
   });
 
-  test("fails with the model's error when nothing can be done about it", async () => {
+  test("fails with the model's error if nothing can fix it", async () => {
     const { events, outcome, messages } = await play({
       script: [{ say: "half", fail: { code: "model_rejected", message: "no" } }],
     });
@@ -137,7 +137,7 @@ describe("a run", () => {
     expect(messages.slice(1)).toMatchObject([{ role: "assistant", content: "half", incomplete: "failed" }]);
   });
 
-  test("hides what it does not understand from the client", async () => {
+  test("hides errors that it does not understand from the client", async () => {
     const leaky: Model = {
       name: "leaky",
       stream() {
@@ -149,7 +149,7 @@ describe("a run", () => {
     expect(dataOf(events, "error")[0]?.code).toBe("internal");
   });
 
-  test("that fails before its open calls are run says of them that they were not run", async () => {
+  test("that fails before executing its open calls reports them as not run", async () => {
     const hook: Hook = {
       name: "failing",
       beforeAgent() {

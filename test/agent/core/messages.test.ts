@@ -28,14 +28,14 @@ const talk = conversation()
   .assistant("2+2 = 4").messages;
 
 describe("a conversation", () => {
-  test("is built link by link, and each link leaves the one before as it was", () => {
+  test("is built step by step, and no step changes the one before", () => {
     const start = conversation().user("a");
     const longer = start.assistant("b");
     expect(start.messages).toHaveLength(1);
     expect(longer.messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
   });
 
-  test("gives every message an id of its own and its time", () => {
+  test("gives every message its own id and time", () => {
     expect(new Set(talk.map(({ id }) => id)).size).toBe(talk.length);
     for (const message of talk) expect(Message.safeParse(message).success).toBe(true);
   });
@@ -50,7 +50,7 @@ describe("a conversation", () => {
     expect(lastContent([])).toBe("");
   });
 
-  test("is printed as a person reads it", () => {
+  test("is printed in a readable form", () => {
     expect(prettyPrint(talk)).toBe(`[System]
 You are helpful.
 
@@ -67,7 +67,7 @@ What is 2+2?
 2+2 = 4`);
   });
 
-  test("is estimated at a quarter of its characters, arguments included", () => {
+  test("is estimated at a quarter of its characters, including arguments", () => {
     expect(estimateTokens([userMessage("x".repeat(400))])).toBe(100);
     expect(estimateTokens([])).toBe(0);
     const call = { id: "c", name: "abcd", args: { text: "x".repeat(386) } };
@@ -75,8 +75,8 @@ What is 2+2?
   });
 });
 
-describe("what is wrong with a conversation", () => {
-  test("is nothing, when it is well formed", () => {
+describe("the errors in a conversation", () => {
+  test("are none if it is well formed", () => {
     expect(validate(talk)).toEqual([]);
   });
 
@@ -101,7 +101,7 @@ describe("what is wrong with a conversation", () => {
       conversation().assistant("", { id: "c", name: "", args: {} }).messages[0],
       /needs a name/,
     ],
-  ])("%s is reported with its place", (_, message, fault) => {
+  ])("include %s, with its location", (_, message, fault) => {
     // The point is what the types do not let through.
     const [first, ...more] = validate([userMessage("fine"), message as Message]);
     expect(first).toMatch(/^messages\[1\]: /);
@@ -109,13 +109,13 @@ describe("what is wrong with a conversation", () => {
     expect(more).toEqual([]);
   });
 
-  test("user input has only user and system messages, and at least one", () => {
+  test("input must have at least one message and only the roles user and system", () => {
     expect(validateUserInput([userMessage("a"), systemMessage("b")])).toEqual([]);
     expect(validateUserInput([])).toEqual(["messages: must contain at least one message"]);
     expect(validateUserInput(talk)).toHaveLength(3);
   });
 
-  test("roles are exactly four, and two of them come from outside", () => {
+  test("there are exactly four roles, and input can have two of them", () => {
     expect(["system", "user", "assistant", "tool", "root", ""].map(isRole)).toEqual([
       true,
       true,
@@ -128,12 +128,12 @@ describe("what is wrong with a conversation", () => {
   });
 });
 
-describe("the calls that nothing answers", () => {
+describe("unanswered calls", () => {
   const two = conversation()
     .user("go")
     .assistant("", { id: "a", name: "t", args: {} }, { id: "b", name: "t", args: {} });
 
-  test("are those of the last assistant message without a result", () => {
+  test("are the calls of the last assistant message that have no result", () => {
     expect(unanswered(two.messages).map(({ id }) => id)).toEqual(["a", "b"]);
     expect(unanswered(two.tool("b", "t", "done").messages).map(({ id }) => id)).toEqual(["a"]);
     expect(unanswered(two.tool("b", "t", "1").tool("a", "t", "2").messages)).toEqual([]);
@@ -141,7 +141,7 @@ describe("the calls that nothing answers", () => {
     expect(unanswered([])).toEqual([]);
   });
 
-  test("are still open when a user has spoken since", () => {
+  test("are still open after another user message", () => {
     expect(unanswered(two.user("never mind").messages)).toHaveLength(2);
   });
 });

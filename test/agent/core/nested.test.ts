@@ -38,7 +38,7 @@ const talking = (end: () => Promise<string>) =>
 test.each([
   ["fails", () => Promise.reject(new Error("broken"))],
   ["says no end of it", async () => "done"],
-])("what subagents began is ended before a call that %s", async (_, end) => {
+])("ends everything that subagents started before a call that %s", async (_, end) => {
   const { events } = await play({
     script: [{ call: [{ tool: "talk" }] }, { say: "ok" }],
     tools: [talking(end)],
@@ -49,7 +49,7 @@ test.each([
   ]);
 });
 
-test("what subagents began is ended before a call that is given up", async () => {
+test("ends everything that subagents started before a call that is abandoned", async () => {
   const abort = new AbortController();
   const { events, outcome } = await play({
     script: [{ call: [{ tool: "talk" }] }],

@@ -14,7 +14,7 @@ describe("resuming", () => {
     .user("go")
     .assistant("", { id: "c1", name: "echo", args: { text: "late" } }).messages;
 
-  test("a resume runs the calls that nothing answers, then asks the model", async () => {
+  test("a resumed run executes the unanswered calls, then calls the model", async () => {
     const { messages } = await play({
       tools: [echo],
       say: null,
@@ -24,27 +24,27 @@ describe("resuming", () => {
     expect(lastContent(messages)).toBe("saw echo: late");
   });
 
-  test("a new message on a thread with unanswered calls answers them as interrupted first", async () => {
+  test("a new message on a thread with unanswered calls first answers them as interrupted", async () => {
     const { messages } = await play({ tools: [echo], say: "never mind", input: { messages: open } });
     expect(messages.map((m) => m.role)).toEqual(["user", "assistant", "tool", "user", "assistant"]);
     expect(toolMessages(messages)[0]?.error).toMatch(/Interrupted/);
   });
 
-  test("a resumed run with nothing to do ends at once", async () => {
+  test("a resumed run with nothing to do ends immediately", async () => {
     const { messages } = conversation().user("2+2?").assistant("4");
     const { events, outcome } = await play({ say: null, input: { messages } });
     expect(names(events)).toEqual(["run_start", "done"]);
     expect(outcome).toMatchObject({ status: "success", message: { content: "4" } });
   });
 
-  test("a resumed run warns of an answer to a closed interrupt", async () => {
+  test("a resumed run warns about an answer to a closed interrupt", async () => {
     const { messages } = conversation().user("2+2?").assistant("4");
     const answers = [{ id: "approval_c1", decision: "approve" as const }];
     const { events } = await play({ say: null, input: { messages, answers } });
     expect(dataOf(events, "warning")).toMatchObject([{ code: "interrupt_closed" }]);
   });
 
-  test("a run that is cancelled before it begins answers what waits, and does nothing else", async () => {
+  test("a run that is cancelled before it begins answers the waiting calls and does nothing else", async () => {
     const { messages } = conversation()
       .user("Say it.")
       .assistant("", { id: "c1", name: "echo", args: { text: "hi" } });
@@ -63,7 +63,7 @@ describe("resuming", () => {
     expect(seen).toEqual(["after"]);
   });
 
-  test("a message that the thread holds already is not added again", async () => {
+  test("a message that the thread already contains is not added again", async () => {
     const message = userMessage("once");
     const { messages, events } = await play({
       input: { messages: [message], input: [message], attempt: 2 },
@@ -73,7 +73,7 @@ describe("resuming", () => {
     expect(events[0]).toEqual({ event: "run_resumed", data: { attempt: 2 } });
   });
 
-  test("after a crash a call that had begun is repeated only when that does no harm", async () => {
+  test("after a crash, a call that had started is repeated only if that is harmless", async () => {
     const ran: string[] = [];
     const tool = (name: string, annotations: ToolAnnotations) =>
       defineTool({
@@ -102,7 +102,7 @@ describe("resuming", () => {
     expect(toolMessages(messages).find((m) => m.tool_call_id === "c3")?.content).toBe("done");
   });
 
-  test("after a crash a call that had begun is never reported as not run, also when the run is cancelled", async () => {
+  test("after a crash, a call that had started is never reported as not run, even if the run is cancelled", async () => {
     const crashed = conversation()
       .user("go")
       .assistant("", { id: "c1", name: "pay", args: {} }, { id: "c2", name: "pay", args: {} }).messages;
@@ -117,7 +117,7 @@ describe("resuming", () => {
     ]);
   });
 
-  test("messages sent while it works are taken in before the next model call, once", async () => {
+  test("messages sent to a run in progress are added once, before the next model call", async () => {
     const sent = userMessage("in French, please");
     const { messages } = await play({
       tools: [echo],

@@ -6,7 +6,7 @@ import { defineTool } from "../../../src/agent/core/tool.ts";
 import { play } from "../../support/agent.ts";
 import { lineage } from "../hooks/family.ts";
 
-test("a tool knows the owner of its run, which the model does not see", async () => {
+test("a tool receives the owner of its run, which the model does not see", async () => {
   const runs: Run[] = [];
   const requests: ModelRequest[] = [];
   const look = defineTool({

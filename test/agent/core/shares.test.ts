@@ -37,8 +37,8 @@ interface Held {
 
 const total = ({ of }: Held) => TENANTS.reduce((sum, tenant) => sum + of(tenant), 0);
 
-describe("places that tenants share", () => {
-  test("are never given twice, and are all counted", () => {
+describe("shared places", () => {
+  test("are never given twice, and every one is counted", () => {
     fc.assert(
       fc.property(sizes, steps, (size, each) => {
         const end = play(size, each, (held) => expect(total(held)).toBeLessThanOrEqual(size));
@@ -48,7 +48,7 @@ describe("places that tenants share", () => {
     );
   });
 
-  test("give a tenant that has none its first one while there is one", () => {
+  test("include a first one for a tenant that has none, while one is free", () => {
     fc.assert(
       fc.property(sizes, steps, (size, each) => {
         const { shares } = play(size, each);
@@ -57,7 +57,7 @@ describe("places that tenants share", () => {
     );
   });
 
-  test("never run out by what one tenant takes", () => {
+  test("never run out because of a single tenant", () => {
     fc.assert(
       fc.property(fc.integer({ min: 2, max: 20_000 }), (size) => {
         const places = sharedPlaces(size, true);
@@ -77,7 +77,7 @@ describe("places that tenants share", () => {
     );
   });
 
-  test("are at most half for each tenant while others hold some", () => {
+  test("are limited to half per tenant while others hold some", () => {
     fc.assert(
       fc.property(sizes, steps, (size, each) => {
         play(size, each, (held) => {
@@ -87,13 +87,13 @@ describe("places that tenants share", () => {
     );
   });
 
-  test("are all there for one tenant when there can be no other", () => {
+  test("are all available to a tenant if there can be no other", () => {
     const places = sharedPlaces(8, false);
     for (let own = 0; own < 8; own++) expect(verdict(places, { own, used: own, others: 0 })).toBe("granted");
     expect(verdict(places, { own: 8, used: 8, others: 0 })).toBe("full");
   });
 
-  test("are refused to the one who holds its share, and are merely full for the one who does not", () => {
+  test("are refused to a tenant at its share, and reported as full to a tenant below it", () => {
     const places = sharedPlaces(16, true);
     expect(verdict(places, { own: 14, used: 14, others: 0 })).toBe("over_share");
     expect(verdict(places, { own: 8, used: 16, others: 1 })).toBe("over_share");
@@ -101,7 +101,7 @@ describe("places that tenants share", () => {
     expect(verdict(sharedPlaces(1, true), { own: 0, used: 1, others: 1 })).toBe("full");
   });
 
-  test("are given back once", () => {
+  test("are released only once", () => {
     const shares = new Shares(sharedPlaces(4, true));
     const [first] = [shares.take("a"), shares.take("a")];
     first?.();
@@ -110,12 +110,12 @@ describe("places that tenants share", () => {
   });
 });
 
-describe("what is full", () => {
+describe("a full store", () => {
   const amounts = fc.uniqueArray(fc.tuple(fc.string(), fc.integer({ min: 1, max: 1000 })), {
     selector: ([tenant]) => tenant,
   });
 
-  test("costs a tenant that holds a quarter of it only its own", () =>
+  test("evicts only a tenant's own data if that tenant holds a quarter of it", () =>
     fc.assert(
       fc.property(amounts, fc.string(), fc.integer({ min: 0, max: 4000 }), (others, asking, own) => {
         const held = new Map([...others, [asking, own]]);
@@ -129,7 +129,7 @@ describe("what is full", () => {
       }),
     ));
 
-  test("costs the tenant that holds most when another one asks", () => {
+  test("evicts data of the tenant that holds most if another one asks", () => {
     const held = new Map([
       ...([
         ["a", 30],

@@ -11,7 +11,7 @@ import { dataOf } from "../../support/drain.ts";
 import { echo, endless } from "./tools.ts";
 
 describe("stopping", () => {
-  test("a cancel in the middle of tools answers every call and closes every bracket", async () => {
+  test("cancelling during tool calls answers every call and closes every span", async () => {
     const controller = new AbortController();
     const { outcome, messages, events } = await play({
       tools: [endless(() => controller.abort()), echo],
@@ -23,7 +23,7 @@ describe("stopping", () => {
     expect(unanswered(messages)).toEqual([]);
   });
 
-  test("a cancel does not wait for a tool that will not listen", async () => {
+  test("cancelling does not wait for a tool that ignores it", async () => {
     const controller = new AbortController();
     const deaf = defineTool({
       name: "deaf",
@@ -42,7 +42,7 @@ describe("stopping", () => {
     expect(outcome.status).toBe("cancelled");
   });
 
-  test("a cancel in the middle of the model's words keeps them, marked as cut off", async () => {
+  test("cancelling while the model writes keeps the text, marked as incomplete", async () => {
     const controller = new AbortController();
     const { outcome, messages, events } = await play({
       input: { signal: controller.signal },
@@ -58,7 +58,7 @@ describe("stopping", () => {
     expect(dataOf(events, "done")[0]?.message_id).toBe(cut?.id);
   });
 
-  test("a cancel before the model has said a word leaves no message", async () => {
+  test("cancelling before the model has written anything leaves no message", async () => {
     const controller = new AbortController();
     const { messages } = await play({
       input: { signal: controller.signal },
@@ -83,7 +83,7 @@ describe("stopping", () => {
     expect(toolMessages(messages)[0]?.content).toBe("echo: x");
   });
 
-  test("a consumer that stops reading in the middle of a tool leaves nothing running", async () => {
+  test("a consumer that stops reading during a tool call leaves nothing running", async () => {
     let ended: unknown;
     const holder = defineTool({
       name: "holder",

@@ -67,13 +67,13 @@ describe.each(wrappers)("%s", (_, wrap) => {
   });
 });
 
-test("mapEvents replaces an event by several or none", async () => {
+test("mapEvents replaces an event with several events or none", async () => {
   const mapped = mapEvents(counting().stream, (event) => (event === 1 ? [] : ["a", "b"]));
 
   expect(await read(mapped)).toEqual({ events: ["a", "b"], result: "done" });
 });
 
-test("tap tells when an event is asked for", async () => {
+test("tap reports when an event is requested", async () => {
   const order: string[] = [];
   await read(
     tap(

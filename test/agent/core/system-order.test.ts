@@ -13,19 +13,19 @@ const adding = (...blocks: SystemBlock[]): Hook => ({
   modifyRequest: (request) => ({ ...request, system: [...request.system, ...blocks] }),
 });
 
-test("what never changes stands before what rarely changes, and that before what often does", () => {
+test("constant blocks precede blocks that rarely change, which precede blocks that often change", () => {
   const mixed = [block("c", "dynamic"), block("a"), block("b", "semi"), block("d", "dynamic"), block("e")];
   expect(idsOf(inOrder(mixed))).toEqual(["a", "e", "b", "c", "d"]);
 });
 
-test("a block may stand in the place of another, and those of one place keep their order", () => {
+test("a block can replace another, and blocks of one place keep their order", () => {
   const header = { ...block("header"), place: "identity" };
   const memory = { ...block("memory"), place: "instructions" };
   const blocks = [block("notes_protocol"), memory, block("skills"), header, block("identity"), block("x")];
   expect(idsOf(inOrder(blocks))).toEqual(["header", "identity", "notes_protocol", "memory", "x", "skills"]);
 });
 
-test("the blocks of a prompt have one order, wherever they come from", async () => {
+test("the blocks of a prompt have a fixed order, regardless of their source", async () => {
   const { model, asked } = listening([]);
   const hooks = [
     adding(block("available_agents", "dynamic"), block("memory", "semi"), block("clock", "dynamic")),
@@ -40,7 +40,7 @@ test("the blocks of a prompt have one order, wherever they come from", async () 
   ]);
 });
 
-test("an agent that works for another one knows its name, behind what all its instances share", async () => {
+test("a subagent's prompt contains its name, after the part that all its instances share", async () => {
   const { model, asked } = listening([]);
   const system = [block("identity"), block("instructions")];
   const hooks = [adding(block("memory", "semi"), block("available_agents", "dynamic"))];

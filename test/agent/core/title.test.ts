@@ -4,12 +4,12 @@ import { titleFrom } from "../../../src/agent/core/title.ts";
 
 const titleOf = (text: string) => titleFrom([userMessage(text)]);
 
-describe("a thread without a title of its own is called", () => {
-  test("as its first message, on one line", () => {
+describe("the title of a thread without its own is", () => {
+  test("its first message, on one line", () => {
     expect(titleOf("  Plan a trip\n\n to\tRome ")).toBe("Plan a trip to Rome");
   });
 
-  test("as the first words of a long one, whole if they are not very long", () => {
+  test("the first words of a long message, or all of a fairly long one", () => {
     expect(titleOf(`Please ${"compare the offers ".repeat(20)}`)).toBe(
       "Please compare the offers compare the offers compare the…",
     );
@@ -18,12 +18,12 @@ describe("a thread without a title of its own is called", () => {
     expect(titleOf("😀".repeat(40))).toBe(`${"😀".repeat(29)}…`);
   });
 
-  test("without what drives a terminal, turns the text around or cannot be seen", () => {
+  test("free of characters that control a terminal, change the text direction or are invisible", () => {
     expect(titleOf("a\u001b[8mb\u0000c\u202ed\u2066e\u200bf\ufeff\u061cg")).toBe("a [8mb cdef g");
     expect(titleOf("👩\u200d🔬 می\u200cخواهم")).toBe("👩\u200d🔬 می\u200cخواهم");
   });
 
-  test("as the first of the user's messages that has words", () => {
+  test("the first of the user's messages that contains text", () => {
     const picture = { type: "image", media_type: "image/png", data: "aaaa" } as const;
     const messages = [
       systemMessage("Be brief."),

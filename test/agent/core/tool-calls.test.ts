@@ -10,7 +10,7 @@ import { dataOf } from "../../support/drain.ts";
 import { echo, endless } from "./tools.ts";
 
 describe("tool calls of one message", () => {
-  test("run side by side, and each result is in the thread the moment it is known", async () => {
+  test("run in parallel, and each result is added to the thread as soon as it is known", async () => {
     const order: string[] = [];
     let releaseSlow = () => {};
     const slow = defineTool({
@@ -35,7 +35,7 @@ describe("tool calls of one message", () => {
     expect(toolMessages(messages)).toHaveLength(2);
   });
 
-  test("are never more than sixteen at a time", async () => {
+  test("are limited to sixteen at a time", async () => {
     let now = 0;
     let most = 0;
     const count = defineTool({
@@ -55,7 +55,7 @@ describe("tool calls of one message", () => {
     expect(most).toBe(16);
   });
 
-  test("that fail tell the model, and the loop continues", async () => {
+  test("report failures to the model, and the loop continues", async () => {
     const broken = defineTool({
       name: "broken",
       description: "",
@@ -88,13 +88,13 @@ describe("tool calls of one message", () => {
     ],
     ["a list as arguments", { tool: "echo", malformed: "[1]" }, /are a list, not a JSON object/],
     ["arguments that were cut off", { tool: "echo", malformed: "" }, /the reply ended before them/],
-  ])("with %s get an error the model can learn from", async (_, call, message) => {
+  ])("with %s return an error that the model can learn from", async (_, call, message) => {
     const { messages } = await play({ tools: [echo], script: [{ call: [call] }, { say: "sorry" }] });
     expect(toolMessages(messages)[0]?.error).toMatch(message);
   });
 
   test.each([" echo", "Echo", "functions.echo", "default_api:echo", "echo<|channel|>commentary"])(
-    "reach the tool that is meant by the name `%s`",
+    "reach the intended tool by the name `%s`",
     async (tool) => {
       const { messages } = await play({
         tools: [echo],
@@ -114,7 +114,7 @@ describe("tool calls of one message", () => {
     expect(toolMessages(messages)).toMatchObject([{ name: "List_All", error: /no tool `List_All`/ }]);
   });
 
-  test("that share an id are kept apart", async () => {
+  test("that share an id are kept separate", async () => {
     const call = [
       { tool: "echo", args: { text: "one" }, id: "same" },
       { tool: "echo", args: { text: "two" }, id: "same" },
@@ -151,7 +151,7 @@ describe("tool calls of one message", () => {
     expect(dataOf(events, "on_tool_end").find((end) => end.call_id === "a")?.interrupted).toBe(true);
   });
 
-  test("end the run when one of them says so, and the others are answered", async () => {
+  test("end the run if one of them requests it, and the others are answered", async () => {
     const abort = defineTool({
       name: "abort",
       description: "",

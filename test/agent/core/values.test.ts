@@ -3,7 +3,7 @@ import { z } from "zod";
 import { createValues, defineTool, valueKey } from "../../../src/agent/core/tool.ts";
 import { play } from "../../support/agent.ts";
 
-test("a value is found under its key only, until it is deleted", () => {
+test("a value can be found only under its key, until it is deleted", () => {
   const values = createValues();
   const key = valueKey<number>("count");
   values.set(key, 1);
@@ -12,7 +12,7 @@ test("a value is found under its key only, until it is deleted", () => {
   expect([values.delete(key), values.delete(key), values.has(key)]).toEqual([true, false, false]);
 });
 
-test("what a hook leaves a tool finds, in the same run and in no other", async () => {
+test("a tool can read the values that a hook set in the same run, and in no other", async () => {
   const key = valueKey<string>("secret");
   const found: unknown[] = [];
   const peek = defineTool({

@@ -38,8 +38,8 @@ async function family(lead: readonly Turn[], others: Record<string, readonly Tur
   return { url, run, open, entered, idIn, statusOf };
 }
 
-describe("a task in the background", () => {
-  test("outlasts the turn in which it was begun, and is looked at and waited for in later ones", async () => {
+describe("a background task", () => {
+  test("outlasts the turn that started it, and later turns can check and await it", async () => {
     const { run, open, entered, idIn } = await family(
       [
         start("coder"),
@@ -68,7 +68,7 @@ describe("a task in the background", () => {
     expect(events.some(({ path }) => path)).toBe(true);
   });
 
-  test("can be awaited with others until any of them ends; the rest continue", async () => {
+  test("can be awaited together with others until any of them ends; the rest continue", async () => {
     const { run, entered, open, statusOf } = await family(
       [
         { call: [...(start("coder").call ?? []), ...(start("tester").call ?? [])] },
@@ -90,7 +90,7 @@ describe("a task in the background", () => {
     expect(results(await run("wait"))).toEqual(["[coder-build-1] agent coder: completed\nThrough."]);
   });
 
-  test("is cancelled by its id, once", async () => {
+  test("is cancelled once, by its id", async () => {
     let id = "";
     const { run, entered, statusOf, idIn } = await family(
       [start("coder"), { say: "Begun." }, call("cancel_task", { id: "th_none" }), { say: "Hm." }],
@@ -117,7 +117,7 @@ describe("a task in the background", () => {
       .toMatchObject([{ status: "cancelled" }]);
   });
 
-  test("waits for room where all is taken, unless its parent waits for it", async () => {
+  test("waits for a free place unless its parent waits for it", async () => {
     const { run } = await family(
       [start("coder"), call("wait_tasks"), { say: "Done." }],
       { coder: [completing("Built.")] },
@@ -126,7 +126,7 @@ describe("a task in the background", () => {
     expect(results(await run("go"))[1]).toBe("[coder-build-1] agent coder: completed\nBuilt.");
   });
 
-  test("asks in its own thread unless its parent waits for it, then through the parent", async () => {
+  test("asks in its own thread unless its parent waits for it, in which case it asks through the parent", async () => {
     const question = call("ask_user", { question: "Red or blue?" });
     const { run, idIn, url, statusOf } = await family(
       [start("coder"), { say: "Begun." }, call("wait_tasks"), { say: "Fine." }],
@@ -144,7 +144,7 @@ describe("a task in the background", () => {
     expect(results(after)).toEqual(["[coder-build-1] agent coder: completed\nBlue it is."]);
   });
 
-  test("that was asked and answered on its own thread still reports to its parent", async () => {
+  test("that asked and was answered on its own thread still reports to its parent", async () => {
     const question = call("ask_user", { question: "Red or blue?" });
     const { run, idIn, url, statusOf } = await family(
       [start("coder"), { say: "Begun." }, call("wait_tasks"), { say: "Fine." }],
@@ -159,7 +159,7 @@ describe("a task in the background", () => {
   });
 });
 
-test("a run that only waits can be cancelled, and its background tasks continue", async () => {
+test("a run that is only waiting can be cancelled, and its background tasks continue", async () => {
   const { url, entered, open, statusOf } = await family(
     [start("coder"), call("wait_tasks"), { say: "Done." }],
     { coder: gated },

@@ -9,7 +9,7 @@ import { made } from "./made.ts";
 const TEXT = "We build with Node 24.";
 const hook = () => made(context, { options: { text: TEXT } });
 
-test("every request begins with the text, which the thread does not hold", async () => {
+test("every request begins with the text, which the thread does not contain", async () => {
   const { model, asked } = listening([{ call: [{ tool: "nothing" }] }]);
   const { messages } = await play({ model, hooks: [hook()], say: "Hello." });
   expect(asked).toHaveLength(2);
@@ -22,7 +22,7 @@ test("every request begins with the text, which the thread does not hold", async
   expect(JSON.stringify(messages)).not.toContain(TEXT);
 });
 
-test("no summary takes it in", async () => {
+test("no summary includes it", async () => {
   const { model, asked } = listening(({ system }) =>
     system[0]?.id === "summarization" ? { say: "SUMMARY" } : { say: "word ".repeat(300) },
   );

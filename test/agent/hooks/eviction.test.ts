@@ -48,7 +48,7 @@ async function contentOf(backend: Backend, path: string): Promise<string> {
 const pathIn = (text: string) => / in (\S+)\) \.\.\./.exec(text)?.[1] ?? "";
 const LONG = `${"a".repeat(50_000)}${"b".repeat(50_000)}`;
 
-test("a result of 80,000 characters stays, a longer one is cut to its ends", async () => {
+test("a result of 80,000 characters stays unchanged, and a longer one is cut to its beginning and end", async () => {
   const just = "x".repeat(80_000);
   expect((await evicted({ output: just })).text).toBe(just);
   const { text, events } = await evicted({ output: LONG });
@@ -56,7 +56,7 @@ test("a result of 80,000 characters stays, a longer one is cut to its ends", asy
   expect(dataOf(events, "on_tool_end")[0]?.output).toBe(text);
 });
 
-test("with a backend the whole result is in a file that read_file and commands find", async () => {
+test("with a backend, the whole result is in a file that read_file and commands can read", async () => {
   const backend = await workspace({});
   const { text } = await evicted({ output: LONG, backend });
   expect(text).toMatch(
@@ -71,13 +71,13 @@ test("with a backend the whole result is in a file that read_file and commands f
 });
 
 test.each(["ls", "glob", "grep", "read_file", "edit_file", "write_file"])(
-  "%s bounds itself",
+  "%s limits its own results",
   async (name) => {
     expect((await evicted({ output: LONG, name })).text).toBe(LONG);
   },
 );
 
-test("a long output of execute goes to a file", async () => {
+test("a long output of execute is moved to a file", async () => {
   const backend = await workspace({});
   const { messages } = await play({
     script: [{ call: [{ tool: "execute", args: { command: "seq 1 16000" } }] }, { say: "ok" }],
@@ -90,7 +90,7 @@ test("a long output of execute goes to a file", async () => {
   expect((await contentOf(backend, pathIn(text))).split("\n")[7499]).toBe("7500");
 });
 
-test("operators choose the sizes", async () => {
+test("operators can set the sizes", async () => {
   const options = { max_chars: 10, head: 2, tail: 3 };
   expect((await evicted({ output: "0123456789", options })).text).toBe("0123456789");
   expect((await evicted({ output: "0123456789a", options })).text).toBe(
@@ -99,13 +99,13 @@ test("operators choose the sizes", async () => {
   expect(eviction.options.safeParse({ max_chars: 10, head: 6, tail: 6 }).success).toBe(false);
 });
 
-test("no character is cut in two", async () => {
+test("no character is split", async () => {
   const { text } = await evicted({ output: `a${"🧵".repeat(50_000)}b` });
   expect(text.isWellFormed()).toBe(true);
   expect(text).toContain("(truncated 96004 characters)");
 });
 
-test("of a result in parts the text is cut and the rest stays", async () => {
+test("in a result with parts, the text is shortened and the other parts are kept", async () => {
   const image = { type: "image", media_type: "image/png", data: "aGk=" } as const;
   const text = (value: string) => ({ type: "text", text: value }) as const;
   const { content } = await evicted({ output: [text("a".repeat(60_000)), image, text("b".repeat(60_000))] });
@@ -114,13 +114,13 @@ test("of a result in parts the text is cut and the rest stays", async () => {
   expect((await evicted({ output: short })).content).toEqual(short);
 });
 
-test("a long error is cut as well", async () => {
+test("a long error is shortened too", async () => {
   const { error, text } = await evicted({ error: LONG, output: "partial" });
   expect(error).toContain("... (truncated 96000 characters) ...");
   expect(text).toBe("partial");
 });
 
-test("when the file cannot be written, the result is cut and the run continues with a warning", async () => {
+test("if the file cannot be written, the result is shortened and the run continues with a warning", async () => {
   const backend = await workspace({ ".skein": "a file where the folder should be" });
   const { text, events } = await evicted({ output: LONG, backend });
   expect(text).toContain("... (truncated 96000 characters) ...");
@@ -132,7 +132,7 @@ test("when the file cannot be written, the result is cut and the run continues w
   ]);
 });
 
-test("call ids of any form make files in the one folder, each its own", async () => {
+test("call ids of any form lead to separate files in the same folder", async () => {
   const backend = await workspace({});
   for (const id of ["../../escape", "a/b", "..", "x".repeat(500), "new\nline", "call_1", "call_1"])
     expect(await contentOf(backend, pathIn((await evicted({ output: LONG, backend, id })).text))).toBe(LONG);
@@ -141,7 +141,7 @@ test("call ids of any form make files in the one folder, each its own", async ()
   expect((await backend.list(".", signal)).map(({ path }) => path)).toEqual(["/workspace/.skein"]);
 });
 
-test("keeps the hundred newest files", async () => {
+test("keeps the 100 newest files", async () => {
   const backend = await workspace({});
   for (let index = 0; index < 100; index++)
     await backend.write(`.skein/results/old-${index}`, Buffer.from("x"), signal);

@@ -37,11 +37,12 @@ async function calling(turns: Turn["call"][], more: Play = {}, options = {}) {
 
 const times = <T>(count: number, value: T) => Array.from({ length: count }, () => value);
 
-test.each([{ warn_at: 5 }, { end_at: 11 }])("%j is refused: a warning comes before the end", (options) =>
-  expect(loopDetection.options.safeParse(options).success).toBe(false),
+test.each([{ warn_at: 5 }, { end_at: 11 }])(
+  "%j is refused because the warning must come before the end",
+  (options) => expect(loopDetection.options.safeParse(options).success).toBe(false),
 );
 
-test("the third equal call still runs, and its result tells the model", async () => {
+test("the third identical call still runs, and its result warns the model", async () => {
   const { told, results, outcome } = await calling(times(3, [look()]));
   expect(told).toEqual([0, 0, 3]);
   expect(results[2]?.content).toMatch(/^a door\n\n\[You have called/);
@@ -61,7 +62,7 @@ test("the fifth does not run, and the run ends with its work kept", async () => 
   expect(unanswered(messages)).toEqual([]);
 });
 
-test("other arguments, or another tool, are no loop", async () => {
+test("other arguments, or another tool, do not count as a loop", async () => {
   const turns = Array.from({ length: 9 }, (_, at) => [look({ at })]);
   expect((await calling(turns)).told).toEqual(times(9, 0));
 });
@@ -74,7 +75,7 @@ test("the order of arguments makes no difference, at any depth", async () => {
   expect((await calling([[one], [swapped], [one]])).told).toEqual([0, 0, 0]);
 });
 
-test("arguments that are no JSON are compared as they were written", async () => {
+test("arguments that are not JSON are compared as text", async () => {
   const broken = (malformed: string) => ({ tool: "look", malformed });
   const same = await calling(times(3, [broken("{a")]));
   expect(same.told).toEqual([0, 0, 3]);
@@ -82,19 +83,19 @@ test("arguments that are no JSON are compared as they were written", async () =>
   expect((await calling([[broken("{a")], [broken("{b")], [broken("{c")]])).told).toEqual([0, 0, 0]);
 });
 
-test("two calls in turn are a loop as well", async () => {
+test("two alternating calls count as a loop too", async () => {
   const turns = Array.from({ length: 8 }, (_, at) => [look({ at: at % 2 })]);
   const { told } = await calling(turns);
   expect(told).toEqual([0, 0, 0, 0, 3, 3, 4, 4]);
 });
 
-test("what lies further back than the window is forgotten", async () => {
+test("calls outside of the window do not count", async () => {
   const others = Array.from({ length: 4 }, (_, at) => [look({ at })]);
   const { told } = await calling([[look()], [look()], ...others, [look()]], {}, { window: 5 });
   expect(told).toEqual(times(7, 0));
 });
 
-test("calls side by side count one by one; those before the last run to their end", async () => {
+test("parallel calls count one by one, and those before the last one finish", async () => {
   const { told, ran, results, outcome } = await calling([times(6, look())]);
   expect(ran).toBe(4);
   const byCall = results.toSorted((a, b) => (a.tool_call_id < b.tool_call_id ? -1 : 1));
@@ -103,7 +104,7 @@ test("calls side by side count one by one; those before the last run to their en
   expect(outcome).toMatchObject({ status: "error", stop_reason: "loop_detected" });
 });
 
-test("a tool that is excluded may be called repeatedly", async () => {
+test("an excluded tool can be called repeatedly", async () => {
   const { told, outcome } = await calling(times(9, [look()]), {}, { except: ["look"] });
   expect(told).toEqual(times(9, 0));
   expect(outcome.status).toBe("success");
@@ -119,14 +120,14 @@ describe("counting begins", () => {
     return [...talk.messages];
   };
 
-  test("with the user's newest message", async () => {
+  test("with the user's last message", async () => {
     const { told, ran, outcome } = await calling([[look()]], { input: { messages: asked(4) } });
     expect(told).toEqual(times(5, 0));
     expect(ran).toBe(1);
     expect(outcome.status).toBe("success");
   });
 
-  test("and continues in a run that is resumed", async () => {
+  test("and continues in a resumed run", async () => {
     const played = await calling([[look()], [look()]], {
       say: null,
       input: { messages: asked(3), attempt: 2 },
@@ -135,7 +136,7 @@ describe("counting begins", () => {
     expect(played.outcome).toMatchObject({ status: "error", stop_reason: "loop_detected" });
   });
 
-  test("and counts a call once that waited for an answer", async () => {
+  test("and counts a call that waited for an answer once", async () => {
     const waiting = defineTool({
       ...lookingTool(),
       parameters: z.looseObject({}),
@@ -148,7 +149,7 @@ describe("counting begins", () => {
   });
 });
 
-test("a failed call keeps its error, and the note comes with it", async () => {
+test("a failed call keeps its error in addition to the note", async () => {
   const failing = defineTool({
     ...{ name: "look", description: "", parameters: z.looseObject({}) },
     execute: () => failed("dark"),
@@ -157,7 +158,7 @@ test("a failed call keeps its error, and the note comes with it", async () => {
   expect(results[2]).toMatchObject({ error: "dark", content: expect.stringMatching(NOTE) });
 });
 
-test("of a result in parts every part stays", async () => {
+test("a result with parts keeps every part", async () => {
   const image = { type: "image", media_type: "image/png", data: "aGk=" } as const;
   const seeing = defineTool({
     ...{ name: "look", description: "", parameters: z.looseObject({}) },

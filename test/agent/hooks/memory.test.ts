@@ -42,7 +42,7 @@ async function remembered(files: Record<string, string | Uint8Array>, paths: str
   return { prompts, outcome, warnings: dataOf(events, "warning") };
 }
 
-test("an agent has it when it has memory files and a backend", () => {
+test("an agent has the hook if it has memory files and a backend", () => {
   const paths = { memory: { paths: ["AGENTS.md"] } };
   expect(memory.activeByDefault(agentWith())).toBe(false);
   expect(memory.activeByDefault(agentWith(paths))).toBe(false);
@@ -50,7 +50,7 @@ test("an agent has it when it has memory files and a backend", () => {
 });
 
 describe("memory files", () => {
-  test("are in the system prompt, with guidelines", async () => {
+  test("are part of the system prompt, with guidelines", async () => {
     const { prompts } = await remembered({ "AGENTS.md": "# Notes\r\n- FastAPI\r\n" }, [
       "/workspace/AGENTS.md",
     ]);
@@ -66,7 +66,7 @@ Guidelines for agent memory:
 - Keep entries concise and organized`);
   });
 
-  test("are a block that providers may keep", async () => {
+  test("are in a block that providers can cache", async () => {
     const backend = await workspace({ "AGENTS.md": "notes" });
     const system: ModelRequest["system"][] = [];
     const model = scriptedModel((request) => {
@@ -79,7 +79,7 @@ Guidelines for agent memory:
     expect(system[0]).toEqual([own, { id: "memory", cache: "semi", text: expect.any(String) }]);
   });
 
-  test("are joined, the missing and the empty ones passed over", async () => {
+  test("are combined, without missing and empty files", async () => {
     const { prompts, warnings } = await remembered({ "a.md": "one", "b.md": " \n", "sub/d.md": "two" }, [
       ...["a.md", "b.md", "c.md", "sub/d.md"],
     ]);
@@ -87,12 +87,12 @@ Guidelines for agent memory:
     expect(warnings).toEqual([]);
   });
 
-  test("that are missing or empty leave no trace in the prompt", async () => {
+  test("that are missing or empty do not appear in the prompt", async () => {
     const { prompts } = await remembered({ "b.md": "" }, ["a.md", "b.md"]);
     expect(prompts).toEqual([""]);
   });
 
-  test("are cut at 64 KiB together, with a note for the agent", async () => {
+  test("are cut at 64 KiB in total, with a note for the agent", async () => {
     const files = { "a.md": "a".repeat(40_000), "b.md": "ä".repeat(40_000), "c.md": "never read" };
     const { prompts } = await remembered(files, ["a.md", "b.md", "c.md"]);
     const text = prompts[0] ?? "";
@@ -103,7 +103,7 @@ Guidelines for agent memory:
     expect(text).not.toContain("\u{fffd}");
   });
 
-  test("cannot close the tag they are in", async () => {
+  test("cannot close their tag", async () => {
     const { prompts } = await remembered(
       { "a.md": "x </agent_memory> y < / agent_memory> </AGENT_MEMORY >" },
       ["a.md"],
@@ -111,7 +111,7 @@ Guidelines for agent memory:
     expect(prompts[0]?.match(/<\s*\/\s*agent_memory/gi)).toHaveLength(1);
   });
 
-  test("that may not be read are a warning, and the others are still read", async () => {
+  test("that cannot be read cause a warning, and the others are still read", async () => {
     const { prompts, warnings, outcome } = await remembered({ "a.md": "one" }, ["../../etc/passwd", "a.md"]);
     expect(outcome.status).toBe("success");
     expect(warnings).toMatchObject([{ code: "memory_unreadable", message: /etc\/passwd/ }]);
@@ -124,7 +124,7 @@ describe("an agent that changes its memory", () => {
     call: [{ tool: "write_file", args: { path: "AGENTS.md", content } }],
   });
 
-  test("has the new text at its next step", async () => {
+  test("sees the new text in its next step", async () => {
     const { prompts } = await remembered(
       { "AGENTS.md": "old" },
       ["AGENTS.md"],
@@ -137,20 +137,20 @@ describe("an agent that changes its memory", () => {
     ]);
   });
 
-  test("may begin one", async () => {
+  test("can create a memory file", async () => {
     const { prompts } = await remembered({}, ["AGENTS.md"], [write("first")]);
     expect(prompts[0]).toBe("");
     expect(prompts[1]).toContain("first");
   });
 
-  test("may delete it", async () => {
+  test("can delete one", async () => {
     const turn = { call: [{ tool: "execute", args: { path: "AGENTS.md" } }] };
     const { prompts } = await remembered({ "AGENTS.md": "old" }, ["AGENTS.md"], [turn]);
     expect(prompts[0]).toContain("old");
     expect(prompts[1]).toBe("");
   });
 
-  test("does not forget it because a backend fails for a moment", async () => {
+  test("keeps its memory if a backend fails briefly", async () => {
     const backend = await workspace({ "AGENTS.md": "old" });
     let isDown = false;
     const shaky: Backend = {
@@ -172,7 +172,7 @@ describe("an agent that changes its memory", () => {
     expect(prompts[1]).toContain("old");
   });
 
-  test("is not read again after a tool that only reads", async () => {
+  test("does not reload it after a tool that only reads", async () => {
     const { prompts } = await remembered(
       { "AGENTS.md": "old" },
       ["AGENTS.md"],

@@ -17,7 +17,7 @@ test.each(hooks.map((hook) => [hook.name, hook] as const))(
   },
 );
 
-test("every option is described", () => {
+test("every option has a description", () => {
   for (const { name, options } of hooks) {
     const { properties = {} } = z.toJSONSchema(options, { io: "input" });
     for (const [option, schema] of Object.entries(properties))

@@ -8,7 +8,7 @@ test.each(Object.entries(WIRES))(
   async (_, toWire) => expectPrefixes(await conversation(ON), toWire),
 );
 
-test("an agent's prompt holds all that its hooks know, what changes least first", async () => {
+test("an agent's prompt contains the texts of all its hooks, with the most constant ones first", async () => {
   const [request] = await conversation(ON);
   expect(request?.system.map(({ id, cache }) => `${cache} ${id}`)).toEqual([
     ...["static identity", "static instructions", "static behavioral_constraints"],

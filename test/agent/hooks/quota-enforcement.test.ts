@@ -38,11 +38,11 @@ const PLAIN = { tool_calls: [], reasoning: [], stop_reason: "end_turn" } as cons
 const working: Turn = { call: [{ tool: "work" }], usage: { input_tokens: 600, output_tokens: 400 } };
 const onAndOn = { script: () => working, tools: [work] };
 
-test("without quotas it does nothing", async () => {
+test("without quotas, the hook does nothing", async () => {
   expect(Object.keys(made(metering))).toEqual(["name"]);
 });
 
-describe("what a run uses", () => {
+describe("a run's usage", () => {
   test("is counted by agent and model, with its price", async () => {
     const { quotas, play } = world({
       prices: { "scripted:*": { input: 3, output: 15, cache_read: 0.3 }, "*": { input: 1000, output: 1000 } },
@@ -60,7 +60,7 @@ describe("what a run uses", () => {
     expect(usage[0]?.cost).toBe(7800 + 720);
   });
 
-  test("is that of its summaries, too", async () => {
+  test("includes that of its summaries", async () => {
     const { quotas, play } = world();
     let asked = 0;
     const script = () => ({ say: "ok", usage: { input_tokens: 10 ** asked++ } });
@@ -71,7 +71,7 @@ describe("what a run uses", () => {
     expect((await quotas.report(ADA, 1)).usage).toMatchObject([{ calls: 2, input_tokens: 11 }]);
   });
 
-  test("is nothing for a call that failed before a word was said", async () => {
+  test("is zero for a call that failed before any output", async () => {
     const { quotas, store, play } = world({ user: { tokens_per_day: 100_000 } });
     const { outcome } = await play({ script: [{ fail: { code: "model_auth" } }] });
     expect(outcome.status).toBe("error");
@@ -79,7 +79,7 @@ describe("what a run uses", () => {
     expect((await store.accounts(ADA)).user.reserved).toEqual({ tokens: 0, cost: 0 });
   });
 
-  test("is every attempt that was answered", async () => {
+  test("includes every attempt that was answered", async () => {
     const { quotas, play } = world();
     await play({
       script: [{ fail: { code: "model_overloaded" } }, { say: "ok", usage: { input_tokens: 5 } }],
@@ -88,7 +88,7 @@ describe("what a run uses", () => {
     expect((await quotas.report(ADA, 1)).usage).toMatchObject([{ calls: 1, input_tokens: 5 }]);
   });
 
-  test("is estimated when it is cancelled in the middle of an answer", async () => {
+  test("is estimated if the run is cancelled during an answer", async () => {
     const { quotas, store, play } = world({ user: { tokens_per_day: 100_000 } });
     const cancel = new AbortController();
     const { outcome } = await play({
@@ -110,7 +110,7 @@ describe("what a run uses", () => {
     ["less than nothing", { input_tokens: -5, output_tokens: -1 }],
     ["no number", { input_tokens: Number.NaN, output_tokens: Number.NaN }],
     ["more than can be", { input_tokens: 1e308, output_tokens: 1e308 }],
-  ])("is the same estimate for the budget and for the run where the provider counts %s", async (_, usage) => {
+  ])("has the same estimate for the budget and the run if the provider counts %s", async (_, usage) => {
     const { quotas, play } = world({ prices: { "*": { input: 1000, output: 1000 } } });
     const model: Model = {
       name: "odd:model",
@@ -128,7 +128,7 @@ describe("what a run uses", () => {
       expect(end?.usage[key]).toBe(row?.[key]);
   });
 
-  test("is the same for the budget and for the run where an answer ends early", async () => {
+  test("is the same for the budget and the run if an answer ends early", async () => {
     const { quotas, play } = world();
     const cancel = new AbortController();
     const { events } = await play({
@@ -147,13 +147,13 @@ describe("what a run uses", () => {
     });
   });
 
-  test("is not an estimate where the provider counts all of it", async () => {
+  test("is not estimated if the provider counts all of it", async () => {
     const { play } = world();
     const { events } = await play({ script: [{ say: "ok", usage: { input_tokens: 5, output_tokens: 2 } }] });
     expect(dataOf(events, "done")[0]?.usage).not.toHaveProperty("estimated");
   });
 
-  test("is estimated when the provider counts nothing", async () => {
+  test("is estimated if the provider counts nothing", async () => {
     const { quotas, play } = world();
     await play({ script: [{ say: "four times four!", usage: { input_tokens: 0, output_tokens: 0 } }] });
     expect((await quotas.report(ADA, 1)).usage[0]?.output_tokens).toBe(4);
@@ -161,7 +161,7 @@ describe("what a run uses", () => {
 });
 
 describe("a budget", () => {
-  test("that is used up ends the run, and what was done is kept", async () => {
+  test("that is used up ends the run, and its work is kept", async () => {
     const { quotas, play } = world({ user: { tokens_per_day: 2500 } });
     const { outcome, messages, events } = await play(onAndOn);
     expect(outcome).toMatchObject(OVER);
@@ -176,7 +176,7 @@ describe("a budget", () => {
     await expect(quotas.assertFunds(ADA)).rejects.toMatchObject({ code: "limit_exceeded" });
   });
 
-  test("of money ends it as well", async () => {
+  test("for costs ends the run too", async () => {
     const { play, quotas } = world({
       tenant: { cost_per_month: 0.025 },
       prices: { "*": { input: 10, output: 10 } },
@@ -197,7 +197,7 @@ describe("a budget", () => {
     expect(warnings[0]).toMatch(/^Your limit `tokens_per_day` is nearly used up: 3000 of 5000, until /);
   });
 
-  test("is passed by one call at most, however many runs use it at once", async () => {
+  test("is exceeded by at most one call, however many runs use it at once", async () => {
     const { play, quotas, store } = world({ tenant: { tokens_per_day: 100_000 } });
     const runs = await Promise.all(
       Array.from({ length: 100 }, (_, n) =>
@@ -213,7 +213,7 @@ describe("a budget", () => {
     await expect(quotas.assertFunds(ADA)).rejects.toMatchObject({ details: { of: "tenant" } });
   });
 
-  test("that is all reserved is waited for, and a cancelled run does not wait", async () => {
+  test("that is fully reserved makes calls wait, but not those of a cancelled run", async () => {
     const { play, quotas } = world({ user: { tokens_per_day: 10_000 } });
     const size = () => ({ input: 0, output: 10_000 });
     const other = await quotas.reserve(ADA, { model: "m", size, takesLess: false });
@@ -227,7 +227,7 @@ describe("a budget", () => {
     expect((await waiting).outcome.status).toBe("success");
   });
 
-  test("that cannot be asked for fails the run, not silently", async () => {
+  test("that cannot be read fails the run with an error", async () => {
     const { quotas } = world();
     const gone = new AppError("unavailable", "gone");
     const broken: Quotas = { ...quotas, reserve: () => Promise.reject(gone) };
@@ -235,7 +235,7 @@ describe("a budget", () => {
     expect(outcome).toMatchObject({ status: "error", error: { code: "unavailable" } });
   });
 
-  test("does not count for another tenant", async () => {
+  test("does not apply to another tenant", async () => {
     const { play } = world({ user: { tokens_per_day: 1000 } });
     expect((await play(onAndOn)).outcome).toMatchObject(OVER);
     const model = scriptedModel([{ say: "ok" }]);

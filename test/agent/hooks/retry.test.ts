@@ -13,16 +13,16 @@ const failing = (code: string, retry_after_ms?: number): Turn => ({
 const overloaded = failing("model_overloaded");
 const withFallback = (model: Model, fallback: Model): Model => ({ ...model, fallback });
 
-describe("a model that is not available for the moment", () => {
+describe("a temporarily unavailable model", () => {
   test.each(["model_rate_limited", "model_overloaded", "model_unreachable", "model_timeout"])(
-    "is asked again after %s",
+    "is called again after %s",
     async (code) => {
       const { outcome } = await play({ script: [failing(code), { say: "hi" }], hooks: [quick()] });
       expect(outcome).toMatchObject({ status: "success", message: { content: "hi" } });
     },
   );
 
-  test("leaves only what it said in the end, with every attempt closed", async () => {
+  test("leaves only its final output, and every attempt is closed", async () => {
     const { events, messages } = await play({
       script: [{ say: "half", fail: { code: "model_overloaded" } }, { say: "whole" }],
       hooks: [quick()],
@@ -43,7 +43,7 @@ describe("a model that is not available for the moment", () => {
     );
   });
 
-  test("is asked ten times while it is busy, three times when it does not answer or has a fallback", async () => {
+  test("is called ten times while it is busy, and three times if it does not respond or has a fallback", async () => {
     const asked = async (code: string, options: object = {}) => {
       const script = Array.from({ length: 12 }, () => failing(code));
       const model = { ...scriptedModel(script), ...options };
@@ -57,7 +57,7 @@ describe("a model that is not available for the moment", () => {
     expect(await asked("model_overloaded", { fallback })).toBe(3);
   });
 
-  test("is given up when the next attempt would exceed `patience`, and the failure says how long it took", async () => {
+  test("is abandoned if the next attempt would exceed `patience`, and the error contains the elapsed time", async () => {
     const waiting = failing("model_overloaded", 600);
     const { outcome, events } = await play({
       script: [waiting, waiting, waiting, { say: "hi" }],
@@ -74,7 +74,7 @@ describe("a model that is not available for the moment", () => {
     });
   });
 
-  test("is given up after as many attempts as configured", async () => {
+  test("is abandoned after the configured number of attempts", async () => {
     const script = Array.from({ length: 5 }, () => overloaded);
     const { outcome, events } = await play({ script, hooks: [quick({ attempts: 4 })] });
     expect(outcome).toMatchObject({ status: "error", error: { code: "model_overloaded" } });
@@ -88,8 +88,8 @@ test.each(["model_rejected", "model_auth", "context_overflow"])("%s is not retri
   expect(dataOf(events, "warning")).toEqual([]);
 });
 
-describe("a provider that says when to come back", () => {
-  test("is not asked before that", async () => {
+describe("a provider that sends a retry time", () => {
+  test("is not called before that time", async () => {
     const started = performance.now();
     const { outcome, events } = await play({
       script: [failing("model_rate_limited", 60), { say: "hi" }],
@@ -100,7 +100,7 @@ describe("a provider that says when to come back", () => {
     expect(dataOf(events, "warning")[0]?.message).toContain("Retrying in 0.1 s");
   });
 
-  test("is not waited for when that is longer than a minute", async () => {
+  test("is not waited for if the wait would exceed a minute", async () => {
     const { outcome, events } = await play({
       script: [failing("model_rate_limited", 60_001), { say: "hi" }],
       hooks: [quick()],
@@ -110,7 +110,7 @@ describe("a provider that says when to come back", () => {
   });
 });
 
-test("a cancel ends the wait at once", async () => {
+test("cancelling ends the wait immediately", async () => {
   const cancel = new AbortController();
   const { outcome, events } = await play({
     script: [failing("model_rate_limited", 50_000), { say: "hi" }],
@@ -127,7 +127,7 @@ test("a cancel ends the wait at once", async () => {
 describe("a fallback", () => {
   const second = () => scriptedModel([overloaded, { say: "from two" }, { say: "again two" }], "scripted:two");
 
-  test("is asked when the attempts are used up, with attempts of its own", async () => {
+  test("is called once the attempts are used up, with its own attempts", async () => {
     const one = scriptedModel([overloaded, overloaded], "scripted:one");
     const { outcome, events } = await play({
       model: withFallback(one, second()),
@@ -161,7 +161,7 @@ describe("a fallback", () => {
     },
   );
 
-  test("stays for the rest of the run", async () => {
+  test("is used for the rest of the run", async () => {
     const two = scriptedModel([{ call: [{ tool: "nothing" }] }, { say: "done" }], "scripted:two");
     const { outcome, events } = await play({
       model: withFallback(scriptedModel([failing("model_auth")], "scripted:one"), two),
@@ -175,7 +175,7 @@ describe("a fallback", () => {
     ]);
   });
 
-  test("is asked in its turn when there are several", async () => {
+  test("is called in order if there are several", async () => {
     const auth = (name: string) => scriptedModel([failing("model_auth")], name);
     const last = scriptedModel([{ say: "three" }], "scripted:three");
     const { events } = await play({
@@ -185,7 +185,7 @@ describe("a fallback", () => {
     expect(textSeen(events)).toBe("three");
   });
 
-  test("is not asked for what another model would refuse too", async () => {
+  test("is not called for errors that another model would return too", async () => {
     const one = scriptedModel([failing("model_rejected")], "scripted:one");
     const { outcome } = await play({ model: withFallback(one, second()), hooks: [quick()] });
     expect(outcome).toMatchObject({ status: "error", error: { code: "model_rejected" } });

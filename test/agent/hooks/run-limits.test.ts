@@ -26,7 +26,7 @@ const working = (request: { messages: readonly unknown[] }): Turn => ({
 const usage = (input_tokens: number) => ({ ...NO_USAGE, input_tokens });
 
 describe("tokens", () => {
-  test("once they are used up the run ends with the reason, and its work is kept", async () => {
+  test("once they are used up, the run ends with the reason and its work is kept", async () => {
     const { outcome, messages, events } = await play({
       script: working,
       tools: [nothing],
@@ -47,7 +47,7 @@ describe("tokens", () => {
     expect(unanswered(messages)).toEqual([]);
   });
 
-  test("near the limit, viewers are warned and the model is asked to finish, once", async () => {
+  test("near the limit, viewers are warned and the model is asked once to finish", async () => {
     const { model, asked } = listening(working);
     const { events, messages } = await play({
       ...{ model, tools: [nothing], hooks: [limits({ tokens: 400, warn_at: 0.5 })] },
@@ -60,7 +60,7 @@ describe("tokens", () => {
     expect(JSON.stringify(messages)).not.toContain("reminder");
   });
 
-  test("the reminder stays at its place in later requests, so that the provider's cache holds", async () => {
+  test("the reminder keeps its position in later requests, so the provider's cache stays valid", async () => {
     const { model, asked } = listening(working);
     await play({ model, tools: [nothing], hooks: [limits({ tokens: 600, warn_at: 0.3 })] });
     expect(asked).toHaveLength(6);
@@ -68,7 +68,7 @@ describe("tokens", () => {
       expect(sharedStart(asked[nth - 1], request)).toBe(asked[nth - 1]?.messages.length ?? 0);
   });
 
-  test("a model that finishes with its last token has finished", async () => {
+  test("a model that finishes with its last token counts as finished", async () => {
     const { outcome } = await play({
       script: [{ say: "done", usage: { input_tokens: 1000 } }],
       hooks: [limits({ tokens: 10 })],
@@ -76,7 +76,7 @@ describe("tokens", () => {
     expect(outcome.status).toBe("success");
   });
 
-  test("those of earlier attempts count", async () => {
+  test("include the tokens of earlier attempts", async () => {
     const { model, asked } = listening([{ say: "never" }]);
     const { outcome } = await play({
       model,
@@ -93,7 +93,7 @@ describe("tokens", () => {
     expect(remindersIn(asked[0])).toHaveLength(1);
   });
 
-  test("0 is no limit", async () => {
+  test("0 means no limit", async () => {
     const { outcome } = await play({
       script: (request, call) => (call < 5 ? working(request) : { say: "ok" }),
       tools: [nothing],
@@ -114,7 +114,7 @@ describe("time", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"] }));
   afterEach(() => void vi.useRealTimers());
 
-  test("a model that is still speaking is stopped, and what it said is kept as cut off", async () => {
+  test("stops a model that is still writing and keeps its text as incomplete", async () => {
     const { outcome, events, messages } = await play({
       script: [{ say: "so far and no further", delay_ms: 1 }],
       hooks: [limits({ seconds: 60 })],
@@ -128,7 +128,7 @@ describe("time", () => {
     expect(messages.slice(1)).toMatchObject([{ role: "assistant", content: "so", incomplete: "failed" }]);
   });
 
-  test("calls that still run are aborted, and each gets its result", async () => {
+  test("aborts running calls, and each gets its result", async () => {
     const endless = defineTool({
       ...{ name: "endless", description: "", parameters: z.object({}) },
       execute: (_args, _call, run) =>
@@ -150,7 +150,7 @@ describe("time", () => {
     expect(results).toEqual({ call_1_1: spent, call_1_2: "worked", call_1_3: spent });
   });
 
-  test("a wait for the next attempt counts", async () => {
+  test("includes the wait for the next attempt", async () => {
     const { outcome } = await play({
       script: [{ fail: { code: "model_overloaded", retry_after_ms: 50_000 } }, { say: "too late" }],
       hooks: [limits({ seconds: 60 }), made(retry)],
@@ -159,7 +159,7 @@ describe("time", () => {
     expect(outcome).toMatchObject(overtime);
   });
 
-  test("starts once for a run, even if another process takes it over", async () => {
+  test("starts once per run, even if another process takes the run over", async () => {
     const id = "run_before";
     const began = (run_id: string) => ({
       id,
@@ -173,7 +173,7 @@ describe("time", () => {
     expect(state.get("budgets")).toMatchObject({ run_id: id });
   });
 
-  test("calls that an earlier attempt left are not begun when none is left", async () => {
+  test("prevents calls left by an earlier attempt from starting if no time is left", async () => {
     const first = await play({
       script: [{ call: [{ tool: "ask" }] }],
       tools: [
@@ -197,7 +197,7 @@ describe("time", () => {
     expect(toolMessages(messages)[0]?.error).toBe("The run has used up its 1 seconds.");
   });
 
-  test("near the limit the model is asked to finish", async () => {
+  test("near the limit, the model is asked to finish", async () => {
     const { model, asked } = listening([{ say: "ok" }]);
     const input = {
       id: "run_1",
@@ -223,7 +223,7 @@ describe("time", () => {
     expect(outcome.status).toBe("cancelled");
   });
 
-  test("no timer stays behind", async () => {
+  test("no timer remains", async () => {
     await play({
       script: (r, call) => (call < 2 ? working(r) : { say: "ok" }),
       tools: [nothing],

@@ -14,7 +14,7 @@ const read = defineTool({
 });
 const reading: Turn = { call: [{ tool: "read", args: {} }], usage: { input_tokens: 500 } };
 
-test("YAML can set guardrails and limits, and its runs report them", async () => {
+test("guardrails and limits can be set in YAML, and its runs report them", async () => {
   const { url } = await startServer({
     script: () => reading,
     tools: [read],

@@ -27,13 +27,13 @@ function meeting(count: number) {
   return { tool, most: () => most };
 }
 
-describe("several tasks of one call", () => {
+describe("several tasks in one call", () => {
   const tasks = (count: number) =>
     Array.from({ length: count }, (_, n) => ({ agent: n % 2 ? "tester" : "coder", task: `Build part ${n}` }));
   const meets = [{ call: [{ tool: "meet" }] }, { say: "met" }];
   const agents = TEAM.replaceAll("description:", "tools: [meet], description:");
 
-  test("are worked on at once, each by an instance with a name of its own", async () => {
+  test("run in parallel, each in an instance with its own name", async () => {
     const { tool } = meeting(4);
     const { events } = await played({
       ...{
@@ -56,7 +56,7 @@ describe("several tasks of one call", () => {
     expect(results(events)[0]?.match(/: completed\nmet/g)).toHaveLength(4);
   });
 
-  test("are no more at once than is configured", async () => {
+  test("are limited to the configured number at once", async () => {
     const { tool, most } = meeting(2);
     const { events } = await played({
       tools: [tool],
@@ -69,7 +69,7 @@ describe("several tasks of one call", () => {
     expect(results(events)[0]?.match(/: completed/g)).toHaveLength(6);
   });
 
-  test("need no room of their own where one run has all of it", async () => {
+  test("need no places of their own if one run has all of them", async () => {
     const { events } = await played({
       config: { limits: { runs: 1 } },
       script: cast({
@@ -82,7 +82,7 @@ describe("several tasks of one call", () => {
   });
 });
 
-test("a child is a thread of its own, known to its parent and knowing it", async () => {
+test("a child has its own thread, and parent and child refer to each other", async () => {
   const { url, events } = await played({
     script: cast({
       lead: [delegating({ agent: "coder", task: "Fix" }), { say: "ok" }],
@@ -109,7 +109,7 @@ test("a child is a thread of its own, known to its parent and knowing it", async
   });
 });
 
-describe("where a child works", () => {
+describe("a child's backend", () => {
   const agents = (backend: string) => `
 defaults: { model: "scripted:test", hooks: { permissions: { mode: bypass } } }
 agents:
@@ -128,12 +128,12 @@ agents:
         : { say: textOf(request.messages.at(-1)?.content ?? "") || "nothing there" },
   });
 
-  test("is where its parent works", async () => {
+  test("is its parent's", async () => {
     const { events } = await played({ agents: agents("shared"), script });
     expect(results(events).at(-1)).toContain("from lead");
   });
 
-  test("is a place of its own where that is configured", async () => {
+  test("is its own if configured", async () => {
     const { events } = await played({ agents: agents("own"), script });
     expect(results(events).at(-1)).toContain("nothing there");
   });

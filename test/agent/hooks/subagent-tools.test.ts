@@ -11,7 +11,7 @@ agents:
   coder: { system_prompt: I am coder, description: Writes code }
 `;
 
-test("list_agents names, in order, those that the agent may give tasks to, and not itself", async () => {
+test("list_agents lists the agents that the agent can delegate to, in order and without itself", async () => {
   const { events } = await played({
     agents: NAMED_BY_ALL,
     script: cast({ lead: [{ call: [{ tool: "list_agents" }] }, { say: "ok" }] }),
@@ -19,7 +19,7 @@ test("list_agents names, in order, those that the agent may give tasks to, and n
   expect(results(events)).toEqual(["- coder: Writes code\n- zoe"]);
 });
 
-test("task gives one task, whose report is the result of the call", async () => {
+test("task delegates one task and returns its report as the call's result", async () => {
   const task = { agent: "coder", task: "Fix it", context: "It is broken." };
   const { events } = await played({
     agents: TEAM,
@@ -34,7 +34,7 @@ test("task gives one task, whose report is the result of the call", async () => 
   expect(results(events)).toEqual(["[coder-fix-1] agent coder: completed\nFixed.\nCaveats: Slow now."]);
 });
 
-test("task_complete ends the work at once: the model is not asked again", async () => {
+test("task_complete ends the work immediately, and the model is not called again", async () => {
   let asked = 0;
   const { events } = await played({
     script: cast({

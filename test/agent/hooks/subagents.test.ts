@@ -20,7 +20,7 @@ import {
   TEAM,
 } from "../../support/team.ts";
 
-describe("a task that is given to another agent", () => {
+describe("a delegated task", () => {
   const refactoring = (coder: Turn[]) =>
     played({
       script: cast({
@@ -29,7 +29,7 @@ describe("a task that is given to another agent", () => {
       }),
     });
 
-  test("is worked on, reported, and told as it goes, under the path of its call", async () => {
+  test("is worked on, reported, and streamed under the path of its call", async () => {
     const { events } = await played({
       script: cast({
         lead: [delegating({ agent: "Coder", task: "Refactor the parser" }), { say: "All done." }],
@@ -67,19 +67,19 @@ describe("a task that is given to another agent", () => {
       { files_modified: Array(101).fill("b.ts"), status: "Success" },
       `\nFiles modified: ${Array(100).fill("b.ts").join(", ")}`,
     ],
-  ])("is reported also when the report has another shape: %j", async (more, told) => {
+  ])("is reported even if the report has a different shape: %j", async (more, told) => {
     const { events } = await refactoring([completing("Cut in two.", more)]);
     expect(results(events)).toEqual([`[coder-refactor-1] agent coder: completed\nCut in two.${told}`]);
   });
 
-  test("needs a summary: without one the model reads what is missing, and reports again", async () => {
+  test("requires a summary: without one, the model learns what is missing and reports again", async () => {
     const empty = { call: [{ tool: "task_complete", args: { status: "perhaps" } }] };
     const { events } = await refactoring([empty, completing("Cut in two.")]);
     expect(dataOf(events, "on_tool_end")[0]?.error).toMatch(/^Invalid arguments\. status: .* summary: /);
     expect(results(events)).toEqual(["[coder-refactor-1] agent coder: completed\nCut in two."]);
   });
 
-  test("comes with who asks, what must be known, and nothing of the parent's own", async () => {
+  test("includes the delegating agent and the context, but nothing of the parent's own", async () => {
     const seen: ModelRequest[] = [];
     const secret = defineTool({
       name: "secret",
@@ -137,7 +137,7 @@ describe("a task that is given to another agent", () => {
       [{ call: [...(completing("One.").call ?? []), ...(completing("Two.").call ?? [])] }],
       "completed\nOne.",
     ],
-  ])("is reported with its kind when its agent %s", async (_, coder, told) => {
+  ])("is reported with its kind if its agent %s", async (_, coder, told) => {
     const { events } = await played({
       agents: TEAM.replace("description: Writes", "max_iterations: 1, description: Writes"),
       script: cast({ lead: [delegating({ agent: "coder", task: "Do" }), { say: "ok" }], coder }),
@@ -146,7 +146,7 @@ describe("a task that is given to another agent", () => {
     expect(dataOf(own(events), "done")).toMatchObject([{ status: "success" }]);
   });
 
-  test("takes 16,000 characters of context along, and 2,000 of its report come back", async () => {
+  test("includes up to 16,000 characters of context, and returns 2,000 characters of its report", async () => {
     let context = "";
     const { events } = await played({
       script: cast({
@@ -187,7 +187,7 @@ describe("a task that is given to another agent", () => {
     expect(second).toMatch(/There is no agent `cook`/);
   });
 
-  test("stays within the depth that the agent may give tasks from", async () => {
+  test("is limited to the agent's delegation depth", async () => {
     const offered = new Map<string, string[]>();
     const chain = `
 defaults: { subagents: [a, b, c], model: "scripted:test" }

@@ -40,12 +40,12 @@ describe("a tool call", () => {
     expect(outcome.status).toBe("success");
   });
 
-  test("that will not listen is given up", async () => {
+  test("that ignores the signal is abandoned", async () => {
     const { messages } = await calling(() => new Promise(() => {}));
     expect(toolMessages(messages)[0]?.error).toBe("Timed out after 0.02 s.");
   });
 
-  test("keeps what the tool had to say in the end", async () => {
+  test("keeps the tool's last output", async () => {
     const { messages } = await calling(async (run) => {
       await aborted(run);
       return "half of it";
@@ -56,7 +56,7 @@ describe("a tool call", () => {
     });
   });
 
-  test("that suspends the run in the end is still suspended", async () => {
+  test("that suspends the run at the end is still suspended", async () => {
     const { outcome } = await calling(async (run) => {
       await aborted(run);
       return interrupted();
@@ -64,7 +64,7 @@ describe("a tool call", () => {
     expect(outcome.status).toBe("interrupted");
   });
 
-  test("that still ends the run is obeyed", async () => {
+  test("that ends the run at the end is still obeyed", async () => {
     const { outcome } = await calling(async (run) => {
       await aborted(run);
       throw abortRun("Enough.");
@@ -72,7 +72,7 @@ describe("a tool call", () => {
     expect(outcome).toMatchObject({ status: "error", error: { code: "run_aborted" } });
   });
 
-  test("that waits for other agents may take as long as those do", async () => {
+  test("that waits for other agents can take as long as they do", async () => {
     const delegate = defineTool({
       ...{ name: "slow", description: "", parameters: z.object({}), annotations: DELEGATES },
       execute: async (_args, _call, run) => {
@@ -85,7 +85,7 @@ describe("a tool call", () => {
     expect(toolMessages(messages)[0]).not.toHaveProperty("error");
   });
 
-  test("that is quick is left alone, and no timer stays behind", async () => {
+  test("that is quick is not affected, and no timer remains", async () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
     const before = timers();
     const { messages } = await calling(() => "quick", { hooks: [limits({})] });
@@ -107,7 +107,7 @@ describe("a tool call", () => {
 });
 
 describe("a model", () => {
-  test("that says nothing is given up with model_timeout", async () => {
+  test("that is silent is abandoned with model_timeout", async () => {
     const { outcome, events } = await play({
       script: [{ say: "too late", delay_ms: 60_000 }],
       hooks: [limits({ model: 0.02 })],
@@ -116,7 +116,7 @@ describe("a model", () => {
     expect(dataOf(events, "on_chat_model_end")[0]?.error?.code).toBe("model_timeout");
   });
 
-  test("that says nothing is asked again by retry", async () => {
+  test("that is silent is called again by retry", async () => {
     const { messages } = await play({
       script: (_, call) => (call === 0 ? { say: "never", delay_ms: 60_000 } : { say: "there" }),
       hooks: [made(retry, { options: { base_ms: 1 } }), limits({ model: 0.02 })],
@@ -124,13 +124,13 @@ describe("a model", () => {
     expect(messages.at(-1)?.content).toBe("there");
   });
 
-  test("may speak for longer than it may be silent", async () => {
+  test("can write for longer than it can be silent", async () => {
     const say = Array.from({ length: 30 }, (_, word) => `word${word}`).join(" ");
     const { events } = await play({ script: [{ say, delay_ms: 25 }], hooks: [limits({ model: 0.5 })] });
     expect(textSeen(events)).toBe(say);
   });
 
-  test("does not pay for a slow reader", async () => {
+  test("is not affected by a slow reader", async () => {
     const { outcome } = await play({
       script: [{ say: "one two", delay_ms: 1 }],
       hooks: [limits({ model: 0.05 })],
@@ -139,7 +139,7 @@ describe("a model", () => {
     expect(outcome.status).toBe("success");
   });
 
-  test("is let go when the reader leaves", async () => {
+  test("is released when the reader leaves", async () => {
     const { model, isClosed } = endless();
     await expect(
       play({ model, hooks: [limits({})], onEvent: leavingAt("on_chat_model_stream") }),

@@ -17,7 +17,7 @@ test("a thread begins with an empty list", async () => {
   expect(dataOf(events, "on_state")).toEqual([{ key: "todos", value: [] }]);
 });
 
-test("a list that the thread has already is kept", async () => {
+test("a thread's existing list is kept", async () => {
   const { state, events } = await play({
     hooks: [made(todos)],
     input: { state: new Map([["todos", [item("1")]]]) },
@@ -48,13 +48,13 @@ test.each([
   ["a status of its own making", [item("1", "blocked")], /status/],
   ["more than 100 todos", Array.from({ length: 101 }, (_, n) => item(`${n}`)), /100/],
   ["what is no list", "1. do it", /todos/],
-])("refuses %s and keeps the list as it was", async (_, list, fault) => {
+])("refuses %s and does not change the list", async (_, list, fault) => {
   const { state, messages } = await play(writing(list));
   expect(toolMessages(messages)[0]?.error).toMatch(fault);
   expect(state.get("todos")).toEqual([]);
 });
 
-test("a plan needs no permission and may be written again after a crash", async () => {
+test("a plan needs no permission and can be written again after a crash", async () => {
   const call = { id: "call_1", name: "write_todos", args: { todos: [item("1")] } };
   const { state, messages } = await play({
     hooks: [made(todos)],

@@ -42,7 +42,7 @@ const echo = defineTool({
 });
 const echoing = (text: string) => ({ call: [{ tool: "echo", args: { text } }] });
 
-test("without a recorder it has no layers", () => {
+test("without a recorder, the hook has no layers", () => {
   expect(made(tracing)).toEqual({ name: "tracing" });
 });
 
@@ -76,7 +76,7 @@ describe("a model call", () => {
     expect(second).toMatchObject({ ended: 1, values: { message_count: 3, tool_calls_count: 0 } });
   });
 
-  test("that fails is a span with the error", async () => {
+  test("that fails has a span with the error", async () => {
     const traces = recorder();
     await play({
       script: [{ say: "a", fail: { code: "model_rejected", message: "No." } }],
@@ -85,7 +85,7 @@ describe("a model call", () => {
     expect(traces.spans).toMatchObject([{ ended: 1, values: { error: "model_rejected: No." } }]);
   });
 
-  test("that is cancelled is an ended span", async () => {
+  test("that is cancelled has a span that ended", async () => {
     const traces = recorder();
     const cancel = new AbortController();
     await play({
@@ -98,7 +98,7 @@ describe("a model call", () => {
   });
 
   test.each(["on_chat_model_start", "on_chat_model_stream"] as const)(
-    "is an ended span, and let go, when the reader leaves at %s",
+    "has a span that ended, and is released, if the reader leaves at %s",
     async (where) => {
       const traces = recorder();
       const { model, isClosed } = endless();
@@ -117,7 +117,7 @@ describe("a tool call", () => {
     return traces.spans.find(({ name }) => name === "tool.call");
   };
 
-  test("is a span with bounded arguments and output", async () => {
+  test("has a span with shortened arguments and output", async () => {
     const span = await callOf([echoing("y".repeat(600)), { say: "ok" }]);
     expect(span).toMatchObject({
       ended: 1,
@@ -132,7 +132,7 @@ describe("a tool call", () => {
     expect(span?.values.tool_args).toBe(JSON.stringify({ text: "y".repeat(600) }).slice(0, 500));
   });
 
-  test("keeps no half of a character that the preview cuts in two", async () => {
+  test("is never cut within a character in the preview", async () => {
     const span = await callOf([echoing(`${"y".repeat(499)}😀`), { say: "ok" }]);
     expect(String(span?.values.output_preview).isWellFormed()).toBe(true);
   });
@@ -142,7 +142,7 @@ describe("a tool call", () => {
     expect(span?.values).toMatchObject({ tool_args: '{"text": ', error: /not a JSON object/ });
   });
 
-  test("that throws is a span with the error", async () => {
+  test("that throws has a span with the error", async () => {
     const broken = defineTool({
       ...echo,
       parameters: z.object({}),
@@ -152,7 +152,7 @@ describe("a tool call", () => {
     expect(span).toMatchObject({ ended: 1, values: { error: "broken" } });
   });
 
-  test("is an ended span when the reader leaves in the middle", async () => {
+  test("has a span that ended if the reader leaves in the middle", async () => {
     const traces = recorder();
     const progress = defineTool({
       ...{ name: "echo", description: "", parameters: z.object({}) },

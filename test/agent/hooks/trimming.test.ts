@@ -33,14 +33,14 @@ async function shown(messages: Message[], options: Record<string, unknown> = {})
 const long = (letter: string) => letter.repeat(900);
 const cut = (letter: string) => `${letter.repeat(500)}\n[… 400 characters of this old result are left out]`;
 
-test("old results are shortened for the model; the thread keeps them", async () => {
+test("old results are shortened for the model, but not in the thread", async () => {
   const messages = thread(long("a"), long("b"), long("c"));
   const { contents, messages: kept } = await shown(messages, { keep: 1, step: 1 });
   expect(contents).toEqual([cut("a"), cut("b"), long("c")]);
   expect(kept.slice(0, messages.length)).toEqual(messages);
 });
 
-test("errors stay whole, and count", async () => {
+test("errors are kept in full, and count", async () => {
   const messages = thread({ error: "E".repeat(900) }, long("b"), long("c"));
   const { results } = await shown(messages, { keep: 1, step: 1 });
   expect(results).toEqual([
@@ -50,24 +50,24 @@ test("errors stay whole, and count", async () => {
   ]);
 });
 
-test("a short result stays, and none becomes longer than it was", async () => {
+test("a short result is kept, and none becomes longer", async () => {
   const { contents } = await shown(thread("short", "x".repeat(510), long("c")), { keep: 0, step: 1 });
   expect(contents).toEqual(["short", "x".repeat(510), cut("c")]);
 });
 
-test("of a result in parts the images are named", async () => {
+test("in a result with parts, the images are named", async () => {
   const image = { type: "image", media_type: "image/png", data: "aGk=".repeat(1000) } as const;
   const parts: Content = [{ type: "text", text: "a door" }, image];
   const { contents } = await shown(thread(parts, parts), { keep: 1, step: 1 });
   expect(contents).toEqual(["a door\n[image/png]", parts]);
 });
 
-test("no character is cut in two", async () => {
+test("no character is split", async () => {
   const { contents } = await shown(thread(`a${"🧵".repeat(600)}`), { keep: 0, step: 1 });
   expect(String(contents[0]).isWellFormed()).toBe(true);
 });
 
-test("a request begins as the one before did, except at every eighth result", async () => {
+test("a request begins like the previous one, except after every eighth result", async () => {
   const { model, asked } = listening((_, call) => (call < 30 ? { call: [{ tool: "read" }] } : { say: "ok" }));
   const read = defineTool({
     ...{ name: "read", description: "", parameters: z.object({}) },
@@ -82,14 +82,14 @@ test("a request begins as the one before did, except at every eighth result", as
   expect(whole).toBe(11);
 });
 
-test("a thread that is shown again looks the same", async () => {
+test("a thread always leads to the same request", async () => {
   const messages = thread(...Array.from({ length: 15 }, () => long("a")));
   const [one, other] = [await shown(messages), await shown(messages)];
   expect(one.contents).toEqual(other.contents);
   expect(one.contents.filter((content) => content === cut("a"))).toHaveLength(8);
 });
 
-test("calls side by side are old in the order of their results", async () => {
+test("the age of parallel calls is the order of their results", async () => {
   const calls = ["a", "b", "c"].map((id) => ({ id, name: "read", args: {} }));
   let talk = conversation()
     .user("go")
@@ -99,6 +99,6 @@ test("calls side by side are old in the order of their results", async () => {
   expect(contents).toEqual([cut("c"), cut("b"), long("a")]);
 });
 
-test("an empty thread is no trouble", async () => {
+test("an empty thread causes no error", async () => {
   expect((await shown([])).outcome.status).toBe("success");
 });

@@ -17,7 +17,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     return { controller, stream, arrived: fake.current.request(number) };
   };
 
-  test("hangs up at once when it is aborted before the provider answers", async () => {
+  test("disconnects immediately when aborted before the provider responds", async () => {
     const { controller, stream, arrived } = await begin({ hang: true });
     const heard = hear(stream).catch((error: unknown) => error);
     const { hungUp } = await arrived;
@@ -27,7 +27,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect(await heard).toBe(reason);
   });
 
-  test("hangs up at once when it is aborted while the provider speaks", async () => {
+  test("disconnects immediately when aborted during the response", async () => {
     const { controller, stream, arrived } = await begin(long);
     await stream.next();
     controller.abort();
@@ -35,14 +35,14 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     await expect(hear(stream)).rejects.toBe(controller.signal.reason);
   });
 
-  test("shows nothing more once it is aborted, though more has arrived", async () => {
+  test("yields nothing after it is aborted, even if more has arrived", async () => {
     const { controller, stream } = await begin({ blocks: [say("one two three")], batch: 100 });
     await stream.next();
     controller.abort();
     await expect(stream.next()).rejects.toBe(controller.signal.reason);
   });
 
-  test("hangs up at once when it is aborted while the provider is silent", async () => {
+  test("disconnects immediately when aborted while the provider is silent", async () => {
     const { controller, stream, arrived } = await begin({
       ...long,
       breakAfter: { frames: 5, with: "silence" },
@@ -54,13 +54,13 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect(await heard).toBe(controller.signal.reason);
   });
 
-  test("hangs up when its reader leaves in the middle", async () => {
+  test("disconnects if its reader leaves in the middle", async () => {
     const { stream, arrived } = await begin(long);
     for await (const _ of stream) break;
     await (await arrived).hungUp;
   });
 
-  test("hangs up at once when its reader leaves while the provider lets it wait", async () => {
+  test("disconnects immediately if its reader leaves while the provider keeps it waiting", async () => {
     const { stream, arrived } = await begin({ hang: true });
     const pending = stream.next().catch((error: unknown) => error);
     const { hungUp } = await arrived;
@@ -70,7 +70,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect(await left).toMatchObject({ done: true });
   });
 
-  test("sends nothing when it was aborted before it began", async () => {
+  test("sends nothing if it was aborted before it started", async () => {
     const before = fake.current.requests().length;
     const asked = model(fake.current);
     const signal = AbortSignal.abort(new AppError("cancelled", "Too late."));
@@ -78,7 +78,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     expect(fake.current.requests().length).toBe(before);
   });
 
-  test("leaves nothing on a signal that outlives many calls", async () => {
+  test("leaves no listeners on a signal that outlives many calls", async () => {
     const { signal } = new AbortController();
     const asked = model(fake.current);
     for (let turn = 0; turn < 3; turn++) await hear(asked.stream(request(asked, { signal })));

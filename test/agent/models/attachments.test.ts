@@ -22,14 +22,14 @@ describe.each(PROVIDERS)("$name", ({ model, takesNoDocuments = false }) => {
     expect(sent()).toContain("plan.pdf");
   });
 
-  test("shows text files as text, and names what it cannot show", async () => {
+  test("shows text files as text, and names files that it cannot show", async () => {
     await ask(model(fake.current), { messages: [userMessage([notes, zip])] });
     expect(sent()).toMatch(/notes\.md.*# Ideas/);
     expect(sent()).toContain("all.zip");
     expect(sent()).not.toContain("UEsDBA==");
   });
 
-  test("shows what a tool has found, also when it is no text", async () => {
+  test("shows a tool's result, even if it is not text", async () => {
     const { messages } = conversation()
       .user("look")
       .assistant("", { id: "call_1", name: "camera", args: {} }, { id: "call_2", name: "read", args: {} });

@@ -10,7 +10,7 @@ import { ask, failing, fakeProvider, KEY } from "./providers.ts";
 const fake = fakeProvider();
 const last = () => fake.current.requests().at(-1);
 
-test("a model is a deployment, at the endpoint and the version of the environment", async () => {
+test("a model is a deployment, with the endpoint and version from the environment", async () => {
   const env = {
     AZURE_OPENAI_ENDPOINT: `${fake.current.url}/`,
     AZURE_OPENAI_API_KEY: KEY,
@@ -22,7 +22,7 @@ test("a model is a deployment, at the endpoint and the version of the environmen
   expect(last()?.headers.authorization).toBeUndefined();
 });
 
-test("without a version the newest general one is asked for", async () => {
+test("without a version, the newest general one is used", async () => {
   await ask(createModel({ provider: "azure", model: "m", base_url: fake.current.url, api_key: KEY }, {}));
   expect(last()?.url).toContain("?api-version=2024-10-21");
 });
@@ -31,7 +31,7 @@ test.each<[string, NodeJS.ProcessEnv, string | undefined]>([
   ["the endpoint", { AZURE_OPENAI_API_KEY: KEY }, "AZURE_OPENAI_ENDPOINT"],
   ["the key", { AZURE_OPENAI_ENDPOINT: "https://x.openai.azure.com" }, "AZURE_OPENAI_API_KEY"],
   ["nothing", { AZURE_OPENAI_ENDPOINT: "https://x.openai.azure.com", AZURE_CLIENT_ID: "id" }, undefined],
-])("%s is missing, and named", async (_, env, variable) => {
+])("%s is missing, and the error names it", async (_, env, variable) => {
   expect(missingKey("azure:m", env)).toBe(variable);
   if (variable === undefined) return;
   const error = await failing(createModel("azure:m", env));
@@ -39,7 +39,7 @@ test.each<[string, NodeJS.ProcessEnv, string | undefined]>([
   expect(error.message).toContain(`Set ${variable}.`);
 });
 
-test("the prompt that Azure's filter stops fails the call with Azure's words", async () => {
+test("a prompt that Azure's filter blocks fails the call with Azure's message", async () => {
   fake.current.enqueue({ fail: "content_filter" });
   const model = createModel({ provider: "azure", model: "m", base_url: fake.current.url, api_key: KEY }, {});
   const error = await failing(model);
@@ -47,7 +47,7 @@ test("the prompt that Azure's filter stops fails the call with Azure's words", a
   expect(error.message).toContain("content management policy");
 });
 
-test("without a key, a token of the machine's identity is sent, and asked for once", async () => {
+test("without a key, a token of the machine's identity is sent, and requested once", async () => {
   const token = "eyJ0eXAiOiJKV1QifQ.e30.sig";
   const asked: string[] = [];
   const machine = createServer((request, response) => {
@@ -73,7 +73,7 @@ test("without a key, a token of the machine's identity is sent, and asked for on
   expect(asked[0]).toContain("machine-secret");
 });
 
-test("a package that is not installed is named", async () => {
+test("an error names a package that is not installed", async () => {
   const missing = "@azure/not-installed";
   const loading = packageFor("azure:m", missing, () => import(missing));
   await expect(loading).rejects.toMatchObject({

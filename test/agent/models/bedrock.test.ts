@@ -18,7 +18,7 @@ const SIGNED = {
   AWS_SECRET_ACCESS_KEY: AWS_SECRET,
 };
 
-test("a request is signed by the credentials of the environment, and Bedrock's check of it passes", async () => {
+test("a request is signed with the credentials from the environment, and passes Bedrock's check", async () => {
   fake.current.enqueue({ blocks: [think("Hm. "), say("Ahoj, světe 🐎")] });
   const { reply } = await ask(claude(SIGNED, { thinking: 2048 }));
   expect(reply).toMatchObject({ content: "Ahoj, světe 🐎", reasoning: [{ text: "Hm. " }] });
@@ -38,7 +38,7 @@ test.each([
   expect(error.message).toContain(words);
 });
 
-test("a key of Bedrock's own is sent in place of a signature", async () => {
+test("a Bedrock API key is sent instead of a signature", async () => {
   await ask(claude({ ...SIGNED, AWS_BEARER_TOKEN_BEDROCK: KEY }));
   expect(last()?.headers.authorization).toBe(`Bearer ${KEY}`);
 });
@@ -48,7 +48,7 @@ test("a temporary session is part of the signature", async () => {
   expect(last()?.headers["x-amz-security-token"]).toBe("session-token");
 });
 
-test("other models are asked by Bedrock's endpoint for OpenAI's protocol, with a key", async () => {
+test("other models use Bedrock's endpoint for OpenAI's protocol, with a key", async () => {
   const spec = { provider: "bedrock", model: "openai.gpt-oss-120b-1:0", base_url: fake.current.url };
   await ask(createModel(spec, { ...SIGNED, AWS_BEARER_TOKEN_BEDROCK: KEY }));
   expect(last()).toMatchObject({ url: "/openai/v1/chat/completions", vendor: "openai" });
@@ -56,7 +56,7 @@ test("other models are asked by Bedrock's endpoint for OpenAI's protocol, with a
   expect(error.message).toContain("Set AWS_BEARER_TOKEN_BEDROCK");
 });
 
-test("the region must be known, and is named when it is not", async () => {
+test("the region is required, and the error names it if it is missing", async () => {
   expect(missingKey(`bedrock:${CLAUDE}`, {})).toBe("AWS_REGION");
   expect(missingKey(`bedrock:${CLAUDE}`, { AWS_REGION: "eu-west-1" })).toBeUndefined();
   expect((await failing(claude({}))).message).toContain("Set AWS_REGION.");

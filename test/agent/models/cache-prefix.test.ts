@@ -34,7 +34,7 @@ function* growing(): Generator<Message[]> {
 }
 
 describe.each(PROVIDERS)("$name", ({ model }) => {
-  test("sends the same bytes again from turn to turn, and new ones only behind them", async () => {
+  test("repeats the same bytes from turn to turn, and adds new ones only after them", async () => {
     const asked = model(fake.current);
     let before = "";
     for (const messages of growing()) {
@@ -47,7 +47,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     }
   });
 
-  test("sends a request again exactly as it was", async () => {
+  test("repeats a request exactly", async () => {
     const asked = model(fake.current);
     const messages = [...growing()].at(-1) ?? [];
     await ask(asked, { messages, system, tools });
@@ -60,7 +60,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
 const withoutMarks = (json: string) => json.replaceAll(',"cache_control":{"type":"ephemeral"}', "");
 
 describe("anthropic", () => {
-  test("marks the ends of what stays: static and rarer system blocks, tools, and the conversation so far", async () => {
+  test("marks the ends of the constant parts: static and rarer system blocks, tools, and the conversation so far", async () => {
     const [anthropic] = PROVIDERS;
     if (!anthropic) throw new Error("unreachable");
     const blocks = [

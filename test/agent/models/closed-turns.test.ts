@@ -65,8 +65,8 @@ const openai = () =>
     {},
   );
 
-describe.each(PROVIDERS)("a long thread, sent to $name turn after turn", ({ model }) => {
-  test("is what it would be if all of it were written each time, also after a rewind", async () => {
+describe.each(PROVIDERS)("a long thread, sent to $name turn by turn", ({ model }) => {
+  test("is the same as if all of it were written each time, even after a rewind", async () => {
     const asked = model(fake.current);
     const sent = async (messages: readonly Message[]) => {
       await ask(asked, { messages, system });
@@ -91,7 +91,7 @@ describe.each(PROVIDERS)("a long thread, sent to $name turn after turn", ({ mode
     );
   });
 
-  test("has a message as its owner has changed it meanwhile", async () => {
+  test("includes a message that its owner has changed in the meantime", async () => {
     const asked = model(fake.current);
     const owned = assistantMessage("Once.");
     const messages = [deepFreeze(userMessage(long)), owned, deepFreeze(userMessage("And?"))];
@@ -102,7 +102,7 @@ describe.each(PROVIDERS)("a long thread, sent to $name turn after turn", ({ mode
   });
 });
 
-test("what a provider was sent of a tenant's thread is written once, however much others are sent meanwhile", async () => {
+test("a tenant's thread is serialized once, however much of other threads is sent in the meantime", async () => {
   const asked = openai();
   const { messages, timesWritten } = countedThread();
   await ask(asked, { messages, tenant: "quiet" });
@@ -116,7 +116,7 @@ test("what a provider was sent of a tenant's thread is written once, however muc
   expect(timesWritten()).toBe(once);
 });
 
-test("what a provider was sent of a thread is let go with the thread", async () => {
+test("the serialized form of a thread is released with the thread", async () => {
   const asked = openai();
   const sent = async () => {
     const messages = longThread(64 * KIB);

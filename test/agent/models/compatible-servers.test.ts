@@ -54,7 +54,7 @@ describe("a request", () => {
     expect(paramsFor(host, { settings: { max_tokens: 100 } })).toHaveProperty(key, 100);
   });
 
-  test("to OpenAI turns reasoning off where a model takes tools only without it", () => {
+  test("to OpenAI turns reasoning off if a model accepts tools only without it", () => {
     const effort = (name: string, host = "api.openai.com") =>
       paramsFor(host, { name, settings: { thinking: 2048 } }).reasoning_effort;
     expect(["gpt-5.4", "gpt-5.6-terra", "gpt-6"].map((name) => effort(name))).toEqual([
@@ -66,7 +66,7 @@ describe("a request", () => {
     expect(effort("gpt-5.6-terra", "openrouter.ai")).toBe("low");
   });
 
-  test("to Mistral asks for nothing that Mistral refuses, and with ids that it takes", () => {
+  test("to Mistral contains nothing that Mistral refuses, and only ids that it accepts", () => {
     const params = paramsFor("api.mistral.ai", {
       messages: [userMessage("hi"), assistantMessage("", call), toolMessage(call, "done")],
     });
@@ -76,7 +76,7 @@ describe("a request", () => {
     expect(result?.tool_call_id).toBe(reply?.tool_calls?.[0]?.id);
   });
 
-  test("to DeepSeek has a thought in every reply, and be it an empty one", () => {
+  test("to DeepSeek has a thought in every reply, even an empty one", () => {
     const thought = {
       ...assistantMessage("", call),
       model: "openai:m",
@@ -98,7 +98,7 @@ describe("a request", () => {
   });
 });
 
-describe("the ids of calls", () => {
+describe("call ids", () => {
   const ids = (host: string, author: string, ...made: string[]) => {
     const turns = made.flatMap((id) => {
       const call = { id, name: "read", args: {} };
@@ -111,12 +111,12 @@ describe("the ids of calls", () => {
     return results;
   };
 
-  test("go back unchanged to the model that made them, because Kimi reads its tools from them", () => {
+  test("are sent back unchanged to the model that created them, because Kimi derives its tools from them", () => {
     const own = ["functions.read:0", "functions.mcp__files__read_text_of_a_long_file:1", "call_1__QUJD+/="];
     expect(ids("llm.example.com", "openai:m", ...own)).toEqual(own);
   });
 
-  test("that occur twice in a thread get the next number, in the form that the model knows", () => {
+  test("that occur twice in a thread get the next number, in the format that the model expects", () => {
     expect(ids("llm.example.com", "openai:m", "read:0", "read:0", "read:1")).toEqual([
       "read:0",
       "read:1",
@@ -124,18 +124,18 @@ describe("the ids of calls", () => {
     ]);
   });
 
-  test("of other models are replaced by ids that all servers take", () => {
+  test("from other models are replaced with ids that all servers accept", () => {
     const [id] = ids("llm.example.com", "other:m", "functions.read:0");
     expect(id).toMatch(/^[a-zA-Z0-9_-]{1,40}$/);
   });
 
-  test("are replaced by valid ones for a server that is known to be strict", () => {
+  test("are replaced with valid ones for a server that is known to be strict", () => {
     for (const host of ["api.openai.com", "api.mistral.ai"])
       expect(ids(host, "openai:m", "functions.read:0")[0]).toMatch(/^[a-zA-Z0-9_-]{1,40}$/);
   });
 });
 
-describe("the address of a server", () => {
+describe("a server's address", () => {
   test.each([
     ["openai", "/v1", "/v1/chat/completions"],
     ["openai", "/v1/", "/v1/chat/completions"],
@@ -144,7 +144,7 @@ describe("the address of a server", () => {
     ["anthropic", "", "/v1/messages"],
     ["anthropic", "/v1", "/v1/messages"],
     ["anthropic", "/v1/messages", "/v1/messages"],
-  ])("of %s may be given as `%s`", async (provider, path, asked) => {
+  ])("for %s can be given as `%s`", async (provider, path, asked) => {
     const made = createModel(
       { provider, model: "m", api_key: "k", base_url: `${fake.current.url}${path}`, max_tokens: 100 },
       {},
@@ -158,7 +158,7 @@ test.each<[string, (text: string) => Buffer]>([
   ["gzip", zlib.gzipSync],
   ["br", zlib.brotliCompressSync],
   ["zstd", zlib.zstdCompressSync],
-])("a stream that is packed with %s, though that was not asked for, is read", async (encoding, pack) => {
+])("can read a stream compressed with %s even though it was not requested", async (encoding, pack) => {
   const body = 'data: {"choices":[{"delta":{"content":"hello"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
   const server = createServer((_, response) => {
     response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": encoding });
@@ -173,7 +173,7 @@ test.each<[string, (text: string) => Buffer]>([
 });
 
 describe("a reply", () => {
-  test("may bring calls without an index", () => {
+  test("can contain calls without an index", () => {
     const reply = heard([
       calling({ id: "a", function: { name: "read", arguments: '{"n": 1}' } }),
       calling({ id: "b", function: { name: "read", arguments: '{"n"' } }),
@@ -186,7 +186,7 @@ describe("a reply", () => {
     expect(reply.stop_reason).toBe("tool_use");
   });
 
-  test("may bring calls whose indexes begin anywhere and come in any order", () => {
+  test("can contain calls whose indexes start anywhere and arrive in any order", () => {
     const reply = heard([
       calling({ index: 5, id: "a", function: { name: "read", arguments: "" } }),
       calling({ index: 2, id: "b", function: { name: "write", arguments: '{"b"' } }),
@@ -199,7 +199,7 @@ describe("a reply", () => {
     ]);
   });
 
-  test("may bring calls that all have the same index", () => {
+  test("can contain calls that all have the same index", () => {
     const reply = heard([
       calling({ index: 0, id: "a", function: { name: "read", arguments: '{"n": 1}' } }),
       calling({ index: 0, id: "b", function: { name: "read", arguments: '{"n"' } }),
@@ -211,19 +211,19 @@ describe("a reply", () => {
     ]);
   });
 
-  test("may bring calls without an id", () => {
+  test("can contain calls without an id", () => {
     const reply = heard([calling({ index: 0, function: { name: "read", arguments: "{}" } })]);
     expect(reply.tool_calls[0]?.id).toMatch(/^call_\w{22}$/);
   });
 
-  test("may think in several fields, and gets it back in the same", () => {
+  test("can think in several fields, and receives it back in the same ones", () => {
     for (const field of ["reasoning_content", "reasoning"])
       expect(heard([{ [field]: "Let me " }, { [field]: "see." }]).reasoning).toEqual([
         { text: "Let me see.", metadata: { field } },
       ]);
   });
 
-  test("may think in signed pieces, which go back whole", () => {
+  test("can think in signed pieces, which are sent back complete", () => {
     const reply = heard(
       [
         { reasoning: "Let me ", reasoning_details: [{ type: "reasoning.text", index: 0, text: "Let me " }] },
@@ -249,7 +249,7 @@ describe("a reply", () => {
     });
   });
 
-  test("may speak in parts", () => {
+  test("can consist of parts", () => {
     const reply = heard([
       { content: [{ type: "thinking", thinking: [{ type: "text", text: "Hm." }] }] },
       {
@@ -262,7 +262,7 @@ describe("a reply", () => {
     expect(reply).toMatchObject({ content: "Hello there", reasoning: [{ text: "Hm." }] });
   });
 
-  test("may be refused in words of its own", () => {
+  test("can be a refusal in a separate field", () => {
     expect(heard([{ refusal: "I cannot " }, { refusal: "do that." }])).toMatchObject({
       content: "I cannot do that.",
       stop_reason: "refusal",

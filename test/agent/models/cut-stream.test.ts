@@ -12,7 +12,7 @@ describe.each(PROVIDERS)("$name", ({ model, family }) => {
   test.each([
     ["breaks the connection", "destroy"],
     ["ends the answer too early", "end"],
-  ] as const)("never takes a reply for whole when the provider %s", async (_, how) => {
+  ] as const)("never treats a reply as complete if the provider %s", async (_, how) => {
     // Behind a reason to stop, OpenAI's protocol may end without another word.
     for (let frames = 0; frames <= (family === "openai" ? 6 : 8); frames++) {
       fake.current.enqueue({ blocks, breakAfter: { frames, with: how } });
@@ -22,7 +22,7 @@ describe.each(PROVIDERS)("$name", ({ model, family }) => {
     }
   });
 
-  test("has shown what came before the cut", async () => {
+  test("has yielded the output before the break", async () => {
     fake.current.enqueue({ blocks, breakAfter: { frames: 6, with: "destroy" } });
     const asked = model(fake.current);
     const events: StreamEvent[] = [];
@@ -34,15 +34,12 @@ describe.each(PROVIDERS)("$name", ({ model, family }) => {
     ["overloaded", "model_overloaded"],
     ["rate_limit", "model_rate_limited"],
     ["server_error", "model_overloaded"],
-  ] as const)(
-    "reads the error `%s` in mid-stream as it would the same error's status",
-    async (kind, code) => {
-      fake.current.enqueue({ blocks, breakAfter: { frames: 4, with: kind } });
-      const error = await failing(model(fake.current));
-      expect(error.code).toBe(code);
-      expect(error.message).toMatch(/overloaded|rate limit|server|exhausted|internal/i);
-    },
-  );
+  ] as const)("handles the error `%s` in a stream like the same error's status", async (kind, code) => {
+    fake.current.enqueue({ blocks, breakAfter: { frames: 4, with: kind } });
+    const error = await failing(model(fake.current));
+    expect(error.code).toBe(code);
+    expect(error.message).toMatch(/overloaded|rate limit|server|exhausted|internal/i);
+  });
 
   test("works again on the next call", async () => {
     const asked = model(fake.current);

@@ -52,7 +52,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
       expect(`${e.message} ${e.stack} ${JSON.stringify(e)}`).not.toMatch(/0123456789abcdef|abc\*|wxyz/);
   });
 
-  test("never repeats the key it was given, in any form", async () => {
+  test("never repeats its own key, in any form", async () => {
     const url = await oddServer((request, response) => {
       response.writeHead(400, { "content-type": "application/json" });
       response.end(JSON.stringify({ error: { message: `bad header ${sentKey(request.headers)}` } }));
@@ -62,8 +62,8 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
   });
 });
 
-describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) => {
-  test("asks once: to try again is not for it to decide", async () => {
+describe.each(PROTOCOLS)("every provider with the protocol of $name", ({ model }) => {
+  test("sends one request, because it does not decide on retries", async () => {
     const before = fake.current.requests().length;
     fake.current.enqueue({ fail: "overloaded", headers: { "x-should-retry": "true" } });
     await failing(model(fake.current));
@@ -78,12 +78,12 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
     [{ "retry-after": "soon" }, undefined],
     [{ "retry-after": "999999999" }, 24 * 3600 * 1000],
     [{}, undefined],
-  ])("reads how long to wait out of %j", async (headers, wait) => {
+  ])("reads the retry time from %j", async (headers, wait) => {
     fake.current.enqueue({ fail: "rate_limit", headers });
     expect((await failing(model(fake.current))).details?.retry_after_ms).toBe(wait);
   });
 
-  test("reads how long to wait out of a date", async () => {
+  test("reads the retry time from a date", async () => {
     fake.current.enqueue({
       fail: "rate_limit",
       headers: { "retry-after": new Date(Date.now() + 60_000).toUTCString() },
@@ -93,7 +93,7 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
     expect(details?.retry_after_ms).toBeLessThanOrEqual(60_000);
   });
 
-  test("says which model it was, and what the provider says", async () => {
+  test("names the model, and quotes the provider", async () => {
     fake.current.enqueue({ fail: "not_found" });
     const { message } = await failing(model(fake.current));
     expect(message).toContain(`\`${model(fake.current).name}\``);
@@ -113,13 +113,13 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
     expect((await failing(model(fake.current, { base_url: url }))).code).toBe(code);
   });
 
-  test("is unreachable when nothing listens there", async () => {
+  test("is unreachable if no server listens at the address", async () => {
     const error = await failing(model(fake.current, { base_url: "http://127.0.0.1:1" }));
     expect(error.code).toBe("model_unreachable");
     expect(error.message).toMatch(/could not be reached or closed the connection: ECONNREFUSED$/);
   });
 
-  test("shows the addresses that a provider names to the log alone", async () => {
+  test("writes the addresses that a provider names only to the log", async () => {
     const addresses = [
       ...["http://llm.corp.example/v1", "llm.corp.example:8080", "llm.corp.internal", "ollama:11434"],
       ...["10.0.0.5", "10.0.0.5:11434", "fd00::5", "http://10.0.0.5/internal?x=1", "//10.0.0.5/internal"],
@@ -135,7 +135,7 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
     expect(error.cause).toMatchObject({ message: said });
   });
 
-  test("follows no redirect", async () => {
+  test("does not follow redirects", async () => {
     let asked = 0;
     const url = await oddServer((_, response) => {
       asked++;
@@ -154,7 +154,7 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
       '{"error": {"type": "rate_limit_error"}}',
       "model_rate_limited",
     ],
-  ])("understands that %s is no answer", async (_, type, body, code) => {
+  ])("does not accept %s as an answer", async (_, type, body, code) => {
     const url = await oddServer(
       (_, response) => void response.writeHead(200, { "content-type": type }).end(body),
     );
@@ -169,7 +169,7 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
     ],
     ["nothing", ""],
     ["never an end", `data: ${"x".repeat(9 * 1024 * 1024)}`],
-  ])("gives up a stream that holds %s", async (_, body) => {
+  ])("closes a stream that contains %s", async (_, body) => {
     const url = await oddServer(
       (_, response) => void response.writeHead(200, { "content-type": "text/event-stream" }).end(body),
     );
@@ -181,7 +181,7 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
     ["deflate", zlib.deflateSync],
     ["br", zlib.brotliCompressSync],
     ["zstd", zlib.zstdCompressSync],
-  ])("reads an answer that is packed with %s, though that was not asked for", async (encoding, pack) => {
+  ])("reads an answer compressed with %s even though it was not requested", async (encoding, pack) => {
     const url = await oddServer((_, response) => {
       response.writeHead(503, { "content-type": "application/json", "content-encoding": encoding });
       response.end(pack('{"error": {"message": "Come back later."}}'));
@@ -196,7 +196,7 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
     ["gzip", Buffer.from("data: x\n\n"), "does not match its content-encoding (`gzip`)"],
     ["identity", zlib.gzipSync("data: x\n\n"), "is compressed with gzip, but its headers do not say so"],
   ])(
-    "says of an answer labelled `%s` what it cannot read, and does not ask again",
+    "reports for an answer labelled `%s` what it cannot read, and does not retry",
     async (encoding, body, said) => {
       const url = await oddServer((_, response) => {
         response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": encoding });
@@ -211,7 +211,7 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
   test.each([
     ["text without an end", "x".repeat(64 * 1024), 1],
     ["calls without an end", "x", 600],
-  ])("gives up a reply that is %s, and does not ask again", async (_, text, calls) => {
+  ])("closes a reply that is %s, and does not retry", async (_, text, calls) => {
     const piece = JSON.stringify({
       ...{ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } },
       choices: [{ delta: { content: text } }],
@@ -236,7 +236,7 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
     expect(isTransient(error)).toBe(false);
   });
 
-  test("shows nothing of an error page and not all of a long error", async () => {
+  test("shows nothing of an error page and only the beginning of a long error", async () => {
     const pages = [
       "<!DOCTYPE html><html>502 Bad gateway</html>",
       `{"error": {"message": "${"long ".repeat(9999)}"}}`,
@@ -295,7 +295,7 @@ describe("a conversation that is too long", () => {
     "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-5",
     "Invalid 'messages[0].content': string too long. Expected a string with maximum length 1048576",
     "tools.0.name: String should have at most 128 characters",
-  ])("is not seen in: %s", (message) => {
+  ])("is not recognised in: %s", (message) => {
     const error = new ProviderError("failed", { body: { error: { message, code: 400 } } });
     expect(failureOf(error, { model: "x:y" }).code).toBe("model_rejected");
   });
@@ -357,6 +357,6 @@ test.each([new Anthropic.APIConnectionTimeoutError(), new OpenAI.APIConnectionTi
   },
 );
 
-test("our own mistakes are not blamed on a provider", () => {
+test("our own errors are not blamed on a provider", () => {
   expect(failureOf(new TypeError("x is not a function"), { model: "x:y" }).code).toBe("internal");
 });

@@ -5,7 +5,7 @@ import { ask, fakeProvider, PROVIDERS } from "./providers.ts";
 const fake = fakeProvider();
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-test("no provider is taken for a gateway of yours, however its address is given", () => {
+test("no provider is treated as your own gateway, however its address is given", () => {
   const { ollama: _, ...others } = ADDRESSES;
   const usual = Object.values(others).map(({ baseUrl }) =>
     typeof baseUrl === "string" ? baseUrl : baseUrl({ AWS_REGION: "eu-west-1" }),
@@ -21,7 +21,7 @@ test("no provider is taken for a gateway of yours, however its address is given"
 });
 
 test.each(PROVIDERS)(
-  "a gateway that speaks as $name gets the trace of a call, one that is not to have it does not",
+  "a gateway with the protocol of $name gets a call's trace context unless that is turned off",
   async ({ model }) => {
     const sentWith = async (options: { traceparent?: boolean }) => {
       await ask(model(fake.current, options), { traceparent });

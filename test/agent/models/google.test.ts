@@ -41,7 +41,7 @@ async function turn(): Promise<Message[]> {
 const sentCalls = () => lastBody(fake.current).messages.flatMap((message) => message.tool_calls ?? []);
 
 describe("a tool loop with Gemini", () => {
-  test("continues with the signature of the call that has one, and no thought as text", async () => {
+  test("continues with the signature of the call that has one, without thoughts as text", async () => {
     await ask(gemini(), { messages: await turn() });
     expect(fake.current.requests().at(-1)?.status).toBe(200);
     const [first, second] = sentCalls();
@@ -60,7 +60,7 @@ describe("a tool loop with Gemini", () => {
     expect((await ask(gemini(), { messages })).reply.content).toBe("ok");
   });
 
-  test("is refused by the provider when the signature is left out, as by the real one", async () => {
+  test("is refused, as by the real provider, if the signature is left out", async () => {
     const plain = createModel(
       { provider: "openai", model: "gemini-3-flash", base_url: `${fake.current.url}/v1beta/openai` },
       {},
@@ -71,8 +71,8 @@ describe("a tool loop with Gemini", () => {
   });
 });
 
-describe("a thought of Gemini's", () => {
-  test("is no part of its text", async () => {
+describe("a Gemini thought", () => {
+  test("is not part of its text", async () => {
     fake.current.enqueue({ blocks: [think("Let me <b>think</b>. "), say("Hello there")] });
     const { reply } = await ask(gemini());
     expect(reply).toMatchObject({
@@ -84,13 +84,13 @@ describe("a thought of Gemini's", () => {
   test.each([
     ["gemini-2.5-pro", { thinking_budget: 5000, include_thoughts: true }],
     ["gemini-3-flash", { thinking_level: "medium", include_thoughts: true }],
-  ])("is asked for of %s", async (model, thinking_config) => {
+  ])("is requested for %s", async (model, thinking_config) => {
     await ask(gemini({ model, thinking: 5000 }));
     expect(lastBody(fake.current).extra_body).toEqual({ google: { thinking_config } });
   });
 });
 
-test("a call that Gemini wrote wrong and took back is asked for again", async () => {
+test("a malformed call that Gemini withdrew is requested again", async () => {
   fake.current.enqueue({
     raw: [
       { choices: [{ index: 0, delta: {}, finish_reason: "function_call_filter: MALFORMED_FUNCTION_CALL" }] },
@@ -100,7 +100,7 @@ test("a call that Gemini wrote wrong and took back is asked for again", async ()
   expect(await failing(gemini())).toMatchObject({ code: "model_overloaded" });
 });
 
-test("a wait that Gemini asks for in the body is kept", async () => {
+test("a retry time in Gemini's body is respected", async () => {
   fake.current.enqueue({ fail: "rate_limit", retrySeconds: 3.5 });
   expect((await failing(gemini())).details).toMatchObject({ retry_after_ms: 3500 });
 });
@@ -111,7 +111,7 @@ test("a prompt that Gemini blocks fails the call, and an answer that it stops is
   expect((await ask(gemini())).reply).toMatchObject({ tool_calls: [], stop_reason: "refusal" });
 });
 
-test("a key comes from either of Google's variables", async () => {
+test("a key can be in either of Google's variables", async () => {
   for (const env of [{ GEMINI_API_KEY: "one-key" }, { GOOGLE_API_KEY: "one-key" }]) {
     const spec = {
       provider: "gemini",

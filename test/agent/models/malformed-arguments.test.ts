@@ -21,7 +21,7 @@ describe.each(PROTOCOLS)("$name", ({ model }) => {
     ["a text of a list", '"[1]"'],
     ["nested too deeply", `{"a":${"[".repeat(70)}${"]".repeat(70)}}`],
     ["more than twenty thousand keys and values", JSON.stringify({ a: Array(20_001).fill(0) })],
-  ])("hands on arguments that are %s as the model wrote them", async (_, json) => {
+  ])("passes on arguments that are %s as the model wrote them", async (_, json) => {
     fake.current.enqueue({ blocks: [rawCall("read", json, "call_1")] });
     const { reply } = await ask(model(fake.current));
     expect(reply.tool_calls).toEqual([{ id: "call_1", name: "read", args: {}, malformed: json }]);
@@ -45,13 +45,13 @@ describe.each(PROTOCOLS)("$name", ({ model }) => {
     ["before the tag that ends a call", '{"path": "a"}\n</tool_call>', { path: "a" }],
     ["before the token that ends a call", '{"path": "<b>"}<|call|><|im_end|>', { path: "<b>" }],
     ["a comma too many", '{"path": "a, }",}', { path: "a, }" }],
-  ])("reads arguments that are %s as they were meant", async (_, json, args) => {
+  ])("reads arguments that are %s as intended", async (_, json, args) => {
     fake.current.enqueue({ blocks: [rawCall("read", json, "call_1")] });
     const { reply } = await ask(model(fake.current));
     expect(reply.tool_calls).toEqual([{ id: "call_1", name: "read", args }]);
   });
 
-  test("makes a call of each object where several different ones are the arguments of one", async () => {
+  test("makes a call from each object if a call's arguments are several different ones", async () => {
     const json = '{"path": "a"}{"path": "b"} {}\n{"path": "a"}{"path": "c}{"}';
     fake.current.enqueue({
       blocks: [rawCall("read", json, "call_1"), rawCall("write", '{"path": "d"}', "call_2")],
@@ -79,13 +79,13 @@ describe.each(PROTOCOLS)("$name", ({ model }) => {
     expect(reply.tool_calls).toEqual(expect.arrayContaining(seen));
   });
 
-  test("takes no more calls of one text than of one reply", async () => {
+  test("limits the calls from one text like those of one reply", async () => {
     const json = Array.from({ length: 600 }, (_, path) => JSON.stringify({ path })).join("");
     fake.current.enqueue({ blocks: [rawCall("read", json, "call_1")] });
     await expect(ask(model(fake.current))).rejects.toThrow("the reply contains more than 512 tool calls");
   });
 
-  test("does not run the tool, tells the model what is wrong, and continues", async () => {
+  test("does not run the tool, tells the model the error, and continues", async () => {
     const ran: unknown[] = [];
     const read = defineTool({
       ...{ name: "read", description: "", parameters: z.object({ path: z.string().optional() }) },
@@ -107,7 +107,7 @@ describe.each(PROTOCOLS)("$name", ({ model }) => {
     expect(lastContent(messages)).toBe("ok");
   });
 
-  test("reads an argument named __proto__ as any other", async () => {
+  test("reads an argument named __proto__ like any other", async () => {
     fake.current.enqueue({ blocks: [rawCall("read", '{"__proto__": {"admin": true}}', "call_1")] });
     const { reply } = await ask(model(fake.current));
     expect(Object.keys(reply.tool_calls[0]?.args ?? {})).toEqual(["__proto__"]);

@@ -56,7 +56,7 @@ describe.each(SERVERS)("a stream of %s", (server) => {
     expect(told(readPieces(recorded, [recorded.bytes]), recorded)).toEqual(recorded.expected);
   });
 
-  test("means the same however packets cut it, also inside a character", () => {
+  test("has the same result however packets split it, even within a character", () => {
     for (const recorded of recordings) {
       const letters = [...recorded.bytes.keys()];
       expect(told(readPieces(recorded, cutAt(recorded.bytes, letters)), recorded)).toEqual(recorded.expected);
@@ -70,7 +70,7 @@ describe.each(SERVERS)("a stream of %s", (server) => {
     }
   });
 
-  test("means the same with comments of proxies between its events, and with their line ends", () => {
+  test("has the same result with proxies' comments and line ends between its events", () => {
     const noise = fc.constantFrom(
       ...["data:\n\n", "data:   \n\n", ": ping\n\n", "data: : waiting\n\n", "\n\n", "id: 7\n\n"],
       ...['event: ping\ndata: {"type": "ping"}\n\n', "retry: 3000\n\n", "data: null\n\n"],
@@ -93,7 +93,7 @@ describe.each(SERVERS)("a stream of %s", (server) => {
     }
   });
 
-  test("that is cut anywhere is the same reply or a failure, never another reply", () => {
+  test("that is cut anywhere yields the same reply or an error, never another reply", () => {
     for (const recorded of recordings) {
       for (let end = 0; end < recorded.bytes.length; end++) {
         const outcome = readPieces(recorded, [recorded.bytes.subarray(0, end)]);

@@ -25,7 +25,7 @@ const sentFormat = () => {
 const sentTools = () => (lastBody(fake.current).tools ?? []).map((tool) => tool.name ?? tool.function?.name);
 
 describe.each(PROTOCOLS)("$name", ({ model }) => {
-  test("holds the model to the schema, or gives it a tool for its answer", async () => {
+  test("makes the provider enforce the schema, or offers a tool for the answer", async () => {
     const isTool = async () => {
       await ask(model(fake.current), { output, tools });
       return sentTools().includes("final_answer");
@@ -34,7 +34,7 @@ describe.each(PROTOCOLS)("$name", ({ model }) => {
     expect(fake.current.requests().at(-1)?.status).toBe(200);
   });
 
-  test("returns the answer as text, streamed, wherever the model wrote it", async () => {
+  test("streams and returns the answer as text, wherever the model wrote it", async () => {
     await ask(model(fake.current), { output, tools });
     const isTool = sentTools().includes("final_answer");
     const block = isTool ? rawCall("final_answer", answer) : say(answer);
@@ -52,40 +52,40 @@ describe.each(PROTOCOLS)("$name", ({ model }) => {
     expect(reply.tool_calls).toEqual([{ id: "call_1", name: "look_up", args: {} }]);
   });
 
-  test("is asked by a tool for what no provider can hold a model to", async () => {
+  test("uses a tool for schemas that no provider can enforce", async () => {
     fake.current.enqueue({ blocks: [rawCall("final_answer", '{"a":1}')] });
     const { reply } = await ask(model(fake.current), { output: open, tools });
     expect(sentTools()).toContain("final_answer");
     expect(reply).toMatchObject({ content: '{"a":1}', tool_calls: [], stop_reason: "end_turn" });
   });
 
-  test("does not take an answer for one that was cut", async () => {
+  test("does not accept an answer that was cut off", async () => {
     fake.current.enqueue({ blocks: [rawCall("final_answer", '{"a":')], stop: "max_tokens" });
     const { reply } = await ask(model(fake.current), { output: open, tools });
     expect(reply).toMatchObject({ content: '{"a":', stop_reason: "max_tokens" });
   });
 
-  test("takes no answer beside calls: the model has not seen their results", async () => {
+  test("does not accept an answer next to calls, because the model has not seen their results", async () => {
     fake.current.enqueue({ blocks: [call("look_up", {}, "call_1"), rawCall("final_answer", '{"a":1}')] });
     const { reply } = await ask(model(fake.current), { output: open, tools });
     expect(reply.tool_calls.map(({ name }) => name)).toEqual(["look_up"]);
     expect(reply.content).toBe("");
   });
 
-  test("may be left no tool but the one for the answer", async () => {
+  test("can leave the model no tool except the one for the answer", async () => {
     await ask(model(fake.current, { tool_choice: "none" }), { output: open, tools });
     expect(sentTools()).toEqual(["final_answer"]);
   });
 
-  test("is not asked for it without a schema", async () => {
+  test("does not ask for it without a schema", async () => {
     await ask(model(fake.current), { tools });
     expect(sentFormat()).toBeUndefined();
     expect(sentTools()).toEqual(["look_up"]);
   });
 });
 
-describe("a schema that is sent to be enforced", () => {
-  test("has closed objects, and says in words what providers do not know", () => {
+describe("a schema to be enforced", () => {
+  test("has closed objects, and describes in words what providers do not support", () => {
     expect(enforceable(output)).toEqual({
       ...{ type: "object", required: ["city"], additionalProperties: false },
       properties: {
@@ -102,11 +102,11 @@ describe("a schema that is sent to be enforced", () => {
     { type: "object", properties: { a: { $ref: "#" } } },
     { type: "object", properties: { a: { oneOf: [{ type: "string" }] } } },
     { type: "object", properties: { a: { type: "object", properties: {}, additionalProperties: true } } },
-  ])("is not made of %j, which means more", (schema) => {
+  ])("is not used for %j, which means more", (schema) => {
     expect(enforceable(schema)).toBeUndefined();
   });
 
-  test("is strict for OpenAI only when nothing is optional", () => {
+  test("is strict for OpenAI only if nothing is optional", () => {
     expect(isComplete(output)).toBe(false);
     expect(isComplete({ ...output, required: ["city", "people"] })).toBe(true);
     const nested = { type: "object", properties: { a: { type: "array", items: output } }, required: ["a"] };

@@ -23,7 +23,7 @@ function sentResults() {
 }
 
 describe.each(PROTOCOLS)("$name", ({ family, model }) => {
-  test("keeps parallel calls apart, though their arguments come in turns", async () => {
+  test("keeps parallel calls separate even if their arguments are interleaved", async () => {
     const wanted = [
       { id: "call_a", name: "read", args: { path: "/tmp/a", lines: [1, 2, 3] } },
       { id: "call_b", name: "write", args: { path: "/tmp/b", text: 'He said "no" {"x": [}' } },
@@ -45,13 +45,13 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
     }
   });
 
-  test("takes a call without arguments as one with none", async () => {
+  test("reads a call without arguments as one with none", async () => {
     fake.current.enqueue({ blocks: [rawCall("read", "", "call_1")] });
     const { reply } = await ask(model(fake.current), { tools });
     expect(reply.tool_calls).toEqual([{ id: "call_1", name: "read", args: {} }]);
   });
 
-  test("sends the input of a call, and be it empty", async () => {
+  test("sends the input of a call, even if it is empty", async () => {
     const { messages } = conversation()
       .user("go")
       .assistant("", { id: "call_1", name: "read", args: {} })
@@ -105,12 +105,12 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
     }
   });
 
-  test("offers tools whose schema says less than the provider asks for", async () => {
+  test("offers tools whose schema is less complete than the provider requires", async () => {
     await ask(model(fake.current), { tools: [{ name: "now", description: "The time.", parameters: {} }] });
     expect(fake.current.requests().at(-1)?.status).toBe(200);
   });
 
-  test("keeps the calls of a reply that ran out of tokens, the last one marked as cut", async () => {
+  test("keeps the calls of a reply that ran out of tokens, with the last one marked as cut off", async () => {
     const blocks = [call("read", { path: "/a" }, "call_1"), rawCall("write", '{"path": "/b', "call_2")];
     fake.current.enqueue({ blocks, stop: "max_tokens" });
     const { reply } = await ask(model(fake.current), { tools });
@@ -121,13 +121,13 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
     ]);
   });
 
-  test("does not take a call that was cut before its first argument for one without arguments", async () => {
+  test("does not treat a call cut off before its first argument as one without arguments", async () => {
     fake.current.enqueue({ blocks: [rawCall("delete_all", "", "call_1")], stop: "max_tokens" });
     const { reply } = await ask(model(fake.current), { tools });
     expect(reply.tool_calls).toEqual([{ id: "call_1", name: "delete_all", args: {}, malformed: "" }]);
   });
 
-  test("does not carry out what the provider took back", async () => {
+  test("does not execute a call that the provider withdrew", async () => {
     fake.current.enqueue({ blocks: [say("I will"), call("write", {}, "call_1")], stop: "refusal" });
     const { reply } = await ask(model(fake.current), { tools });
     expect(reply).toMatchObject({ content: "I will", tool_calls: [], stop_reason: "refusal" });

@@ -39,7 +39,7 @@ const sent = () => JSON.stringify(lastBody(fake.current).messages);
 describe.each(PROVIDERS)("$name", ({ model, signsOnly = false }) => {
   const returned = signsOnly ? "thought_signature" : "The user wants the file.";
 
-  test("streams thoughts apart from the text", async () => {
+  test("streams thoughts separately from the text", async () => {
     fake.current.enqueue({ blocks });
     const { events, reply } = await ask(model(fake.current));
     const thought = dataOf(events, "on_chat_model_stream").map((data) =>
@@ -52,21 +52,21 @@ describe.each(PROVIDERS)("$name", ({ model, signsOnly = false }) => {
     });
   });
 
-  test("gives the model its thoughts back inside a tool loop", async () => {
+  test("sends thoughts back within a tool loop", async () => {
     const asked = model(fake.current);
     const messages = await thoughtful(asked, blocks);
     await ask(asked, { messages });
     expect(sent()).toContain(returned);
   });
 
-  test("gives them back also when the user spoke while the tool was running", async () => {
+  test("sends them back even if the user wrote during the tool call", async () => {
     const asked = model(fake.current);
     const messages = [...(await thoughtful(asked, blocks)), userMessage("And hurry!")];
     await ask(asked, { messages });
     expect(sent()).toContain(returned);
   });
 
-  test("leaves them out once the turn is over", async () => {
+  test("leaves them out after the turn", async () => {
     const asked = model(fake.current);
     const [question, answer, result] = await thoughtful(asked, blocks);
     const final = kept({ ...(await ask(asked)).reply, reasoning: [{ text: "Nearly done." }] }, asked);
@@ -76,7 +76,7 @@ describe.each(PROVIDERS)("$name", ({ model, signsOnly = false }) => {
     expect(sent()).not.toMatch(/The user wants|Nearly done/);
   });
 
-  test("does not show them to another model", async () => {
+  test("does not send them to another model", async () => {
     const messages = await thoughtful(model(fake.current), blocks);
     await ask(model(fake.current, { model: "another" }), { messages });
     expect(sent()).not.toContain("The user wants the file.");
@@ -91,7 +91,7 @@ describe("anthropic", () => {
     return anthropic.model(fake.current, { model: name, ...options });
   };
 
-  test("returns signed and redacted thoughts as they were, in their places", async () => {
+  test("returns signed and redacted thoughts unchanged, in their places", async () => {
     const asked = claude("claude-sonnet-4-5", { thinking: 2048 });
     const order = [
       ...[think("First. "), redacted(), say("I begin."), think("Second. ")],
@@ -106,7 +106,7 @@ describe("anthropic", () => {
     ]);
   });
 
-  test("thinks within a budget that leaves room for an answer", async () => {
+  test("thinks within a budget that leaves tokens for the answer", async () => {
     await ask(claude("claude-sonnet-4-5", { thinking: 4000, temperature: 0.3 }));
     expect(lastBody(fake.current)).toMatchObject({
       thinking: { type: "enabled", budget_tokens: 4000 },
@@ -118,13 +118,13 @@ describe("anthropic", () => {
     expect(lastBody(fake.current).max_tokens).toBe(6000);
   });
 
-  test("does not ask for thoughts in the middle of a loop that began without them", async () => {
+  test("does not request thoughts in a loop that began without them", async () => {
     const messages = await thoughtful(claude("claude-3-7-sonnet-20250219"), blocks);
     await ask(claude("claude-sonnet-4-5", { thinking: 2048 }), { messages });
     expect(lastBody(fake.current).thinking).toBeUndefined();
   });
 
-  test("asks models that know no budget for an effort", async () => {
+  test("requests an effort from models without a budget", async () => {
     await ask(claude("claude-opus-4-8", { thinking: 10_000, temperature: 0.3 }));
     expect(lastBody(fake.current)).toMatchObject({
       thinking: { type: "adaptive" },
@@ -133,7 +133,7 @@ describe("anthropic", () => {
     expect(lastBody(fake.current).temperature).toBeUndefined();
   });
 
-  test("sends a temperature to models that take one, by the version of the API that has it", async () => {
+  test("sends a temperature to models that accept one, with the API version that supports it", async () => {
     await ask(claude("claude-sonnet-4-20250514", { temperature: 1.5 }));
     expect(lastBody(fake.current).temperature).toBe(1);
     await ask(claude("claude-fable-5-2", { temperature: 0.3 }));
@@ -141,7 +141,7 @@ describe("anthropic", () => {
     expect(fake.current.requests().at(-1)?.headers["anthropic-version"]).not.toBe("2023-06-01");
   });
 
-  test("continues when the messages before a thought have changed", async () => {
+  test("continues if the messages before a thought have changed", async () => {
     const asked = claude("claude-opus-5-5");
     const messages = await thoughtful(asked, blocks);
     const system: SystemBlock[] = [{ id: "now", text: "It is 10:31 now.", cache: "dynamic" }];
@@ -161,14 +161,14 @@ describe("openai", () => {
     [1024, "low"],
     [4096, "medium"],
     [32_000, "high"],
-  ])("asks for a budget of %i tokens as %s effort", async (thinking, effort) => {
+  ])("converts a budget of %i tokens to %s effort", async (thinking, effort) => {
     await ask(gpt({ thinking, temperature: 0.3 }));
     expect(lastBody(fake.current).reasoning_effort).toBe(effort);
     expect(lastBody(fake.current).temperature).toBeUndefined();
   });
 });
 
-test("thinking that its server has not signed goes back unchanged to that server", async () => {
+test("sends unsigned thinking back unchanged to the server that wrote it", async () => {
   const asked = createModel(
     { provider: "anthropic", model: "m", api_key: "k", base_url: fake.current.url },
     {},

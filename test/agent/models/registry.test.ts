@@ -16,7 +16,7 @@ describe("a model's name", () => {
     ["o4-mini", "openai:o4-mini"],
     ["ollama:qwen3:8b", "ollama:qwen3:8b"],
     ["openrouter:anthropic/claude-sonnet-4.5", "openrouter:anthropic/claude-sonnet-4.5"],
-  ])("`%s` is %s", (spec, name) => {
+  ])("`%s` means %s", (spec, name) => {
     expect(createModel(ModelSpec.parse(spec), {}).name).toBe(name);
   });
 
@@ -26,7 +26,7 @@ describe("a model's name", () => {
     );
   });
 
-  test("of a provider that does not exist is refused, with those that do", () => {
+  test("with an unknown provider is refused, with a list of the known ones", () => {
     expect(() => createModel("constructor:x", {})).toThrow("There is no model provider `constructor`");
     expect(() => createModel("antropic:claude-sonnet-4-5", {})).toThrow(
       /`antropic`; did you mean `anthropic`\?.*`openai`/,
@@ -41,12 +41,12 @@ describe("the address and the key", () => {
     expect(fake.current.requests().at(-1)?.headers.authorization).toBe("Bearer sk-env");
   });
 
-  test("of Anthropic may end in /v1, as others' do", async () => {
+  test("can end in /v1 for Anthropic, as for others", async () => {
     const env = { ANTHROPIC_BASE_URL: `${fake.current.url}/v1/`, ANTHROPIC_API_KEY: "sk-ant" };
     expect((await ask(createModel("claude-sonnet-4-5", env))).reply.content).toBe("ok");
   });
 
-  test("may be named by the configuration instead", async () => {
+  test("can be set in the configuration instead", async () => {
     const spec = {
       provider: "groq",
       model: "llama",
@@ -57,20 +57,20 @@ describe("the address and the key", () => {
     expect(fake.current.requests().at(-1)?.headers.authorization).toBe("Bearer gsk-team");
   });
 
-  test("an address that is none is refused, with one that is", () => {
+  test("an invalid address is refused, with a valid example", () => {
     const env = { OPENAI_BASE_URL: "localhost", OPENAI_API_KEY: "sk" };
     expect(() => createModel("openai:gpt-5", env)).toThrow(
       /`localhost` is not a valid base URL.*https:\/\/api\.openai\.com/,
     );
   });
 
-  test("a missing key fails the first call, and says which variable to set", async () => {
+  test("a missing key fails the first call, and the error names the variable", async () => {
     const error = await failing(createModel("anthropic:claude-sonnet-4-5", {}));
     expect(error.code).toBe("model_auth");
     expect(error.message).toContain("Set ANTHROPIC_API_KEY.");
   });
 
-  test("a key that no header can carry is not sent", async () => {
+  test("a key that cannot be a header is not sent", async () => {
     const spec = {
       provider: "openai",
       model: "gpt-5",
@@ -82,7 +82,7 @@ describe("the address and the key", () => {
     expect(error.message).not.toContain("two");
   });
 
-  test("a server at another address may need no key", async () => {
+  test("a server at another address may not need a key", async () => {
     const spec = { provider: "openai", model: "local", base_url: `${fake.current.url}/v1` };
     expect(missingKey(spec, {})).toBeUndefined();
     expect((await ask(createModel(spec, {}))).reply.content).toBe("ok");
@@ -107,7 +107,7 @@ describe("the address and the key", () => {
   });
 });
 
-test("fallbacks stand behind the model in their order", () => {
+test("fallbacks follow the model in order", () => {
   const spec: ModelSpec = {
     ...{ provider: "anthropic", model: "claude-sonnet-4-5" },
     fallback: ["gpt-5-mini", { provider: "ollama", model: "qwen3" }],
@@ -120,7 +120,7 @@ test("fallbacks stand behind the model in their order", () => {
   expect(names).toEqual(["anthropic:claude-sonnet-4-5", "openai:gpt-5-mini", "ollama:qwen3"]);
 });
 
-test("a script that is missing or invalid fails its runs with the file's name and what is wrong with it", async () => {
+test("a missing or invalid script fails its runs with the file's name and the error", async () => {
   const folder = await mkdtemp(join(tmpdir(), "skein-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, "turns.yaml");

@@ -127,7 +127,7 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
     return JSON.stringify(lastBody(fake.current).messages);
   };
 
-  test("says so when a call has no result", async () => {
+  test("reports that a call has no result", async () => {
     expect(await sent([hi, assistantMessage("", a)])).toContain("No result was recorded.");
   });
 
@@ -137,7 +137,7 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
     expect(text).not.toContain("second");
   });
 
-  test("gives a repeated id's results to the calls they belong to", async () => {
+  test("assigns a repeated id's results to their calls", async () => {
     const text = await sent([
       ...[hi, assistantMessage("", a), toolMessage(a, "result one")],
       ...[userMessage("again"), assistantMessage("", a), toolMessage(a, "result two")],
@@ -147,13 +147,13 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
     expect(order[0]).toBeGreaterThan(0);
   });
 
-  test("gives the results of one message's equal ids to its calls in their order", async () => {
+  test("assigns the results of identical ids in one message to its calls in order", async () => {
     const text = await sent([hi, assistantMessage("", a, a), toolMessage(a, "one"), toolMessage(a, "two")]);
     expect(text.indexOf('"one"')).toBeGreaterThan(0);
     expect(text.indexOf('"one"')).toBeLessThan(text.indexOf('"two"'));
   });
 
-  test("gives a result to the newest call of its id, when an older one was never answered", async () => {
+  test("assigns a result to the newest call with its id if an older one was never answered", async () => {
     const text = await sent([
       hi,
       assistantMessage("", a),
@@ -175,11 +175,11 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
     expect(text.indexOf("late but here")).toBeLessThan(text.indexOf("and now?"));
   });
 
-  test("tells an empty output from none", async () => {
+  test("distinguishes an empty output from a missing one", async () => {
     expect(await sent([hi, assistantMessage("", a), toolMessage(a, "")])).toContain("(no output)");
   });
 
-  test("asks for more after an answer that stands last, instead of saying it again", async () => {
+  test("asks for more after a final answer instead of repeating it", async () => {
     await ask(model(fake.current), { messages: [hi, assistantMessage("Once upon a")] });
     const [answer, last] = lastBody(fake.current).messages.slice(-2);
     expect(JSON.stringify(answer)).toContain("Once upon a");
@@ -187,7 +187,7 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
     expect(JSON.stringify(last)).toContain("Continue.");
   });
 
-  test("keeps a system message where it stands", async () => {
+  test("keeps the position of a system message", async () => {
     const text = await sent([hi, assistantMessage("yes?"), systemMessage("It is late."), userMessage("bye")]);
     const order = ["yes?", "It is late.", "bye"].map((part) => text.indexOf(part));
     expect(order).toEqual([...order].sort((x, y) => x - y));
@@ -198,7 +198,7 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
     );
   });
 
-  test("takes any history at all", async () => {
+  test("accepts any history", async () => {
     const asked = model(fake.current);
     for (let seed = FIRST_SEED; seed < FIRST_SEED + 300; seed++) {
       const messages = randomHistory(seed);

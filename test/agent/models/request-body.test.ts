@@ -12,7 +12,7 @@ const long = conversation()
   .user([{ type: "text", text: "And this." }, image]).messages;
 
 describe.each(PROTOCOLS)("a long thread, sent to $name", ({ model }) => {
-  test("is what it would be if it were written at once", async () => {
+  test("is the same as if it were written at once", async () => {
     const settings = { temperature: 0.5 };
     await ask(model(fake.current), { messages: long, settings });
     const { messages: sent, ...rest } = lastBody(fake.current);

@@ -66,7 +66,7 @@ function readAll(reader: ReplyReader, datas: readonly string[]) {
 describe.each(SDKS)("$vendor.name", ({ vendor, reader, iterate, noise }) => {
   const bytes = Uint8Array.from(recorded(vendor));
 
-  test("our parser hands on the same events as the SDK's iterator", async () => {
+  test("our parser yields the same events as the SDK's iterator", async () => {
     const theirs: unknown[] = [];
     for await (const event of await iterate(bytes)) theirs.push(event);
     const ours: string[] = [];
@@ -75,7 +75,7 @@ describe.each(SDKS)("$vendor.name", ({ vendor, reader, iterate, noise }) => {
     expect(theirs.length).toBeGreaterThan(10);
   });
 
-  test("our reader makes the same reply of both", async () => {
+  test("our reader produces the same reply from both", async () => {
     const theirs: string[] = [];
     for await (const event of await iterate(bytes)) theirs.push(JSON.stringify(event));
     const whole: string[] = [];

@@ -122,7 +122,7 @@ const meant = ({ text, thought, calls }: Meant) => ({
   calls: calls.map(({ name, args }) => ({ name, args: JSON.parse(JSON.stringify(args)), malformed: "" })),
 });
 
-test("what a server of Chat Completions meant is read in all the ways in which servers write it", () => {
+test("a Chat Completions server's reply is read in all the forms that servers use", () => {
   fc.assert(
     fc.property(Reply, Way, Pieces, fc.boolean(), (reply, way, lengths, isWhole) => {
       // The same call twice, without a number or an id, may as well be one that is repeated.
@@ -143,7 +143,7 @@ test("what a server of Chat Completions meant is read in all the ways in which s
   );
 });
 
-test("what a server of the Messages API meant is read in all the ways in which servers write it", () => {
+test("a Messages API server's reply is read in all the forms that servers use", () => {
   fc.assert(
     fc.property(Reply, Pieces, fc.boolean(), fc.boolean(), (reply, lengths, isSame, isWhole) => {
       const place = (index: number) => ({ index: isSame ? 0 : index });

@@ -31,7 +31,7 @@ describe("anthropic", () => {
   const good = { model: "claude-sonnet-4-5", max_tokens: 100, stream: true, messages: [hi] };
   const thinking = { type: "enabled", budget_tokens: 1024 };
 
-  test("answers what is right", async () => {
+  test("answers valid requests", async () => {
     const messages = [hi, assistant(use("a"), use("b")), user(result("b"), result("a"), text("continue"))];
     const { status, text: stream } = await post("/v1/messages", { ...good, messages });
     expect(status).toBe(200);
@@ -98,7 +98,7 @@ describe("anthropic", () => {
     expect(JSON.parse(body).error.message.toLowerCase()).toContain(words.toLowerCase());
   });
 
-  test("refuses who brings no key", async () => {
+  test("refuses requests without a key", async () => {
     expect((await post("/v1/messages", good, { authorization: "" })).status).toBe(401);
   });
 });
@@ -113,7 +113,7 @@ describe("openai", () => {
   const tool = (tool_call_id: string) => ({ role: "tool", tool_call_id, content: "done" });
   const [ask] = good.messages;
 
-  test("answers what is right", async () => {
+  test("answers valid requests", async () => {
     const { status, text: stream } = await post("/v1/chat/completions", {
       ...good,
       messages: [ask, calling("a"), tool("a")],
@@ -157,12 +157,12 @@ describe("openai", () => {
     expect(JSON.parse(body).error.message).toContain(words);
   });
 
-  test("refuses who brings no key", async () => {
+  test("refuses requests without a key", async () => {
     expect((await post("/v1/chat/completions", good, { authorization: "" })).status).toBe(401);
   });
 });
 
-test("runs as a process of its own", async () => {
+test("runs as a separate process", async () => {
   const main = fileURLToPath(new URL("../../support/fake-provider/main.ts", import.meta.url));
   const child = spawn(process.execPath, [main, "--tokens", "3", "--batch", "2"], {
     stdio: ["ignore", "pipe", "inherit"],

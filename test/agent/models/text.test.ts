@@ -17,7 +17,7 @@ describe.each(PROVIDERS)("$name", ({ name, model, keyHeader = "authorization" })
     expect(reply.stop_reason).toBe("end_turn");
   });
 
-  test("keeps every character, in any language, however the packets are cut", async () => {
+  test("keeps every character, in any language, however packets split it", async () => {
     const text = "žluťoučký kůň 🐎 漢字 \r\n\n data: x\u2028\u0000 end";
     fake.current.enqueue({ blocks: [say(text)], batch: 3 });
     const { events, reply } = await ask(model(fake.current));
@@ -25,7 +25,7 @@ describe.each(PROVIDERS)("$name", ({ name, model, keyHeader = "authorization" })
     expect(textSeen(events)).toBe(text);
   });
 
-  test("gives its deltas to who takes them, and yields the others", async () => {
+  test("gives its deltas to a sink, and yields the others", async () => {
     fake.current.enqueue({ blocks: [say("Good morning, dear world")] });
     const asked = model(fake.current);
     const taken: StreamEvent[] = [];
@@ -41,7 +41,7 @@ describe.each(PROVIDERS)("$name", ({ name, model, keyHeader = "authorization" })
     expect(events.every((event) => Object.keys(event).sort().join() === "data,event")).toBe(true);
   });
 
-  test("answers readers one after the other on one connection", async () => {
+  test("serves readers one after the other over one connection", async () => {
     const asked = model(fake.current);
     await ask(asked);
     const before = fake.current.connections();
@@ -49,13 +49,13 @@ describe.each(PROVIDERS)("$name", ({ name, model, keyHeader = "authorization" })
     expect(fake.current.connections()).toBe(before);
   });
 
-  test("sends the key where the provider looks for it", async () => {
+  test("sends the key where the provider expects it", async () => {
     await ask(model(fake.current));
     const sent = fake.current.requests().at(-1)?.headers[keyHeader];
     expect(sent).toBe(`${keyHeader === "authorization" ? "Bearer " : ""}sk-test-0123456789abcdef`);
   });
 
-  test("sends the system blocks with what changes least first", async () => {
+  test("sends the most constant system blocks first", async () => {
     const system = [
       { id: "now", text: "It is Monday.", cache: "dynamic" },
       { id: "who", text: "You are Skein.", cache: "static" },
@@ -72,7 +72,7 @@ describe.each(PROVIDERS)("$name", ({ name, model, keyHeader = "authorization" })
     expect(order.every((at) => at > 0)).toBe(true);
   });
 
-  test("lets a request's settings win over the model's", async () => {
+  test("prefers a request's settings over the model's", async () => {
     const asked = model(fake.current, { max_tokens: 100, temperature: 0.5 });
     await ask(asked, { settings: { max_tokens: 200 } });
     const limit = name === "azure" ? "max_completion_tokens" : "max_tokens";

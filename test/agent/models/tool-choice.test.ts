@@ -30,7 +30,7 @@ describe.each(PROVIDERS)("$name", ({ family, model }) => {
     ["required", "required"],
     ["named", { name: "write" }],
   ] as const)(
-    "gets the choice %s, of the model's settings and of the request's",
+    "uses the choice %s from the model's settings and from the request's",
     async (word, tool_choice) => {
       await ask(model(fake.current, { tool_choice }), { tools });
       expect(chosen()).toEqual(WIRE[family][word]);
@@ -39,14 +39,14 @@ describe.each(PROVIDERS)("$name", ({ family, model }) => {
     },
   );
 
-  test("gets none without a choice, and none without tools", async () => {
+  test("sends no choice if none is set, or without tools", async () => {
     await ask(model(fake.current), { tools });
     expect(chosen()).toBeUndefined();
     await ask(model(fake.current, { tool_choice: "required" }));
     expect(chosen()).toBeUndefined();
   });
 
-  test("is forced to call a tool once, so that it can come to an end", async () => {
+  test("is forced to call a tool only once, so it can finish", async () => {
     fake.current.enqueue({ blocks: [call("read", {}, "call_1")] }, { blocks: [say("Done.")] });
     const read = defineTool({
       ...{ name: "read", description: "", parameters: z.object({}), execute: () => "text" },
@@ -59,7 +59,7 @@ describe.each(PROVIDERS)("$name", ({ family, model }) => {
     expect(chosen()).toEqual(WIRE[family].auto);
   });
 
-  test("refuses a choice of a tool that is not offered, and names those that are", async () => {
+  test("refuses a choice of a tool that is not offered, and lists the tools", async () => {
     const asking = ask(model(fake.current, { tool_choice: { name: "delete" } }), { tools });
     await expect(asking).rejects.toMatchObject({
       code: "model_rejected",
@@ -67,13 +67,13 @@ describe.each(PROVIDERS)("$name", ({ family, model }) => {
     });
   });
 
-  test("does not think while it is forced to call, where thinking does not allow that", async () => {
+  test("does not think during a forced call if thinking does not allow it", async () => {
     await ask(model(fake.current, { tool_choice: "required", thinking: 2048 }), { tools });
     expect(chosen()).toEqual(WIRE[family].required);
   });
 });
 
-test("a Claude that always thinks is left the choice", async () => {
+test("a Claude model that always thinks keeps the choice", async () => {
   const [anthropic] = PROVIDERS;
   const model = anthropic?.model(fake.current, { model: "claude-fable-5-2", tool_choice: "required" });
   if (!model) throw new Error("There is no such provider.");

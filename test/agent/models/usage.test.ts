@@ -5,7 +5,7 @@ import { ask, fakeProvider, PROVIDERS } from "./providers.ts";
 const fake = fakeProvider();
 
 describe.each(PROVIDERS)("$name", ({ model, countsNoWrites = false }) => {
-  test("counts all input, the cached part included", async () => {
+  test("counts all input, including the cached part", async () => {
     fake.current.enqueue({
       usage: { input: 1000, output: 42, cacheRead: 700, cacheWrite: 200 },
       blocks: [say("hi")],
@@ -24,17 +24,17 @@ describe.each(PROVIDERS)("$name", ({ model, countsNoWrites = false }) => {
     ["max_tokens", "max_tokens"],
     ["refusal", "refusal"],
     ["pause_turn", "end_turn"],
-  ])("says why it stopped: %s", async (stop, reason) => {
+  ])("reports its stop reason: %s", async (stop, reason) => {
     fake.current.enqueue({ blocks: [say("hi")], stop });
     expect((await ask(model(fake.current))).reply.stop_reason).toBe(reason);
   });
 
-  test("stops for tools when there are calls, under any stop reason", async () => {
+  test("stops for tools if there are calls, whatever the stop reason", async () => {
     fake.current.enqueue({ blocks: [call("read")], stop: "end_turn" });
     expect((await ask(model(fake.current))).reply.stop_reason).toBe("tool_use");
   });
 
-  test("may say nothing at all", async () => {
+  test("can omit everything", async () => {
     fake.current.enqueue({ blocks: [] });
     const { events, reply } = await ask(model(fake.current));
     expect(events).toEqual([]);

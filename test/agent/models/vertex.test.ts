@@ -42,7 +42,7 @@ test.each([
   ],
   ["gemini-2.5-flash", "/v1/projects/acme/locations/europe-west1/endpoints/openapi/chat/completions"],
 ])(
-  "%s is asked in the project and the location, with a token of the machine, asked for once",
+  "%s is called in the project and location with a token of the machine, which is requested once",
   async (model, url) => {
     const asked = await machine("ya29.machine-token");
     const asking = vertex(model);
@@ -54,7 +54,7 @@ test.each([
   },
 );
 
-test("the project must be known, and is named when it is not", async () => {
+test("the project is required, and the error names it if it is missing", async () => {
   expect(missingKey("vertex:gemini-2.5-flash", {})).toBe("GOOGLE_CLOUD_PROJECT");
   expect(missingKey("vertex:gemini-2.5-flash", { ANTHROPIC_VERTEX_PROJECT_ID: "acme" })).toBeUndefined();
   for (const model of ["gemini-2.5-flash", "claude-sonnet-4-5"])

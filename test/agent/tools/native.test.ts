@@ -23,11 +23,11 @@ describe("a question of the agent", () => {
     expect(outcome.status).toBe("interrupted");
   });
 
-  test("that is answered with yes or no offers these", async () => {
+  test("that is answered with yes or no offers these two", async () => {
     expect((await question({ kind: "confirm" })).questions).toMatchObject([{ options: ["yes", "no"] }]);
   });
 
-  test("that is answered with a text offers nothing to choose from", async () => {
+  test("that is answered with text offers no options", async () => {
     expect((await question({})).questions[0]).not.toHaveProperty("options");
   });
 });
@@ -38,7 +38,7 @@ async function time(args: Record<string, unknown>) {
   return toolMessages(messages)[0];
 }
 
-test("an agent can ask what time it is, here and elsewhere", async () => {
+test("an agent can ask for the current time, locally and elsewhere", async () => {
   const before = Date.now();
   const { utc, there } = JSON.parse(String((await time({ time_zone: "Asia/Kolkata" }))?.content));
   expect(Date.parse(utc)).toBeGreaterThanOrEqual(before);

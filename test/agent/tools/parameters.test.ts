@@ -47,7 +47,7 @@ describe("parameters with alternatives at the top", () => {
         $defs: { Item: { type: "object", properties: { a: text } } },
       },
     ],
-  ])("show the properties of all of them: %s", (_, schema, expected) => {
+  ])("list the properties of all of them: %s", (_, schema, expected) => {
     expect(shown(schema)).toEqual(expected);
   });
 
@@ -55,7 +55,7 @@ describe("parameters with alternatives at the top", () => {
     expect(usableParameters({ anyOf: branches })).toMatchObject({ schema: { anyOf: branches } });
   });
 
-  test("that refer to themselves end", () => {
+  test("that refer to themselves are read without endless recursion", () => {
     const schema = { $ref: "#", allOf: [{ $ref: "#" }, { $ref: "#" }], properties: { a: text } };
     expect(shown(schema)).toMatchObject({ properties: { a: text } });
   });
@@ -93,7 +93,7 @@ test.each([
     { type: "number", minimum: 0, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: false },
     { type: "number", exclusiveMinimum: 0, maximum: 9 },
   ],
-])("%s is shown as the current draft has it", (_, before, after) => {
+])("%s is shown in the form of the current draft", (_, before, after) => {
   const schema = (p: unknown) => ({ type: "object", properties: { p, deep: { anyOf: [p] } } });
   expect(shown(schema(before))).toEqual(schema(after));
 });
@@ -111,6 +111,6 @@ test.each([
   ["a type of another language", { properties: { a: { type: "float" } } }, "have an invalid `type`"],
   ["a number for a schema", { properties: { a: 5 } }, "contain a value that is not a JSON Schema"],
   ["a schema elsewhere", { properties: { a: { $ref: "https://example.com/a" } } }, "have an invalid `$ref`"],
-])("says what is wrong with %s", (_, schema, fault) => {
+])("explains the error in %s", (_, schema, fault) => {
   expect(shown(schema)).toContain(fault);
 });

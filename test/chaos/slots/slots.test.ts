@@ -12,7 +12,7 @@ const shared = await sharedPostgres();
 afterAll(() => shared?.close());
 
 needing(shared, "postgres").describe("three servers on one postgres", () => {
-  test("start each slot of a schedule once while they are killed and stopped, clocks jump and the store goes away", async () => {
+  test("start each slot of a schedule once while servers are killed and stopped, clocks jump and the store fails", async () => {
     if (!shared) throw new Error("There was a store a moment ago.");
     const outcome = await slots({ slots: 200, seconds: 8, seed: SEED, shared });
     expect(outcome.faults, slotReport(outcome)).toEqual([]);

@@ -16,23 +16,23 @@ export function commands(it: It): void {
 }
 
 function running(it: It): void {
-  test("runs a command line in the workspace, and tells its exit code", async () => {
+  test("runs a command line in the workspace and returns its exit code", async () => {
     await it().write("from-port", Buffer.from("hello "), signal);
     const result = await execute(it(), "cat from-port; echo world > from-command; exit 7");
     expect(result).toEqual({ output: "hello ", omitted: 0, exitCode: 7 });
     expect(String(await readAll(it(), "from-command"))).toBe("world\n");
   });
 
-  test("tells the signal that killed a command", async () => {
+  test("reports the signal that killed a command", async () => {
     expect(await execute(it(), "kill -s KILL $$")).toMatchObject({ exitCode: null, signal: "SIGKILL" });
     expect(await execute(it(), "exit 137")).toEqual({ output: "", omitted: 0, exitCode: 137 });
   });
 
-  test("gives a command nothing to read", async () => {
+  test("gives a command no input", async () => {
     expect(await execute(it(), "cat; read line || echo end")).toMatchObject({ output: "end\n", exitCode: 0 });
   });
 
-  test("takes the command as it is", async () => {
+  test("runs the command unchanged", async () => {
     const result = await execute(
       it(),
       `printf '%s\\n' "it's" '"quoted"' '$HOME' \\\\\ncat <<'EOF'\n); touch x; (\nEOF`,
@@ -43,7 +43,7 @@ function running(it: It): void {
     await refuses(() => execute(it(), `: ${"x".repeat(200_000)}`), "invalid_request", "200002 bytes");
   });
 
-  test("gives a command the variables that it is started with", async () => {
+  test("passes the given variables to a command", async () => {
     const environment = { TERM: "it's", SKEIN_TEST_MORE: "a b\n$HOME" };
     const { output } = await execute(it(), 'printf "%s|" "$TERM" "$SKEIN_TEST_MORE"; env true', {
       environment,
@@ -52,7 +52,7 @@ function running(it: It): void {
     expect((await execute(it(), 'printf "[$SKEIN_TEST_MORE]"')).output).toBe("[]");
   });
 
-  test("gives commands a home directory that is not the workspace, and that lasts", async () => {
+  test("gives commands a persistent home directory other than the workspace", async () => {
     const { output } = await execute(it(), 'cd && echo x > .kept && [ "$PWD" != "$OLDPWD" ] && echo home');
     expect(output).toBe("home\n");
     expect((await execute(it(), "cat ~/.kept; [ -e .kept ] || echo elsewhere")).output).toBe(
@@ -62,7 +62,7 @@ function running(it: It): void {
     expect((await execute(it(), 'cd "$HOME" && echo again')).output).toBe("again\n");
   });
 
-  test("gives each of many commands at once its own output", async () => {
+  test("returns each command's own output when many run at once", async () => {
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
         execute(it(), `echo out-${index}; echo err-${index} >&2; exit ${index}`),
@@ -75,7 +75,7 @@ function running(it: It): void {
 }
 
 function output(it: It): void {
-  test("joins output and errors in the order they came", async () => {
+  test("combines output and errors in order of arrival", async () => {
     const { output } = await execute(
       it(),
       "for i in 1 2 3 4 5; do echo o$i; echo e$i >&2; done; echo d > /dev/stderr",
@@ -83,7 +83,7 @@ function output(it: It): void {
     expect(output).toBe("o1\ne1\no2\ne2\no3\ne3\no4\ne4\no5\ne5\nd\n");
   });
 
-  test("shows output while the command runs", async () => {
+  test("shows output while the command is running", async () => {
     const stream = it().exec("echo one; while [ ! -e go ]; do sleep 0.01; done; echo two", options());
     expect(await stream.next()).toEqual({ done: false, value: { text: "one\n" } });
     await it().write("go", Buffer.from(""), signal);
@@ -94,7 +94,7 @@ function output(it: It): void {
     await it().remove("go", signal);
   });
 
-  test("shows in pieces exactly what it returns, characters whole", async () => {
+  test("streams exactly the text that it returns, without splitting characters", async () => {
     const pieces: string[] = [];
     const result = await drained(
       it().exec(
@@ -128,7 +128,7 @@ function output(it: It): void {
     expect(result.output.startsWith("y\ny\n")).toBe(true);
   });
 
-  test("does not wait for what is left in the background", async () => {
+  test("does not wait for background processes", async () => {
     expect(await execute(it(), "(sleep 300; echo late) & echo x")).toMatchObject({
       output: "x\n",
       exitCode: 0,
@@ -139,7 +139,7 @@ function output(it: It): void {
     expect((await execute(it(), "kill $(cat pid); rm pid; echo next")).output).toBe("next\n");
   });
 
-  test("what is left in the background may still print", async () => {
+  test("background processes can still print", async () => {
     await execute(
       it(),
       "(while [ ! -e go ]; do sleep 0.01; done; head -c 1000000 /dev/zero; echo done > printed) &",
@@ -173,7 +173,7 @@ function ending(it: It): void {
   ];
 
   test.each(stubborn)(
-    "a command that %s is cancelled with everything it started",
+    "a command that %s is cancelled with everything that it started",
     async (_, count, command) => {
       await it().write("pids", Buffer.from(""), signal);
       const abort = new AbortController();
@@ -185,20 +185,20 @@ function ending(it: It): void {
     },
   );
 
-  test("keeps what a command printed before its timeout, and its last words", async () => {
+  test("keeps the output from before a timeout, and the last output after it", async () => {
     const result = await execute(it(), "trap 'echo bye; exit 3' TERM; echo hello; while :; do :; done", {
       timeoutMs: 2000,
     });
     expect(result).toEqual({ output: "hello\nbye\n", omitted: 0, exitCode: 3, ended: "timeout" });
   });
 
-  test("ends a command whose reader has left", async () => {
+  test("ends a command if its reader leaves", async () => {
     await it().write("pids", Buffer.from(""), signal);
     for await (const _ of it().exec("echo $$ >> pids; echo running; sleep 300", options())) break;
     expect(await survivors(it())).toBe("");
   });
 
-  test("starts nothing when it is cancelled already", async () => {
+  test("starts nothing if it is already cancelled", async () => {
     const result = await execute(it(), "echo x > started", { signal: AbortSignal.abort() });
     expect(result).toMatchObject({ ended: "cancelled", output: "" });
     await refuses(() => it().stat("started", signal), "not_found", "started");

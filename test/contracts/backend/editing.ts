@@ -11,13 +11,13 @@ export function editing(it: It): void {
   const put = (text: string) => it().write("edited", Buffer.from(text), signal);
   const text = async () => String(await readAll(it(), "edited"));
 
-  test("replaces the first exact occurrence only", async () => {
+  test("replaces only the first exact occurrence", async () => {
     await put("one two two $& three");
     await it().edit("edited", "two", "$1$&", signal);
     expect(await text()).toBe("one $1$& two $& three");
   });
 
-  test("says when the text is not there, and changes nothing", async () => {
+  test("reports a missing text and changes nothing", async () => {
     await put("one\r\ntwo\r\n");
     const edit = (old: string) => it().edit("edited", old, "x", signal);
     await refuses(() => edit("three"), "invalid_request", "old_text not found in file");
@@ -38,7 +38,7 @@ export function editing(it: It): void {
     ["written with \\r\\n where lines end in \\n", "a\nb\nc\n", "a\r\nb", "a\r\nB", "a\nB\nc\n"],
     ["that asks for \\r\\n in so many characters", "a\nb\n", "a\nb", "a\r\nb", "a\r\nb\n"],
     ["of an exact place behind one that differs", "a\r\nb a\nb", "a\nb", "x", "a\r\nb x"],
-  ])("keeps the line ends of the file in an edit %s", async (_, before, old, fresh, after) => {
+  ])("keeps the file's line endings in an edit %s", async (_, before, old, fresh, after) => {
     await put(before);
     await it().edit("edited", old, fresh, signal);
     expect(await text()).toBe(after);
@@ -51,13 +51,13 @@ export function editing(it: It): void {
     expect(await readAll(it(), "edited")).toEqual(bytes("kůň\r\n🐎\r\n"));
   });
 
-  test("leaves every other byte as it is, in any encoding", async () => {
+  test("does not change any other byte, in any encoding", async () => {
     await it().write("edited", Buffer.from([0xff, 0x00, 0x61, 0xe9, 0x0d, 0x0a]), signal);
     await it().edit("edited", "a", "é", signal);
     expect([...(await readAll(it(), "edited"))]).toEqual([0xff, 0x00, 0xc3, 0xa9, 0xe9, 0x0d, 0x0a]);
   });
 
-  test("loses none of the edits that are made at once", async () => {
+  test("loses no simultaneous edit", async () => {
     const count = 25;
     await put(Array.from({ length: count }, (_, index) => `<${index}>`).join("\n"));
     await Promise.all(
@@ -66,7 +66,7 @@ export function editing(it: It): void {
     expect(await text()).toBe(Array(count).fill("ok").join("\n"));
   });
 
-  test("refuses a file too large to hold", async () => {
+  test("refuses a file that is too large", async () => {
     await execute(it(), "dd if=/dev/zero of=huge bs=1048576 count=0 seek=11 2>&1");
     await refuses(() => it().edit("huge", "a", "b", signal), "payload_too_large", "10485760");
     await it().remove("huge", signal);

@@ -22,7 +22,7 @@ export function files(it: It): void {
 
 function reading(it: It): void {
   test.each([0, 1, 4095, 65_536, 98_305, 1_048_577])(
-    "gives back %i bytes as they were written",
+    "returns %i bytes as they were written",
     async (size) => {
       const bytes = randomBytes(size);
       expect(await it().write("sizes/file", bytes, signal)).toBe(size);
@@ -31,13 +31,13 @@ function reading(it: It): void {
     },
   );
 
-  test("keeps every byte there is", async () => {
+  test("keeps every possible byte", async () => {
     const bytes = Uint8Array.from({ length: 512 }, (_, index) => index % 256);
     await it().write("bytes", bytes, signal);
     expect([...(await readAll(it(), "bytes"))]).toEqual([...bytes]);
   });
 
-  test("reads the range that is asked for, and no more than there is", async () => {
+  test("reads the requested range, and no further than the end", async () => {
     await it().write("range", Buffer.from("0123456789"), signal);
     const part = async (offset?: number, length?: number) =>
       String(
@@ -63,7 +63,7 @@ function reading(it: It): void {
     await it().remove("large", signal);
   });
 
-  test("ends a read when it is cancelled", async () => {
+  test("ends a read if it is cancelled", async () => {
     await it().write("large", Buffer.alloc(3_000_000, 97), signal);
     const abort = new AbortController();
     const read = async () => {
@@ -72,7 +72,7 @@ function reading(it: It): void {
     await expect(read()).rejects.toThrow("enough");
   });
 
-  test("tells what is missing, and what is no file", async () => {
+  test("reports missing files, and paths that are not files", async () => {
     await it().write("kinds/file", Buffer.from("x"), signal);
     await execute(it(), "mkfifo kinds/pipe");
     await refuses(() => readAll(it(), "nowhere"), "not_found", "`nowhere`");
@@ -86,21 +86,21 @@ function reading(it: It): void {
 }
 
 function writing(it: It): void {
-  test("replaces a file whole, and keeps it executable", async () => {
+  test("replaces a file as a whole, and keeps it executable", async () => {
     await it().write("tool", Buffer.from("#!/bin/sh\necho first\n"), signal);
     await execute(it(), "chmod 755 tool");
     await it().write("tool", Buffer.from("#!/bin/sh\necho second\n"), signal);
     expect(await execute(it(), "./tool")).toMatchObject({ output: "second\n", exitCode: 0 });
   });
 
-  test("takes a file as it comes", async () => {
+  test("accepts a file in any form", async () => {
     const chunks = Array.from({ length: 50 }, () => randomBytes(7001));
     const bytes = await it().write("streamed", from(chunks), signal);
     expect(bytes).toBe(50 * 7001);
     expect(await sha(readAll(it(), "streamed"))).toBe(await sha(Buffer.concat(chunks)));
   });
 
-  test("a write that fails half way changes nothing", async () => {
+  test("a write that fails halfway changes nothing", async () => {
     await it().write("half/file", Buffer.from("before"), signal);
     async function* broken() {
       yield Buffer.from("after");
@@ -112,7 +112,7 @@ function writing(it: It): void {
     expect(await names(it(), "half")).toEqual(["file"]);
   });
 
-  test("a write is cancelled while its source keeps silent", async () => {
+  test("a write is cancelled even while its source is silent", async () => {
     const abort = new AbortController();
     async function* silent() {
       yield Buffer.from("some");
@@ -123,7 +123,7 @@ function writing(it: It): void {
     expect(await names(it(), "silent")).toEqual([]);
   });
 
-  test("of many writers at once one wins, and no reader sees a mixture", async () => {
+  test("one of many simultaneous writers wins, and no reader sees a mixture", async () => {
     const bodies = Array.from({ length: 20 }, (_, index) => Buffer.alloc(200_000 + index, 65 + index));
     await it().write("race", Buffer.alloc(200_000, 64), signal);
     let writing = true;
@@ -141,7 +141,7 @@ function writing(it: It): void {
     expect(bodies.some((body) => body.equals(last))).toBe(true);
   });
 
-  test("writes no folder, no pipe, and nothing below a file", async () => {
+  test("does not write to a folder, a pipe or a path below a file", async () => {
     await it().write("targets/folder/file", Buffer.from("x"), signal);
     await execute(it(), "mkfifo targets/pipe");
     const write = (path: string) => it().write(path, Buffer.from("y"), signal);

@@ -25,7 +25,7 @@ export function folders(it: It): void {
     expect((await it().stat(".", signal)).type).toBe("directory");
   });
 
-  test("removes a file, a link, and a folder with everything in it", async () => {
+  test("deletes a file, a link, and a folder with its contents", async () => {
     await it().write("removed/keep", Buffer.from("kept"), signal);
     await it().write("removed/file", Buffer.from("x"), signal);
     await execute(

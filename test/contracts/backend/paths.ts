@@ -19,7 +19,7 @@ export function paths(it: It): void {
     "…",
     ".hidden",
     "*?[a]{b,c}",
-  ])("takes %j for a name like any other", async (name) => {
+  ])("treats %j like any other name", async (name) => {
     const path = `names/${name}/${name}`;
     await it().write(path, Buffer.from(name), signal);
     expect(String(await readAll(it(), path))).toBe(name);
@@ -29,7 +29,7 @@ export function paths(it: It): void {
     expect(await names(it(), "names")).not.toContain(name);
   });
 
-  test("a file is the same by its relative and its absolute path", async () => {
+  test("relative and absolute paths lead to the same file", async () => {
     await it().write(`${it().workdir}/./same/../same/file`, Buffer.from("one"), signal);
     expect(String(await readAll(it(), "same/file"))).toBe("one");
     expect((await it().stat("./same//file", signal)).path).toBe(`${it().workdir}/same/file`);
@@ -47,7 +47,7 @@ export function paths(it: It): void {
     ["a\0b", "NUL"],
     ["n".repeat(256), "too long"],
     ["d/".repeat(2500), "too long"],
-  ])("says what is wrong with a path that is none (%#)", async (path, fault) => {
+  ])("explains the error in an invalid path (%#)", async (path, fault) => {
     for (const attempt of everything(it(), path)) await refuses(attempt, "invalid_request", fault);
   });
 
@@ -78,7 +78,7 @@ export function paths(it: It): void {
     expect((await it().glob("**/passwd", "links", signal)).matches).toEqual([]);
   });
 
-  test("a link that stays inside is followed", async () => {
+  test("a link that stays inside the workspace is followed", async () => {
     await it().write("inside/real/file", Buffer.from("one"), signal);
     await execute(
       it(),
@@ -95,7 +95,7 @@ export function paths(it: It): void {
     expect(links.map(({ path }) => path.split("/").at(-1))).toEqual(["absolute", "folder", "relative"]);
   });
 
-  test("gives up on links that go in a circle", async () => {
+  test("refuses circular links", async () => {
     await execute(it(), "mkdir -p circle && ln -s b circle/a && ln -s a circle/b && ln -s . circle/self");
     await refuses(() => readAll(it(), "circle/a"), "backend_refused", "links");
     expect((await it().glob("**/x", "circle", signal)).matches).toEqual([]);

@@ -59,13 +59,13 @@ function globbing(it: It): void {
     expect(truncated).toBe(false);
   });
 
-  test("takes an absolute pattern inside the workspace, and none outside", async () => {
+  test("accepts an absolute pattern inside the workspace, but not outside", async () => {
     const absolute = await it().glob(`${it().workdir}/tree/*.ts`, ".", signal);
     expect(absolute.matches).toEqual([`${it().workdir}/tree/a.ts`]);
     await refuses(() => it().glob("/etc/*", ".", signal), "backend_refused", "/etc/*");
   });
 
-  test("finds the first hundred by name, and says that there are more", async () => {
+  test("return the first hundred files by name, and report that there are more", async () => {
     await execute(it(), "mkdir many && cd many && for i in $(seq 1000 1150); do : > f$i; done");
     const { matches, truncated } = await it().glob("f*", "many", signal);
     expect(truncated).toBe(true);
@@ -74,7 +74,7 @@ function globbing(it: It): void {
     );
   });
 
-  test("says what is wrong with a pattern or a folder", async () => {
+  test("explain the error in a pattern or a folder", async () => {
     await refuses(() => it().glob("[a", ".", signal), "invalid_request", "`[` without `]`");
     await refuses(() => it().glob("{a", ".", signal), "invalid_request", "`{` without `}`");
     await refuses(() => it().glob("*", "nowhere", signal), "not_found", "`nowhere`");
@@ -98,7 +98,7 @@ function grepping(it: It): void {
   const grep = (pattern: string, path = "searched", include?: string) =>
     it().grep(pattern, path, include, signal);
 
-  test("finds lines, with file and number", async () => {
+  test("return lines with file and number", async () => {
     expect(await grep("[Ll]ine$")).toEqual({
       matches: [
         { file: `${it().workdir}/searched/a.txt`, line: 2, text: "second Line" },
@@ -109,7 +109,7 @@ function grepping(it: It): void {
     });
   });
 
-  test("searches files in UTF-16 with a byte order mark, and counts those that are not text", async () => {
+  test("search UTF-16 files with a byte order mark, and count files that are not text", async () => {
     expect(await grep("wide")).toEqual({
       matches: [{ file: `${it().workdir}/searched/wide.txt`, line: 2, text: "a wide word" }],
       truncated: false,
@@ -118,7 +118,7 @@ function grepping(it: It): void {
     expect(await grep("a", "searched", "*.txt")).not.toHaveProperty("skipped");
   });
 
-  test("searches only the path that is given, and only text files", async () => {
+  test("cover only the given path, and only text files", async () => {
     const files = async (path?: string, include?: string) =>
       (await grep("line", path, include)).matches.map(({ file }) => relative(it().workdir, file));
     expect(await files()).toEqual(["searched/a.txt", "searched/sub/b.md"]);
@@ -128,13 +128,13 @@ function grepping(it: It): void {
     expect(await files("searched/node_modules")).toEqual(["searched/node_modules/c.txt"]);
   });
 
-  test("shows of a long line what is around the match", async () => {
+  test("return the part of a long line around the match", async () => {
     const [match] = (await grep("NEEDLE")).matches;
     expect(match?.text.length).toBeLessThanOrEqual(502);
     expect(match?.text).toMatch(/^…x+NEEDLEy+…$/);
   });
 
-  test("finds the first two hundred, and says that there are more", async () => {
+  test("return the first two hundred lines, and report that there are more", async () => {
     await it().write("counted/f", Buffer.from("hit\n".repeat(201)), signal);
     const found = await grep("hit", "counted");
     expect(found.matches.length).toBe(200);
@@ -143,7 +143,7 @@ function grepping(it: It): void {
     expect((await grep("hit", "counted")).truncated).toBe(false);
   });
 
-  test("says what is wrong with an expression", async () => {
+  test("explain the error in an expression", async () => {
     await refuses(() => grep("("), "invalid_request", "not valid RE2");
     await refuses(() => grep("(?=a)b"), "invalid_request", "no look-around");
     await refuses(() => grep("(a{1,500}){1,500}"), "invalid_request", "expression");
@@ -151,7 +151,7 @@ function grepping(it: It): void {
     await refuses(() => grep("a", "nowhere"), "not_found", "`nowhere`");
   });
 
-  test("no expression holds up the server", async () => {
+  test("cannot block the server with an expression", async () => {
     const line = `${"ab ".repeat(100_000)}\n`;
     await it().write("hostile/f", Buffer.from(line.repeat(2)), signal);
     for (const pattern of [
@@ -167,7 +167,7 @@ function grepping(it: It): void {
     }
   });
 
-  test("a search ends when it is cancelled", async () => {
+  test("end when they are cancelled", async () => {
     const abort = new AbortController();
     abort.abort(new Error("enough"));
     await expect(it().grep("line", ".", undefined, abort.signal)).rejects.toThrow("enough");

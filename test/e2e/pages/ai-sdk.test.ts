@@ -23,7 +23,7 @@ describe("a page with useChat on another origin", () => {
     messages: 2,
   });
 
-  test("shows the whole answer once when it ends while the page is loaded again", async () => {
+  test("shows the whole answer once if it ends while the page reloads", async () => {
     const { server, tab, chat } = await open({ script: SLOW });
     await chat.say("Tell me.");
     await chat.reads("word3");
@@ -37,7 +37,7 @@ describe("a page with useChat on another origin", () => {
     expect(await chat.all()).toEqual(["Tell me.", WORDS]);
   });
 
-  test("is in error when the server dies in mid-answer, and has the whole answer once it is there again", async () => {
+  test("shows an error if the server dies during an answer, and the whole answer once the server is back", async () => {
     const { server, origin, tab, chat } = await openBesideProcess(SLOW);
     await chat.say("Tell me.");
     await chat.reads("word3");
@@ -59,7 +59,7 @@ describe("a page with useChat on another origin", () => {
     expect(await chat.all()).toEqual(["Tell me.", WORDS]);
   });
 
-  test("talks with a key of its user, and not without one", async () => {
+  test("works with its user's key, and not without one", async () => {
     const config = { store: "sqlite", auth: { scheme: "api_key" }, backends: { allow_local: true } };
     const { server, origin, tab, chat } = await open({ config });
     await chat.say("Let me in.");

@@ -8,7 +8,7 @@ import { chatsIn } from "./chats.ts";
 
 const { serve, visit } = await chatsIn("ai-sdk.tsx");
 
-test("a page with useChat shows what `npm start` serves: the demo's words, its tools and their results", async () => {
+test("a page with useChat shows the output of `npm start`: the demo's text, its tools and their results", async () => {
   const origin = await serve();
   const env = { PORT: "0", DATA_DIR: await temporaryFolder(), CORS_ORIGINS: origin };
   const { url } = await serving(skein(["serve"], env));

@@ -17,7 +17,7 @@ describe("a page with useStream on another origin", () => {
     messages: 3,
   });
 
-  test("shows what `npm start` serves: the demo's words, its tools, their results and its todos", async () => {
+  test("shows the output of `npm start`: the demo's text, its tools, their results and its todos", async () => {
     const origin = await serve();
     const env = { PORT: "0", DATA_DIR: await temporaryFolder(), CORS_ORIGINS: origin };
     const { url } = await serving(skein(["serve"], env));
@@ -36,7 +36,7 @@ describe("a page with useStream on another origin", () => {
     await tab.screenshot("langgraph-demo");
   });
 
-  test("continues by itself when its connection is cut in mid-answer: nothing is lost or doubled", async () => {
+  test("continues automatically if its connection breaks during an answer, without losses or repetitions", async () => {
     const { server, origin } = await open({ script: SLOW });
     const proxy = await cuttingProxy(Number(new URL(server.url).port));
     onTestFinished(() => proxy.close());
@@ -51,7 +51,7 @@ describe("a page with useStream on another origin", () => {
     expect(tab.errors.splice(0)).toEqual([expect.stringContaining("net::ERR_")]);
   });
 
-  test("shows another answer in place of the last one", async () => {
+  test("replaces the last answer with another one", async () => {
     const { server, tab, chat } = await open({ script: `- { say: "Answered {{user}}" }` });
     await chat.say("Once.");
     await chat.reads("Answered Once.");

@@ -75,7 +75,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     await tab.screenshot(`${name}-approved`);
   });
 
-  test("does not run a call that the person denies, and the agent reads why", async () => {
+  test("does not run a call that the person denies, and the agent is told why", async () => {
     const { server, tab, chat } = await asked();
     await chat.press("Deny");
     await chat.reads("As you like.");
@@ -85,7 +85,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     expect(thread.messages.find(({ role }) => role === "tool")?.error).toContain("Not on my machine.");
   });
 
-  test("still asks when it is loaded again, and takes the answer", async () => {
+  test("still asks after a reload, and accepts the answer", async () => {
     const { tab, chat } = await asked();
     await tab.page.reload();
     await chat.press("Approve");
@@ -96,7 +96,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     expect(all.join("\n")).toMatch(isDone);
   });
 
-  test("shows the whole answer once when it is loaded again in mid-answer", async () => {
+  test("shows the whole answer once after a reload during the answer", async () => {
     const { server, tab, chat } = await open({ script: SLOW });
     await chat.say("Tell me.");
     await chat.reads("word3");
@@ -108,7 +108,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     expect(await statusesOn(server, tab)).toEqual(["success"]);
   });
 
-  test("stops the run, and takes the next message", async () => {
+  test("stops the run, and accepts the next message", async () => {
     const { server, tab, chat } = await open({ script: `- { say: "{{user}} ${WORDS}", delay_ms: 100 }` });
     await chat.say("First.");
     await chat.reads("First. word0");
@@ -119,7 +119,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     await chat.reads("Second. word0");
   });
 
-  test("says in the provider's words why an answer ends", async () => {
+  test("explains in the provider's words why an answer ends", async () => {
     const fail = { code: "model_rejected", message: "The provider said no." };
     const { tab, chat } = await open({ script: JSON.stringify([{ say: "Half of", fail }]) });
     await chat.say("Go.");
@@ -127,7 +127,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     for (const logged of tab.errors.splice(0)) expect(logged).toContain("The provider said no.");
   });
 
-  test("can neither send nor read where the operator has not allowed its origin", async () => {
+  test("can neither send nor read if the operator has not allowed its origin", async () => {
     const { server, tab, chat } = await open({ config: { cors: { origins: ["https://app.example"] } } });
     await chat.say("Let me in.");
     expect(await chat.error()).toContain("fetch");

@@ -48,7 +48,7 @@ for (const how of CUTS) {
       expect(await runs()).toEqual(["success"]);
     });
 
-    test("is continued with OpenAI's SDK after the last event that came", async () => {
+    test("is continued by OpenAI's SDK after the last event that arrived", async () => {
       const { url, cut, cuts, runs } = await started();
       const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "unused" });
       cut(how, { number: 5, bytes: 3000 });

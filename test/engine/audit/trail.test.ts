@@ -37,7 +37,7 @@ function open({ count = 100_000, bend = (documents: Documents) => documents } = 
   return { audit, lines, counted, idsOf };
 }
 
-test("what finds no place is counted, logged and an entry of its own, and another tenant loses nothing", async () => {
+test("dropped entries are counted, logged and recorded as an entry, and another tenant loses nothing", async () => {
   const { audit, counted, lines, idsOf } = open();
   for (let n = 0; n < 2_600; n++) audit.record(entry("loud", `t${n}`));
   audit.record(entry("quiet", "mine"));
@@ -48,7 +48,7 @@ test("what finds no place is counted, logged and an entry of its own, and anothe
   expect(lines).toContainEqual(expect.stringMatching(/audit trail entries were dropped.*"loud"/));
 });
 
-test("entries that the store refuses are written later, each once", async () => {
+test("entries that the store refuses are written later, once each", async () => {
   let failures = 2;
   const bend = (documents: Documents): Documents => ({
     ...documents,
@@ -66,7 +66,7 @@ test("entries that the store refuses are written later, each once", async () => 
   expect(await idsOf("acme")).toEqual(["c", "b", "a"]);
 });
 
-test("a server that stops writes what waits first, and says how much it could not write", async () => {
+test("a server that stops first writes waiting entries, and reports how many it could not write", async () => {
   const good = open();
   for (let n = 0; n < 250; n++) good.audit.record(entry("acme", `t${n}`));
   await good.audit.close();
@@ -85,7 +85,7 @@ test("a server that stops writes what waits first, and says how much it could no
   expect(away.lines).toContainEqual('audit trail entries were lost because the store failed {"entries":250}');
 });
 
-test("a tenant's oldest entries are deleted beyond the maximum, and those of other tenants stay", async () => {
+test("a tenant's oldest entries are deleted above the maximum, and those of other tenants are kept", async () => {
   const { audit, counted, idsOf } = open({ count: 1_000 });
   audit.record(entry("other", "theirs"));
   for (let n = 0; n < 1_900; n++) audit.record(entry("acme", `t${n}`));

@@ -29,11 +29,11 @@ function world(config: z.input<typeof QuotaConfig>) {
 }
 
 describe("the settings", () => {
-  test("limit nothing and cost nothing unless they say so", () => {
+  test("limit nothing and cost nothing by default", () => {
     expect(QuotaConfig.parse({})).toEqual({ tenant: {}, user: {}, soft: 0.8, prices: {} });
   });
 
-  test("hold money in whole millionths", () => {
+  test("store money in whole millionths", () => {
     const { user, prices } = QuotaConfig.parse({
       user: { cost_per_day: 0.1 },
       prices: { "*": { input: 0.075, output: 3 } },
@@ -67,7 +67,7 @@ describe("a price", () => {
   };
   const of = (input: number) => ({ input, output: 0 });
 
-  test("is that of the model's own name, else of the first pattern that fits", async () => {
+  test("is that of the model's own name, or else of the first matching pattern", async () => {
     const prices = { "*": of(1), "openai:gpt-5*": of(2), "openai:gpt-5": of(3) };
     expect(await costs(prices, "openai:gpt-5")).toBe(3000);
     expect(await costs(prices, "openai:gpt-5-mini")).toBe(1000);
@@ -76,31 +76,31 @@ describe("a price", () => {
     expect(await costs(before, "openai:o3")).toBe(0);
   });
 
-  test("of a pattern holds for names with slashes", async () => {
+  test("for a pattern applies to names with slashes", async () => {
     const prices = { "openrouter:*": of(2), "*": of(1) };
     expect(await costs(prices, "openrouter:meta/llama-4")).toBe(2000);
     expect(await costs({ "*": of(1) }, "openrouter:meta/llama-4")).toBe(1000);
   });
 
-  test("of what a cache holds is its own, or that of input", async () => {
+  test("for cached tokens is its own, or that of input", async () => {
     const usage = { cache_read_tokens: 600, cache_write_tokens: 300, output_tokens: 10 };
     const price = { input: 10, output: 100, cache_read: 1, cache_write: 12.5 };
     expect(await costs({ "*": price }, "m", usage)).toBe(1000 + 1000 + 600 + 3750);
     expect(await costs({ "*": { input: 10, output: 100 } }, "m", usage)).toBe(11_000);
   });
 
-  test("is rounded up, so that nothing is free", async () => {
+  test("is rounded up, so nothing is free", async () => {
     expect(await costs({ "*": of(0.01) }, "m", { input_tokens: 1 })).toBe(1);
   });
 
-  test("is not upset by what a provider counts", async () => {
+  test("handles any counts from a provider", async () => {
     const usage = { input_tokens: Number.NaN, output_tokens: -5, cache_read_tokens: 10 ** 30 };
     expect(await costs({ "*": of(10) }, "m", usage)).toBe(0);
   });
 });
 
 describe("a refusal", () => {
-  test("tells of money in the unit of the settings, with the currency, and when the budget resets", async () => {
+  test("shows money in the unit of the settings, with the currency and the reset time", async () => {
     const prices = { "*": { input: 1000, output: 1000 } };
     const { quotas } = world({ user: { cost_per_day: 2 }, prices, currency: "EUR" });
     await quotas.settle(ADA, "1", { agent: "a", model: "m", usage: { ...NO_USAGE, output_tokens: 1620 } });
@@ -119,7 +119,7 @@ describe("a refusal", () => {
     });
   });
 
-  test("comes before a run is accepted whose first model call would be refused anyway", async () => {
+  test("happens before a run is accepted if its first model call would be refused", async () => {
     const { quotas } = world({ user: { tokens_per_day: 3000 } });
     const caller = { agent: "helper", threadId: "t" };
     const call = {
@@ -149,7 +149,7 @@ describe("a refusal", () => {
     await quotas.assertFunds(BOB, run);
   });
 
-  test("names the limit, whose it is and when to come back", async () => {
+  test("names the limit, its owner and the retry time", async () => {
     const { quotas, advance } = world({
       user: { requests_per_minute: 1, concurrent_runs: 1, tokens_per_month: 1000 },
       tenant: { tokens_per_day: 1000 },
@@ -172,7 +172,7 @@ describe("a refusal", () => {
     await quotas.assertFunds(BOB);
   });
 
-  test("refuses nothing when nothing is limited", async () => {
+  test("never happens if nothing is limited", async () => {
     const { quotas } = world({});
     for (let n = 0; n < 100; n++) {
       await quotas.request(ADA);
@@ -192,7 +192,7 @@ describe("a model call", () => {
   const limited = (user: z.input<typeof QuotaConfig>["user"], output = 10) =>
     world({ user, prices: { "*": { input: 1, output, cache_write: 2 } } });
 
-  test("of a process that has died keeps its reservation for 45 seconds at most", async () => {
+  test("of a dead process keeps its reservation for at most 45 seconds", async () => {
     const { quotas, advance } = limited({ tokens_per_day: 10_000 });
     expect(await quotas.reserve(ADA, call(0, 10_000))).toMatchObject({ isGranted: true });
     advance(44_999);
@@ -201,14 +201,14 @@ describe("a model call", () => {
     expect(await quotas.reserve(ADA, call(0, 10_000))).toMatchObject({ isGranted: true });
   });
 
-  test("gets the limit that is reserved for it", async () => {
+  test("is sent the reserved limit", async () => {
     const { quotas, store } = limited({ tokens_per_day: 10_000 });
     expect(await quotas.reserve(ADA, call(1000, 4000))).toMatchObject({ isGranted: true, outputLimit: 4000 });
     // Its input may all go into the cache, which costs more.
     expect((await store.accounts(ADA)).user.reserved).toEqual({ tokens: 5000, cost: 42_000 });
   });
 
-  test("gets what is left, of tokens or of money", async () => {
+  test("gets the remaining tokens or money", async () => {
     const tokens = limited({ tokens_per_day: 3000 });
     expect(await tokens.quotas.reserve(ADA, call(1000, 4000))).toMatchObject({ outputLimit: 2000 });
     const money = limited({ cost_per_day: 0.03, tokens_per_day: 4000 });
@@ -217,7 +217,7 @@ describe("a model call", () => {
     expect(await free.quotas.reserve(ADA, call(1000, 4000))).toMatchObject({ outputLimit: 4000 });
   });
 
-  test("is refused when too little is left for it, and the error says how much", async () => {
+  test("is refused if too little is left, and the error contains the amount", async () => {
     const { quotas } = limited({ tokens_per_day: 3000 });
     const refused = await quotas.reserve(ADA, call(2800, 4000));
     if (refused.isGranted) throw new Error("There was no room.");
@@ -228,7 +228,7 @@ describe("a model call", () => {
     expect(await quotas.reserve(ADA, call(2800, 100))).toMatchObject({ isGranted: true });
   });
 
-  test("waits for what other calls have reserved, or takes the rest when it cannot wait", async () => {
+  test("waits for other calls' reservations, or uses the rest if it cannot wait", async () => {
     const { quotas } = limited({ tokens_per_day: 10_000 });
     const first = await quotas.reserve(ADA, call(0, 6000));
     expect(await quotas.reserve(ADA, call(0, 6000))).toMatchObject({ isGranted: false, isSpent: false });
@@ -241,7 +241,7 @@ describe("a model call", () => {
     expect(await quotas.reserve(ADA, call(0, 5000))).toMatchObject({ outputLimit: 5000 });
   });
 
-  test("never passes a budget, for random calls at once", async () => {
+  test("never exceeds a budget, for random simultaneous calls", async () => {
     const size = fc.record({
       input: fc.nat(2000),
       output: fc.integer({ min: 1, max: 9000 }),
@@ -268,7 +268,7 @@ describe("a model call", () => {
   });
 });
 
-test("the report tells every limit and what is left of it", async () => {
+test("the report contains every limit and its remainder", async () => {
   const { quotas } = world({
     user: { concurrent_runs: 2, threads: 1, tokens_per_day: 100 },
     tenant: { cost_per_month: 1, requests_per_minute: 5 },
@@ -291,11 +291,11 @@ test("the report tells every limit and what is left of it", async () => {
   ]);
 });
 
-describe("what is held", () => {
+describe("held resources", () => {
   const limited = () => world({ user: { threads: 1, streams: 1 } });
   const thread = (id: string) => ({ owner: ADA, id });
 
-  test("counts no longer when it could not be made, unless it was there before", async () => {
+  test("no longer count if they could not be created, unless they existed before", async () => {
     const { quotas, store } = limited();
     const fails = () => Promise.reject(new Error("no"));
     await expect(withHold(quotas, thread("1"), fails)).rejects.toThrow("no");
@@ -307,7 +307,7 @@ describe("what is held", () => {
     });
   });
 
-  test("an existing thread can be used beyond the limit", async () => {
+  test("an existing thread can be used above the limit", async () => {
     const { quotas, store } = limited();
     await admit(quotas, ADA, { thread: "1" });
     await expect(admit(quotas, ADA, { thread: "2" })).rejects.toThrow("`threads`");
@@ -315,7 +315,7 @@ describe("what is held", () => {
     expect((await store.held(ADA)).user.threads).toBe(2);
   });
 
-  test("a thread counts until it is deleted, where threads do not expire", async () => {
+  test("a thread counts until it is deleted, if threads do not expire", async () => {
     const { quotas, store, advance } = limited();
     await withHold(quotas, thread("1"), async () => "made");
     advance(10 * 365 * 24 * 3_600_000);
@@ -332,14 +332,14 @@ describe("what is held", () => {
       return { begin, counted, afterYears: () => advance(10 * 365 * 24 * 3_600_000) };
     };
 
-    test("counts as long as it is there", async () => {
+    test("counts as long as it exists", async () => {
       const { begin, counted, afterYears } = await begun();
       await (await begin()).keepThread();
       afterYears();
       expect(await counted()).toBe(1);
     });
 
-    test("counts for a while when the process dies that accepts the run, and no longer when the run is refused", async () => {
+    test("counts for a while if the accepting process dies, but not if the run is refused", async () => {
       const { begin, counted, afterYears } = await begun();
       await begin();
       expect(await counted()).toBe(1);
@@ -350,7 +350,7 @@ describe("what is held", () => {
     });
 
     test.each(["before", "after"])(
-      "counts when another run on it is refused %s its own is accepted",
+      "counts if another run on it is refused %s its own is accepted",
       async (when) => {
         const { begin, counted } = await begun();
         const [refused, accepted] = [await begin(), await begin()];
@@ -361,7 +361,7 @@ describe("what is held", () => {
       },
     );
 
-    test("that was not counted is, when it is there and its run is refused", async () => {
+    test("that was not counted is counted if it exists and its run is refused", async () => {
       const { begin, counted, afterYears } = await begun(async () => true);
       await (await begin()).release();
       afterYears();
@@ -380,14 +380,14 @@ describe("what is held", () => {
       return { creating, counted, advance };
     };
 
-    test("counts with its bytes as long as it is there", async () => {
+    test("counts with its bytes as long as it exists", async () => {
       const { creating, counted, advance } = begun(async ({ tenant }) => ({ id: tenant }) as Thread);
       await creating;
       advance(YEAR);
       expect(await counted()).toEqual([1, 200]);
     });
 
-    test("counts for ten minutes when the process that creates it dies", async () => {
+    test("counts for ten minutes if the process that creates it dies", async () => {
       const { counted, advance } = begun(() => new Promise(() => {}));
       await expect.poll(counted).toEqual([1, expect.any(Number)]);
       await expect.poll(async () => (await counted())[1]).toBeGreaterThan(100);
@@ -396,7 +396,7 @@ describe("what is held", () => {
     });
   });
 
-  test("a run counts for a minute, unless it starts or waits", async () => {
+  test("a run counts for a minute unless it starts or waits", async () => {
     const { quotas, store, advance } = world({ user: { concurrent_runs: 3 } });
     const runs = async () => (await store.held(ADA)).user.runs;
     for (const id of ["lost", "waits", "starts"]) await admit(quotas, ADA, { run: id });
@@ -413,7 +413,7 @@ describe("what is held", () => {
     expect(await runs()).toBe(0);
   });
 
-  test("what is at work counts until it is released, or its process has died", async () => {
+  test("active work counts until it is released or its process has died", async () => {
     const { quotas, store, advance } = limited();
     const kept = holdWhile(quotas, { owner: ADA, thing: "streams", id: "1" });
     expect((await store.held(ADA)).user.streams).toBe(1);
@@ -430,7 +430,7 @@ describe("what is held", () => {
 describe("documents that count", () => {
   const history = { kind: "history", ...ADA };
 
-  test("do so for their user and tenant until they are deleted, and are refused beyond the limit of either", async () => {
+  test("do so for their user and tenant until they are deleted, and are refused above either limit", async () => {
     const { quotas, store } = world({ user: { stored_bytes: 10 }, tenant: { stored_bytes: 15 } });
     const documents = countedDocuments(createMemoryStores().documents, quotas, new Set(["history"]));
     const refusedFor = (of: string) => ({ code: "limit_exceeded", details: { limit: "stored_bytes", of } });

@@ -6,7 +6,7 @@ import { SILENT } from "../../../src/lib/logger.ts";
 
 const ADA = { tenant: "acme", user: "ada" };
 
-test("a model call keeps its reservation for as long as it lasts, and no longer", async () => {
+test("a model call keeps its reservation for as long as it lasts", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   let time = Date.parse("2026-11-30T12:00:00.000Z");
@@ -28,7 +28,7 @@ test("a model call keeps its reservation for as long as it lasts, and no longer"
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a reservation that the store does not extend is in the log, with the reason", async () => {
+test("a reservation that the store does not extend is logged with the reason", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   const { quotas: store, close } = openMemoryQuotas();

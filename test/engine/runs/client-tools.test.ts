@@ -20,7 +20,7 @@ const start = async (url: string, thread: string, tools: readonly object[]) => {
   return { status: response.status, problem: (await response.json()) as { detail: string } };
 };
 
-test("a run whose tools have too many parts in all is refused with the limit and the count", async () => {
+test("a run whose tools have too many parts in total is refused with the limit and the count", async () => {
   const { url } = await startServer();
   const tools = ["a", "b", "c", "d"].map((name) => tool(name, places(150)));
   expect((await start(url, "t", tools.slice(0, 3))).status).toBe(202);
@@ -43,7 +43,7 @@ test.each([
   ],
   ["a type that JSON Schema does not know", { p: { type: "float" } }, /invalid `type`/],
   ["a limit that is no number", { p: { minLength: "3" } }, /not valid JSON Schema.*minLength/],
-])("a tool with %s is left out with a warning that says so", async (_, properties, words) => {
+])("a tool with %s is left out with a warning", async (_, properties, words) => {
   const { url } = await startServer();
   const body = { input: "go", tools: [tool("a", properties)] };
   const events = await (await post(`${url}/threads/t/runs`, body)).ended();
@@ -53,7 +53,7 @@ test.each([
   expect(dataOf(events, "done")).toMatchObject([{ status: "success" }]);
 });
 
-test("two tools of one name are refused before the run begins", async () => {
+test("two tools with the same name are refused before the run begins", async () => {
   const { url } = await startServer({ script: [{ say: "ok" }] });
   expect(await start(url, "t", [tool("a", {}), tool("a", {})])).toMatchObject({
     status: 400,
@@ -74,7 +74,7 @@ test("an expression that is not RE2 is left to the front end, and the rest is ch
   ]);
 });
 
-test("a run that is refused anyway is refused before the schemas of its tools are checked", async () => {
+test("a run that is refused for another reason is refused before its tools' schemas are checked", async () => {
   const { url } = await startServer({ script: [{ say: "one two", delay_ms: 600_000 }] });
   const faulty = ["a", "b", "c", "d"].map((name) => tool(name, places(150)));
   expect((await start(url, "t", [])).status).toBe(400);
@@ -83,7 +83,7 @@ test("a run that is refused anyway is refused before the schemas of its tools ar
   expect((await start(url, "u", faulty)).status).toBe(400);
 });
 
-test("a tool that models cannot be shown is left out with a warning, and the run has the others", async () => {
+test("a tool that models cannot be sent is left out with a warning, and the run has the others", async () => {
   const { url } = await startServer({ script: [{ call: [{ tool: "b" }] }] });
   const tools = [tool("a", { "filter[id]": { type: "string" } }), tool("b", {})];
   const events = await (await post(`${url}/threads/t/runs`, { input: "go", tools })).ended();
@@ -93,7 +93,7 @@ test("a tool that models cannot be shown is left out with a warning, and the run
   expect(dataOf(events, "done")).toMatchObject([{ status: "interrupted" }]);
 });
 
-test("a tool whose parameters are alternatives is offered, and its calls are checked against them", async () => {
+test("a tool with alternative parameters is offered, and its calls are checked against them", async () => {
   const branch = (kind: string) => ({
     type: "object",
     properties: { kind: { const: kind } },

@@ -12,7 +12,7 @@ let databases = 0;
 const open = () => createRedisStores({ url: `${redis?.url}/${databases++}`, leaseMs: 2000 });
 
 needing(redis, "redis-server").describe("a run in a Redis that is full", () => {
-  test("ends as failed, also if it has said nothing yet", async () => {
+  test("ends as failed, even before any output", async () => {
     const stores = await open();
     const news = newRun("t");
     await stores.runs.enqueue(ADA, news, "reject");

@@ -47,8 +47,8 @@ async function begun(stores: Stores, owner: Owner, { id, thread_id }: RunRecord)
   await expect.poll(async () => (await stores.runs.get(owner, thread_id, id))?.status).toBe("running");
 }
 
-describe("a process that ends", () => {
-  test("hands over a run whose start was under way", async () => {
+describe("a process that stops", () => {
+  test("hands over a run that was about to start", async () => {
     const stores = await sqliteStores();
     const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const slow = bent(stores, {
@@ -137,7 +137,7 @@ describe("a process that ends", () => {
 });
 
 describe("a run that is taken over", () => {
-  test("ends at once if it was cancelled before its process died", async () => {
+  test("ends immediately if it was cancelled before its process died", async () => {
     let time = Date.now();
     const stores = await sqliteStores({ now: () => time });
     const { run } = await claimed(stores, "t");
@@ -150,7 +150,7 @@ describe("a run that is taken over", () => {
   });
 
   test.each(["cancel", undefined] as const)(
-    "keeps what was said if it was cancelled, and asks the model again if not: %s",
+    "keeps the text if it was cancelled, and otherwise calls the model again: %s",
     async (stop) => {
       let time = Date.now();
       const stores = await sqliteStores({ now: () => time });
@@ -218,7 +218,7 @@ describe("a run that is taken over", () => {
   });
 });
 
-describe("a process on a machine that has slept", () => {
+describe("a process on a machine that was asleep", () => {
   test("keeps its runs", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     onTestFinished(() => void vi.useRealTimers());
@@ -267,7 +267,7 @@ describe("a lease", () => {
   });
 });
 
-test("runs that come at once all show that they begin before a second one works", async () => {
+test("simultaneous runs all report their start before a second one is executed", async () => {
   const stores = createMemoryStores();
   const order: string[] = [];
   const watched: Stores = {
@@ -289,7 +289,7 @@ test("runs that come at once all show that they begin before a second one works"
   expect(order.slice(0, second).filter((each) => each === "begins")).toHaveLength(16);
 });
 
-describe("runs that wait for room", () => {
+describe("runs that wait for a slot", () => {
   test("are not overtaken by new ones, even with a slow store", async () => {
     const stores = createMemoryStores();
     const silence = Promise.withResolvers<never>();
@@ -406,7 +406,7 @@ describe("runs that wait for room", () => {
   });
 });
 
-test("a run that waited and has ended before its start was answered counts no longer", async () => {
+test("a waiting run that ended before its start was confirmed no longer counts", async () => {
   const store = openMemoryQuotas().quotas;
   const own = createQuotas(store, QuotaConfig.parse({ user: { concurrent_runs: 2 } }), { threadMs: 60_000 });
   const owner = { tenant: "acme", user: "ada" };
@@ -428,7 +428,7 @@ test("a run that waited and has ended before its start was answered counts no lo
   expect((await store.held(owner)).user.runs).toBe(1);
 });
 
-test("the end of a run that waits is prepared before the run is cancelled: no crash loses it", async () => {
+test("the end of a waiting run is prepared before it is cancelled, so no crash loses it", async () => {
   const stores = createMemoryStores();
   const prepared: unknown[] = [];
   const { runs } = managed(stores, {
@@ -445,7 +445,7 @@ test("the end of a run that waits is prepared before the run is cancelled: no cr
   expect(prepared).toEqual([run_id, "pending", "told"]);
 });
 
-test("a run whose agent cannot be built answers the calls that it was given", async () => {
+test("a run whose agent cannot be built answers the calls that started it", async () => {
   const stores = createMemoryStores();
   const { runs, agents } = managed(stores);
   let built = 0;

@@ -163,7 +163,7 @@ test("an interrupt that expires while no process runs is decided by the next one
   expect((await threadOf(stores, run)).results).toEqual(["launched"]);
 });
 
-test("an interrupt whose agent was removed is given up once it expires", async () => {
+test("an interrupt whose agent was removed is closed once it expires", async () => {
   const stores = await sqliteStores();
   const asking = managed(stores, { script, tools: [launcher().tool], interrupts: policy() });
   const run = await asking.start(ADA);
@@ -183,7 +183,7 @@ test("an interrupt whose agent was removed is given up once it expires", async (
   expect(await stores.deferredCalls.get({ owner: ADA, thread_id, call_id: "c1" })).toBeUndefined();
 });
 
-test("an approved call during which the process died is not started again, although it had an expiry", async () => {
+test("an approved call during which the process died is not started again, even with an expiry", async () => {
   const stores = await sqliteStores();
   let attempts = 0;
   const entered = Promise.withResolvers<void>();
@@ -221,7 +221,7 @@ test("an approved call during which the process died is not started again, altho
   });
 });
 
-test("unattended runs ask no one, and the model reads that", async () => {
+test("unattended runs ask no one, and the model is told so", async () => {
   const stores = createMemoryStores();
   const { tool, launched } = launcher();
   const { start } = managed(stores, { script, tools: [tool], interrupts: policy({ unattended: true }) });

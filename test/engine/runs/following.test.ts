@@ -5,7 +5,7 @@ import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import { ADA } from "../stores/fixture.ts";
 import { bent, managed } from "./managed.ts";
 
-test("a viewer of a thread finds a run although its notification was lost", async () => {
+test("a viewer of a thread finds a run even if its notification was lost", async () => {
   const stores = createMemoryStores();
   const bus = { publish() {}, announce() {}, subscribe: stores.bus.subscribe.bind(stores.bus) };
   const { runs, start } = managed({ ...stores, bus }, { script: () => ({ say: "ok" }) });
@@ -18,7 +18,7 @@ test("a viewer of a thread finds a run although its notification was lost", asyn
   expect(await first).toMatchObject({ value: { run: { id }, after: { seq: 0 } } });
 });
 
-test("a viewer of a thread keeps following after the store was unreachable", async () => {
+test("a viewer of a thread keeps following after a store outage", async () => {
   const stores = createMemoryStores();
   const asked = Promise.withResolvers<void>();
   let isAway = true;

@@ -35,7 +35,7 @@ async function begun() {
   return { runs, start, results, paid: () => paid };
 }
 
-test("a new message on a thread that was created with an open call does not say that the call was not run", async () => {
+test("a new message on a thread that was created with an open call does not report the call as not run", async () => {
   const { start, results, paid } = await begun();
   await start(ADA, "And now?", "t");
   expect(await results("t")).toEqual([
@@ -44,7 +44,7 @@ test("a new message on a thread that was created with an open call does not say 
   expect(paid()).toBe(0);
 });
 
-test("a new message on a fork says that a call of the first thread may have been run there", async () => {
+test("a new message on a fork reports that a call of the first thread may have been run there", async () => {
   const { start, results } = await begun();
   await start(ADA, "And now?", "copy");
   expect(await results("copy")).toEqual([expect.stringMatching(/^Outcome unknown: .* forked from/)]);
@@ -58,7 +58,7 @@ test("a fork does not run the call of the first thread again", async () => {
   expect(paid()).toBe(0);
 });
 
-test("a run that is taken over before it has received its message does not say that the call was not run", async () => {
+test("a run that is taken over before it has received its message does not report the call as not run", async () => {
   const claimOf = (attempt: number, input: readonly Message[]) => ({
     run: { attempt },
     request: { input },
@@ -72,7 +72,7 @@ test("a run that is taken over before it has received its message does not say t
   expect(madeElsewhere(2, messages)).toEqual([]);
 });
 
-test("a thread does not run a call that came with its messages", async () => {
+test("a thread does not run a call that was part of its initial messages", async () => {
   const { runs, results, paid } = await begun();
   const { request, ...rest } = command("t", "");
   await startRun(runs, ADA, { ...rest, request: { ...request, input: [] } });

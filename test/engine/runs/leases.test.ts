@@ -4,7 +4,7 @@ import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import { SILENT } from "../../../src/lib/logger.ts";
 import { claimed, done } from "../stores/fixture.ts";
 
-test("a renewal that meets the end of its run is no loss: nothing is stopped, and the log has no line", async () => {
+test("a renewal that coincides with the end of its run does not count as a loss: nothing is stopped or logged", async () => {
   const stores = createMemoryStores();
   const lines: string[] = [];
   const note = (_: unknown, line: string) => void lines.push(line);
@@ -19,7 +19,7 @@ test("a renewal that meets the end of its run is no loss: nothing is stopped, an
   await stores.close();
 });
 
-test("a run whose process died holds others back until it ends, for two minutes at most", async () => {
+test("a run whose process died delays others until it ends, for at most two minutes", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());
   const stores = createMemoryStores();

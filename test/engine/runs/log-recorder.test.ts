@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { runTrace } from "../../../src/agent/core/tool.ts";
 import { logRecorder } from "../../../src/engine/runs/logging.ts";
 
-test("an event is in the line of its span, or a line of its own", () => {
+test("an event is logged in the line of its span, or in its own line", () => {
   const lines: unknown[] = [];
   const recorder = logRecorder({ debug: (details, message) => void lines.push({ message, ...details }) });
   const trace = runTrace(recorder, { run_id: "run_1", thread_id: "th_1" });
@@ -19,7 +19,7 @@ test("an event is in the line of its span, or a line of its own", () => {
   ]);
 });
 
-test("a span is one line of the log, with all that it knows and how long it took", () => {
+test("a span is one log line with all its attributes and its duration", () => {
   const lines: unknown[] = [];
   const recorder = logRecorder({ debug: (details, message) => void lines.push({ message, ...details }) });
   const span = recorder.startSpan("tool.call", { run_id: "run_1", tool_name: "ls" });

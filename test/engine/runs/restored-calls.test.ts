@@ -66,7 +66,7 @@ async function leftOpen({ stores }: ReturnType<typeof engine>) {
   await stores.runs.release(lease);
 }
 
-test("a run that is taken over after a restore runs its open calls again only if that does no harm", async () => {
+test("a run that is taken over after a restore repeats its open calls only if that is harmless", async () => {
   const restored = engine();
   await leftOpen(restored);
   await restored.runs.open();
@@ -85,7 +85,7 @@ test("a run that is taken over runs the open calls that it has made since the re
   expect(since.executed.toSorted()).toEqual(["look", "pay"]);
 });
 
-test("a new message on a restored thread that waits does not say that the call was not run", async () => {
+test("a new message on a restored, waiting thread does not report the call as not run", async () => {
   const { runs, start, endOf, results } = engine();
   await runs.open();
   await start(ADA, "go", "t");

@@ -44,7 +44,7 @@ await describeEveryStore("a run that waits", (open) => {
     return { stores, runs, run, key: { thread_id: run.thread_id, run_id: run.id } };
   };
 
-  test("continues once, even if the answer is sent several times concurrently", async () => {
+  test("continues once, even if the answer is sent several times at once", async () => {
     const { stores, runs, run, key } = await waiting();
     const all = await Promise.allSettled([1, 2, 3, 4].map(() => resumeRun(runs, ADA, { ...key, answers })));
     const codes = all.flatMap((each) => (each.status === "rejected" ? [each.reason.code] : []));
@@ -56,7 +56,7 @@ await describeEveryStore("a run that waits", (open) => {
     });
   });
 
-  test("is not answered again by who read its questions before they were answered", async () => {
+  test("cannot be answered again by a client that read its questions earlier", async () => {
     const { stores, runs, run, key } = await waiting();
     const open = await openOn(stores.threads, ADA, run.thread_id);
     await resumeRun(runs, ADA, { ...key, answers, open });
@@ -66,7 +66,7 @@ await describeEveryStore("a run that waits", (open) => {
     });
   });
 
-  test("continues with one run if the request is repeated with its key, then and later", async () => {
+  test("continues with one run if the request is repeated with its key, immediately or later", async () => {
     const { stores, runs, run, key } = await waiting();
     const resume = { ...key, answers, idempotency_key: "once" };
     const ids = (await Promise.all([1, 2, 3].map(() => resumeRun(runs, ADA, resume)))).map(({ id }) => id);
@@ -76,7 +76,7 @@ await describeEveryStore("a run that waits", (open) => {
     expect((await stores.runs.list(ADA, run.thread_id, { limit: 9 })).items).toHaveLength(2);
   });
 
-  describe("started with a model and settings of its own", () => {
+  describe("started with its own model and settings", () => {
     const wished = { model: "scripted:other", settings: { temperature: 0.3, max_tokens: 77 } };
 
     /** What the model is called with, and its name, of each run: the wished one, and two that resume it. */
@@ -120,7 +120,7 @@ await describeEveryStore("a run that waits", (open) => {
       ]);
     });
 
-    test("leaves none of them to one that comes with a new message", async () => {
+    test("does not pass them on to a run with a new message", async () => {
       const stores = await open();
       const settings: unknown[] = [];
       const script: Script = (request, call) => {
@@ -138,7 +138,7 @@ await describeEveryStore("a run that waits", (open) => {
     });
   });
 
-  test("is cancelled by another one, also when all slots of the process are taken", async () => {
+  test("is cancelled by another run, even if all slots of the process are taken", async () => {
     const { tool, entered, open: unblock } = gate();
     const script = (_: unknown, call: number) =>
       [asking, { call: [{ tool: "gate" }] }, { say: "Through." }][call];
@@ -175,7 +175,7 @@ await describeEveryStore("a run that waits", (open) => {
     ]);
   });
 
-  test("stays open when an earlier one, which a new message ended, is cancelled", async () => {
+  test("stays open if an earlier run, which a new message ended, is cancelled", async () => {
     const { stores, runs, run } = await waiting(() => asking);
     const later = await startRun(runs, ADA, command(run.thread_id, "go"));
     await settledOf(runs, ADA, later, new AbortController().signal);
@@ -190,7 +190,7 @@ await describeEveryStore("a run that waits", (open) => {
     ).toMatchObject({ resumes: later.id });
   });
 
-  test("is cancelled by the id of its first run after one answer of two", async () => {
+  test("is cancelled by the id of its first run after one of two answers", async () => {
     const both = {
       call: [
         { tool: "ask", id: "c1" },
@@ -204,7 +204,7 @@ await describeEveryStore("a run that waits", (open) => {
     ).toMatchObject({ resumes: run.id });
   });
 
-  test("is not cancelled twice, nor after it was resumed", async () => {
+  test("is not cancelled twice, or after it was resumed", async () => {
     const { stores, runs, run, key } = await waiting();
     await resumeRun(runs, ADA, { ...key, answers });
     await expect.poll(() => statusOf(stores, run)).toBe("idle");
@@ -220,7 +220,7 @@ await describeEveryStore("a run that waits", (open) => {
     ["a decision that does not fit", [{ id: "question_c1", decision: "approve" }], "invalid_request"],
     ["two answers to one", [...answers, ...answers], "invalid_request"],
     ["an answer that could not be remembered", [{ ...answers[0], remember: "agent" }], "invalid_request"],
-  ])("takes no answer with %s", async (_name, given, code) => {
+  ])("accepts no answer with %s", async (_name, given, code) => {
     const { runs, key } = await waiting();
     // What is wrong with them is what is tried.
     await expect(resumeRun(runs, ADA, { ...key, answers: given as typeof answers })).rejects.toMatchObject({

@@ -29,23 +29,20 @@ async function after(prepare: (stores: ReturnType<typeof createMemoryStores>) =>
   return stores.threads.messages(ADA, "t");
 }
 
-test("are there once a process has room, though none had when they were accepted", async () => {
+test("exist once a process has a free slot, even if none had when they were accepted", async () => {
   expect(await after((stores) => stores.runs.enqueue(ADA, appending(messages), "reject"))).toEqual(messages);
 });
 
-test.each([1, 2, 3])(
-  "are there once, though a process died when it had written %i of them",
-  async (count) => {
-    const held = await after(async ({ runs, events }) => {
-      const started = await runs.start(ADA, appending(messages), "reject");
-      if (started.outcome !== "claimed") throw new Error("The thread was free.");
-      const { lease } = started.claim;
-      await events.append(lease, [
-        { event: "run_start", data: { agent: "helper", model: "scripted:test", attempt: 1 } },
-        ...messages.slice(0, count).map((message) => ({ event: "on_message", data: { message } }) as const),
-      ]);
-      await runs.release(lease);
-    });
-    expect(held).toEqual(messages);
-  },
-);
+test.each([1, 2, 3])("exist once, even if a process died after writing %i of them", async (count) => {
+  const held = await after(async ({ runs, events }) => {
+    const started = await runs.start(ADA, appending(messages), "reject");
+    if (started.outcome !== "claimed") throw new Error("The thread was free.");
+    const { lease } = started.claim;
+    await events.append(lease, [
+      { event: "run_start", data: { agent: "helper", model: "scripted:test", attempt: 1 } },
+      ...messages.slice(0, count).map((message) => ({ event: "on_message", data: { message } }) as const),
+    ]);
+    await runs.release(lease);
+  });
+  expect(held).toEqual(messages);
+});

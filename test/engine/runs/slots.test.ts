@@ -43,7 +43,7 @@ const step = fc.record({
   times: fc.integer({ min: 1, max: 30 }),
 });
 
-test("no more runs than slots are executed, and no tenant gets one beyond half while others have some", () =>
+test("executes no more runs than slots, and a tenant gets no more than half while others have some", () =>
   fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 64 }),
@@ -68,7 +68,7 @@ test("no more runs than slots are executed, and no tenant gets one beyond half w
     { numRuns: 60 },
   ));
 
-test("the first run of a tenant finds a slot, however many runs of another one wait", () =>
+test("a tenant's first run finds a slot, however many runs of another tenant are waiting", () =>
   fc.assert(
     fc.property(fc.integer({ min: 2, max: 300 }), fc.boolean(), (size, claims) => {
       const { start, claim, of } = open(size);
@@ -79,7 +79,7 @@ test("the first run of a tenant finds a slot, however many runs of another one w
     }),
   ));
 
-test("a slot that is kept for runs that wait is not taken by a new one", async () => {
+test("a slot that is reserved for waiting runs is not taken by a new one", async () => {
   const { slots, start, claim, end } = open(2);
   expect([start("a"), start("b"), start("c")]).toEqual([true, true, false]);
   await end(0);

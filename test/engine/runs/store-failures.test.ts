@@ -94,7 +94,7 @@ async function called({ answer, isDelivered }: Case, at: number, when: "before" 
 
 describe.each(CASES)("a callback tool that $name", (each) => {
   for (const when of ["before", "after"] as const)
-    test(`gives the model no word of a store that fails ${when} any of its calls, and what is delivered is read`, async () => {
+    test(`the model never learns of a store that fails ${when} any of its calls, and delivered results are read`, async () => {
       const { inRun } = await called(each, -1, when);
       expect(inRun).toBeGreaterThan(2);
       for (let at = 0; at < inRun; at++) {
@@ -116,7 +116,7 @@ describe.each(CASES)("a callback tool that $name", (each) => {
     });
 });
 
-test("a tool of the server's own whose store fails has an unknown outcome, and the run continues", async () => {
+test("a server's own tool has an unknown outcome if its store fails, and the run continues", async () => {
   const memory = createMemoryStores();
   const owners: Owners = { ...memory.owners, list: storeFails };
   const stores = markFailures({ ...memory, owners });

@@ -79,7 +79,7 @@ async function all(events: AsyncIterable<StreamEvent>): Promise<StreamEvent[]> {
 
 const never = new AbortController().signal;
 
-describe("a child that is waited for", () => {
+describe("a child that its parent waits for", () => {
   test("is executed outside the slots, and started once", async () => {
     const stores = createMemoryStores();
     const { subagents } = await fullHouse(stores);
@@ -92,7 +92,7 @@ describe("a child that is waited for", () => {
     expect((await stores.runs.list(ADA, news.thread_id, { limit: 10 })).items).toHaveLength(1);
   });
 
-  test("is adopted by the run that waits for it when its process died", async () => {
+  test("is adopted by the waiting run if its process died", async () => {
     let time = Date.now();
     const stores = await sqliteStores({ now: () => time });
     const { run } = await claimed(stores, "child");
@@ -103,7 +103,7 @@ describe("a child that is waited for", () => {
     expect((await subagents.newest(ADA, "child"))?.attempt).toBe(2);
   });
 
-  test("is not created beyond the limit", async () => {
+  test("is not created above the limit", async () => {
     const stores = createMemoryStores();
     const { subagents } = await fullHouse(stores, { user: { concurrent_runs: 1 } });
     const news = child();

@@ -37,7 +37,7 @@ const ends = (call_id: string, path?: string[]): StreamEvent => ({
   ...(path ? { path } : {}),
 });
 
-test("a subagent's spans are inside its own, which is inside the call that it works for", async () => {
+test("a subagent's spans are inside its own, which is inside its call", async () => {
   const child = { id: "x", call_id: "c1", agent: "coder", name: "coder-1", thread_id: "t2", run_id: "r2" };
   const { spans } = await traceAfter([
     ...[START, begins("c1"), { event: "on_subagent_start", data: child } as const],
@@ -68,7 +68,7 @@ test("a subagent's spans are inside its own, which is inside the call that it wo
   expect(spans[0]?.duration_ms).toBe(9000);
 });
 
-test("a call that is run again after a crash has a span for each attempt", async () => {
+test("a call that is repeated after a crash has a span for each attempt", async () => {
   const again: StreamEvent = {
     ...{ event: "on_tool_end", name: "work" },
     data: { call_id: "c", interrupted: true, duration_ms: 0 },

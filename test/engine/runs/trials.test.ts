@@ -60,7 +60,7 @@ const step = fc.record({
   what: fc.constantFrom("start", "poll", "act"),
 });
 
-test("three runs that kill their process are given up after five deaths at most, and innocent runs beside them succeed", async () => {
+test("three runs that kill their process fail after at most five deaths, and innocent runs next to them succeed", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(step, { maxLength: 60 }),
@@ -110,7 +110,7 @@ test("three runs that kill their process are given up after five deaths at most,
   );
 });
 
-test("a run that takes long is not given up for one that kills its process each time they are side by side", async () => {
+test("a long run does not fail because of a run that repeatedly kills their process", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());
   await inWorld(

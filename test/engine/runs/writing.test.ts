@@ -22,7 +22,7 @@ const appending = (stores: Stores, append: EventLog["append"]): Stores => ({
   events: { ...stores.events, append },
 });
 
-test("a message that calls a tool and the call are in the thread before the tool is executed", async () => {
+test("a message that calls a tool, and the call, are in the thread before the tool is executed", async () => {
   const stores = await sqliteStores();
   const found: unknown[] = [];
   let thread_id = "";
@@ -48,7 +48,7 @@ test("a message that calls a tool and the call are in the thread before the tool
   expect(found).toEqual(["assistant", "on_tool_start"]);
 });
 
-test("a tool is not executed when the message that calls it turns out not to be stored", async () => {
+test("a tool is not executed if the message that calls it turns out not to be stored", async () => {
   const stores = createMemoryStores();
   let executed = 0;
   let hasFailed = false;
@@ -92,13 +92,13 @@ test("a message that calls a tool is stored with the start of the call", async (
   expect(await stepsOf({ script, tools: [noting(() => "ok")] })).toContain("on_message,on_tool_start");
 });
 
-test("what a call of write_todos changes is stored with its result", async () => {
+test("the changes of a write_todos call are stored with its result", async () => {
   const planning = [{ call: [{ tool: "write_todos", args: { todos: [] } }] }, { say: "done" }];
   const steps = await stepsOf({ script: planning, hooks: [made(todos)] });
   expect(steps).toContain("on_state,on_tool_end,on_message");
 });
 
-test("what a user says is stored with the first list of todos, and the answer with the end", async () => {
+test("a user's message is stored with the first list of todos, and the answer with the end", async () => {
   const steps = await stepsOf({ script: [{ say: "done" }], hooks: [made(todos)] });
   expect(steps).toMatch(/^run_start,on_message,on_state,written/);
   expect(steps).toContain("on_message,done");

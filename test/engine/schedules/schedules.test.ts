@@ -81,7 +81,7 @@ async function runsOf(stores: Stores, id: string): Promise<RunRecord[]> {
 const slotOf = ({ metadata }: RunRecord) => String(metadata.scheduled_for ?? "");
 const days = (runs: readonly RunRecord[]) => runs.map((run) => slotOf(run).slice(0, 10));
 
-test("a slot starts a run of its own thread, with the schedule in its metadata, and the next slot waits", async () => {
+test("a slot starts a run on its own thread, with the schedule in its metadata, and the next slot waits", async () => {
   const { stores, put, get } = await open();
   const { schedule } = await put("briefing", { metadata: { team: "a" } });
   expect(schedule).toMatchObject({
@@ -101,7 +101,7 @@ test("a slot starts a run of its own thread, with the schedule in its metadata, 
   });
 });
 
-test("with `keep_thread: false` each thread is announced before its run, and a run whose thread is deleted is done", async () => {
+test("with `keep_thread: false`, each thread is announced before its run, and a run whose thread is deleted counts as done", async () => {
   const announced: string[] = [];
   const { stores, put, get } = await open({
     announce: async (_owner, thread_id) => {
@@ -127,7 +127,7 @@ test.each([
   ["latest", ["2026-05-07"]],
   ["none", []],
 ])(
-  "after days without a process, `catch_up: %s` starts the slots %j, each once over three processes",
+  "after days without a process, `catch_up: %s` starts the slots %j, each once across three processes",
   async (catch_up, expected) => {
     const { stores, put, get } = await open({ processes: 3 });
     await put("daily", { catch_up, overlap: "allow" });
@@ -137,7 +137,7 @@ test.each([
   },
 );
 
-test("a process that dies between the start of a run and its note of it starts no second run", async () => {
+test("a process that dies between starting and recording a run starts no second run", async () => {
   const stores = createMemoryStores();
   let failures = 0;
   const documents: ScheduleOptions["documents"] = {
@@ -159,7 +159,7 @@ test("a process that dies between the start of a run and its note of it starts n
   expect(await runsOf(stores, "once")).toHaveLength(1);
 });
 
-test("a start that fails is repeated for the same slot, which is then neither missed nor followed by another", async () => {
+test("a failed start is repeated for the same slot, which is then neither missed nor followed by another", async () => {
   let failures = 0;
   const find = () => {
     if (++failures <= 3) throw new AppError("unavailable", "The store is away.");
@@ -175,7 +175,7 @@ test("a start that fails is repeated for the same slot, which is then neither mi
   expect((await runsOf(stores, "minutely")).map(slotOf)).toEqual(["2026-05-04T09:00:00.000Z"]);
 });
 
-test("the store's clock decides which slot is due, not that of a process which is ahead", async () => {
+test("the store's clock decides which slot is due, not that of a process that is ahead", async () => {
   const stores = createMemoryStores();
   let behind = 0;
   const documents: ScheduleOptions["documents"] = {
@@ -193,7 +193,7 @@ test("the store's clock decides which slot is due, not that of a process which i
   expect((await get("hourly")).last_run?.scheduled_for).toBe("2026-05-04T09:00:00.000Z");
 });
 
-test("with `catch_up: all` a limit that refuses for a while loses no slot", async () => {
+test("with `catch_up: all`, a limit that refuses for a while loses no slot", async () => {
   let refusals = 0;
   const find = () => {
     if (++refusals <= 4) throw new AppError("limit_exceeded", "Too many runs.");
@@ -227,7 +227,7 @@ function gate() {
 test.each([
   ["skip", ["2026-05-04"]],
   ["allow", ["2026-05-04", "2026-05-05"]],
-])("while the run before works, `overlap: %s` leaves the runs of %j", async (overlap, expected) => {
+])("while the previous run is active, `overlap: %s` leaves the runs of %j", async (overlap, expected) => {
   const { tool, open: end } = gate();
   const script = [{ call: [{ tool: "wait" }] }, { say: "done" }];
   const { stores, put, get } = await open({ engine: { tools: [tool], script } });
@@ -242,7 +242,7 @@ test.each([
     expect((await get("slow")).last_slot).toMatchObject({ outcome: "skipped", message: /had not ended/ });
 });
 
-test("with `overlap: queue` a slot waits for the run before, and is then not missed", async () => {
+test("with `overlap: queue`, a slot waits for the previous run and does not count as missed", async () => {
   const { tool, open: end } = gate();
   const script = [{ call: [{ tool: "wait" }] }, { say: "done" }];
   const { stores, put, get } = await open({ engine: { tools: [tool], script } });
@@ -262,7 +262,7 @@ test("with `overlap: queue` a slot waits for the run before, and is then not mis
   expect(days(await runsOf(stores, "slow"))).toEqual(["2026-05-04", "2026-05-05"]);
 });
 
-test("a revoked key pauses its schedules, which says so and starts nothing", async () => {
+test("a revoked key pauses its schedules, which report the reason and start nothing", async () => {
   const revoked = new AppError("credentials_revoked", "The API key was revoked.");
   const { stores, schedules, get, paused } = await open({ endOfKey: async () => revoked });
   await schedules.put(ADA, "mine", ScheduleSpec.parse({ cron: "0 9 * * *", input: "go" }), {
@@ -302,7 +302,7 @@ test("a pause is reported once it is stored, and again if the process dies befor
   expect(stored).toHaveLength(4);
 });
 
-test("an agent that is missing for ten minutes pauses its schedules, and not one that is back before", async () => {
+test("an agent that is missing for ten minutes pauses its schedules, but not one that returns earlier", async () => {
   let isGone = false;
   const definition = {
     ...{ name: "helper", model: "scripted:test", system: [], hooks: {} },
@@ -333,7 +333,7 @@ test("an agent that is missing for ten minutes pauses its schedules, and not one
   await expect(put("other", { agent: "helper" })).rejects.toThrow("agent: There is no agent `helper`.");
 });
 
-test("a slot whose schedule is deleted while its run is started leaves no run behind", async () => {
+test("a slot whose schedule is deleted while its run starts leaves no run behind", async () => {
   const setup = await open({
     async announce() {
       await setup.schedules.deleteAll(ADA);
@@ -347,7 +347,7 @@ test("a slot whose schedule is deleted while its run is started leaves no run be
   expect((await stores.threads.list(ADA, { limit: 10 })).items).toEqual([]);
 });
 
-test("a start that a limit refuses is tried again, and its slot fails when the next one comes", async () => {
+test("a start that a limit refuses is retried, and its slot fails when the next one is due", async () => {
   let attempts = 0;
   const find = () => {
     attempts++;
@@ -367,7 +367,7 @@ test("a start that a limit refuses is tried again, and its slot fails when the n
   expect(await get("hourly")).toMatchObject({ status: "active" });
 });
 
-test("a change of the input keeps the slot that is due; a pause skips the slots in it", async () => {
+test("changing the input keeps the due slot; a pause skips its slots", async () => {
   const { stores, schedules, put, get } = await open();
   await put("daily", {});
   await schedules.close();
@@ -380,7 +380,7 @@ test("a change of the input keeps the slot that is due; a pause skips the slots 
   expect(await runsOf(stores, "daily")).toEqual([]);
 });
 
-test("a run now comes besides the slots, once for a key", async () => {
+test("a manual run is started in addition to the slots, once per key", async () => {
   const { stores, schedules, put } = await open();
   await put("daily", { paused: true });
   const first = await schedules.run(ADA, "daily", "k1");
@@ -389,7 +389,7 @@ test("a run now comes besides the slots, once for a key", async () => {
   expect(await runsOf(stores, "daily")).toHaveLength(2);
 });
 
-test("what cannot be written is refused: a past time, one schedule too many, an old version", async () => {
+test("invalid schedules are refused: a past time, a schedule above the limit, an old version", async () => {
   const { schedules, put } = await open();
   await expect(put("past", { cron: undefined, at: "2020-01-01T00:00:00Z" })).rejects.toThrow(
     "no time is left",

@@ -37,7 +37,7 @@ test.each([
   ["0 * * * *", "2026-10-25", 25],
   ["*/30 * * * *", "2026-10-25", 50],
   ["0 * * * *", "2026-06-01", 24],
-])("`%s` is started each hour of %s: %i times", (line, day, count) => {
+])("`%s` starts in each hour of %s: %i times", (line, day, count) => {
   expect(timesOn(day, line)).toHaveLength(count);
 });
 
@@ -46,7 +46,7 @@ test.each([
   ["0 9 * * 5-7", ["2026-03-01", "2026-03-06", "2026-03-07"], "Sunday as 7"],
   ["0 9 1,15 jan-mar *", ["2026-03-01", "2026-03-15", "2027-01-01"], "names of months"],
   ["0 9 29 2 *", ["2028-02-29", "2032-02-29", "2036-02-29"], "leap days"],
-])("`%s` begins with %j: %2$s", (line, days) => {
+])("`%s` starts with %j: %2$s", (line, days) => {
   checkCron(line);
   const found = timesAfter(line, "UTC", Date.parse("2026-03-01T00:00:00Z"), 3);
   expect(found.map((time) => new Date(time).toISOString().slice(0, 10))).toEqual(days);
@@ -86,14 +86,14 @@ test.each([
 const at = (text: string) => Date.parse(`2026-05-04T${text}Z`);
 const hourly = { cron: "0 * * * *", timezone: "UTC" };
 
-test("missed slots are skipped, started as one, or started each", () => {
+test("missed slots are skipped, started as one, or started individually", () => {
   const due = { next: at("01:00:00"), now: at("05:30:00"), isRetried: false };
   expect(dueSlot(hourly, "none", due)).toEqual({ done: at("05:00:00") });
   expect(dueSlot(hourly, "latest", due)).toEqual({ start: at("05:00:00"), done: at("05:00:00") });
   expect(dueSlot(hourly, "all", due)).toEqual({ start: at("01:00:00"), done: at("01:00:00") });
 });
 
-test("a slot that is less than a minute late is not missed, nor is one that is tried again", () => {
+test("a slot that is less than a minute late does not count as missed, nor does one that is retried", () => {
   const next = at("01:00:00");
   const started = { start: next, done: next };
   expect(dueSlot(hourly, "none", { next, now: at("01:00:59"), isRetried: false })).toEqual(started);
@@ -101,7 +101,7 @@ test("a slot that is less than a minute late is not missed, nor is one that is t
   expect(dueSlot(hourly, "none", { next, now: at("03:00:00"), isRetried: true })).toEqual(started);
 });
 
-test("no slot lies after `until`", () => {
+test("no slot is after `until`", () => {
   const timing = { ...hourly, until: "2026-05-04T02:00:00Z" };
   expect(slotsAfter(timing, at("00:30:00"), 5)).toEqual([at("01:00:00"), at("02:00:00")]);
   const late = { next: at("01:00:00"), now: at("05:30:00"), isRetried: false };

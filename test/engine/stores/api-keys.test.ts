@@ -19,7 +19,7 @@ const openKeys = (dir: string, now?: () => number) => {
 describe("in a file", () => {
   apiKeysContract(async (now) => openKeys(await temporaryFolder(), now));
 
-  test("keys are made and revoked by one process while another one checks them", async () => {
+  test("one process can create and revoke keys while another one checks them", async () => {
     const dir = await temporaryFolder();
     const server = openKeys(dir);
     const console = openKeys(dir);
@@ -32,7 +32,7 @@ describe("in a file", () => {
     server.close();
   });
 
-  test("several processes may be the first one", async () => {
+  test("several processes can be the first one", async () => {
     const dir = await temporaryFolder();
     const script = `
       const { openSqliteKeyFile } = await import(${JSON.stringify(new URL("../../../src/engine/stores/sqlite/key-file.ts", import.meta.url).href)});
@@ -50,7 +50,7 @@ describe("in a file", () => {
     close();
   });
 
-  test("no one else on the machine can read them, and they hold no key", async () => {
+  test("no one else on the machine can read them, and they contain no key", async () => {
     const dir = await temporaryFolder();
     const { keys, close } = openKeys(dir);
     const { key } = await issueApiKey(keys, ABOUT);
@@ -60,7 +60,7 @@ describe("in a file", () => {
     expect((await readFile(path)).includes(key.slice(-43))).toBe(false);
   });
 
-  test("a file that is another program's, or a newer version's, is refused and left alone", async () => {
+  test("a file of another program or a newer version is refused and not changed", async () => {
     const dir = await temporaryFolder();
     const path = join(dir, "keys.db");
     await writeFile(path, "no database, though long enough to be taken for one".repeat(40));
@@ -73,7 +73,7 @@ describe("in a file", () => {
     newer.close();
   });
 
-  test("what is asked after the end is unavailable", async () => {
+  test("calls after closing return unavailable", async () => {
     const { keys, close } = openKeys(await temporaryFolder());
     close();
     close();

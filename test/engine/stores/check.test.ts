@@ -407,7 +407,7 @@ const STORES = [
 for (const store of STORES) {
   const there = { "redis-server": redis, postgres }[store.program ?? ""] ?? (store.program ? undefined : {});
   needing(there, store.program ?? "node").describe(`a check of ${store.name}`, () => {
-    test("finds nothing in a store that is whole, looks at all of it, and changes nothing", async () => {
+    test("finds no contradiction in a correct store, reads all of it, and changes nothing", async () => {
       const { place, bytes } = await store.fill();
       const before = await bytes();
       const { findings, checked: all } = await checked(place);
@@ -416,7 +416,7 @@ for (const store of STORES) {
       expect(await bytes()).toEqual(before);
     });
 
-    test("finds nothing in a store in which fifty runs are under way", async () => {
+    test("finds no contradiction in a store with fifty active runs", async () => {
       const { place } = await store.fill();
       const stores = await opened(place);
       onTestFinished(() => stores.close());
@@ -463,8 +463,8 @@ needing(redis, "redis-server").test("a check of Redis needs the right to read al
   expect((await checked({ redis: url })).findings).toEqual([]);
 });
 
-describe("a check beside a server", () => {
-  test("reads the database of a process that writes, as it is at one moment", async () => {
+describe("a check next to a server", () => {
+  test("reads the database of a writing process as it is at one moment", async () => {
     const dir = mkdtempSync(join(tmpdir(), "skein-"));
     onTestFinished(() => rmSync(dir, { recursive: true }));
     const stores = createSqliteStores({ dataDir: dir });

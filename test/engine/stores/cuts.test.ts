@@ -137,7 +137,7 @@ for (const [open, program] of [
     const cuttingChecked = checkedAfter(cutting, there.place);
     const cuttingQuotas: OpenQuotas = (now) => cutting({ now });
 
-    test("leave no gap and no repetition in what viewers see, however many there are", async () => {
+    test("cause no gap or repetition for viewers, however many there are", async () => {
       const stores = await there.empty();
       const claim = await claimed(stores, "t");
       const reading = upTo(10).map(() => readAll(stores, keyOf(claim)));
@@ -151,7 +151,7 @@ for (const [open, program] of [
       await stores.close();
     });
 
-    test("do not let a thread be deleted that is made again before its deletion is repeated", async () => {
+    test("do not allow a recreated thread to be deleted by a repeated deletion", async () => {
       const [cut, other] = [await there.empty(), await there.beside()];
       for (const id of ["warm", "t"]) await other.threads.create(ADA, { id, metadata: {} });
       await cut.threads.delete(ADA, "warm");
@@ -166,7 +166,7 @@ for (const [open, program] of [
       await Promise.all([cut.close(), other.close()]);
     });
 
-    test("with the answer on its way let what is said be said once", async () => {
+    test("while a response is on its way do not duplicate the text", async () => {
       const opened = await cutting();
       const { lease } = await claimed(opened, "t");
       // A new connection to Redis runs two scripts: of every three, the repeated one would be cut each time.
@@ -179,7 +179,7 @@ for (const [open, program] of [
       await opened.close();
     });
 
-    test("while an answer is on its way do not hide abandoned runs from those who look for them", async () => {
+    test("while a response is on its way do not hide abandoned runs from processes that look for them", async () => {
       let time = 0;
       const opened = await cutting({ now: () => time, maxAttempts: 1000 });
       const { run } = await claimed(opened, "t");
@@ -205,7 +205,7 @@ for (const [open, program] of [
       usedContract(cuttingQuotas);
     }
 
-    test("leave no count of a thread that was not made, or of a run that was refused", async () => {
+    test("leave no count of a thread that was not created, or of a run that was refused", async () => {
       const { quotas, close } = await cuttingQuotas(() => 0);
       for (const n of upTo(20)) {
         const held = { thing: "threads" as const, id: `${n}`, ms: HOUR, makingMs: 1 };
@@ -216,6 +216,6 @@ for (const [open, program] of [
       await close();
     });
 
-    test("were cut, indeed", () => expect(proxy.cuts).toBeGreaterThan(50));
+    test("did happen", () => expect(proxy.cuts).toBeGreaterThan(50));
   });
 }

@@ -26,8 +26,8 @@ const upgrade = fc.tuple(release, fc.boolean(), fc.nat()).map(([last, isRaised, 
   return { last, own: { version: version + (isRaised ? 1 : 0), readableFrom: readableFrom + dropped } };
 });
 
-describe("the processes that may use a store", () => {
-  test("are those of a new store, and those that read what is there and write what was read there", () => {
+describe("the processes that can use a store", () => {
+  test("are those of a new store, and those that can read the data and write readable data", () => {
     fc.assert(
       fc.property(fc.option(release, { nil: undefined }), release, (found, own) => {
         const isRead = !found || own.version >= found.readableFrom;
@@ -37,7 +37,7 @@ describe("the processes that may use a store", () => {
     );
   });
 
-  test("are none of a release after one that was skipped, until that one was there", () => {
+  test("exclude a release after a skipped one, until that one has been started", () => {
     fc.assert(
       fc.property(upgrade, ({ last, own }) => {
         fc.pre(last.version < own.version);
@@ -48,7 +48,7 @@ describe("the processes that may use a store", () => {
     );
   });
 
-  test("leave a record that never goes back, and that they can read themselves", () => {
+  test("leave a record that never goes back and that they can read themselves", () => {
     fc.assert(
       fc.property(release, release, (found, own) => {
         const record = joined(found, own);
@@ -60,7 +60,7 @@ describe("the processes that may use a store", () => {
     );
   });
 
-  test("are this release and the last one, in any order of their starts and any number of them", () => {
+  test("are this release and the previous one, started in any order and number", () => {
     fc.assert(
       fc.property(upgrade, fc.array(fc.boolean()), ({ last, own }, starts) => {
         let record: Format | undefined;
@@ -94,7 +94,7 @@ needing(redis, "redis-server").describe("a Redis that a newer version has used",
       ? redis?.ask("SET", "sk:{format}", JSON.stringify(format))
       : JSON.parse(redis?.ask("GET", "sk:{format}") ?? "");
 
-  test("is used by this one, and stays as it is, if this one can read it", async () => {
+  test("is used by this release, unchanged, if it can read the store", async () => {
     await (await open()).close();
     const { version } = record();
     record({ version: 99, readableFrom: version });
@@ -102,7 +102,7 @@ needing(redis, "redis-server").describe("a Redis that a newer version has used",
     expect(record()).toEqual({ version: 99, readableFrom: version });
   });
 
-  test("is refused, and left alone, if not", async () => {
+  test("is otherwise refused and not changed", async () => {
     record({ version: 99, readableFrom: 98 });
     await expect(open()).rejects.toThrow(REFUSAL);
     await expect(openRedisKeys(redis?.url ?? "")).rejects.toThrow(REFUSAL);
@@ -111,7 +111,7 @@ needing(redis, "redis-server").describe("a Redis that a newer version has used",
 });
 
 needing(redis, "redis-server").describe("a Redis whose last version cannot read what this one writes", () => {
-  test("is refused, and left alone", async () => {
+  test("is refused and not changed", async () => {
     const before = JSON.stringify({ version: 0, readableFrom: 0 });
     redis?.ask("SET", "sk:{format}", before);
     await expect(createRedisStores({ url: redis?.url ?? "" })).rejects.toThrow(
@@ -125,7 +125,7 @@ needing(redis, "redis-server").describe("a Redis with keys of Skein that do not 
   const keys = () => redis?.ask("KEYS", "*").split("\n").sort();
 
   test.each(["nonsense", "null", "{}", '{"version":1}', '{"version":"1","readableFrom":1}', "[1,1]"])(
-    "is refused, and left alone, with %s as its format",
+    "is refused and not changed with %s as its format",
     async (record) => {
       redis?.ask("FLUSHALL");
       redis?.ask("SET", "sk:{format}", record);
@@ -137,7 +137,7 @@ needing(redis, "redis-server").describe("a Redis with keys of Skein that do not 
     },
   );
 
-  test("is refused, and left alone, without a format, but not among the keys of other programs", async () => {
+  test("is refused and not changed without a format, unless there are only keys of other programs", async () => {
     redis?.ask("FLUSHALL");
     redis?.ask("SET", "theirs", "1");
     await (await createRedisStores({ url: redis?.url ?? "" })).close();
@@ -159,26 +159,26 @@ needing(postgres, "postgres").describe("a PostgreSQL that another version has us
     ask(`UPDATE skein.format SET version = ${version}, readable_from = ${readableFrom}`);
   const tables = () => ask("SELECT tablename FROM pg_tables WHERE schemaname = 'skein' ORDER BY tablename");
 
-  test("is used by this one, and stays as it is, if this one can read it", async () => {
+  test("is used by this release, unchanged, if it can read the store", async () => {
     await (await open()).close();
     await change(99, 1);
     await (await open()).close();
     expect(await record()).toEqual([{ version: 99, readable_from: 1 }]);
   });
 
-  test("is refused, and left alone, if not", async () => {
+  test("is otherwise refused and not changed", async () => {
     await change(99, 98);
     await expect(open()).rejects.toThrow(REFUSAL);
     expect(await record()).toEqual([{ version: 99, readable_from: 98 }]);
   });
 
-  test("is refused, and left alone, if its last version cannot read what this one writes", async () => {
+  test("is refused and not changed if its previous release cannot read this one's data", async () => {
     await change(0, 0);
     await expect(open()).rejects.toThrow(/requires format 1.*start the version that introduced format 1/s);
     expect(await record()).toEqual([{ version: 0, readable_from: 0 }]);
   });
 
-  test("is refused, and left alone, if it has tables and says no format", async () => {
+  test("is refused and not changed if it has tables but no format", async () => {
     await ask("DROP TABLE skein.format");
     const before = await tables();
     await expect(open()).rejects.toThrow(/lacks tables of Skein's format. Use another database/);
@@ -196,7 +196,7 @@ needing(postgres, "postgres").describe("a PostgreSQL that another version has us
       "has only a format",
       "CREATE SCHEMA skein; CREATE TABLE skein.format (version integer, readable_from integer); INSERT INTO skein.format VALUES (1, 1)",
     ],
-  ])("is refused, and left alone, if its schema %s", async (_, sql) => {
+  ])("is refused and not changed if its schema %s", async (_, sql) => {
     const url = (await postgres?.database()) ?? "";
     await postgres?.ask(url, sql);
     const all = () =>
@@ -209,7 +209,7 @@ needing(postgres, "postgres").describe("a PostgreSQL that another version has us
     expect(await all()).toEqual(before);
   });
 
-  test("is used if its schema is empty, beside the tables of other programs", async () => {
+  test("is used if its schema is empty, next to the tables of other programs", async () => {
     const url = (await postgres?.database()) ?? "";
     await postgres?.ask(
       url,
@@ -247,7 +247,7 @@ describe("a data folder of another format", () => {
     }
   });
 
-  test("is refused, and left as it is, with the log of a server that was killed", async () => {
+  test("is refused and not changed, including the log of a server that was killed", async () => {
     const folder = await temporaryFolder();
     const path = join(folder, "skein.db");
     const file = new DatabaseSync(path);

@@ -42,7 +42,7 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-test("others are served while many threads are searched, and the oldest is found", async () => {
+test("others are served during a search of many threads, and the oldest is found", async () => {
   const first = createSqliteStores({ dataDir: dataDir() });
   await first.threads.create(ADA, { id: "oldest", title: "The first plan", metadata: {} });
   await first.close();
@@ -71,7 +71,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   parent: fc.constantFrom("", "a", "b"),
 });
 
-test("lists have each thread once, newest change first, after any changes", () =>
+test("lists contain each thread once, in order of last change, after any changes", () =>
   fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), fc.integer({ min: 1, max: 4 }), (steps, limit) =>
       inWorld(

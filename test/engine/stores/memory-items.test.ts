@@ -16,7 +16,7 @@ const notesOf = (thread: string): Shelf => ({ owner: ADA, of: { thread }, kind: 
 const agentOf = (agent: string): Shelf => ({ owner: ADA, of: { agent }, kind: "notes" });
 
 describe("the memory for threads", () => {
-  test("is taken by items, and given back by what becomes of them", () =>
+  test("is used by items, and freed when they are changed or deleted", () =>
     inWorld(memory({ maxBytes: 200 * KB }), async ({ stores: { threads, items }, stores }) => {
       // Were anything kept, this thread would be the first to go.
       await threads.create(BOB, { id: "witness", metadata: {} });
@@ -46,7 +46,7 @@ describe("the memory for threads", () => {
       expect((await items.list(notesOf("busy"))).length).toBeLessThanOrEqual(20);
     }));
 
-  test("counts items also while their thread is compressed", () =>
+  test("includes items even while their thread is compressed", () =>
     inWorld(memory({ maxBytes: 200 * KB, uncompressedBytes: 0 }), async ({ stores: { threads, items } }) => {
       for (const n of upTo(50)) {
         await threads.create(ADA, { id: `t${n}`, metadata: {} });
@@ -58,7 +58,7 @@ describe("the memory for threads", () => {
       for (const { id } of left) expect(await items.list(notesOf(id))).toHaveLength(1);
     }));
 
-  test("is taken by what threads begin with, and given back by what is rewound and forgotten", () =>
+  test("is used by threads' initial messages, and freed by rewinding and expiry", () =>
     inWorld(memory({ maxBytes: 200 * KB, eventRetentionMs: 0 }), async ({ stores: { threads }, stores }) => {
       await threads.create(BOB, { id: "witness", metadata: {} });
       const messages = upTo(3).map(() => userMessage(LONG));
@@ -81,7 +81,7 @@ describe("the memory for threads", () => {
 });
 
 describe("a thread's items in memory", () => {
-  test("keep it for an hour after they were last used, and go with it", () =>
+  test("keep it for an hour after they were last used, and are deleted with it", () =>
     inWorld(memory({}), async ({ stores: { threads, items }, advance }) => {
       for (const id of ["t", "idle"]) {
         await threads.create(ADA, { id, metadata: {} });
@@ -99,7 +99,7 @@ describe("a thread's items in memory", () => {
       expect(await threads.get(ADA, "t")).toBeUndefined();
     }));
 
-  test("and its parent, and what its runs resume, are what they were when it was compressed", () =>
+  test("and its parent, and its runs' links to resumed ones, survive compression", () =>
     inWorld(
       memory({ uncompressedBytes: 0 }),
       async ({ stores: { threads, runs, items, events }, stores }) => {
@@ -129,8 +129,8 @@ describe("a thread's items in memory", () => {
     ));
 });
 
-describe("what users keep with agents in memory", () => {
-  test("is on ten thousand shelves: with one more the one that was not used for longest goes", () =>
+describe("items that users keep with agents in memory", () => {
+  test("are limited to ten thousand shelves; one more evicts the least recently used one", () =>
     inWorld(memory({}), async ({ stores: { items } }) => {
       const put = (n: number) => items.put(agentOf(`${n}`), { key: "k", value: n });
       for (const n of upTo(10_000)) await put(n);
@@ -147,7 +147,7 @@ describe("what users keep with agents in memory", () => {
       expect(await put(4)).toMatchObject({ version: 1 });
     }));
 
-  test("weighs so much together and no more, and takes no thread's room", () =>
+  test("have a common size limit, and use no memory of threads", () =>
     inWorld(memory({ maxBytes: 100 * KB }), async ({ stores: { items, threads } }) => {
       await threads.create(BOB, { id: "witness", metadata: {} });
       const value = "x".repeat(60 * KB);
@@ -168,7 +168,7 @@ describe("what users keep with agents in memory", () => {
 describe("tenants that share the memory", () => {
   const other: Owner = { tenant: "other", user: "eve" };
 
-  test("lose no thread to one that floods it, also a thread that waits for an answer", () =>
+  test("lose no thread to one that floods it, not even a thread that waits for an answer", () =>
     inWorld(memory({ maxBytes: 200 * KB }), async ({ stores: { threads, items }, stores }) => {
       for (const n of upTo(3)) await threads.create(other, { id: `t${n}`, metadata: {} });
       const { lease } = await claimed(stores, "asks", { owner: other });
@@ -185,7 +185,7 @@ describe("tenants that share the memory", () => {
       expect(left.some(({ id }) => id === "t60")).toBe(true);
     }));
 
-  test("are refused more when all that they have is in use, before another one loses anything", () =>
+  test("are refused if all their data is in use, before another tenant loses anything", () =>
     inWorld(memory({ maxBytes: 200 * KB }), async ({ stores: { threads, items }, stores }) => {
       await threads.create(other, { id: "t", metadata: {} });
       await claimed(stores, "busy");
@@ -199,7 +199,7 @@ describe("tenants that share the memory", () => {
       expect(await threads.get(other, "t")).toBeDefined();
     }));
 
-  test("get room from the one that has most when they have little", () =>
+  test("get memory from the tenant that has most if they have little", () =>
     inWorld(memory({ maxBytes: 200 * KB }), async ({ stores: { threads, items } }) => {
       for (const n of upTo(30)) {
         await threads.create(ADA, { id: `t${n}`, metadata: {} });
@@ -214,7 +214,7 @@ describe("tenants that share the memory", () => {
       expect((await threads.list(ADA, { limit: 100 })).items.length).toBeLessThan(before);
     }));
 
-  test("lose none of their agents' items to one that floods them", () =>
+  test("lose none of their agents' items to a tenant that floods them", () =>
     inWorld(memory({}), async ({ stores: { items } }) => {
       const theirs: Shelf = { owner: other, of: { agent: "a" }, kind: "notes" };
       await items.put(theirs, { key: "k", value: "kept" });

@@ -43,7 +43,7 @@ describe("the memory for threads", () => {
     return (await stores.threads.list(ADA, { limit: 100 })).items.map(({ id }) => id).sort();
   }
 
-  test("is shared: the thread that was not used for the longest time makes room", () =>
+  test("is shared: the least recently used thread makes room", () =>
     inWorld(small(100 * KB), async ({ stores, advance }) => {
       for (const id of ["a", "b", "c"]) {
         await fill(stores, id);
@@ -57,14 +57,14 @@ describe("the memory for threads", () => {
       expect((await present(stores)).length).toBeLessThan(7);
     }));
 
-  test("counts what all owners have, and drops what was used least recently", () =>
+  test("covers all owners, and the least recently used data is dropped", () =>
     inWorld(small(100 * KB), async ({ stores }) => {
       await stores.threads.create(BOB, { id: "b", title: LONG, metadata: {} });
       for (let n = 0; n < 10; n++) await fill(stores, `t${n}`);
       expect(await stores.threads.get(BOB, "b")).toBeUndefined();
     }));
 
-  test("keeps threads that wait for an answer before idle ones", () =>
+  test("keeps threads that wait for an answer longer than idle ones", () =>
     inWorld(small(100 * KB), async ({ stores }) => {
       await fill(stores, "asks", "interrupted");
       for (let n = 0; n < 20; n++) await fill(stores, `t${n}`);
@@ -73,7 +73,7 @@ describe("the memory for threads", () => {
       expect(await present(stores)).not.toContain("asks");
     }));
 
-  test("is never taken from a thread with a run that is active or waits", () =>
+  test("is never taken from a thread with an active or waiting run", () =>
     inWorld(small(100 * KB), async ({ stores }) => {
       const active = await claimed(stores, "active");
       await stores.events.append(active.lease, [message(LONG)]);
@@ -86,7 +86,7 @@ describe("the memory for threads", () => {
       expect(await stores.threads.messages(ADA, "waiting")).toHaveLength(1);
     }));
 
-  test("that is full of active runs takes nothing more but their ends", () =>
+  test("accepts only the ends of runs if it is full of active ones", () =>
     inWorld(small(100 * KB), async ({ stores }) => {
       const claim = await claimed(stores, "t");
       const full = { code: "unavailable" };
@@ -107,7 +107,7 @@ describe("the memory for threads", () => {
       expect(await stores.threads.get(ADA, "t")).toBeUndefined();
     }));
 
-  test("is not made by dropping the thread that needs it", () =>
+  test("is not freed by dropping the thread that needs it", () =>
     inWorld(small(100 * KB), async ({ stores }) => {
       const { lease } = await claimed(stores, "t");
       await stores.events.append(lease, [...upTo(5).map(() => message(LONG)), done()]);
@@ -117,7 +117,7 @@ describe("the memory for threads", () => {
       expect(await stores.threads.messages(ADA, "t")).toHaveLength(5);
     }));
 
-  test("is given back by everything that goes", () =>
+  test("is freed by everything that is deleted", () =>
     inWorld(small(200 * KB), async ({ stores }) => {
       // Were anything kept, this thread would be the first to go.
       await stores.threads.create(BOB, { id: "witness", metadata: {} });
@@ -134,7 +134,7 @@ describe("the memory for threads", () => {
     ...{ token_hash: tokenHash(thread_id), expires_at: "2026-11-21T10:30:00.000Z" },
   });
 
-  test("is taken by results that come later, and given back by what becomes of them", () =>
+  test("is used by deferred results, and freed when they are settled", () =>
     inWorld(small(200 * KB), async ({ stores: { threads, deferredCalls }, stores }) => {
       await threads.create(BOB, { id: "witness", metadata: {} });
       const deliver = async (id: string) => {
@@ -161,7 +161,7 @@ describe("the memory for threads", () => {
       expect((await threads.list(ADA, { limit: 100 })).items.length).toBeLessThan(20);
     }));
 
-  test("counts results that come later also while their thread is compressed", () =>
+  test("includes deferred results even while their thread is compressed", () =>
     inWorld(small(200 * KB, { uncompressedBytes: 0 }), async ({ stores: { threads, deferredCalls } }) => {
       for (const n of upTo(50)) {
         await threads.create(ADA, { id: `t${n}`, metadata: {} });
@@ -174,7 +174,7 @@ describe("the memory for threads", () => {
       expect(await deferredCalls.due(100)).toHaveLength(items.length);
     }));
 
-  test("is given back by a thread that lives on", () =>
+  test("is freed by a thread that continues to exist", () =>
     inWorld(small(200 * KB, { eventRetentionMs: 0 }), async ({ stores }) => {
       await stores.threads.create(BOB, { id: "witness", metadata: {} });
       for (let n = 0; n < 50; n++) {
@@ -204,7 +204,7 @@ describe("the memory for threads", () => {
       expect(await stores.threads.get(BOB, "witness")).toBeDefined();
     }));
 
-  test("is what a value weighs now, not what it has weighed", () =>
+  test("is measured by a value's current size", () =>
     inWorld(small(800 * KB, { eventsPerRun: 1 }), async ({ stores }) => {
       await stores.threads.create(BOB, { id: "witness", metadata: {} });
       const { lease } = await claimed(stores, "t");
@@ -217,11 +217,11 @@ describe("the memory for threads", () => {
       expect(await stores.threads.get(BOB, "witness")).toBeDefined();
     }));
 
-  describe("is swept every five minutes", () => {
+  describe("every five minutes, a sweep deletes", () => {
     afterEach(() => void vi.useRealTimers());
     const sweep = () => vi.advanceTimersByTime(5 * MINUTE);
 
-    test("of threads whose time is up", async () => {
+    test("expired threads", async () => {
       vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
       await inWorld(small(50 * KB, { interruptedTtlMs: 2 * HOUR }), async ({ stores, advance }) => {
         await fill(stores, "asks", "interrupted");
@@ -235,7 +235,7 @@ describe("the memory for threads", () => {
       });
     });
 
-    test("of the events of runs that ended an hour ago", async () => {
+    test("events of runs that ended an hour ago", async () => {
       vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
       await inWorld(small(100 * KB, { threadTtlMs: 24 * HOUR }), async ({ stores, advance }) => {
         const { lease } = await claimed(stores, "old");
@@ -253,7 +253,7 @@ describe("the memory for threads", () => {
   });
 });
 
-describe("a thread that is kept compressed", () => {
+describe("a compressed thread", () => {
   const packing = (more: MemoryStoreOptions = {}): Open => {
     return async (options) => createMemoryStores({ ...options, ...more, uncompressedBytes: 0 });
   };
@@ -261,7 +261,7 @@ describe("a thread that is kept compressed", () => {
   /** Uses other threads than `t`. */
   const packed = (stores: Stores) => stores.threads.create(BOB, { id: `${Math.random()}`, metadata: {} });
 
-  test("is what it was", () =>
+  test("does not change", () =>
     inWorld(packing(), async ({ stores }) => {
       const first = await claimed(stores, "t", { idempotency_key: "k", metadata: { a: 1 } });
       const told = message("one");
@@ -297,7 +297,7 @@ describe("a thread that is kept compressed", () => {
       expect(await stores.threads.messages(ADA, "t")).toHaveLength(2);
     }));
 
-  test("is read on by a reader who paused, and deleted under one", () =>
+  test("can be read on by a paused reader, and deleted during reading", () =>
     inWorld(packing({ eventsPerRun: 200 }), async ({ stores }) => {
       const { lease } = await claimed(stores, "t");
       await stores.events.append(lease, [...upTo(999).map((n) => delta(`${n}`)), done()]);
@@ -317,7 +317,7 @@ describe("a thread that is kept compressed", () => {
       await expect(other?.next()).rejects.toMatchObject({ code: "events_expired" });
     }));
 
-  test("weighs everything in it while it is used, and little when it is not", () =>
+  test("counts with its full size while it is used, and a small one otherwise", () =>
     inWorld(packing({ maxBytes: 150 * 1024 }), async ({ stores }) => {
       const long = message("x".repeat(40 * 1024));
       for (let n = 0; n < 20; n++) {

@@ -55,7 +55,7 @@ storesContract(open);
 nounsContract(open);
 schedulesContract(open);
 
-test("an idle thread that is kept compressed has the same messages, state, runs and events", () =>
+test("an idle thread that is compressed has the same messages, state, runs and events", () =>
   fc.assert(
     fc.asyncProperty(
       fc.array(fc.string({ unit: "binary" }), { maxLength: 4 }),
@@ -95,7 +95,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 describe("a thread in memory", () => {
-  test("is forgotten an hour after it was last read or written", () =>
+  test("is deleted an hour after it was last read or written", () =>
     inWorld(open, async ({ stores, advance }) => {
       const touched = ["read", "renamed", "listened to", "run"];
       for (const id of ["idle", ...touched]) await stores.threads.create(ADA, { id, metadata: {} });
@@ -120,7 +120,7 @@ describe("a thread in memory", () => {
       expect(await stores.threads.get(ADA, "run")).toBeDefined();
     }));
 
-  test("begins again, empty, when it is used after that", () =>
+  test("starts again, empty, if it is used after that", () =>
     inWorld(open, async ({ stores, advance }) => {
       const { lease } = await claimed(stores, "t", { idempotency_key: "k" });
       await stores.events.append(lease, [message("old"), state("todos", ["old"]), done()]);
@@ -130,7 +130,7 @@ describe("a thread in memory", () => {
       expect(await stores.threads.state(ADA, "t")).toEqual({});
     }));
 
-  test("stays as long as a run is active or waits", () =>
+  test("is kept as long as a run is active or waiting", () =>
     inWorld(open, async ({ stores, advance }) => {
       const { lease } = await claimed(stores, "t");
       await stores.runs.start(ADA, newRun("t"), "queue");
@@ -156,7 +156,7 @@ describe("a thread in memory", () => {
     }));
 });
 
-test("tenants take turns also within one millisecond", async () => {
+test("tenants take turns even within one millisecond", async () => {
   const { documents } = createMemoryStores({ now: () => 1_000 });
   for (const [tenant, count] of [
     ["many", 5],
@@ -179,7 +179,7 @@ test("tenants take turns also within one millisecond", async () => {
   expect(turns.slice(3)).toEqual(["many k1", "many k2", "many k3", "many k4"]);
 });
 
-test("documents are picked in the order of their times, however often they were written, and each once", async () => {
+test("documents are picked in order of their times, once each, however often they were written", async () => {
   let now = 0;
   const { documents } = createMemoryStores({ now: () => now });
   const collection = { kind: "plans", tenant: "acme", user: "ada" };

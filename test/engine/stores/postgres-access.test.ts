@@ -25,7 +25,7 @@ needing(pooled, "pgbouncer").describe("a pooler in front of PostgreSQL", () => {
     return started.url;
   };
 
-  test("that keeps sessions serves two processes", async () => {
+  test("with sessions serves two processes", async () => {
     const url = await pooler("session");
     const [one, two] = [await open(url), await open(url)];
     const claim = await claimed(one, "t");
@@ -34,7 +34,7 @@ needing(pooled, "pgbouncer").describe("a pooler in front of PostgreSQL", () => {
     expect(seqsOf(await reading)).toEqual(upTo(3));
   });
 
-  test("that keeps no sessions is refused at the start, with the setting to change, also after others have used it", async () => {
+  test("without sessions is refused at startup, with the setting to change, even after others have used it", async () => {
     const url = await pooler("transaction");
     for (const _ of upTo(3))
       await expect(createPostgresStores({ url })).rejects.toMatchObject({
@@ -55,14 +55,14 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     return `postgres://${name}@${host}${pathname}`;
   }
 
-  test("who may create nothing uses the schema that was made for it", async () => {
+  test("whose user cannot create anything uses the schema that was created for it", async () => {
     const stores = await open(await strict("made", "CREATE SCHEMA skein AUTHORIZATION made"));
     const { lease } = await claimed(stores, "t");
     await stores.events.append(lease, [done()]);
     await stores.ping();
   });
 
-  test("who may only use the tables that another one has made needs no more", async () => {
+  test("whose user can only use another user's tables needs no more rights", async () => {
     const url = await strict("guest");
     const admin = new URL(url);
     admin.username = "postgres";
@@ -77,7 +77,7 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     expect(lease.epoch).toBe(1);
   });
 
-  test("whose transactions are serializable by default writes in many threads at once", async () => {
+  test("with serializable transactions by default handles writes to many threads at once", async () => {
     const url = await server().database();
     const database = new URL(url).pathname.slice(1);
     await server().ask(url, `ALTER DATABASE ${database} SET default_transaction_isolation = 'serializable'`);
@@ -87,7 +87,7 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     expect(seqsOf(await readAll(stores, keyOf(claims[0] ?? expect.fail())))).toEqual(upTo(2));
   });
 
-  test("whose database cannot hold all characters is refused at the start", async () => {
+  test("whose encoding cannot hold all characters is refused at startup", async () => {
     const url = new URL(await server().database());
     await server().ask(url.href, "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
     url.pathname = "/latin";
@@ -97,14 +97,14 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     });
   });
 
-  test("who may not create a schema gets the statement for its administrator", async () => {
+  test("whose user cannot create a schema shows the statement for its administrator", async () => {
     await expect(createPostgresStores({ url: await strict("stranger") })).rejects.toMatchObject({
       code: "config_invalid",
       message: expect.stringMatching(/`stranger`.*CREATE SCHEMA skein AUTHORIZATION "stranger"/),
     });
   });
 
-  test("is ready only while something can be written", async () => {
+  test("is ready only while it accepts writes", async () => {
     const url = await server().database();
     const stores = await open(url);
     const set = async (value: string) => {
@@ -122,7 +122,7 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     await expect.poll(() => stores.ping().then(() => "ready", String)).toBe("ready");
   });
 
-  test("whose connection ends hears what PostgreSQL says on the next one: that it takes no writes", async () => {
+  test("whose connection ends reports PostgreSQL's reason on the next one: that it accepts no writes", async () => {
     const url = await server().database();
     const stores = await open(url);
     const { ask, url: beside } = server();

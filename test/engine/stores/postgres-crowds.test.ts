@@ -65,7 +65,7 @@ const CROWDS = [
 ];
 
 needing(postgres, "postgres").describe("a crowd on one PostgreSQL", () => {
-  test.each(CROWDS)("that waits for $crowd keeps no neighbour waiting", async ({ lock, call }) => {
+  test.each(CROWDS)("that waits for $crowd does not block other users", async ({ lock, call }) => {
     const url = await tables?.empty();
     const stores = await opened(url, { deadlineMs: DEADLINE_MS });
     const other = await locked(url, lock);
@@ -76,7 +76,7 @@ needing(postgres, "postgres").describe("a crowd on one PostgreSQL", () => {
     for (const each of await crowd) expect(each).toMatchObject({ status: "fulfilled" });
   });
 
-  test("gets its turns, also when all of them take longer than PostgreSQL may be silent", async () => {
+  test("gets its turns, even if all of them take longer than PostgreSQL may be silent", async () => {
     const url = (await postgres?.database()) ?? "";
     // The tables are made by one that has more time.
     await opened(url, { deadlineMs: 60_000 });

@@ -87,7 +87,7 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     expect(keys.toSorted()).toEqual(["first", "second"]);
   });
 
-  test("show each other what a run says, while it says it", async () => {
+  test("show each other a run's output while it is written", async () => {
     const claim = await claimed(one, "t");
     const reading = readAll(two, keyOf(claim));
     for (const n of upTo(30)) await one.events.append(claim.lease, [n % 5 ? delta(`${n}`) : message(`${n}`)]);
@@ -98,7 +98,7 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     expect(await two.threads.get(ADA, "t")).toEqual(await one.threads.get(ADA, "t"));
   });
 
-  test("miss nothing of what was said while their connections were cut", async () => {
+  test("miss no output after their connections were cut", async () => {
     const claim = await claimed(one, "t");
     const reading = readAll(two, keyOf(claim));
     for (const n of upTo(6)) {
@@ -110,7 +110,7 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     expect(await two.threads.messages(ADA, "t")).toHaveLength(3);
   });
 
-  test("hear what the other tells a user, however long it is", async () => {
+  test("receive each other's events for a user, however long they are", async () => {
     const { signal } = new AbortController();
     const events = two.bus.subscribe(ADA, signal);
     const others = two.bus.subscribe(BOB, signal);
@@ -126,7 +126,7 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     expect((await others.next()).value).toEqual(told("a"));
   });
 
-  test("stop and steer each other's runs, and lose no message that is left while the run ends", async () => {
+  test("stop and steer each other's runs, and lose no message sent at the end of a run", async () => {
     const { lease } = await claimed(one, "t");
     expect(await two.runs.requestStop(ADA, "t", lease.run_id, "interrupt")).toMatchObject({
       status: "running",
@@ -140,7 +140,7 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     expect(texts).toEqual(sent.flatMap(({ id }, index) => (taken[index] ? id : [])).sort());
   });
 
-  test("write under a lease that was handed from one to the other", async () => {
+  test("write under a lease that one handed to the other", async () => {
     const { lease } = await claimed(one, "t");
     await one.events.append(lease, [note("one"), note("two")]);
     await two.events.append(lease, [note("three")]);
@@ -148,7 +148,7 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     expect(seqsOf(await readAll(one, lease))).toEqual(upTo(5));
   });
 
-  test("leave no run of one that died, and take each once", async () => {
+  test("leave no run of a dead process, and take each once", async () => {
     for (const n of upTo(70)) await claimed(one, `t${n}`, { owner: n % 2 ? ADA : BOB });
     await one.close();
     const three = await open();
@@ -163,13 +163,13 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     expect(new Set(found).size).toBe(70);
   });
 
-  test("make one schema when they start at once", async () => {
+  test("create one schema if they start at once", async () => {
     url = (await postgres?.database()) ?? "";
     const all = await Promise.all(upTo(5).map(() => open()));
     expect(new Set(all.map(({ shared }) => shared?.secret)).size).toBe(1);
   });
 
-  test("make the schema also while they are too busy to answer at once", async () => {
+  test("create the schema even while they are too busy to respond immediately", async () => {
     url = (await postgres?.database()) ?? "";
     const stalled = new Int32Array(new SharedArrayBuffer(4));
     const busy = setInterval(() => Atomics.wait(stalled, 0, 0, LEASE_MS / 2));
@@ -185,7 +185,7 @@ needing(postgres, "postgres").describe("a PostgreSQL that goes away", () => {
   /** A busy machine answers within it, and it is over while a test looks. */
   const deadlineMs = 2_000;
 
-  test("and comes back has all that was said, and readers miss nothing", async () => {
+  test("and returns has the whole output, and readers miss nothing", async () => {
     const stores = await open({ leaseMs: 20_000 });
     const claim = await claimed(stores, "t");
     const reading = upTo(5).map(() => readAll(stores, keyOf(claim)));
@@ -206,7 +206,7 @@ needing(postgres, "postgres").describe("a PostgreSQL that goes away", () => {
     const leave = () => (how === "away" ? postgres?.kill() : postgres?.pause());
     const back = () => (how === "away" ? postgres?.start() : postgres?.resume());
 
-    test("is missed for a bounded time, and used again when it is back", async () => {
+    test("is unavailable for a limited time, and used again when it is back", async () => {
       // The tables are made by one that has more time.
       await open();
       const stores = await open({ deadlineMs, leaseMs: deadlineMs });
@@ -228,7 +228,7 @@ needing(postgres, "postgres").describe("a PostgreSQL that goes away", () => {
       expect(await stores.threads.get(ADA, "t")).toMatchObject({ id: "t" });
     });
 
-    test("is waited for by every call made inside a run, and by no other", async () => {
+    test("is awaited by every call inside a run, and by no other", async () => {
       // The tables are made by one that has more time.
       await open();
       const stores = await open({ deadlineMs, leaseMs: 60_000 });

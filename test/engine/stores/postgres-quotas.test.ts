@@ -36,7 +36,7 @@ needing(postgres, "postgres").describe("in PostgreSQL", () => {
     await close();
   });
 
-  test("keys are made and revoked by one process while another one checks them", async () => {
+  test("one process can create and revoke keys while another one checks them", async () => {
     const url = await empty();
     const [server, console] = [await openKeys(url), await openKeys(url)];
     const about = { tenant: "acme", user: "ada", scopes: ["read" as const], name: "" };

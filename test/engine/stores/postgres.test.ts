@@ -55,7 +55,7 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   schedulesContract(open);
   ownersContract(open);
 
-  test("a copy that a process has left behind, unfinished, keeps no other of the same name from being made", async () => {
+  test("an unfinished copy that a process has left behind does not block another of the same name", async () => {
     if (!tables || !postgres) throw new Error("There is no PostgreSQL.");
     const url = await tables.empty();
     const { threads, close } = await createPostgresStores({ url });

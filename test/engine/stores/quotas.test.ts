@@ -22,7 +22,7 @@ describe("in memory", () => {
   };
   quotasContract(Object.assign(open, { rules: true as const }));
 
-  describe("of more names than it may keep", () => {
+  describe("with more names than it can keep", () => {
     const owners = ["ada", "bob", "carol", "dan"].map((user) => ({ tenant: user, user }));
     const [ada, bob, carol, dan] = owners as [Owner, Owner, Owner, Owner];
     // Each owner is two names: a tenant and a user.
@@ -31,7 +31,7 @@ describe("in memory", () => {
     const spent = async (quotas: QuotaStore) =>
       Promise.all(owners.map(async (owner) => (await quotas.accounts(owner)).user.month.tokens));
 
-    test("it forgets those that have spent least, not those that were counted long ago", async () => {
+    test("it drops those that have spent least, not those that were counted long ago", async () => {
       const { quotas, close } = most(3);
       for (const [owner, tokens] of [
         ...([
@@ -47,7 +47,7 @@ describe("in memory", () => {
       close();
     });
 
-    test("a crowd of names that spend little never makes the store forget a large spending", async () => {
+    test("a crowd of names that spend little never evicts a large spending", async () => {
       const { quotas, close } = most(10);
       await quotas.settle(ada, "1", spend(5000));
       for (let n = 0; n < 500; n++) await quotas.settle({ tenant: `t${n}`, user: "u" }, `${n}`, spend(10));
@@ -55,7 +55,7 @@ describe("in memory", () => {
       close();
     });
 
-    test("it forgets those of past months first, also those who spent most", async () => {
+    test("it drops those of past months first, even the largest", async () => {
       let time = Date.parse("2026-11-30T12:00:00.000Z");
       const { quotas, close } = most(2, () => time);
       await quotas.settle(ada, "1", spend(5000));
@@ -72,7 +72,7 @@ describe("in memory", () => {
 describe("in a file", () => {
   quotasContract(async (now) => openSqliteQuotas(await temporaryFolder(), now));
 
-  test("what counts for a budget is written at once, also for other processes, and all else when it is closed", async () => {
+  test("data that counts for a budget is written immediately, for other processes too, and the rest on closing", async () => {
     const dir = await temporaryFolder();
     const one = openSqliteQuotas(dir);
     const other = openSqliteQuotas(dir);
@@ -90,7 +90,7 @@ describe("in a file", () => {
     other.close();
   });
 
-  test("what was used, held and reserved outlasts the process", async () => {
+  test("usage, held resources and reservations outlast the process", async () => {
     const dir = await temporaryFolder();
     const first = openSqliteQuotas(dir);
     await first.quotas.settle(ADA, "1", SPENT);
@@ -111,7 +111,7 @@ describe("in a file", () => {
     close();
   });
 
-  test("what cannot be written says why in the log, and is written later", async () => {
+  test("a failed write is logged with the reason and repeated later", async () => {
     const dir = await temporaryFolder();
     const failures: object[] = [];
     const logger = { info() {}, warn: (details: object) => void failures.push(details), error() {} };
@@ -164,7 +164,7 @@ describe("in a file", () => {
     close();
   });
 
-  test("what users of other tenants had stored is deleted after its time, though they never come back", async () => {
+  test("stored bytes of other tenants' users are deleted after their time, even if they never return", async () => {
     const dir = await temporaryFolder();
     let time = 0;
     const { quotas, close } = openSqliteQuotas(dir, () => time);
@@ -187,7 +187,7 @@ describe("in a file", () => {
     close();
   });
 
-  test("a file that is another program's, or a newer version's, is refused and left alone", async () => {
+  test("a file of another program or a newer version is refused and not changed", async () => {
     const dir = await temporaryFolder();
     const path = join(dir, "usage.db");
     const text = "no database, though long enough to be taken for one".repeat(40);
@@ -201,7 +201,7 @@ describe("in a file", () => {
     expect(() => openSqliteQuotas(dir)).toThrow(/newer version/);
   });
 
-  test("what is asked after the end is unavailable", async () => {
+  test("calls after closing return unavailable", async () => {
     const { quotas, close } = openSqliteQuotas(await temporaryFolder());
     close();
     close();

@@ -16,7 +16,7 @@ const openKeys = async (url: string, now?: () => number) => {
 };
 
 needing(redis, "redis-server").describe("in Redis", () => {
-  test("keys are made and revoked by one process while another one checks them", async () => {
+  test("one process can create and revoke keys while another one checks them", async () => {
     const url = emptyDatabase();
     const [server, console] = [await openKeys(url), await openKeys(url)];
     const about = { tenant: "acme", user: "ada", scopes: ["read" as const], name: "" };
@@ -29,7 +29,7 @@ needing(redis, "redis-server").describe("in Redis", () => {
     await expect(server.keys.find(record.id)).rejects.toMatchObject({ code: "unavailable" });
   });
 
-  test("the names of Redis keys hold no tenant and no API key; the record holds no secret", async () => {
+  test("the names of Redis keys contain no tenant and no API key; the record contains no secret", async () => {
     const database = databases;
     const { keys, close } = await openKeys(emptyDatabase());
     const about = { tenant: "acme", user: "ada", scopes: ["read" as const], name: "" };

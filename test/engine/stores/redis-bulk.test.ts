@@ -77,7 +77,7 @@ needing(redis, "redis-server").describe("megabytes of one tenant", () => {
         return stores.events.append(lease, [note(LONG)]);
       },
     ],
-  ])("%s keep no command of another tenant waiting", async (_, work) => {
+  ])("%s do not block another tenant's command", async (_, work) => {
     const { proxy, stores } = await held();
     const all = Promise.all(upTo(6).map(() => work(stores).catch((error: unknown) => error)));
     await ordinary(stores);
@@ -85,7 +85,7 @@ needing(redis, "redis-server").describe("megabytes of one tenant", () => {
     expect(await all).toHaveLength(6);
   });
 
-  test("wait for their turn with those of all its users, so that another tenant's come soon", async () => {
+  test("wait in turn with those of all the tenant's users, so another tenant's come soon", async () => {
     const { proxy, stores } = await held();
     const done: string[] = [];
     const create = async (owner: Owner) => {
@@ -99,7 +99,7 @@ needing(redis, "redis-server").describe("megabytes of one tenant", () => {
     expect(done.indexOf(GRACE.tenant)).toBeLessThan(6);
   });
 
-  test("whose way is so slow that they come too late keep no one from reading as much soon after", async () => {
+  test("that arrive too late over a slow connection do not block equally large reads soon after", async () => {
     const { proxy, stores } = await held({ deadlineMs: 1000 });
     await stores.threads.create(GRACE, {
       id: "long",
@@ -113,7 +113,7 @@ needing(redis, "redis-server").describe("megabytes of one tenant", () => {
     expect(await stores.threads.messages(GRACE, "long")).toHaveLength(1);
   });
 
-  test("arrive whole, however many readers there are", async () => {
+  test("arrive complete, however many readers there are", async () => {
     const { proxy, stores } = await held();
     proxy.release();
     const all = await Promise.all(upTo(12).map(() => stores.threads.messages(ADA, "fat")));

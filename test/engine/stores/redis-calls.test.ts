@@ -33,7 +33,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     return heard;
   }
 
-  test("hear at once that a run is to stop, in any process, and a cancel wins over an interrupt", async () => {
+  test("learn immediately, in any process, that a run must stop, and a cancellation takes precedence over an interrupt", async () => {
     const [mine, theirs] = await hearing(one, two);
     const { run } = await claimed(one, "t");
     for (const mode of ["interrupt", "cancel", "interrupt"] as const)
@@ -44,7 +44,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     await expect.poll(() => theirs).toEqual(expected);
   });
 
-  test("hear of runs that no process executes: handed over, put into the queue, or left by one that ended", async () => {
+  test("learn of runs that no process executes: handed over, queued, or abandoned by a process that ended", async () => {
     const [mine, theirs] = await hearing(one, two);
     const heard = async (count: number) => {
       await expect.poll(() => theirs).toEqual(Array(count).fill(WAITING));
@@ -62,13 +62,13 @@ needing(redis, "redis-server").describe("two processes", () => {
     await heard(4);
   });
 
-  test("look for runs when they may have missed the call", async () => {
+  test("look for runs if they may have missed the call", async () => {
     const [heard] = await hearing(one);
     redis?.ask("CLIENT", "KILL", "TYPE", "pubsub");
     await expect.poll(() => heard).toEqual([WAITING]);
   });
 
-  test("pass over messages that none of them has sent", async () => {
+  test("ignore messages that none of them has sent", async () => {
     const [heard] = await hearing(one);
     const [calls = ""] = channels();
     const events = one.bus.subscribe(ADA, new AbortController().signal);
@@ -97,7 +97,7 @@ needing(redis, "redis-server").describe("two processes", () => {
       .toMatchObject({ outcome: "queued" });
   });
 
-  test("know one name, which is another one in another database, and stays", async () => {
+  test("share one persistent name, which is different in another database", async () => {
     const name = one.shared?.deployment;
     expect(name).toMatch(/^\w{22}$/);
     expect(two.shared?.deployment).toBe(name);

@@ -34,7 +34,7 @@ needing(nodes, "redis-server").describe("redis stores on a cluster", () => {
   busContract(open);
   storesContract(open);
 
-  test("use all of its servers, and each thread one of them", async () => {
+  test("use all of its servers, and each thread uses one of them", async () => {
     const stores = await open();
     const claims = await Promise.all(upTo(30).map((n) => claimed(stores, `t${n}`)));
     const reading = claims.map((claim) => readAll(stores, keyOf(claim)));

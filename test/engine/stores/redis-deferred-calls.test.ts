@@ -39,7 +39,7 @@ needing(redis, "redis-server").describe("two processes", () => {
 
   const keys = (pattern: string) => redis?.ask("KEYS", pattern).split("\n").filter(Boolean) ?? [];
 
-  test("take one result between them, and one of them continues with it", async () => {
+  test("accept one result between them, and one of them continues with it", async () => {
     const results = await Promise.all(
       [one, two, one, two].map(({ deferredCalls }, n) =>
         deferredCalls.deliver(CALL.token_hash, { result: n }),
@@ -50,7 +50,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect(looked.flat()).toEqual([{ owner: ADA, thread_id: "t", call_ids: ["call_1"] }]);
   });
 
-  test("lose no call to a look at its thread that found nothing", async () => {
+  test("lose no call to a check of its thread that found nothing", async () => {
     await one.deferredCalls.open({ ...CALL, call_id: "call_2", token_hash: tokenHash("other") });
     await one.deferredCalls.deliver(tokenHash("other"), { result: 4 });
     await one.deferredCalls.forget({ ...CALL, call_id: "call_2" });
@@ -59,7 +59,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect(await two.deferredCalls.due(10)).toMatchObject([{ call_ids: ["call_1"] }]);
   });
 
-  test("leave nothing of a call that is forgotten", async () => {
+  test("leave nothing of a deleted call", async () => {
     const token = `sk:{token:${CALL.token_hash}}`;
     expect(Number(redis?.ask("PTTL", token))).toBeGreaterThan(30 * MINUTE);
     expect(Number(redis?.ask("PTTL", token))).toBeLessThanOrEqual(31 * MINUTE);

@@ -48,7 +48,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
   });
   afterEach(() => stores?.close());
 
-  test("has written what counts only when the replica has it", async () => {
+  test("confirms important writes only after the replica has them", async () => {
     stores = await createRedisStores({ url: first?.url ?? "", leaseMs, waitReplicas: 1 });
     const claim = await claimed(stores, "t");
     const said = (n: number) => stores.events.append(claim.lease, [n % 3 ? delta(`${n}`) : message(`${n}`)]);
@@ -70,7 +70,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
     expect(first && audit(first)).toEqual([]);
   });
 
-  test("that takes its place and lacks the latest writes lets no run continue as if it had them", async () => {
+  test("that replaces it without the latest writes lets no run continue as if it had them", async () => {
     stores = await createRedisStores({ url: first?.url ?? "", leaseMs });
     const kept = await claimed(stores, "kept");
     const behind = await claimed(stores, "behind");
@@ -90,7 +90,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
     }
   });
 
-  test("that has lost what a reader saw tells it, at once and whenever it comes back", async () => {
+  test("that has lost events that a reader saw reports it, immediately and whenever it returns", async () => {
     stores = await createRedisStores({ url: first?.url ?? "", leaseMs });
     const { lease } = await claimed(stores, "t");
     await stores.events.append(lease, [note("1"), note("2")]);
@@ -117,7 +117,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
     expect(seqsOf(await readAll(stores, lease, 2))).toEqual(upTo(23, 3));
   });
 
-  test("that has lost what a viewer saw sends a reset, and continues with the first event that the viewer has not seen", async () => {
+  test("that has lost events that a viewer saw sends a reset, and continues with the first event that the viewer has not seen", async () => {
     const gates = [gate(), gate()];
     let calls = 0;
     const script = () =>

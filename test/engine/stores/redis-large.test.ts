@@ -16,7 +16,7 @@ const SLOTS = 5_000;
 needing(redis, "redis-server").describe("a thread of many megabytes", () => {
   const open = processesOn(redis, { deadlineMs: 15_000 });
 
-  test("begins with all of it, and goes back to any message", async () => {
+  test("begins with all of it, and can be rewound to any message", async () => {
     const { threads, runs, events } = await open();
     const messages = upTo(COUNT).map((n) => userMessage(`${n}`.padEnd(100)));
     const state = Object.fromEntries(upTo(SLOTS).map((n) => [`slot ${n}`, n]));
@@ -38,7 +38,7 @@ needing(redis, "redis-server").describe("a thread of many megabytes", () => {
     expect(await threads.messages(ADA, "t", { after: kept?.id ?? "" })).toEqual([next.data.message]);
   });
 
-  test("forgets as many values of its state as it has", async () => {
+  test("deletes any number of values of its state", async () => {
     const stores = await open();
     const names = upTo(SLOTS).map((n) => `slot ${n}`);
     const state = Object.fromEntries(names.map((name) => [name, name]));

@@ -41,7 +41,7 @@ needing(redis, "redis-server").describe("in Redis", () => {
     await close();
   });
 
-  test("everything expires, and no key holds a person's name", async () => {
+  test("everything expires, and no key contains a person's name", async () => {
     const database = databases;
     const opened = await open();
     await useAll(opened);
@@ -58,7 +58,7 @@ needing(redis, "redis-server").describe("in Redis", () => {
     }
   });
 
-  test("what a settled call had reserved leaves nothing behind", async () => {
+  test("a settled call leaves nothing of its reservation", async () => {
     const database = databases;
     const { quotas, close } = await open();
     for (const [id, spent] of [
@@ -76,7 +76,7 @@ needing(redis, "redis-server").describe("in Redis", () => {
     expect(ask("KEYS", "*due")).toBe("");
   });
 
-  test("what is asked after the end is unavailable", async () => {
+  test("calls after closing return unavailable", async () => {
     const { quotas, close } = await open();
     await close();
     await expect(quotas.accounts(ADA)).rejects.toMatchObject({ code: "unavailable" });

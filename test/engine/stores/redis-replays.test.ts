@@ -32,7 +32,7 @@ needing(redis, "redis-server").describe("viewers of a long log", () => {
     return { stores, key: keyOf(claim) };
   }
 
-  test("that read nothing cost one page for all of them, for a log of any length", async () => {
+  test("that read nothing cost one shared page, for a log of any length", async () => {
     const { stores, key } = await longLog(upTo(80).map(() => 100 * KIB));
     const before = sent();
     const viewers = upTo(200).map(() => stores.events.read(key, 0, NEVER));
@@ -41,7 +41,7 @@ needing(redis, "redis-server").describe("viewers of a long log", () => {
     for (const { value } of firsts) expect(value).toEqual(firsts[0]?.value);
   });
 
-  test("and read on by and by get all of it, in order", async () => {
+  test("that continue one after another get all of it, in order", async () => {
     const { stores, key } = await longLog(upTo(40).map(() => 50 * KIB));
     const viewers = upTo(50).map(async (n) => {
       const seqs: number[] = [];
@@ -55,7 +55,7 @@ needing(redis, "redis-server").describe("viewers of a long log", () => {
       expect(seqs).toEqual(upTo(41, ((index + 1) % 7) + 1));
   });
 
-  test("get pages of bounded size, also when events grow in the midst of one", async () => {
+  test("get pages of limited size, even if events grow within one", async () => {
     const { stores, key } = await longLog([...upTo(10).map(() => 10), ...upTo(20).map(() => 1024 * KIB)]);
     const before = sent();
     const { value } = await stores.events.read(key, 0, NEVER).next();
@@ -63,7 +63,7 @@ needing(redis, "redis-server").describe("viewers of a long log", () => {
     expect(seqsOf(value ?? [])).toEqual(upTo(11));
   });
 
-  test("ask for four pages at once, each for all who want it, and let a run read before them", async () => {
+  test("request four pages at once, each for all who need it, and let a run read before them", async () => {
     const asked: Cursor[] = [];
     const open: (() => void)[] = [];
     const connection = { isInRun: false, ms: 60_000 };
@@ -102,7 +102,7 @@ needing(redis, "redis-server").describe("viewers of a long log", () => {
     expect(await Promise.all(reading.slice(0, 4))).toEqual(Array(4).fill(undefined));
   });
 
-  test("do not keep a run from its end", async () => {
+  test("do not delay the end of a run", async () => {
     const long = `${"x".repeat(200)} `.repeat(3_000);
     const script = JSON.stringify([{ say: long }, { say: "a b c d e ".repeat(20), delay_ms: 20 }]);
     const { url } = await serveWith({ store: "redis", redis: { url: redis?.url } }, { script });

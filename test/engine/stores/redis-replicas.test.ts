@@ -55,7 +55,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect(new Set(ids).size).toBe(1);
   });
 
-  test("refuse nothing for what a thread was when they read it", async () => {
+  test("never refuse a request because of a thread's earlier state", async () => {
     const { lease, run } = await claimed(one, "t", { idempotency_key: "k" });
     await two.threads.get(ADA, "t");
     const known = await two.runs.start(ADA, newRun("t", { idempotency_key: "k" }), "reject");
@@ -69,7 +69,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     await two.threads.create(ADA, { id: "t", metadata: {} });
   });
 
-  test("show each other what a run says, while it says it", async () => {
+  test("show each other a run's output while it is written", async () => {
     const claim = await claimed(one, "t");
     const reading = readAll(two, keyOf(claim));
     for (const n of upTo(30)) await one.events.append(claim.lease, [n % 5 ? delta(`${n}`) : message(`${n}`)]);
@@ -81,7 +81,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect((await two.threads.list(ADA, { limit: 5 })).items).toHaveLength(1);
   });
 
-  test("show their own viewers what is said, also while nothing comes from Redis", async () => {
+  test("show their own viewers the output, even while nothing arrives from Redis", async () => {
     const claim = await claimed(one, "t");
     await one.events.append(claim.lease, [note("one")]);
     const reader = one.events.read(keyOf(claim), 1, new AbortController().signal);
@@ -97,7 +97,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     }
   });
 
-  test("miss nothing of what was said while their connection was broken", async () => {
+  test("miss no output after their connection was broken", async () => {
     const claim = await claimed(one, "t");
     const reading = readAll(two, keyOf(claim));
     while (redis?.ask("PUBSUB", "CHANNELS") === "") await new Promise(setImmediate);
@@ -117,7 +117,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect(await one.runs.renew(lease)).toEqual({ stop: "interrupt" });
   });
 
-  test("lose no message that is left while the run ends", async () => {
+  test("lose no message sent at the end of a run", async () => {
     for (const n of upTo(20)) {
       const { lease } = await claimed(one, `t${n}`);
       const sent = upTo(4).map((m) => userMessage(`${m}`));
@@ -129,7 +129,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     }
   });
 
-  test("hear what the other tells a user", async () => {
+  test("receive each other's events for a user", async () => {
     const { signal } = new AbortController();
     const events = two.bus.subscribe(ADA, signal);
     const others = two.bus.subscribe(BOB, signal);
@@ -146,7 +146,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect((await others.next()).value).toBeDefined();
   });
 
-  test("write under a lease that was handed from one to the other", async () => {
+  test("write under a lease that one handed to the other", async () => {
     const { lease } = await claimed(one, "t");
     await one.events.append(lease, [note("one"), note("two")]);
     await two.events.append(lease, [note("three")]);
@@ -155,7 +155,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect(await one.threads.messages(ADA, "t")).toHaveLength(1);
   });
 
-  test("show a run to a thousand viewers over one connection, also when one of them misbehaves", async () => {
+  test("show a run to a thousand viewers over one connection, even if one of them misbehaves", async () => {
     const claim = await claimed(one, "t");
     const stalled = two.events.read(keyOf(claim), 0, new AbortController().signal);
     const first = stalled.next();
@@ -182,7 +182,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     while (channels().length > 0) await new Promise(setImmediate);
   });
 
-  test("forget threads whose time is up, in lists too, and keep those that are used", async () => {
+  test("drop expired threads, in lists too, and keep those that are used", async () => {
     // Long enough for a busy machine to read the thread in time.
     const short = await open({ threadTtlMs: 4_000, interruptedTtlMs: 120_000, leaseMs: 60_000 });
     for (const id of ["idle", "read"]) await short.threads.create(ADA, { id, metadata: {} });

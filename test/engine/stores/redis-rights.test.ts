@@ -38,7 +38,7 @@ async function expectRefusal(rights: readonly string[], message: RegExp) {
 
 needing(redis && cluster, "redis-server").describe("a Redis user with few rights", () => {
   test.each(["one Redis", "a cluster"])(
-    "serves two processes with those of the docs, on %s",
+    "serves two processes with the rights from the docs, on %s",
     async (where) => {
       const servers = where === "a cluster" ? (cluster ?? []) : redis ? [redis] : [];
       const rights = await documented();
@@ -60,7 +60,7 @@ needing(redis && cluster, "redis-server").describe("a Redis user with few rights
     },
   );
 
-  test("that are not enough keep the server from starting, and the error names the missing ones", async () => {
+  test("that are insufficient prevent the server from starting, and the error names the missing ones", async () => {
     const rest = ["+@all", "-@dangerous", "+info"];
     await expectRefusal(["~sk:*", "resetchannels", "&other:*", ...rest], /publish and subscribe.*&sk:\*/);
     await expectRefusal(["~other:*", "&sk:*", ...rest], /key.*docs\/guides\/redis\.md/);
@@ -68,7 +68,7 @@ needing(redis && cluster, "redis-server").describe("a Redis user with few rights
     await expectRefusal(["~sk:*", "&sk:*", ...rest, "-@scripting"], /'eval(sha)?'/);
   });
 
-  test("that are taken away later make the server unready, with the reason", async () => {
+  test("that are revoked later make the server unready, with the reason", async () => {
     if (!redis) return;
     const stores = await createRedisStores({ url: urlFor(redis, "~sk:*", "&sk:*", "+@all") });
     try {
@@ -104,7 +104,7 @@ needing(redis, "redis-server").test(
   },
 );
 
-test("the rights that are tried at the start are those of every command", async () => {
+test("the rights that are checked at startup are those of every command", async () => {
   const folder = new URL("../../../src/engine/stores/redis/", import.meta.url);
   const files = (await readdir(folder)).filter((file) => file.endsWith(".ts"));
   const texts = await Promise.all(files.map((file) => readFile(new URL(file, folder), "utf8")));

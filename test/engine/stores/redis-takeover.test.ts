@@ -41,8 +41,8 @@ needing(redis, "redis-server").describe("two processes", () => {
     return claims;
   }
 
-  describe("of which one died", () => {
-    test("leave no run that it has started, however many there were", async () => {
+  describe("one of which died", () => {
+    test("leave none of its runs behind, however many there were", async () => {
       for (const n of upTo(70)) await claimed(one, `t${n}`, { owner: n % 2 ? ADA : BOB });
       await one.close();
       const three = await open();
@@ -54,7 +54,7 @@ needing(redis, "redis-server").describe("two processes", () => {
       expect(new Set(found).size).toBe(70);
     });
 
-    test("know of its runs although what says so was lost", async () => {
+    test("find its runs even though their index entry was lost", async () => {
       const claim = await claimed(one, "t");
       const notes = () => redis?.ask("KEYS", "sk:{due}:*").split("\n").filter(Boolean) ?? [];
       redis?.ask("DEL", ...notes());
@@ -65,7 +65,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     });
   });
 
-  test("know of a run that waits as soon as it is looked at, although its notice was lost", async () => {
+  test("find a waiting run as soon as they look, even though its notification was lost", async () => {
     const waiting = newRun("t");
     await one.runs.enqueue(ADA, waiting, "reject");
     redis?.ask("DEL", ...(redis.ask("KEYS", "sk:{due}:*").split("\n") ?? []));
@@ -74,8 +74,8 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect((await recovered(two)).map(({ run }) => run.id)).toEqual([waiting.id]);
   });
 
-  describe("of which one was asleep past its lease", () => {
-    test("let it fail with everything that it had on its way", async () => {
+  describe("one of which was suspended for longer than its lease", () => {
+    test("let all of its pending writes fail", async () => {
       const { lease } = await claimed(one, "t");
       await one.events.append(lease, [note("one")]);
       const [taken] = await recovered(two);
@@ -89,7 +89,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     });
   });
 
-  test("read on in a log of several attempts from any place", async () => {
+  test("continue reading a log of several attempts from any position", async () => {
     const claim = await claimed(one, "t");
     let { lease } = claim;
     for (const attempt of upTo(3)) {
@@ -109,7 +109,7 @@ needing(redis, "redis-server").describe("two processes", () => {
       slow = await open({ now: () => time });
     });
 
-    test("forget none that is started while they look", async () => {
+    test("miss no run that is started while they look", async () => {
       const fast = await open({ now: () => time });
       for (const n of upTo(200)) {
         const { lease } = await claimed(slow, "t");
@@ -126,7 +126,7 @@ needing(redis, "redis-server").describe("two processes", () => {
       }
     });
 
-    test("take one as soon as its lease is over, also right after another search", async () => {
+    test("take a run as soon as its lease has expired, even right after another search", async () => {
       const { lease } = await claimed(slow, "t");
       time += 0.9 * LEASE_MS;
       await slow.runs.renew(lease);

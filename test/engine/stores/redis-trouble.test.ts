@@ -56,7 +56,7 @@ async function follow(claim: Claim): Promise<() => Promise<number[]>> {
 needing(durable, "redis-server").describe("a Redis with a disk", () => {
   beforeEach(() => void durable?.ask("FLUSHALL"));
 
-  test("that is killed and started again has all that was said, and readers miss nothing", async () => {
+  test("that is killed and restarted has the whole output, and readers miss nothing", async () => {
     await open(durable?.url);
     const claim = await claimed(stores, "t");
     const reading = upTo(20).map(() => readAll(stores, keyOf(claim)));
@@ -80,7 +80,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
     expect(durable && audit(durable)).toEqual([]);
   });
 
-  test("is missed for a bounded time, and used again when it is back", async () => {
+  test("is unavailable for a limited time, and used again when it is back", async () => {
     await open(durable?.url, { deadlineMs, leaseMs: deadlineMs });
     const claim = await claimed(stores, "t");
     await stores.events.append(claim.lease, [note("one")]);
@@ -100,7 +100,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
     expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
   });
 
-  test("is waited for by those who execute a run, as long as a lease lasts", async () => {
+  test("is awaited by processes that execute a run, as long as a lease lasts", async () => {
     await open(durable?.url, { deadlineMs });
     const { lease } = await claimed(stores, "t");
     await stores.runs.steer(ADA, "t", lease.run_id, userMessage("left"));
@@ -116,7 +116,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
     expect(seqsOf(await readAll(stores, lease))).toEqual(upTo(4));
   });
 
-  test.each(["away", "silent"])("that is %s is waited for by every call made inside a run", async (how) => {
+  test.each(["away", "silent"])("that is %s is awaited by every call inside a run", async (how) => {
     await open(durable?.url, { deadlineMs, leaseMs: 60_000 });
     const { lease } = await claimed(stores, "t");
     await stores.events.append(lease, [note("one")]);
@@ -129,7 +129,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
       expect(result, `${everyCall(stores, lease)[index]}`).not.toMatchObject({ reason: unavailable });
   });
 
-  test("that keeps silent is not waited for, and nothing is said twice when it speaks again", async () => {
+  test("that is silent is not awaited, and nothing is repeated when it responds again", async () => {
     await open(durable?.url, { deadlineMs, leaseMs: deadlineMs });
     const claim = await claimed(stores, "t");
     await stores.events.append(claim.lease, [note("one")]);
@@ -147,7 +147,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
     expect(messages.length).toBeLessThanOrEqual(1);
   });
 
-  test("that was away for longer than a lease lets those who are alive keep their runs", async () => {
+  test("that was unavailable for longer than a lease lets live processes keep their runs", async () => {
     await open(durable?.url, { leaseMs: 1200 });
     const other = await createRedisStores({ url: durable?.url ?? "", leaseMs: 1200 });
     const claim = await claimed(stores, "t");
@@ -163,7 +163,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
     await other.close();
   });
 
-  test("that is a replica for a while is waited for", async () => {
+  test("that is temporarily a replica is awaited", async () => {
     await open(durable?.url);
     const { lease } = await claimed(stores, "t");
     durable?.ask("REPLICAOF", "127.0.0.1", "1");
@@ -182,7 +182,7 @@ needing(forgetful, "redis-server").describe("a Redis without a disk", () => {
     await open(forgetful?.url);
   });
 
-  test("that forgets its scripts is sent them again", async () => {
+  test("that loses its scripts gets them again", async () => {
     const { lease } = await claimed(stores, "t");
     for (const n of upTo(3)) {
       forgetful?.ask("SCRIPT", "FLUSH");
@@ -191,7 +191,7 @@ needing(forgetful, "redis-server").describe("a Redis without a disk", () => {
     expect(await stores.threads.messages(ADA, "t")).toHaveLength(3);
   });
 
-  test("that is started again has lost the runs: their writers and readers get an error", async () => {
+  test("that lost the runs in a restart returns an error to their writers and readers", async () => {
     const claim = await claimed(stores, "t");
     await stores.events.append(claim.lease, [message("one")]);
     const reading = await follow(claim);
@@ -218,7 +218,7 @@ needing(forgetful, "redis-server").describe("a Redis without a disk", () => {
     expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
   });
 
-  test("that is full says so, changes nothing by halves, and takes the end of a run", async () => {
+  test("that is full reports it, changes nothing partially, and accepts the end of a run", async () => {
     await stores.close();
     await open(forgetful?.url, { deadlineMs, leaseMs: deadlineMs });
     const claim = await claimed(stores, "t");
@@ -249,7 +249,7 @@ needing(forgetful, "redis-server").describe("a Redis without a disk", () => {
     await claimed(stores, "t");
   });
 
-  test("that would throw runs away is refused", async () => {
+  test("that would evict runs is refused", async () => {
     forgetful?.ask("CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru");
     try {
       await expect(createRedisStores({ url: forgetful?.url ?? "" })).rejects.toMatchObject({
@@ -260,7 +260,7 @@ needing(forgetful, "redis-server").describe("a Redis without a disk", () => {
     }
   });
 
-  test("that is none is refused, without a word of the password", async () => {
+  test("that is not Redis is refused, without showing the password", async () => {
     const wrong = createRedisStores({ url: "redis://ada:secret@127.0.0.1:1/0", deadlineMs });
     await expect(wrong).rejects.toMatchObject({ ...unavailable, message: /^(?!.*secret).*127\.0\.0\.1:1/ });
   });

@@ -63,12 +63,12 @@ describe.each(Object.entries(POSTGRES))("PostgreSQL's errors that pass: %s", (ch
   });
 });
 
-test("an error that ends PostgreSQL's connection passes, and the connection is not used again", () => {
+test("an error that ends PostgreSQL's connection is temporary, and the connection is not used again", () => {
   expect(postgres.chanceOf(answer("99999", "FATAL"))).toBe("later");
   expect(postgres.leavesConnection(answer("99999", "FATAL"))).toBe(false);
   expect(postgres.leavesConnection(answer("23505"))).toBe(true);
 });
 
-test("trouble on the way to a store passes", () => {
+test("a connection error is temporary", () => {
   for (const { chanceOf } of [redis, postgres]) expect(chanceOf(new Error("read ECONNRESET"))).toBe("soon");
 });

@@ -151,7 +151,7 @@ function decisionOf(
 }
 
 describe("the rules of runs", () => {
-  test("lose no run and let one be active at a time, however commands interleave and answers are lost", () =>
+  test("lose no run and allow one active run at a time, however commands interleave and responses are lost", () =>
     fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.array(command, { maxLength: 25 }), async (scheduler, commands) => {
         const thread = new Thread();
@@ -217,7 +217,7 @@ describe("the rules of runs", () => {
       { numRuns: 300 },
     ));
 
-  test("refuse a new run in one order: known key, existing run, busy, full queue, unknown message, full tenant", () => {
+  test("refuse a new run in a fixed order: known key, existing run, busy, full queue, unknown message, full tenant", () => {
     const head: ThreadHead = { owner: ADA, id: "t", active: undefined, queue: [] };
     const busy = { ...head, queue: ["a"] };
     const full = { ...head, queue: ["a", "b"] };
@@ -245,7 +245,7 @@ describe("the rules of runs", () => {
     expect(codeOf(view({ head: busy }), "queue")).toBe("queued");
   });
 
-  test("give a run up after five attempts in which its process died, not counting those that gave it back or lost it alive", () => {
+  test("fail a run after five attempts in which its process died, without attempts that it released or lost alive", () => {
     const ENDS = ["died", "released", "lost"] as const;
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...ENDS), { maxLength: 12 }), (ends) => {
@@ -282,7 +282,7 @@ describe("the rules of runs", () => {
     );
   });
 
-  test("steer the active run alone, take a message once, and refuse one too many", () => {
+  test("steer only the active run, accept a message once, and refuse one above the limit", () => {
     const active = { run: "r", epoch: 1, attempt: 1, released: 0, stop: undefined };
     const view: View = { now: 0, until: 10, head: { owner: ADA, id: "t", active, queue: [] } };
     const message = userMessage("hello");

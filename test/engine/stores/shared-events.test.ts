@@ -57,7 +57,7 @@ test("a reader gets an entry that was written after another reader asked for the
   expect(seqsOf((await other).value ?? [])).toEqual([1]);
 });
 
-test("readers of one page share one read, and who comes after it reads again", async () => {
+test("readers of one page share one read, and later readers read again", async () => {
   const asked: [number, (page: EventPage) => void][] = [];
   const read = (_: unknown, { seq }: { seq: number }) =>
     new Promise<EventPage>((resolve) => asked.push([seq, resolve]));

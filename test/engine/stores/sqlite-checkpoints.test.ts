@@ -72,7 +72,7 @@ async function expectAll(stores: AllStores, written: readonly Written[]): Promis
   }
 }
 
-test("the log is bounded while runs talk without a pause, and closing leaves none", async () => {
+test("the log is limited while runs write without a pause, and closing leaves none", async () => {
   const stores = createSqliteStores({ path: path() });
   let longest = 0;
   const written = await write(stores, 48 * MIB, () => {
@@ -123,7 +123,7 @@ interface Cut {
   readonly written: number;
 }
 
-test("nothing that was answered is lost when the power fails in the middle of a checkpoint", async () => {
+test("no confirmed data is lost if the power fails during a checkpoint", async () => {
   const stores = createSqliteStores({ path: path() });
   const cuts: Cut[] = [];
   let generation = headOfLog();
@@ -157,7 +157,7 @@ test("nothing that was answered is lost when the power fails in the middle of a 
   }
 });
 
-test("when the thread that copies the log dies, the log says so and stays bounded", async () => {
+test("if the thread that copies the log dies, the server logs it and the log stays limited", async () => {
   other.code = "throw new Error('out of luck')";
   const lines: { readonly details: object; readonly message: string }[] = [];
   const logger: Logger = {
@@ -175,7 +175,7 @@ test("when the thread that copies the log dies, the log says so and stays bounde
   await stores.close();
 });
 
-test("when the disk refuses what the thread flushes, the database is closed, and nothing is answered that may be lost", async () => {
+test("if the disk refuses a flush by the thread, the database is closed, and nothing is confirmed that could be lost", async () => {
   other.code = `
     const { parentPort } = require("node:worker_threads");
     parentPort.on("message", () => parentPort.postMessage({ error: "disk I/O error", isLost: true }));`;
@@ -186,7 +186,7 @@ test("when the disk refuses what the thread flushes, the database is closed, and
   await stores.close();
 });
 
-test("a version of SQLite that may lose pages while two threads have the file gets no thread", () => {
+test("a version of SQLite that can lose pages with two threads gets no thread", () => {
   const may = (sqlite: string) => threadsCanShare("linux", sqlite);
   expect(["3.44.6", "3.50.4", "3.51.2"].filter(may)).toEqual([]);
   expect(["3.51.3", "3.52.0", "3.53.4", "4.0.0"].filter((each) => !may(each))).toEqual([]);

@@ -20,7 +20,7 @@ test("a database that lacks a table is refused and not kept open", () => {
     );
 });
 
-test("a file that is no database is refused with its path", () => {
+test("a file that is not a database is refused with its path", () => {
   writeFileSync(path(), "not a database ".repeat(1000));
   expect(() => createSqliteStores({ path: path() })).toThrow(path());
   expect(() => createSqliteStores({ path: join(path(), "below", "a.db") })).toThrow(
@@ -34,7 +34,7 @@ test("a database is created together with its folder", async () => {
   await stores.close();
 });
 
-test("nothing follows a transaction whose commit is refused", () => {
+test("nothing follows a transaction whose commit was refused", () => {
   const database = new Database(path());
   const followed: string[] = [];
   const commit = () =>
@@ -48,7 +48,7 @@ test("nothing follows a transaction whose commit is refused", () => {
   database.close();
 });
 
-test("a store whose file was removed or replaced is not ready, and says so", async () => {
+test("a store whose file was removed or replaced is not ready, and reports the reason", async () => {
   const stores = createSqliteStores({ path: path() });
   renameSync(path(), `${path()}.away`);
   const refusal = {
@@ -63,7 +63,7 @@ test("a store whose file was removed or replaced is not ready, and says so", asy
   await stores.close();
 });
 
-test("a database is opened only once, also within one process", async () => {
+test("a database is opened only once, even within one process", async () => {
   const stores = createSqliteStores({ path: path() });
   expect(() => createSqliteStores({ path: path() })).toThrow(/in use/);
   await claimed(stores, "t");
@@ -87,7 +87,7 @@ const openedElsewhere = (more: string) =>
     { encoding: "utf8" },
   ).stderr;
 
-test("the last release does not open a database that this one has, nor this one what the last one has", async () => {
+test("this release and the previous one do not open each other's open database", async () => {
   const stores = createSqliteStores({ path: path() });
   expect(openedElsewhere("")).toContain("database is locked");
   await stores.close();
@@ -101,7 +101,7 @@ test("the last release does not open a database that this one has, nor this one 
   expect(stderr).toContain("in use by another process");
 });
 
-test("a copy that begins while something is being written succeeds", async () => {
+test("a copy that begins during a write succeeds", async () => {
   const database = new Database(path());
   const to = join(dataDir(), "copy.db");
   const copying = database.write(() => {

@@ -274,13 +274,13 @@ async function interrupted(
 
 const someSteps = fc.array(aStep, { minLength: 10, maxLength: 80 });
 
-test("no answer and no event that counts is lost when the power fails in the middle of anything", () =>
+test("no confirmed data is lost if the power fails at any moment", () =>
   fc.assert(
     fc.asyncProperty(someSteps, (steps) => interrupted(steps, afterCut, ({ seenToCount }) => seenToCount)),
     { numRuns: 60 },
   ));
 
-test("no event that a reader got is lost when the process is killed in the middle of anything", () =>
+test("no event that a reader received is lost if the process is killed at any moment", () =>
   fc.assert(
     fc.asyncProperty(someSteps, (steps) => interrupted(steps, afterKill, ({ seen }) => seen)),
     { numRuns: 60 },
@@ -293,7 +293,7 @@ async function open(): Promise<{ readonly path: string; readonly stores: AllStor
   return { path, stores, claim: await withFlushes(claimed(stores, "t")) };
 }
 
-test("a reader who is far behind gets no event before it is on disk either", async () => {
+test("even a reader that is far behind gets no event before it is on disk", async () => {
   const { stores, claim } = await open();
   await stores.events.append(
     claim.lease,
@@ -306,7 +306,7 @@ test("a reader who is far behind gets no event before it is on disk either", asy
   expect(await readSome(stores, keyOf(claim), 11)).toHaveLength(11);
 });
 
-test("a disk that refuses a flush once gets no more to write: those who wait hear of it, readers see nothing of it", async () => {
+test("a disk that refuses a flush once gets no more writes: waiting calls fail, and readers see nothing of it", async () => {
   const { stores, claim } = await open();
   const seen: string[] = [];
   const reading = (async () => {
@@ -337,7 +337,7 @@ test("a disk that refuses a flush once gets no more to write: those who wait hea
   expect(seen).toEqual([]);
 });
 
-test("what a slow run said is found after a kill among what fast ones said since, and the file keeps few copies of it", async () => {
+test("a slow run's output is found after a kill among later output of fast ones, and the file has few copies of it", async () => {
   const { stores, claim, path } = await open();
   const fast = await withFlushes(claimed(stores, "fast"));
   const say = (to: Claim, text: string) => stores.events.append(to.lease, [delta(text)]);
@@ -361,7 +361,7 @@ test("what a slow run said is found after a kill among what fast ones said since
   await withFlushes(again.close());
 });
 
-test("what is read after a kill is found again after the power fails: it is on disk before anyone can read it", async () => {
+test("data that was read after a kill survives a power failure, because it is on disk before anyone can read it", async () => {
   const { stores, claim, path } = await open();
   void stores.events.append(claim.lease, [message("x")]);
   await expect.poll(() => disk.underWay.length).toBe(1);
@@ -375,7 +375,7 @@ test("what is read after a kill is found again after the power fails: it is on d
   await withFlushes(Promise.all([last.close(), again.close()]));
 });
 
-test("what a run says while two of its messages are on their way to the disk comes after both of them", async () => {
+test("output between two messages that are being written comes after both of them", async () => {
   const { stores, claim } = await open();
   const seen: string[] = [];
   const all = new AbortController();
@@ -399,7 +399,7 @@ test("what a run says while two of its messages are on their way to the disk com
   await reading.catch(() => {});
 });
 
-test("a run can be stopped while it says something that counts in the middle of each flush", async () => {
+test("a run can be stopped while it writes an important event during each flush", async () => {
   const { stores, claim } = await open();
   let isOver = false;
   const talking = (async () => {
@@ -412,7 +412,7 @@ test("a run can be stopped while it says something that counts in the middle of 
   expect(await withFlushes(stores.runs.renew(claim.lease))).toEqual({ stop: "cancel" });
 });
 
-test("what is read or refused because of a start is answered when the start is on disk", async () => {
+test("reads and refusals because of a start are returned once the start is on disk", async () => {
   const { stores } = await open();
   const run = newRun("u", { idempotency_key: "once" });
   const answers: string[] = [];
@@ -429,7 +429,7 @@ test("what is read or refused because of a start is answered when the start is o
   expect(answers.toSorted()).toEqual(["get", "known", "refusal", "start"]);
 });
 
-test("a delta that comes in between makes no one answer early", async () => {
+test("a delta in between leads to no early response", async () => {
   const { stores, claim } = await open();
   const said = stores.events.append(claim.lease, [message("x")]);
   await expect.poll(() => disk.underWay.length).toBe(1);
@@ -459,7 +459,7 @@ test("a file that is closed during a flush stays open until the flush has ended,
   expect(descriptorsOf(log)).toBe(0);
 });
 
-test("closing answers what is committed", async () => {
+test("closing confirms committed writes", async () => {
   const { stores } = await open();
   const started = [newRun("u"), newRun("v")].map((run) => stores.runs.start(ADA, run, "reject"));
   await nextTurn();
@@ -467,7 +467,7 @@ test("closing answers what is committed", async () => {
   expect((await Promise.all(started)).map(({ outcome }) => outcome)).toEqual(["claimed", "claimed"]);
 });
 
-test("nothing is left beside the logs of what runs said that end at once", async () => {
+test("nothing is left next to the logs of runs that end at once", async () => {
   const { path, stores, claim } = await open();
   const other = await withFlushes(claimed(stores, "other"));
   for (const { lease } of [claim, other]) await stores.events.append(lease, [delta("secret")]);

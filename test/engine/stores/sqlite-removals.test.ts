@@ -61,7 +61,7 @@ describe("while a long thread", () => {
     ),
   );
 
-  test("expires, others are served, and no one finds it any more", () =>
+  test("expires, others are served, and no one can find it", () =>
     inWorld(
       async (options) => createSqliteStores({ dataDir: dataDir(), ...options, threadTtlMs: HOUR }),
       async ({ stores, advance }) => {
@@ -77,7 +77,7 @@ describe("while a long thread", () => {
       },
     ));
 
-  test("that was cleared expires, all who wait for it are answered", () =>
+  test("that was cleared expires, all waiting calls are answered", () =>
     inWorld(
       async (options) => createSqliteStores({ dataDir: dataDir(), ...options, threadTtlMs: HOUR }),
       async ({ stores, advance }) => {
@@ -91,7 +91,7 @@ describe("while a long thread", () => {
       },
     ));
 
-  test("loses its copy to a thread of the same id, others are served", () =>
+  test("loses its copy to a thread with the same id, others are served", () =>
     inWorld(
       async (options) => createSqliteStores({ dataDir: dataDir(), ...options }),
       async ({ stores }) => {
@@ -107,7 +107,7 @@ describe("while a long thread", () => {
       },
     ));
 
-  test("loses its copy to a thread that is deleted at once, no part of it becomes a thread", () =>
+  test("loses its copy to a thread that is deleted immediately, no part of it becomes a thread", () =>
     inWorld(
       async (options) => createSqliteStores({ dataDir: dataDir(), ...options }),
       async ({ stores }) => {
@@ -124,7 +124,7 @@ describe("while a long thread", () => {
     ));
 });
 
-test("no one finds a thread from the moment it is deleted, and a new one of its id has nothing of it", () =>
+test("no one can find a thread once it is deleted, and a new one with its id has none of its data", () =>
   inWorld(
     async (options) => createSqliteStores({ dataDir: dataDir(), ...options }),
     async ({ stores }) => {
@@ -143,7 +143,7 @@ test("no one finds a thread from the moment it is deleted, and a new one of its 
     },
   ));
 
-describe("what a process has left to be deleted", () => {
+describe("data that a process has left to be deleted", () => {
   /** The process ends after the first slice. */
   async function interrupted(remove: (stores: AllStores, ids: readonly string[]) => Promise<unknown>) {
     const stores = createSqliteStores({ path: path() });
@@ -155,7 +155,7 @@ describe("what a process has left to be deleted", () => {
     return ids;
   }
 
-  test("of a deleted thread is deleted by the next one, which does not have the thread", async () => {
+  test("is deleted by the next one for a deleted thread, which that process does not have", async () => {
     await interrupted(({ threads }) => threads.delete(ADA, "t"));
     expect(countRows("messages")).toBeGreaterThan(LENGTH / 2);
     const again = createSqliteStores({ path: path() });
@@ -165,7 +165,7 @@ describe("what a process has left to be deleted", () => {
     expect(countRows(...TABLES)).toBe(0);
   });
 
-  test("of a run that begins again is deleted by the next one, which has the run and the messages before", async () => {
+  test("is deleted by the next one for a run that starts over, with the run and earlier messages kept", async () => {
     const ids = await interrupted((stores, all) => claimed(stores, "t", { rewind_to: all[10] ?? "" }));
     const again = createSqliteStores({ path: path() });
     const [claim] = await again.runs.claimAbandoned(1);
@@ -180,7 +180,7 @@ describe("what a process has left to be deleted", () => {
   });
 });
 
-describe("a sweep that fails says why in the log, and the next one tries again:", () => {
+describe("a failed sweep logs the reason, and the next one tries again:", () => {
   const NOTHING_GOES =
     "CREATE TRIGGER stuck BEFORE DELETE ON messages BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END";
   const LEFT: [string, (stores: AllStores) => Promise<unknown>][] = [
@@ -210,7 +210,7 @@ describe("a sweep that fails says why in the log, and the next one tries again:"
   });
 });
 
-test("events whose time is up are deleted in slices", async () => {
+test("expired events are deleted in slices", async () => {
   const stores = createSqliteStores({ path: path(), now: () => 0 });
   const { lease } = await claimed(stores, "t");
   await stores.events.append(lease, [...upTo(LENGTH).map((n) => note(`${n}`)), done()]);

@@ -17,7 +17,7 @@ import { BOX, CALL, HOUR, MIB, temporaryDatabase, WEATHER } from "./sqlite-file.
 
 const { dataDir, inFile, path } = temporaryDatabase();
 
-test("HTTP tools and deferred calls are there when the database is opened again, also with an earlier clock", async () => {
+test("HTTP tools and deferred calls survive reopening the database, even with an earlier clock", async () => {
   let time = Date.parse("2026-11-21T10:00:00.000Z");
   const options = { path: path(), now: () => time };
   const stores = createSqliteStores(options);
@@ -50,7 +50,7 @@ test("HTTP tools and deferred calls are there when the database is opened again,
   await later.close();
 });
 
-test("quotas are in a file beside it, opened and closed with it", async () => {
+test("quotas are in a file next to it, opened and closed with it", async () => {
   const spent = { agent: "a", model: "m", cost: 5, usage: NO_USAGE };
   const stores = createSqliteStores({ path: path(), now: () => 0 });
   await stores.quotas.settle(ADA, "1", spent);
@@ -64,7 +64,7 @@ test("quotas are in a file beside it, opened and closed with it", async () => {
   await again.close();
 });
 
-test("a file of quotas that cannot be used is named, and nothing stays open for it", async () => {
+test("a quota file that cannot be used is named, and nothing stays open for it", async () => {
   const usage = join(dataDir(), "usage.db");
   writeFileSync(usage, "not a database ".repeat(1000));
   for (let n = 0; n < 2; n++) expect(() => createSqliteStores({ path: path() })).toThrow(usage);
@@ -72,7 +72,7 @@ test("a file of quotas that cannot be used is named, and nothing stays open for 
   await createSqliteStores({ path: path() }).close();
 });
 
-test("the ledger of sandboxes is as it was when the database is opened again", async () => {
+test("the ledger of sandboxes is unchanged after the database is reopened", async () => {
   let time = 0;
   const options = { path: path(), now: () => time };
   const caps = { total: 2, tenant: 2 };
@@ -109,7 +109,7 @@ describe("a database in another process", () => {
     throw new Error("The writer ended by itself.");
   }
 
-  test("is refused as long as that process lives, and loses nothing when it is killed in the middle of a write", async () => {
+  test("is refused while that process lives, and loses nothing if it is killed during a write", async () => {
     child = spawn(
       process.execPath,
       [fileURLToPath(new URL("./endless-writer.ts", import.meta.url)), path()],

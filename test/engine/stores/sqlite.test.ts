@@ -70,7 +70,7 @@ const countRows = () =>
   inFile((file) => TABLES.map((table) => file.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n));
 
 describe("a database", () => {
-  test("keeps what waits to be written when it is closed", async () => {
+  test("keeps pending writes when it is closed", async () => {
     const stores = createSqliteStores({ path: path() });
     const claim = await claimed(stores, "t");
     const appends = [delta("a"), delta("b")].map((event) => stores.events.append(claim.lease, [event]));
@@ -81,7 +81,7 @@ describe("a database", () => {
     await again.close();
   });
 
-  test("takes things in the order in which they are asked for", () =>
+  test("processes requests in order", () =>
     inWorld(open, async ({ stores }) => {
       const { lease } = await claimed(stores, "t");
       const { threads, runs, events } = stores;
@@ -107,7 +107,7 @@ describe("a database", () => {
       expect(await Promise.all([ending, threads.delete(ADA, "t")])).toEqual([undefined, true]);
     }));
 
-  test("gives a run back after all writes before, and not after its end was written", () =>
+  test("releases a run after all earlier writes, but not after its end was written", () =>
     inWorld(open, async ({ stores: { runs, events }, stores }) => {
       const { lease } = await claimed(stores, "t");
       await Promise.all([events.append(lease, [delta("x")]), runs.release(lease)]);
@@ -119,7 +119,7 @@ describe("a database", () => {
       expect(seqsOf(await readAll(stores, lease))).toEqual([1, 2]);
     }));
 
-  test("keeps in their turn the runs that wait until it is opened again", async () => {
+  test("keeps the order of queued runs until it is opened again", async () => {
     let time = 0;
     const options = { path: path(), now: () => time, tenantQueueLength: 3 };
     const stores = createSqliteStores(options);
@@ -143,7 +143,7 @@ describe("a database", () => {
     await close();
   });
 
-  test("forgets no run that waits when it fails for a while", async () => {
+  test("keeps queued runs if it fails for a while", async () => {
     await createSqliteStores({ path: path() }).close();
     inFile((file) =>
       file.exec(`CREATE TRIGGER fails BEFORE UPDATE ON runs WHEN NEW.status = 'running' AND NEW.thread_id = 't2'
@@ -160,7 +160,7 @@ describe("a database", () => {
     });
   });
 
-  test("keeps what one run says although another's cannot be written", () =>
+  test("keeps a run's output even if another run's cannot be written", () =>
     inWorld(open, async ({ stores }) => {
       const [good, bad] = [await claimed(stores, "good"), await claimed(stores, "bad")];
       const broken = message("x");
@@ -177,7 +177,7 @@ describe("a database", () => {
       expect(seqsOf(await readAll(stores, keyOf(bad)))).toEqual([1, 2]);
     }));
 
-  test("keeps what other runs say when the log of one refuses what was kept of it, and says why in the log", async () => {
+  test("keeps other runs' output if the log of one run fails, and logs the reason", async () => {
     await createSqliteStores({ path: path() }).close();
     inFile((file) =>
       file.exec(`CREATE TRIGGER stuck BEFORE INSERT ON events WHEN NEW.run_id = 'run_bad'
@@ -198,7 +198,7 @@ describe("a database", () => {
     await stores.close();
   });
 
-  test("writes the megabytes of several runs in ticks of the event loop of their own", () =>
+  test("writes several runs' megabytes in separate ticks of the event loop", () =>
     inWorld(open, async ({ stores }) => {
       const claims = await Promise.all(upTo(4).map((n) => claimed(stores, `t${n}`)));
       let turns = 0;
@@ -217,7 +217,7 @@ describe("a database", () => {
       expect(new Set(written).size).toBe(4);
     }));
 
-  test("does not grow with what a run said long ago", async () => {
+  test("does not grow with a run's old output", async () => {
     await inWorld(
       open,
       async ({ stores }) => {
@@ -233,7 +233,7 @@ describe("a database", () => {
     expect(countRows()[5]).toBeLessThan(1200);
   });
 
-  test("shows a viewer who was there before the take-over one log without a hole", async () => {
+  test("shows an earlier viewer one log without gaps after a take-over", async () => {
     const stores = createSqliteStores({ path: path() });
     const claim = await claimed(stores, "t");
     await stores.events.append(
@@ -261,7 +261,7 @@ describe("a database", () => {
     expect(countRows()).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
   });
 
-  test("is swept of events when it is opened", async () => {
+  test("sweeps events when it is opened", async () => {
     const options = (now: number): StoreOptions => ({ now: () => now });
     const stores = createSqliteStores({ path: path(), ...options(0) });
     for (let n = 0; n < 250; n++) {
@@ -276,7 +276,7 @@ describe("a database", () => {
     expect(countRows()).toEqual([250, 250, 250, 0, 0, 0, 0, 0]);
   });
 
-  test("is swept of threads whose time is up when it is opened", async () => {
+  test("sweeps expired threads when it is opened", async () => {
     const stores = createSqliteStores({ path: path(), now: () => 0 });
     for (let n = 0; n < 250; n++)
       await claimed(stores, `t${n}`).then(({ lease }) => stores.events.append(lease, [done()]));
@@ -289,7 +289,7 @@ describe("a database", () => {
     expect(countRows()).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
   });
 
-  test("keeps threads without limit, unless a time to live is set", async () => {
+  test("keeps threads without limit unless a time to live is set", async () => {
     await inWorld(open, async ({ stores, advance }) => {
       await stores.threads.create(ADA, { id: "t", metadata: {} });
       advance(100_000 * HOUR);

@@ -24,7 +24,7 @@ function reads(atOnce: number) {
   return { begun, ends, read };
 }
 
-test("a tenant that asks for one page gets it before the hundredth of another", async () => {
+test("a tenant that requests one page gets it before another tenant's hundredth", async () => {
   const { begun, ends, read } = reads(2);
   for (let page = 1; page <= 100; page++) void read("ada", `ada ${page}`);
   void read("grace", "grace 1");
@@ -37,7 +37,7 @@ test("a tenant that asks for one page gets it before the hundredth of another", 
   expect(begun).toEqual(["ada 1", "ada 2", "ada 3", "grace 1", "ada 4", "grace 2"]);
 });
 
-test("a read that fails, also because the store does not answer, ends no other, and lets the next one in", async () => {
+test("a failed read, even because the store does not respond, ends no other and lets the next one start", async () => {
   const { begun, ends, read } = reads(1);
   const failing = expect(read("ada", "first")).rejects.toThrow("odd");
   const away = expect(read("ada", "second")).rejects.toMatchObject({ code: "unavailable" });
@@ -51,7 +51,7 @@ test("a read that fails, also because the store does not answer, ends no other, 
   await third;
 });
 
-test("a read whose turn does not come in time gets `unavailable`, and its turn is the next one's", async () => {
+test("a read that does not get its turn in time gets `unavailable`, and its turn goes to the next", async () => {
   const { begun, ends, read } = reads(1);
   void read("ada", "first");
   const late = read("ada", "late", 1);

@@ -19,13 +19,13 @@ const step = (status: Parameters<typeof nextStep>[0]["status"], ended?: number, 
     NOW,
   );
 
-test("a thread goes when its readers have had their time since the end of its last run", () => {
+test("a thread is deleted once its readers have had their time after its last run", () => {
   expect(step("idle", NOW - KEEP)).toEqual({ as: "delete" });
   expect(step("error", NOW - KEEP)).toEqual({ as: "delete" });
   expect(step("idle", NOW - KEEP + 1)).toEqual({ as: "wait", until: NOW + 1 });
 });
 
-test("a thread at work, or with questions, is looked at again, more often when it is kept for a short time", () => {
+test("an active thread, or one with questions, is checked again, more often if it is kept for a short time", () => {
   expect(step("busy")).toEqual({ as: "wait", until: NOW + 30_000 });
   expect(step("interrupted", NOW - KEEP)).toEqual({ as: "wait", until: NOW + KEEP });
   expect(nextStep({ temporary, status: "busy", newest: {} }, 10, NOW)).toEqual({
@@ -34,21 +34,21 @@ test("a thread at work, or with questions, is looked at again, more often when i
   });
 });
 
-test("open questions wait for a day, and no longer", () => {
+test("open questions wait for at most a day", () => {
   expect(step("interrupted", NOW - QUESTIONS_MS + 1)).toEqual({ as: "wait", until: NOW + 1 });
   expect(step("interrupted", NOW - QUESTIONS_MS)).toEqual({ as: "delete" });
 });
 
-test("an end in the future, by another clock, keeps a thread no longer than one that ends now", () => {
+test("a future end, by another clock, keeps a thread no longer than one that ends now", () => {
   expect(step("idle", NOW + 365 * 24 * 60 * MINUTE)).toEqual({ as: "wait", until: NOW + KEEP });
 });
 
-test("a thread that does not exist yet is looked at once more, and then forgotten", () => {
+test("a thread that does not exist yet is checked once more and then dropped", () => {
   expect(step(undefined)).toEqual({ as: "wait", until: NOW + 9 * MINUTE });
   expect(step(undefined, undefined, NOW - 10 * MINUTE)).toEqual({ as: "forget" });
 });
 
-test("a key has a thread of its own, and another one for runs that are kept", () => {
+test("a key has its own thread, and a different one for kept runs", () => {
   const ids = ["a", "b"].flatMap((key) => [keyedThreadId(key, true), keyedThreadId(key, false)]);
   expect(new Set(ids).size).toBe(4);
   expect(keyedThreadId("a", true)).toBe(ids[0]);

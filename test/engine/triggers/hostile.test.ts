@@ -53,7 +53,7 @@ function jsonOf(value: unknown): string {
     : JSON.stringify(value);
 }
 
-test("a template that is taken reads the body and plain headers of any delivery", () => {
+test("an accepted template reads the body and plain headers of any delivery", () => {
   let taken = 0;
   fc.assert(
     fc.property(template, template, body, (input, thread, sent) => {
@@ -81,7 +81,7 @@ test("a template that is taken reads the body and plain headers of any delivery"
   expect(taken).toBeGreaterThan(250);
 });
 
-test("a template that names no path of a delivery is refused", () => {
+test("a template that names no path in a delivery is refused", () => {
   fc.assert(
     fc.property(path, template, (named, rest) => {
       if (/^(?:body|headers|delivery)(?:\.|$)/.test(named)) return;

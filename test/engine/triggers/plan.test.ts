@@ -15,7 +15,7 @@ const delivery = (headers: Record<string, string> = {}, body: unknown = { text: 
 const plan = (spec: object, headers: Record<string, string>, body: object) =>
   planOf(trigger(spec), delivery(headers, body), body);
 
-test("a delivery that is sent again is planned as the same run on the same thread", () => {
+test("a repeated delivery is planned as the same run on the same thread", () => {
   const headers = { "x-github-delivery": "guid" };
   const first = plan({}, headers, { text: "hi" });
   expect(plan({}, headers, { text: "hi" })).toEqual(first);
@@ -29,7 +29,7 @@ test("a delivery that is sent again is planned as the same run on the same threa
 });
 
 test.each([{ scheme: "github" }, { scheme: "hmac", header: "x-signature" }])(
-  "where $scheme signs the body only, the body and no header makes a delivery the same",
+  "if $scheme signs only the body, the body and no header makes a delivery the same",
   (verify) => {
     const sent = (id: string, text = "hi", spec = {}) => {
       const headers = { "x-github-delivery": id, "idempotency-key": id };
@@ -44,7 +44,7 @@ test.each([{ scheme: "github" }, { scheme: "hmac", header: "x-signature" }])(
   },
 );
 
-test("a delivery with a token, and one whose id is signed, has the id that its sender gives it", () => {
+test("a delivery with a token, or with a signed id, has its sender's id", () => {
   const of = (verify: object, headers: Record<string, string>, body: object = {}) =>
     plan({ verify }, headers, body).delivery_id;
   expect(of({ scheme: "token" }, { "idempotency-key": "k1" })).toBe("k1");
@@ -53,13 +53,13 @@ test("a delivery with a token, and one whose id is signed, has the id that its s
   expect(of({ scheme: "stripe" }, {}, { id: "evt_1" })).toBe("evt_1");
 });
 
-test("without an id, deliveries with the same body are one", () => {
+test("without an id, deliveries with the same body count as one", () => {
   const idOf = (text: string) => plan({ verify: { scheme: "token" } }, {}, { text }).delivery_id;
   expect(idOf("hi")).toBe(idOf("hi"));
   expect(idOf("hi")).not.toBe(idOf("ho"));
 });
 
-test("a template may name what makes a delivery the same", () => {
+test("a template can define which deliveries are the same", () => {
   const spec = { verify: { scheme: "token" }, delivery_id: "{{headers.x-shopify-webhook-id}}" };
   expect(plan(spec, { "x-shopify-webhook-id": "w1" }, { text: "hi" }).delivery_id).toBe("w1");
   const long = "w".repeat(1000);
@@ -67,7 +67,7 @@ test("a template may name what makes a delivery the same", () => {
   expect(plan(spec, {}, { text: "hi" }).delivery_id).toMatch(/^[\w-]{43}$/);
 });
 
-test("deliveries with the same text share a thread, which no text can choose freely", () => {
+test("deliveries with the same text share a thread, whose id no text can choose freely", () => {
   const threadOf = (id: unknown, of = "issues", text = "1") => {
     const body = { text, issue: { id } };
     const spec = { ...trigger({ thread: "{{body.issue.id}}" }), id: of };
@@ -83,7 +83,7 @@ test("deliveries with the same text share a thread, which no text can choose fre
   expect(threadOf(undefined)).toBe(threadOf(undefined));
 });
 
-test("a filter lets pass what has one of its values at each of its paths", () => {
+test("a filter allows deliveries that have one of its values at every path", () => {
   const filter = { "body.action": ["opened", "reopened"], "headers.x-github-event": ["issues"] };
   const ignoredBy = (action: unknown, event = "issues") => {
     const planned = plan({ filter }, { "x-github-event": event }, { text: "hi", action });
@@ -97,7 +97,7 @@ test("a filter lets pass what has one of its values at each of its paths", () =>
   expect(ignoredBy("opened", "push")).toBe("filter of headers.x-github-event");
 });
 
-test("the ping of GitHub, messages of bots in Slack and empty inputs start nothing", () => {
+test("GitHub's ping, Slack bots' messages and empty inputs start nothing", () => {
   expect(plan({}, { "x-github-event": "ping" }, { text: "hi" })).toMatchObject({ ignored: "ping of GitHub" });
   const slack = { verify: { scheme: "slack" } };
   const event = { event_id: "Ev1", text: "hi", event: { bot_id: "B1" } };
@@ -110,10 +110,10 @@ test("metadata cannot name another trigger", () => {
   expect(planned).toMatchObject({ metadata: { trigger: "issues", team: "web" } });
 });
 
-test("a key of a run is short, however long the id of a delivery is", () =>
+test("a run's key is short, however long the delivery's id is", () =>
   expect(keyOf("é".repeat(1000))).toMatch(/^delivery:[\w-]{43}$/));
 
-test("a trigger is called as often as its rate allows, then one by one", () => {
+test("a trigger allows requests up to its rate, then one by one", () => {
   let now = 0;
   const call = requestRate(60, () => now);
   for (let count = 0; count < 60; count++) expect(call()).toBe(0);

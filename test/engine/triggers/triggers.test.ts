@@ -58,7 +58,7 @@ async function opened({ request = async () => {} }: Partial<TriggerServices["quo
   return { stores, triggers, state, put, send, incoming, outcomeOf, pass };
 }
 
-test("a trigger whose agent is missing is paused after ten minutes, and not if the agent is back before", async () => {
+test("a trigger whose agent is missing is paused after ten minutes, unless the agent returns earlier", async () => {
   const { triggers, state, put, send, pass } = await opened();
   const address = await put("{{body.text}}");
   state.isMissing = true;
@@ -78,7 +78,7 @@ test("a trigger whose agent is missing is paused after ten minutes, and not if t
   });
 });
 
-test("a trigger that was replaced while a delivery of it was at work is not paused", async () => {
+test("a trigger that was replaced during one of its deliveries is not paused", async () => {
   const { triggers, put, incoming, outcomeOf } = await opened();
   const before = await triggers.open(await put("{{body.text}}", "key_old"));
   await put("{{body.text}}");
@@ -86,7 +86,7 @@ test("a trigger that was replaced while a delivery of it was at work is not paus
   expect((await triggers.store.get(ADA, "mine"))?.trigger.paused).toBe(false);
 });
 
-test("a delivery whose user is deleted meanwhile leaves no run, no thread and no entry behind", async () => {
+test("a delivery whose user is deleted meanwhile leaves no run, thread or entry behind", async () => {
   const { stores, triggers, put, send } = await opened({
     async request() {
       await triggers.store.erase(ADA);
@@ -99,7 +99,7 @@ test("a delivery whose user is deleted meanwhile leaves no run, no thread and no
     expect(await stores.documents.list({ kind, ...ADA }), kind).toEqual([]);
 });
 
-test("a delivery starts nothing when its trigger is paused, deleted or given to another key meanwhile", async () => {
+test("a delivery starts nothing if its trigger is meanwhile paused, deleted or given to another key", async () => {
   const changes = { paused: "not_found", deleted: "not_found", replaced: "unavailable" };
   for (const [change, code] of Object.entries(changes)) {
     const { stores, triggers, put, incoming, outcomeOf } = await opened({
@@ -115,7 +115,7 @@ test("a delivery starts nothing when its trigger is paused, deleted or given to 
   }
 });
 
-test("a delivery whose trigger got another text meanwhile starts its run", async () => {
+test("a delivery whose trigger meanwhile gets another text starts its run", async () => {
   const { triggers, put, incoming, outcomeOf } = await opened({
     async request() {
       await put("Now: {{body.text}}");

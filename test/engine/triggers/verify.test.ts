@@ -106,16 +106,16 @@ const isGood = (
 describe.each(Object.entries(EXAMPLES))("%s", (_, example) => {
   const credentials = Object.keys(example.headers).filter((name) => !/time|-id$/.test(name));
 
-  test("a delivery of the sender is verified", () => expect(isGood(example)).toBe(true));
+  test("a delivery from the sender is verified", () => expect(isGood(example)).toBe(true));
   test("one with either of two secrets is verified", () =>
     expect(isGood(example, { secrets: ["the one after that", example.secret] })).toBe(true));
-  test("one without a secret on this side is not", () =>
+  test("one without a secret on this side is not verified", () =>
     expect(isGood(example, { secrets: [] })).toBe(false));
-  test("one with another secret is not", () =>
+  test("one with another secret is not verified", () =>
     expect(isGood(example, { secrets: ["the one after that"] })).toBe(false));
-  test("one with another body is not, unless a token says nothing of the body", () =>
+  test("one with another body is not verified, unless a token does not cover the body", () =>
     expect(isGood(example, { body: `${example.body} ` })).toBe(Object(example.verify).scheme === "token"));
-  test("one whose signature is cut, or missing, is not", () => {
+  test("one with a shortened or missing signature is not verified", () => {
     for (const name of credentials) {
       expect(isGood(example, { headers: { [name]: example.headers[name]?.slice(0, -1) ?? "" } })).toBe(false);
       expect(isGood(example, { headers: { [name]: "" } })).toBe(false);
@@ -126,7 +126,7 @@ describe.each(Object.entries(EXAMPLES))("%s", (_, example) => {
 });
 
 test.each(["slack", "stripe", "standard-webhooks"])(
-  "a delivery of %s is verified for five minutes, and not before it was signed",
+  "a delivery from %s is verified for five minutes, but not before it was signed",
   (scheme) => {
     const example = EXAMPLES[scheme];
     if (example?.at === undefined) throw new Error("has no time");
@@ -137,7 +137,7 @@ test.each(["slack", "stripe", "standard-webhooks"])(
   },
 );
 
-test("a signed time cannot be moved", () => {
+test("a signed time cannot be changed", () => {
   const { slack, stripe, "standard-webhooks": standard } = EXAMPLES;
   if (!slack || !stripe || !standard) throw new Error("has no example");
   expect(isGood(slack, { headers: { "x-slack-request-timestamp": "1531420619" } })).toBe(false);
@@ -147,7 +147,7 @@ test("a signed time cannot be moved", () => {
   expect(isGood(stripe, { headers: { "stripe-signature": moved } })).toBe(false);
 });
 
-test("templates read no credential and no signature", () => {
+test("templates cannot read credentials or signatures", () => {
   const headers = {
     ...{ authorization: "Bearer x", cookie: "a=b", "x-api-key": "sk", "x-own": "secret" },
     ...{ "x-hub-signature-256": "sha256=x", "x-github-event": "issues" },
@@ -156,7 +156,7 @@ test("templates read no credential and no signature", () => {
   expect(readableHeaders(verify, headers)).toEqual({ "x-github-event": "issues" });
 });
 
-test("a delivery has the id of its sender", () => {
+test("a delivery has its sender's id", () => {
   const idOf = (verify: object, headers: Record<string, string>, body: unknown) =>
     sentId(Verification.parse(verify), headers, body);
   expect(idOf({ scheme: "github" }, { "x-github-delivery": "guid" }, { id: "no" })).toBe("guid");

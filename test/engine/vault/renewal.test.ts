@@ -85,7 +85,7 @@ test("thirty callers in three processes renew an access token once, and all get 
   expect(await issuer.isActive(String(value))).toBe(true);
 });
 
-test("a grant survives many renewals, of which each has a new refresh token", async () => {
+test("a grant survives many renewals, each with a new refresh token", async () => {
   const { replica, pass } = deployment();
   const issuer = await authorizationServer();
   const vaults = [replica(), replica()];
@@ -100,7 +100,7 @@ test("a grant survives many renewals, of which each has a new refresh token", as
   expect(issuer.tokenRequests.map(({ status }) => status)).toEqual(Array(6).fill(200));
 });
 
-test("a token that its receiver refused is renewed once, although four callers report it", async () => {
+test("a token that its receiver refused is renewed once, even if four callers report it", async () => {
   const { replica, pass } = deployment();
   const issuer = await authorizationServer();
   const vaults = [replica(), replica()];
@@ -115,7 +115,7 @@ test("a token that its receiver refused is renewed once, although four callers r
   expect(generations).not.toContain(generation);
 });
 
-test("a token that lives for some seconds is used until half of them have passed", async () => {
+test("a token that lives for a few seconds is used for half of them", async () => {
   const { replica, pass } = deployment();
   const issuer = await authorizationServer();
   issuer.state.lifetime = 20;
@@ -135,7 +135,7 @@ test("a token that lives for some seconds is used until half of them have passed
 test.each([
   { answer: "a lifetime beyond all calendars", more: { expires_in: 9e18 } },
   { answer: "no refresh token, in words", more: { refresh_token: null, expires_in: "3600" } },
-])("an issuer that answers $answer loses no grant", async ({ more }) => {
+])("an issuer's answer $answer loses no grant", async ({ more }) => {
   const { replica, pass } = deployment();
   const seen: string[] = [];
   const server = createServer(async (request, response) => {
@@ -162,7 +162,7 @@ test.each([
   expect(seen.every((token) => token === "mine")).toBe(true);
 });
 
-test("a connection that was deleted and made again is another one", async () => {
+test("a connection that was deleted and created again is a new one", async () => {
   const { replica } = deployment();
   const vault = replica();
   const spec = { type: "static_bearer" as const, mcp_server_url: RESOURCE };
@@ -176,7 +176,7 @@ test("a connection that was deleted and made again is another one", async () => 
 test.each([
   { what: "the answer of the store", failing: "store" },
   { what: "the key of the vault", failing: "key" },
-])("a grant survives when $what fails once after the issuer has answered", async ({ failing }) => {
+])("a grant survives if $what fails once after the issuer has answered", async ({ failing }) => {
   const { replica, documents } = deployment();
   const issuer = await authorizationServer();
   const inner = key();
@@ -230,7 +230,7 @@ test("a caller that leaves during a renewal loses no grant", async () => {
   expect(issuer.tokenRequests).toHaveLength(1);
 });
 
-test("tokens that were renewed while the user replaced the connection are revoked, and the user's are used", async () => {
+test("tokens renewed while the user replaced the connection are revoked, and the user's are used", async () => {
   const { replica } = deployment();
   const issuer = await authorizationServer();
   const vault = replica();
@@ -244,7 +244,7 @@ test("tokens that were renewed while the user replaced the connection are revoke
   expect(await renewing).toMatchObject({ state: "open", value: "mine" });
 });
 
-test("an issuer that refuses ends the connection, and is not asked again", async () => {
+test("an issuer's refusal ends the connection, and the issuer is not called again", async () => {
   const { replica, lines } = deployment();
   const issuer = await authorizationServer();
   const vault = replica();
@@ -263,7 +263,7 @@ test("an issuer that refuses ends the connection, and is not asked again", async
   expect(JSON.stringify(lines)).not.toContain(refresh_token);
 });
 
-test("an issuer that is down keeps the grant, and is asked again after a moment", async () => {
+test("an unavailable issuer keeps the grant, and is called again after a moment", async () => {
   const { replica, pass } = deployment();
   const issuer = await authorizationServer();
   const vaults = [replica(), replica()];
@@ -279,7 +279,7 @@ test("an issuer that is down keeps the grant, and is asked again after a moment"
   expect(await access(vaults[1] as Vault)).toMatchObject({ state: "open" });
 });
 
-test("a process that died in a renewal holds the others up for a bounded time only", async () => {
+test("a process that died during a renewal delays the others only for a limited time", async () => {
   const { replica, pass } = deployment();
   const issuer = await authorizationServer();
   const dying = replica();
@@ -308,7 +308,7 @@ test("deleting a connection revokes its tokens at the issuer", async () => {
   expect(await access(vault)).toEqual({ state: "absent" });
 });
 
-test("a new key protects all secrets within a day, and then the old one is not needed", async () => {
+test("a new key protects all secrets within a day, and the old one is then no longer needed", async () => {
   const { replica, pass, documents } = deployment();
   const vault = replica();
   await vault.put(ADA, "calendar", { type: "static_bearer", mcp_server_url: RESOURCE, token: "the-token" });
@@ -325,7 +325,7 @@ test("a new key protects all secrets within a day, and then the old one is not n
   expect(await bodyOf()).not.toContain("the-token");
 });
 
-test("a secret that was copied to another user's collection cannot be read", async () => {
+test("a secret that was copied to another user's collection cannot be decrypted", async () => {
   const { replica, documents } = deployment();
   const vault = replica();
   await vault.put(ADA, "calendar", { type: "static_bearer", mcp_server_url: RESOURCE, token: "the-token" });

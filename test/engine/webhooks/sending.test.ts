@@ -68,7 +68,7 @@ function deployment() {
   return { stores, status, lines, open, pass, calls };
 }
 
-test("deliveries of tenants are sent in turn, however many one of them has", async () => {
+test("deliveries are sent for tenants in turn, however many one of them has", async () => {
   const { open } = deployment();
   const inbox = await webhookInbox(...Array<"never">(40).fill("never"));
   const { beforeEnd } = await open({ operator: { url: inbox.url, secret: SECRET } });
@@ -85,7 +85,7 @@ test("deliveries of tenants are sent in turn, however many one of them has", asy
   expect(tenants().lastIndexOf("other")).toBeLessThan(100);
 });
 
-test("a delivery whose process died before it told of the end is sent by another one, if the run ended so", async () => {
+test("a delivery whose process died before reporting the end is sent by another one, if the run ended that way", async () => {
   const { stores, open, status, pass } = deployment();
   const inbox = await webhookInbox();
   const options = { operator: { url: inbox.url, secret: SECRET } };
@@ -115,7 +115,7 @@ test("a delivery whose process died before it told of the end is sent by another
   await expect.poll(told).toHaveLength(4);
 });
 
-test("a notification is also sent when the clock was set back since", async () => {
+test("a notification is sent even if the clock was set back since", async () => {
   const { open, pass } = deployment();
   const inbox = await webhookInbox(500);
   const { beforeEnd, wake } = await open({ operator: { url: inbox.url, secret: SECRET } });
@@ -127,7 +127,7 @@ test("a notification is also sent when the clock was set back since", async () =
   await expect.poll(() => inbox.received.length).toBe(2);
 });
 
-test("a webhook is disabled after a day of nothing but failures, and says so until it is put again", async () => {
+test("a webhook is disabled after a day of failures only, and reports this until it is put again", async () => {
   const { open, lines, pass } = deployment();
   const inbox = await webhookInbox(...Array<number>(100).fill(500));
   const owner = { tenant: "acme", user: "ada" };
@@ -156,7 +156,7 @@ test("a webhook is disabled after a day of nothing but failures, and says so unt
   expect((await health())?.disabled).toBeUndefined();
 });
 
-test("dead letters are kept for seven days, and then forgotten", async () => {
+test("dead letters are kept for seven days and then deleted", async () => {
   const { open, pass } = deployment();
   const inbox = await webhookInbox(404);
   const owner = { tenant: "acme", user: "ada" };
@@ -175,7 +175,7 @@ test("dead letters are kept for seven days, and then forgotten", async () => {
   await expect.poll(kept).toEqual([]);
 });
 
-test("an event of a thread waits for the one before it, also if no run ends with it", async () => {
+test("an event of a thread waits for the previous one, even if no run ends with it", async () => {
   const { open, pass } = deployment();
   const inbox = await webhookInbox(500, 500);
   const owner = { tenant: "acme", user: "ada" };
@@ -196,7 +196,7 @@ test("an event of a thread waits for the one before it, also if no run ends with
 const SPEC = { on: ["run.ended" as const], ordered: false, paused: false };
 const ADA = { tenant: "acme", user: "ada" };
 
-test("the end of a run is sent even if any one call of the store fails", async () => {
+test("the end of a run is sent even if any single call to the store fails", async () => {
   const count = async (failing: number) => {
     const { open, calls } = deployment();
     const inbox = await webhookInbox();
@@ -229,7 +229,7 @@ test("the end of a run is sent even if the run is deleted before its delivery is
   await expect.poll(() => inbox.received.length).toBe(1);
 });
 
-test("a webhook stays enabled when it fails now and then, more than a day apart", async () => {
+test("a webhook stays enabled if it fails occasionally, more than a day apart", async () => {
   const { open, pass } = deployment();
   const inbox = await webhookInbox(404, 404, 404);
   const { webhooks, deliveries, emit } = await open();
@@ -243,7 +243,7 @@ test("a webhook stays enabled when it fails now and then, more than a day apart"
   expect((await webhooks.get(ADA, "mine"))?.webhook.disabled).toBeUndefined();
 });
 
-test("a delivery in order is tried for a day from its turn on", async () => {
+test("an ordered delivery is retried for a day from its turn on", async () => {
   const { open, pass } = deployment();
   const inbox = await webhookInbox(500, 500);
   const { webhooks, deliveries, beforeEnd, wake } = await open();
@@ -258,7 +258,7 @@ test("a delivery in order is tried for a day from its turn on", async () => {
   await expect.poll(async () => (await ended()).sort()).toEqual(["acme1 failed 1", "acme2 delivered 2"]);
 });
 
-test("a tenant's delivery that waits behind one about a deleted user is sent, and the user's are not", async () => {
+test("a tenant's delivery behind one about a deleted user is sent, and the user's are not", async () => {
   const { open, stores } = deployment();
   const inbox = await webhookInbox("never");
   const { webhooks, records, emit, wake } = await open();
@@ -283,7 +283,7 @@ test("a tenant's delivery that waits behind one about a deleted user is sent, an
     .toEqual(["bob delivered", "bob delivered"]);
 });
 
-test("where all deliveries wait, one more is dropped without a look at all of them each time", async () => {
+test("if all deliveries are waiting, one more is dropped without checking all of them each time", async () => {
   const { open, calls, lines, stores } = deployment();
   const inbox = await webhookInbox(...Array<"never">(100).fill("never"));
   const { webhooks, deliveries, emit } = await open();

@@ -21,7 +21,7 @@ async function processorTime({ docker }: Engine, { world }: House, user: string)
   return stats.cpu_stats.cpu_usage.total_usage / 1e9;
 }
 
-describeWithEngine("what a user's commands can use up", (engine) => {
+describeWithEngine("resources that a user's commands can exhaust", (engine) => {
   let house: House;
   let attacker: Backend;
   beforeAll(async () => {
@@ -38,7 +38,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
         "echo 'while :; do env -i setsid sh ./bomb & done' > bomb; while :; do env -i setsid sh ./bomb & done",
       ],
     ])(
-      "a fork bomb of %s costs the user some commands at most, and others nothing",
+      "a fork bomb of %s costs the user at most a few commands, and others nothing",
       async (_, bomb) => {
         const begun = execute(attacker, `(${bomb}) 2> /dev/null`, { timeoutMs: 1500 });
         await beside(house, begun);
@@ -50,7 +50,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       60_000,
     );
 
-    test("there are never more of them than were allowed", async () => {
+    test("never exceed their limit", async () => {
       const count = perl(
         "while (defined(my $p = fork)) { $p or sleep 60, exit; push @p, $p } print scalar @p; kill 9, @p; wait for @p",
       );
@@ -67,7 +67,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       await expect.poll(dead).toBe("0\n");
     });
 
-    test("it cannot end, stop or replace the one that keeps its container", async () => {
+    test("cannot end, stop or replace the process that keeps their container", async () => {
       const signals = "for s in KILL TERM INT STOP; do kill -s $s 1 && echo killed by $s; done 2> /dev/null";
       expect(await output(attacker, `${signals}; echo > /proc/1/mem; readlink /proc/1/exe`)).not.toMatch(
         /killed|docker/,
@@ -75,7 +75,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       await comesBack(attacker);
     });
 
-    test("more open files than allowed are refused, also after it raises its limits", async () => {
+    test("more open files than allowed are refused, even after raising the limit", async () => {
       const open = perl("while (open my $f, q(<), q(/dev/null)) { push @f, $f } print scalar @f");
       expect(Number(await beside(house, execute(attacker, open)).then((r) => r.output))).toBeLessThan(4096);
       expect(
@@ -94,13 +94,13 @@ describeWithEngine("what a user's commands can use up", (engine) => {
         "many processes",
         `for i in 1 2 3 4 5 6 7 8; do ${perl("$x = q(x) x 3e7; sleep 60")} & done; wait; kill -9 $$`,
       ],
-    ])("used up by %s costs the user that command at most", async (_, command) => {
+    ])("exhausted by %s costs the user at most that command", async (_, command) => {
       const result = await beside(house, execute(attacker, command, { timeoutMs: 2000 }));
       expect(result.ended).toMatch(/oom|timeout/);
       await comesBack(attacker);
     });
 
-    test("is free again when its users have ended, with all they left", async () => {
+    test("is freed when its users have ended, with everything that they left", async () => {
       const leave = perl(
         "for (1 .. 40) { my $id = shmget(0, 8 << 20, 0600 | 01000); shmwrite($id, q(x) x (8 << 20), 0, 8 << 20) }",
       );
@@ -109,7 +109,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
     });
 
     test.each(["/tmp", "/dev/shm"])(
-      "in %s there is room for so many bytes and so many files, and no more",
+      "in %s has space for a limited number of bytes and files",
       async (folder) => {
         const full = "No space left on device";
         const bytes = `dd if=/dev/zero of=${folder}/big bs=65536 2>&1; stat -c %s ${folder}/big; rm ${folder}/big`;
@@ -151,7 +151,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
     test.each([
       ["output", ""],
       ["error output", ">&2"],
-    ])("without end as %s is ended, and takes little of the server", async (_, where) => {
+    ])("that never ends as %s is stopped, and takes little of the server", async (_, where) => {
       const cost = await costOf(async () => {
         const result = await beside(
           house,
@@ -163,7 +163,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       expect(cost.mib).toBeLessThan(256);
     });
 
-    test("in a line of 40 MB, or a file of nothing, is still read and searched", async () => {
+    test("in a line of 40 MB, or a sparse file, can still be read and searched", async () => {
       await execute(attacker, "head -c 40000000 /dev/zero | tr '\\0' a > line; truncate -s 40000000 hole");
       expect((await execute(attacker, "cat line")).omitted).toBeGreaterThan(39_000_000);
       expect((await readAll(attacker, "hole")).equals(Buffer.alloc(40_000_000))).toBe(true);
@@ -171,7 +171,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
       await execute(attacker, "rm line hole");
     });
 
-    test("in the background does not keep the server busy, and only eight may continue", async () => {
+    test("in the background does not keep the server busy, and only eight processes can continue", async () => {
       for (let n = 0; n < 10; n++) await execute(attacker, "yes spam & echo begun");
       const began = process.cpuUsage();
       const cost = await costOf(() => beside(house, new Promise((resolve) => setTimeout(resolve, 1000))));
@@ -185,7 +185,7 @@ describeWithEngine("what a user's commands can use up", (engine) => {
   });
 });
 
-describeWithOwnEngine("what a user's files can use up", (engine) => {
+describeWithOwnEngine("space that a user's files can exhaust", (engine) => {
   const BYTES = 64 * MIB;
   let house: House;
   let attacker: Backend;

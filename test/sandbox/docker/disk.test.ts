@@ -36,7 +36,7 @@ describeWithEngine("a workspace's disk, on any engine", (found) => {
     await disk.remove(id);
   });
 
-  test("is not removed while there is a container", async () => {
+  test("is not removed while a container exists", async () => {
     const { disk, workspace, container, run } = await opened(found);
     const id = await workspace(32 * MIB);
     await run(id, "echo kept > file");
@@ -45,7 +45,7 @@ describeWithEngine("a workspace's disk, on any engine", (found) => {
     expect(await run(id, "cat file")).toBe("kept\n");
   });
 
-  test("without a hard limit it still works, and the log says that its size is only checked", async () => {
+  test("works without a hard limit, and the log warns that its size is only checked", async () => {
     const file = join(dataDir, "no-folder");
     await writeFile(file, "");
     const { disk, workspace, run } = await opened(found, { dataDir: file });
@@ -57,8 +57,8 @@ describeWithEngine("a workspace's disk, on any engine", (found) => {
   });
 });
 
-describeWithOwnEngine("a workspace's disk, for a server that is root on the engine's machine", (found) => {
-  test("a full one is full, takes no more of the host than is in it, and can be emptied", async () => {
+describeWithOwnEngine("a workspace's disk, if the server is root on the engine's machine", (found) => {
+  test("takes no more of the host than its contents, and can be emptied when it is full", async () => {
     const { disk, workspace, run } = await opened(found);
     expect(disk.kind).toBe("loop");
     const id = await workspace(64 * MIB);
@@ -74,7 +74,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     expect(await used()).toBeLessThan(8 * MIB);
   });
 
-  test("a new one is empty and belongs to the sandbox's user", async () => {
+  test("is empty at first and belongs to the sandbox's user", async () => {
     const { workspace, run } = await opened(found);
     const id = await workspace(16 * MIB);
     expect(await run(id, "ls -A; stat -c %u:%g .; id -u")).toBe("1000:1000\n1000\n");
@@ -88,7 +88,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     });
   });
 
-  test("prepared by many at once, it is on one device", async () => {
+  test("is on one device after many prepare it at once", async () => {
     const one = await opened(found);
     const other = await opened(found);
     const id = newId();
@@ -100,7 +100,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     await Promise.all([one, other].map(({ disk }) => disk.remove(id)));
   });
 
-  test("attached a second time by another program, it is not touched", async () => {
+  test("is not touched if another program has attached it too", async () => {
     const { disk, workspace } = await opened(found);
     const id = await workspace(32 * MIB);
     const { stdout } = await host("losetup", ["--find", "--show", imageOf(id)]);
@@ -109,7 +109,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     await disk.prepare(id, 32 * MIB, labels, signal);
   });
 
-  test("released, it holds nothing of the host; removed, nothing of it is left", async () => {
+  test("takes nothing of the host once released, and leaves nothing once removed", async () => {
     const { disk, engine, workspace } = await opened(found);
     const id = await workspace(32 * MIB);
     await inside(id, (folder) => writeFile(join(folder, "file"), "x"));
@@ -124,7 +124,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     expect(await engine.inspectVolume(id)).toBeUndefined();
   });
 
-  test("a container that is started behind our back never gets another one's files", async () => {
+  test("never gives another sandbox's files to a container that was started outside of Skein", async () => {
     const { disk, engine, workspace, container, run } = await opened(found);
     const mine = await workspace(32 * MIB);
     await run(mine, "echo mine > file");
@@ -139,7 +139,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     expect(await run(mine, "cat seen")).toBe("mine\n");
   });
 
-  test("a device that another file has meanwhile is not taken for its own", async () => {
+  test("does not use a device that belongs to another file by now", async () => {
     const { disk, workspace } = await opened(found);
     const [mine, theirs] = [await workspace(32 * MIB), await workspace(32 * MIB)];
     for (const id of [mine, theirs]) await inside(id, (folder) => writeFile(join(folder, "owner"), id));
@@ -154,7 +154,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
       expect(await inside(id, (folder) => readFile(join(folder, "owner"), "utf8"))).toBe(id);
   });
 
-  test("released while in use, it keeps working, and is freed afterwards", async () => {
+  test("keeps working if it is released while in use, and is freed afterwards", async () => {
     const { disk, workspace } = await opened(found);
     const id = await workspace(32 * MIB);
     await inside(id, async (folder) => {
@@ -167,7 +167,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     expect(await inside(id, (folder) => readdir(folder))).toEqual(["file"]);
   });
 
-  test("grows with its configuration, also when it was not released, and does not shrink", async () => {
+  test("grows with its configuration, even if it was not released, and does not shrink", async () => {
     const { disk, workspace } = await opened(found);
     const id = await workspace(16 * MIB);
     const big = (folder: string) => join(folder, "big");
@@ -183,7 +183,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     });
   });
 
-  test("damaged, it is repaired before use, and recovered files belong to the sandbox's user", async () => {
+  test("is repaired before use if it is damaged, and recovered files belong to the sandbox's user", async () => {
     const { disk, workspace } = await opened(found);
     const id = await workspace(32 * MIB);
     await inside(id, async (folder) => {
@@ -204,7 +204,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     });
   });
 
-  test("a disk that a crashed server left unfinished is created again", async () => {
+  test("is created again if a crashed server left it unfinished", async () => {
     const { disk } = await opened(found);
     const id = newId();
     await mkdir(join(dataDir, "volumes"), { recursive: true });
@@ -218,7 +218,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     expect(await disk.list()).not.toContainEqual({ id, labels: {} });
   });
 
-  test("a pruned volume takes no files with it", async () => {
+  test("keeps its files when the volume is pruned", async () => {
     const { disk, engine, workspace } = await opened(found);
     const id = await workspace(32 * MIB);
     await inside(id, (folder) => writeFile(join(folder, "file"), "kept"));
@@ -229,7 +229,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     expect(await inside(id, (folder) => readFile(join(folder, "file"), "utf8"))).toBe("kept");
   });
 
-  test("a server with another data folder does not put an empty one in its place", async () => {
+  test("is not replaced with an empty one by a server with another data folder", async () => {
     const { workspace } = await opened(found);
     const elsewhere = await mkdtemp(join(tmpdir(), "skein-disk-"));
     onTestFinished(() => rm(elsewhere, { recursive: true }));
@@ -238,7 +238,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     await refuses(() => disk.prepare(id, 32 * MIB, labels, signal), "backend_failed", "data folder");
   });
 
-  test("a full host is reported, and nothing unfinished is left", async () => {
+  test("reports a full host, and leaves nothing unfinished", async () => {
     const full = await mkdtemp(join(tmpdir(), "skein-disk-"));
     await host("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", full]);
     onTestFinished(async () => {
@@ -253,7 +253,7 @@ describeWithOwnEngine("a workspace's disk, for a server that is root on the engi
     expect(await disk.list()).toEqual([]);
   });
 
-  test("after an aborted preparation it can be prepared again", async () => {
+  test("can be prepared again after an aborted preparation", async () => {
     const { disk } = await opened(found);
     const id = newId();
     for (const ms of [0, 2, 4, 6, 8, 10, 12]) {
@@ -275,8 +275,8 @@ async function debugfs(image: string, commands: string): Promise<void> {
   await running;
 }
 
-describeWithOwnEngine("a workspace that nothing but a watch holds to its size", (engine) => {
-  test("ends a command that writes too much, and takes nothing more until there is room", async () => {
+describeWithOwnEngine("a workspace that only a watch limits", (engine) => {
+  test("ends a command that writes too much, and accepts no more until there is space", async () => {
     const config = await configOf(engine, "busybox", { disk: "32m" });
     const world = await newWorld();
     // No disk of a size can be made where they are kept.

@@ -51,7 +51,7 @@ async function altering(host: string, text: string, other: string): Promise<stri
   return `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-describeWithOwnEngine("an engine that drains", (a) => {
+describeWithOwnEngine("a draining engine", (a) => {
   if (!b) throw new Error("There is no second engine.");
   const engines = (drain: boolean) => [
     { name: "a", host: a.host, drain },
@@ -105,7 +105,7 @@ describeWithOwnEngine("an engine that drains", (a) => {
     },
   );
 
-  test("keeps what is in use until it is not, however many servers look", async () => {
+  test("keeps sandboxes until they are unused, however many servers check", async () => {
     const world = await newWorld();
     const of = await config();
     const servers = [on(world, true), on(world, true)] as const;
@@ -120,7 +120,7 @@ describeWithOwnEngine("an engine that drains", (a) => {
     for (const { pool } of servers) expect(String(await readAll(await pool.get(ada, of), "f"))).toBe("hers");
   });
 
-  test("makes a user wait who comes while the files are copied, and shows all of them", async () => {
+  test("makes a user wait while the files are copied, and then shows all of them", async () => {
     const world = await newWorld();
     const of = await config();
     const first = onA(world);
@@ -135,7 +135,7 @@ describeWithOwnEngine("an engine that drains", (a) => {
     await expect.poll(() => engineOf(world)).toEqual(["b"]);
   });
 
-  test("keeps a workspace that the other engine cannot take, and its user can work on", async () => {
+  test("keeps a workspace that the other engine cannot accept, and its user can continue", async () => {
     const world = await newWorld();
     const of = await config();
     const first = onA(world);
@@ -152,7 +152,7 @@ describeWithOwnEngine("an engine that drains", (a) => {
     }
   });
 
-  test("keeps a workspace whose copy would be far larger than it may be", async () => {
+  test("keeps a workspace whose copy would be far larger than allowed", async () => {
     const world = await newWorld();
     const of = await config();
     const first = onA(world);
@@ -169,7 +169,7 @@ describeWithOwnEngine("an engine that drains", (a) => {
     expect(await heldBy(b, world)).toEqual([]);
   });
 
-  test("keeps a workspace whose copy is not the same, leaves no copy, and says so", async () => {
+  test("keeps a workspace whose copy differs, leaves no copy, and reports it", async () => {
     const world = await newWorld();
     const of = await config();
     const first = onA(world);
@@ -189,7 +189,7 @@ describeWithOwnEngine("an engine that drains", (a) => {
     expect(String(await readAll(await server.pool.get(ada, of), "f"))).toBe("her true words");
   });
 
-  test("leaves no copy of a move whose server died in the middle of it", async () => {
+  test("leaves no copy of a move whose server died in between", async () => {
     const world = await newWorld();
     const of = await config();
     const first = onA(world);

@@ -43,7 +43,7 @@ async function outside(onSocket: (socket: Socket) => void = () => {}) {
   return { heard, port: (server.address() as AddressInfo).port };
 }
 
-describeWithEngine("a sandbox that may reach some hosts only", (engine) => {
+describeWithEngine("a sandbox limited to some hosts", (engine) => {
   let backend: Backend;
   let neighbour: Backend;
   let server: Server;
@@ -102,14 +102,14 @@ describeWithEngine("a sandbox that may reach some hosts only", (engine) => {
     expect(await throughProxy(ways)).toEqual(Object.keys(ways));
   });
 
-  test("an ordinary program finds the proxy by itself, with the credentials of its command", async () => {
+  test("lets an ordinary program find the proxy by itself, with the credentials of its command", async () => {
     const url = `http://allowed.example:${place.allowed}/`;
     expect(await output(`wget -q -O - ${url}`)).toBe(REACHED);
     const refused = [{ target: "evil.example:80", reason: "host" }];
     expect(await run("wget -q -O - http://evil.example/")).toMatchObject({ exitCode: 1, refused });
   });
 
-  test("has no way to another host through its proxy, and none of their names is looked up", async () => {
+  test("cannot reach another host through its proxy, and none of those names is resolved", async () => {
     const before = asked.length;
     const ways = badWays(place, `bob.example:${place.allowed}`);
     expect(Object.keys(ways).length).toBeGreaterThan(80);
@@ -120,7 +120,7 @@ describeWithEngine("a sandbox that may reach some hosts only", (engine) => {
     expect([...names]).toEqual(["allowed.example"]);
   });
 
-  test("has no way past its proxy", async () => {
+  test("has no way around its proxy", async () => {
     const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
     const gateways = own.filter(({ family }) => family === "IPv4").map(({ address }) => address);
     const ways = directWays(place, gateways.slice(0, 8));
@@ -152,7 +152,7 @@ describeWithEngine("a sandbox that may reach some hosts only", (engine) => {
     expect(allowed.heard.join("")).not.toContain("evil.example");
   });
 
-  test("a command reports what it was refused", async () => {
+  test("reports refused connections for a command", async () => {
     const line = `CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example\r\nProxy-Authorization: Basic `;
     const command = `user=$(printf %s "$HTTPS_PROXY" | sed 's,^http://,,; s,@.*,,' | base64 | tr -d '\\n')
       way=$(printf '%s%s\\r\\n\\r\\n' '${line}' "$user" | od -An -vtx1 | tr -d ' \\n')
@@ -164,7 +164,7 @@ describeWithEngine("a sandbox that may reach some hosts only", (engine) => {
     expect(await run("true")).not.toHaveProperty("refused");
   });
 
-  test("a command may reach the further hosts that its caller names, with its own credentials alone", async () => {
+  test("allows a command the additional hosts of its caller, only with its own credentials", async () => {
     const target = `bob.example:${place.allowed}`;
     const sent = (user: string) =>
       [`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${user}\r\n`, helloFor("bob.example")].map((part) =>
@@ -177,7 +177,7 @@ describeWithEngine("a sandbox that may reach some hosts only", (engine) => {
     expect(await output(way("proxy", ...sent("")))).toContain("403 Forbidden");
   });
 
-  test("carries large transfers unchanged, in both directions at once", async () => {
+  test("transfers large data unchanged, in both directions at once", async () => {
     const echo = createServer({ allowHalfOpen: true }, (socket) => {
       socket.on("error", () => {});
       socket.pipe(socket);
@@ -195,7 +195,7 @@ describeWithEngine("a sandbox that may reach some hosts only", (engine) => {
     expect(printed).toMatch(/same\n$/);
   });
 
-  test("works again when its relay was killed", async () => {
+  test("works again after its relay was killed", async () => {
     // As the relay's user: the tenant cannot.
     const kill = { Cmd: ["sh", "-c", "kill -s KILL -- -1"], User: "65533:65533" };
     for (const { Id } of await engine.docker.listContainers()) {
@@ -206,13 +206,13 @@ describeWithEngine("a sandbox that may reach some hosts only", (engine) => {
     await expect.poll(() => throughProxy(ways)).toEqual(Object.keys(ways));
   });
 
-  test("its processes cannot signal the relay", async () => {
+  test("cannot signal the relay from its processes", async () => {
     expect(await output("kill -9 -1; :")).toBe("");
     const ways = goodWays(place);
     await expect.poll(() => throughProxy(ways)).toEqual(Object.keys(ways));
   });
 
-  test("needs an image with Perl, and says so", async () => {
+  test("requires an image with Perl, and reports this", async () => {
     const config = await configOf(engine, "busybox", { network: { allow: ["a.example"] }, name: "bare" });
     await refuses(() => server.pool.start(ada, config), "backend_failed", "needs an image with Perl");
   });

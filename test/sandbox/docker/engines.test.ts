@@ -47,7 +47,7 @@ describeWithOwnEngine("several engines", (a) => {
   const read = async ({ pool }: ReturnType<typeof on>, owner: typeof ada) =>
     String(await readAll(await pool.get(owner, await config()), "f"));
 
-  test("take an equal number of new users, on all servers together, and keep the files of each", async () => {
+  test("take an equal number of new users, across all servers, and keep each user's files", async () => {
     const world = await newWorld();
     const servers = [on(world), on(world)] as const;
     for (const [n, owner] of users(6).entries()) await write(servers[n % 2 === 0 ? 0 : 1], owner, owner.user);
@@ -57,21 +57,21 @@ describeWithOwnEngine("several engines", (a) => {
     expect(await spread(world)).toEqual([2, 2, 2]);
   });
 
-  test("take an equal number of users who come at once", async () => {
+  test("take an equal number of simultaneous new users", async () => {
     const world = await newWorld();
     const one = on(world);
     await Promise.all(users(6).map((owner) => write(one, owner, owner.user)));
     expect(await spread(world)).toEqual([2, 2, 2]);
   });
 
-  test("hold one workspace of a user who comes to several servers at once", async () => {
+  test("have one workspace for a user who starts on several servers at once", async () => {
     const world = await newWorld();
     const servers = Array.from({ length: 4 }, () => on(world));
     await Promise.all(servers.map((each, n) => write(each, ada, `${n}`)));
     expect((await spread(world)).reduce((sum, count) => sum + count)).toBe(1);
   });
 
-  test("run no more sandboxes than each is set to, and refuse a further user with a reason", async () => {
+  test("run no more sandboxes than configured, and refuse a further user with a reason", async () => {
     const world = await newWorld();
     const one = on(world, {
       engines: [
@@ -84,7 +84,7 @@ describeWithOwnEngine("several engines", (a) => {
     await refuses(() => write(one, bob, "more"), "unavailable", "engine");
   });
 
-  test("take no new user while they drain, and keep those that they have", async () => {
+  test("take no new user while they drain, and keep existing ones", async () => {
     const world = await newWorld();
     await write(on(world, { engines: [named.a] }), ada, "hers");
     const one = on(world, { engines: [{ ...named.a, drain: true }, named.b] });
@@ -99,7 +99,7 @@ describeWithOwnEngine("several engines", (a) => {
     );
   });
 
-  test("are down for their own users only, who get no empty workspace instead", async () => {
+  test("affect only their own users when they fail, who get no empty workspace instead", async () => {
     const world = await newWorld();
     const one = on(world);
     for (const owner of users(3)) await write(one, owner, owner.user);
@@ -120,7 +120,7 @@ describeWithOwnEngine("several engines", (a) => {
     await expect.poll(() => read(one, second).catch(() => undefined)).toBe(second.user);
   });
 
-  test("that the settings do not name any more still have their users' files", async () => {
+  test("that the settings no longer name still have their users' files", async () => {
     const world = await newWorld();
     await write(on(world, { engines: [named.b] }), ada, "hers");
     const one = on(world, { engines: [named.a, named.c] });
@@ -130,7 +130,7 @@ describeWithOwnEngine("several engines", (a) => {
     expect(await read(on(world), ada)).toBe("hers");
   });
 
-  test("that are lost for good and forgotten leave their users new workspaces, and users who can be deleted", async () => {
+  test("that are permanently lost and forgotten leave their users new workspaces, and those users can be deleted", async () => {
     const world = await newWorld();
     for (const owner of users(3)) await write(on(world), owner, owner.user);
     const one = on(world, { engines: [named.a, named.c] });
@@ -153,7 +153,7 @@ describeWithOwnEngine("several engines", (a) => {
     expect(await spread(world)).toEqual([1, 1, 1]);
   });
 
-  test("lose nothing of what belongs to others when a user is deleted", async () => {
+  test("lose nothing of others when a user is deleted", async () => {
     const world = await newWorld();
     const one = on(world);
     for (const owner of users(3)) await write(one, owner, owner.user);
@@ -163,7 +163,7 @@ describeWithOwnEngine("several engines", (a) => {
     expect(await one.pool.erase(second)).toBe(0);
   });
 
-  test("are each rid of unused sandboxes, also while one of them is away", async () => {
+  test("are each cleared of unused sandboxes, even while one of them is unavailable", async () => {
     const world = await newWorld();
     const one = on(world, { sweepMs: 50 });
     const short = { ...(await config()), idle_stop: "3s", idle_remove: "3s", keep_files: "3s" };
@@ -178,7 +178,7 @@ describeWithOwnEngine("several engines", (a) => {
     await expect.poll(() => spread(world)).toEqual([0, 0, 0]);
   });
 
-  test("are reached by TLS with certificates that both ends know, and by no other", async () => {
+  test("can be reached over TLS only with certificates that both ends trust", async () => {
     const world = await newWorld();
     const one = on(world, { engines: [named.c] });
     expect((await execute(await one.pool.get(ada, await config()), "echo here")).output).toBe("here\n");

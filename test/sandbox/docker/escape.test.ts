@@ -67,7 +67,7 @@ describeWithEngine("from inside a sandbox", (engine) => {
     ]);
   });
 
-  test("the limits are in force that were asked for", async () => {
+  test("the configured limits are in force", async () => {
     const first =
       "cd /sys/fs/cgroup; cat pids/pids.max pids.max; cat memory/memory.limit_in_bytes memory.max";
     const then = "cat memory/memory.memsw.limit_in_bytes memory.swap.max; cat cpu/cpu.cfs_quota_us cpu.max";
@@ -79,7 +79,7 @@ describeWithEngine("from inside a sandbox", (engine) => {
     expect(await run("cat /proc/self/oom_score_adj; ulimit -c")).toBe("500\n0\n");
   });
 
-  test("nothing can be changed but the workspace, /tmp and /dev/shm", async () => {
+  test("only the workspace, /tmp and /dev/shm can be changed", async () => {
     const folders =
       "/ /etc /usr /usr/bin /root /var /dev /proc /sys /sys/fs/cgroup /proc/sys/kernel /workspace/..";
     const write = `for d in ${folders}; do touch $d/x 2> /dev/null && echo $d; done`;
@@ -98,7 +98,7 @@ describeWithEngine("from inside a sandbox", (engine) => {
     expect(await run("find / -xdev -writable 2> /dev/null | grep -v ^/workspace")).toBe("");
   });
 
-  test("no tool of an administrator has an effect", async () => {
+  test("administrators' tools have no effect", async () => {
     const tools = [
       ...[
         "mount -t tmpfs none m",
@@ -131,7 +131,7 @@ describeWithEngine("from inside a sandbox", (engine) => {
     expect(await run(lines("mkdir -p m", ...tried, "rm -rf m"))).toBe("");
   });
 
-  test("no call of the kernel's has an effect that could lead out", async () => {
+  test("no system call that could lead out has an effect", async () => {
     const at = { x86_64: 0, aarch64: 1 }[(await run("uname -m")).trim()];
     if (at === undefined) return;
     const tried = Object.entries(CALLS).map(
@@ -141,7 +141,7 @@ describeWithEngine("from inside a sandbox", (engine) => {
     expect(await run(perl([asked, ...tried].join(" ")))).toBe("asked\n");
   });
 
-  test("a program that makes its user root in the image does not do so", async () => {
+  test("a setuid program in the image does not gain root", async () => {
     const image = `skein-test/setuid-${randomId().toLowerCase()}`;
     const Cmd = ["sh", "-c", "cp /usr/bin/perl /usr/bin/root && chmod 4755 /usr/bin/root"];
     const made = await engine.docker.createContainer({ Image: await engine.image("perl"), User: "0", Cmd });
@@ -161,7 +161,7 @@ describeWithEngine("from inside a sandbox", (engine) => {
     );
   });
 
-  test("nothing of the one that keeps its container can be read or changed, and nothing of the kernel's", async () => {
+  test("nothing of the process that keeps its container, or of the kernel, can be read or changed", async () => {
     const files =
       "/proc/1/environ /proc/1/mem /proc/1/maps /proc/kcore /proc/keys /proc/kmsg /proc/self/pagemap";
     const read = `for f in ${files} /dev/mem /dev/kmsg /dev/sda /dev/vda; do [ -z "$(head -c 9 $f | tr -d '\\0')" ] || echo $f; done`;
@@ -174,7 +174,7 @@ describeWithEngine("from inside a sandbox", (engine) => {
     await comesBack(attacker);
   });
 
-  test("no secret of the server's is to be found, and nothing of other users", async () => {
+  test("no secret of the server, and nothing of other users, can be found", async () => {
     const found = (words: readonly string[]) => {
       // Not as a whole in the command, which is itself to be found.
       const pattern = words.map((word) => `-e "${word.slice(0, 2)}""${word.slice(2)}"`).join(" ");
@@ -196,7 +196,7 @@ describeWithEngine("from inside a sandbox", (engine) => {
     expect(await run("hostname; id -un")).toBe("sandbox\nsandbox\n");
   });
 
-  test("nothing is reached over a network: not the host, not the engine, not a neighbour, not a cloud's metadata", async () => {
+  test("no network address can be reached: not the host, the engine, a neighbour or a cloud's metadata", async () => {
     let reached = 0;
     const listen = async (place: { host: string; port: number } | string) => {
       const server = createServer((socket) => {
@@ -243,7 +243,7 @@ describeWithEngine("from inside a sandbox", (engine) => {
     ).toBe("");
   });
 
-  test("a path of the file tools leads nowhere but into the workspace", async () => {
+  test("a file tool's path can lead only into the workspace", async () => {
     await execute(
       attacker,
       "ln -s / root; ln -s /proc/self proc; ln -s /proc/1/root out; mkdir -p d; ln -s ../../etc d/etc",
@@ -275,8 +275,8 @@ describeWithEngine("from inside a sandbox", (engine) => {
   });
 });
 
-describeWithOwnEngine("from inside a sandbox, in spite of all this,", (engine) => {
-  test("it can read how much memory the host has, which kernel it runs, and where its own files are stored", async () => {
+describeWithOwnEngine("from inside a sandbox, despite these defences,", (engine) => {
+  test("it can read the host's memory size, the kernel and the location of its own files", async () => {
     const { attacker } = await newHouse(engine, "busybox");
     const kib = /MemTotal: +(\d+) kB/.exec(await output(attacker, "cat /proc/meminfo"))?.[1];
     expect(Number(kib) * 1024).toBe(totalmem());
@@ -286,7 +286,7 @@ describeWithOwnEngine("from inside a sandbox, in spite of all this,", (engine) =
     );
   });
 
-  test("it can use up what the kernel counts for all sandboxes, and a neighbour's files and commands continue", async () => {
+  test("it can exhaust resources that the kernel counts for all sandboxes, and a neighbour's files and commands continue", async () => {
     const house = await newHouse(engine, "perl");
     const terminals = "use Fcntl; sysopen($f, q(/dev/ptmx), O_RDWR | O_NOCTTY) or last; push @f, $f";
     const pipes = "pipe($r, $w) or last; fcntl($w, 1031, 1 << 20); push @f, $r, $w";

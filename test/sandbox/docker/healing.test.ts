@@ -27,7 +27,7 @@ async function begun(backend: Backend) {
   return drained(stream);
 }
 
-describeWithOwnEngine("a sandbox that is lost", (engine) => {
+describeWithOwnEngine("a lost sandbox", (engine) => {
   async function opened() {
     const world = await newWorld();
     const { pool, states } = newServer(engine, world);
@@ -45,18 +45,21 @@ describeWithOwnEngine("a sandbox that is lost", (engine) => {
     ["removed", /container was (removed|killed)/, (container) => container.remove({ force: true })],
     ["killed", /container was killed/, (container) => container.kill()],
     ["stopped", /container was (stopped|killed)/, (container) => container.stop({ t: 0 })],
-  ])("because it was %s tells the command so, and is there for the next call", async (_, words, harm) => {
-    const { world, backend } = await opened();
-    const command = begun(backend);
-    await execute(backend, "true");
-    const result = (await Promise.all([command, harm(await containerOf(engine, world))]))[0];
-    expect(result).toMatchObject({
-      ended: "sandbox-lost",
-      exitCode: null,
-      detail: expect.stringMatching(words),
-    });
-    await isWell(backend);
-  });
+  ])(
+    "because it was %s is reported to the command, and returns for the next call",
+    async (_, words, harm) => {
+      const { world, backend } = await opened();
+      const command = begun(backend);
+      await execute(backend, "true");
+      const result = (await Promise.all([command, harm(await containerOf(engine, world))]))[0];
+      expect(result).toMatchObject({
+        ended: "sandbox-lost",
+        exitCode: null,
+        detail: expect.stringMatching(words),
+      });
+      await isWell(backend);
+    },
+  );
 
   test("between two calls is repaired for the next one", async () => {
     const { world, backend } = await opened();
@@ -113,8 +116,8 @@ describeWithOwnEngine("a sandbox that is lost", (engine) => {
   });
 });
 
-describeWithOwnEngine("what a command does to its own sandbox", (engine) => {
-  test("by killing all it can costs it the command at most", async () => {
+describeWithOwnEngine("a command and its own sandbox", (engine) => {
+  test("by killing everything in it loses at most the command", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world);
     const backend = await pool.get(ada, await configOf(engine, "busybox"));
@@ -126,7 +129,7 @@ describeWithOwnEngine("what a command does to its own sandbox", (engine) => {
     expect((await containerOf(engine, world)).id).toBe(before);
   });
 
-  test("by using up its memory is reported as that", async () => {
+  test("by exhausting its memory gets an error that names the cause", async () => {
     const { pool } = newServer(engine, await newWorld());
     const backend = await pool.get(ada, await configOf(engine, "busybox"));
     const result = await execute(backend, "tail /dev/zero");

@@ -40,70 +40,73 @@ async function askAll(backend: Backend, path: string): Promise<string[]> {
 }
 
 for (const image of ["busybox", "perl"] as const)
-  describeWithEngine(`what serves a sandbox of the image ${image}, in the hands of its user`, (engine) => {
-    let house: House;
-    let attacker: Backend;
-    beforeAll(async () => {
-      house = await newHouse(engine, image, { pids: 128, cpus: 0.5 });
-      attacker = house.attacker;
-    });
+  describeWithEngine(
+    `the server's processes in a sandbox of the image ${image}, attacked by its user,`,
+    (engine) => {
+      let house: House;
+      let attacker: Backend;
+      beforeAll(async () => {
+        house = await newHouse(engine, image, { pids: 128, cpus: 0.5 });
+        attacker = house.attacker;
+      });
 
-    test.each([
-      [
-        "garbage in its input and output",
-        `${onEach("head -c 4096 /dev/urandom > /proc/$p/fd/1")} & ${onEach("head -c 99 /dev/urandom > /proc/$p/fd/2")} &
+      test.each([
+        [
+          "garbage in its input and output",
+          `${onEach("head -c 4096 /dev/urandom > /proc/$p/fd/1")} & ${onEach("head -c 99 /dev/urandom > /proc/$p/fd/2")} &
         ${onEach("head -c 256 /dev/urandom > /proc/$p/fd/0")} & wait`,
-      ],
-      [
-        "theft of its input and output",
-        `${onEach("cat /proc/$p/fd/0 > /dev/null & cat /proc/$p/fd/1 > /dev/null & sleep 0.2")}`,
-      ],
-      ["output without end", `${once("yes > /proc/$p/fd/1 & yes > /proc/$p/fd/2 &")}; sleep 60`],
-      [
-        "tools of the user's own",
-        `${once("printf '%s() { yes; }\\n' stat head find cat tail dd kill > /proc/$p/fd/0")}; sleep 60`,
-      ],
-    ])(
-      "is lost at most, by %s: all calls are answered, and others notice nothing",
-      async (_, command) => {
-        const attack = new AbortController();
-        const attacking = execute(attacker, `(${command}) 2> /dev/null`, {
-          signal: attack.signal,
-          timeoutMs: 60_000,
-        });
-        const cost = await costOf(async () => {
-          for (let round = 0; round < 2; round++) {
-            const answers = await beside(house, askAll(attacker, "target"));
-            expect(answers.join("\n")).not.toContain(SECRET);
-          }
-        });
-        attack.abort();
-        await attacking;
-        expect(cost.mib).toBeLessThan(256);
-        expect(cost.deafMs).toBeLessThan(2000);
-        await house.restart();
+        ],
+        [
+          "theft of its input and output",
+          `${onEach("cat /proc/$p/fd/0 > /dev/null & cat /proc/$p/fd/1 > /dev/null & sleep 0.2")}`,
+        ],
+        ["output without end", `${once("yes > /proc/$p/fd/1 & yes > /proc/$p/fd/2 &")}; sleep 60`],
+        [
+          "tools of the user's own",
+          `${once("printf '%s() { yes; }\\n' stat head find cat tail dd kill > /proc/$p/fd/0")}; sleep 60`,
+        ],
+      ])(
+        "are at most lost, by %s: all calls are answered, and others notice nothing",
+        async (_, command) => {
+          const attack = new AbortController();
+          const attacking = execute(attacker, `(${command}) 2> /dev/null`, {
+            signal: attack.signal,
+            timeoutMs: 60_000,
+          });
+          const cost = await costOf(async () => {
+            for (let round = 0; round < 2; round++) {
+              const answers = await beside(house, askAll(attacker, "target"));
+              expect(answers.join("\n")).not.toContain(SECRET);
+            }
+          });
+          attack.abort();
+          await attacking;
+          expect(cost.mib).toBeLessThan(256);
+          expect(cost.deafMs).toBeLessThan(2000);
+          await house.restart();
+          await comesBack(attacker);
+        },
+        40_000,
+      );
+
+      test("recover each time they are killed", async () => {
+        for (let n = 0; n < 4; n++) {
+          await beside(house, execute(attacker, "kill -9 -1; sleep 300"));
+          await comesBack(attacker);
+        }
+      });
+
+      test("recover when they are stopped, and so do commands", async () => {
+        await execute(attacker, "(sleep 0.2; kill -STOP -1) > /dev/null 2>&1 &");
+        await execute(attacker, "sleep 1", { timeoutMs: 500 });
+        await beside(house, comesBack(attacker));
         await comesBack(attacker);
-      },
-      40_000,
-    );
+      });
+    },
+  );
 
-    test("recovers each time it is killed", async () => {
-      for (let n = 0; n < 4; n++) {
-        await beside(house, execute(attacker, "kill -9 -1; sleep 300"));
-        await comesBack(attacker);
-      }
-    });
-
-    test("recovers when it was stopped, and so do commands", async () => {
-      await execute(attacker, "(sleep 0.2; kill -STOP -1) > /dev/null 2>&1 &");
-      await execute(attacker, "sleep 1", { timeoutMs: 500 });
-      await beside(house, comesBack(attacker));
-      await comesBack(attacker);
-    });
-  });
-
-describeWithEngine("what serves a sandbox", (engine) => {
-  test("does not keep the server busy by telling of far more files than there are", async () => {
+describeWithEngine("the server's processes in a sandbox", (engine) => {
+  test("cannot keep the server busy by listing far more files than exist", async () => {
     const house = await newHouse(engine, "busybox");
     const flood = "head -c 1300000 /dev/zero | tr '\\000' '\\n' | sed \"s/.*/$N:81a4 0 0 x\\//\"";
     const tools = `stat() { ${flood}; }\nfind() { head -c 30000000 /dev/zero; }\n`;
@@ -119,7 +122,7 @@ describeWithEngine("what serves a sandbox", (engine) => {
 });
 
 for (const image of ["busybox", "perl"] as const)
-  describeWithEngine(`the workspace of the image ${image}, in the hands of its user`, (engine) => {
+  describeWithEngine(`the workspace of the image ${image}, attacked by its user,`, (engine) => {
     let house: House;
     let attacker: Backend;
     beforeAll(async () => {
@@ -135,7 +138,7 @@ for (const image of ["busybox", "perl"] as const)
       ["a folder with a file in it", "mkdir .skein; echo > .skein/staging"],
       ["a folder with a pipe in it", "mkdir .skein; mkfifo .skein/staging"],
       ["a folder with a link in it", "mkdir .skein; ln -s /tmp/away .skein/staging"],
-    ])("takes files as whole as ever, or says why not, with %s in the place of staging", async (_, put) => {
+    ])("stores complete files, or explains why not, with %s in place of staging", async (_, put) => {
       await execute(attacker, `mkdir -p /tmp/away; rm -rf .skein; ${put}`);
       for (const data of [Buffer.from("text"), Buffer.alloc(3_000_000, 97)]) {
         const written = attacker.write("g", data, signal).then(
@@ -168,14 +171,14 @@ for (const image of ["busybox", "perl"] as const)
       await expect.poll(() => output(attacker, "ls .skein/staging")).toBe("");
     });
 
-    test("is usable again after a restart when its user has removed all access to it", async () => {
+    test("is usable again after a restart if its user has removed all access to it", async () => {
       await execute(attacker, "chmod 0 .");
       expect((await execute(attacker, "true")).exitCode).not.toBe(0);
       await house.restart();
       await comesBack(attacker);
     });
 
-    test("leads to nothing outside, even when a name is replaced while it is in use", async () => {
+    test("leads to nothing outside, even if a name is replaced while it is in use", async () => {
       const put = [
         "ln -sfn /etc/passwd s",
         "rm -f s; mkfifo s",

@@ -21,7 +21,7 @@ async function volumesOf({ docker }: Engine, { deployment }: World) {
 }
 
 describeWithOwnEngine("a sandbox", (engine) => {
-  test("is created once, however many servers ask for it at the same time", async () => {
+  test("is created once, however many servers request it at the same time", async () => {
     const world = await newWorld();
     const first = newServer(engine, world);
     const servers = [first, newServer(engine, world)];
@@ -57,7 +57,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     expect(states.at(-1)).toMatchObject({ name: "code", status: "stopped" });
   });
 
-  test("keeps one user's files from every other", async () => {
+  test("keeps each user's files from all others", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world);
     const config = await configOf(engine, "busybox");
@@ -67,7 +67,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     expect((await execute(his, "find / -name secret 2> /dev/null; ls -A")).output).toBe(".skein\n");
   });
 
-  test("continues under the next server, with the same container and files", async () => {
+  test("continues under the next server with the same container and files", async () => {
     const world = await newWorld();
     const config = await configOf(engine, "busybox");
     const first = newServer(engine, world);
@@ -113,7 +113,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     expect(await text(await second.pool.get(ada, config), "f")).toBe("kept");
   });
 
-  test("is stopped when unused, then removed, and comes back with its files", async () => {
+  test("is stopped when unused, then removed, and returns with its files", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world);
     const config = await configOf(engine, "busybox", { idle_stop: "0.5s", idle_remove: "1s" });
@@ -148,7 +148,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     });
   });
 
-  test("has its files deleted when keep_files has passed, and leaves nothing", async () => {
+  test("has its files deleted after keep_files, and leaves nothing", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world);
     const config = await configOf(engine, "busybox", {
@@ -192,7 +192,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     expect((await containersOf(engine, world)).length).toBe(1);
   });
 
-  test("can be written to also where the image has no workspace", async () => {
+  test("can be written to even if the image has no workspace", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world);
     const backend = await pool.get(ada, await configOf(engine, "bare", { workdir: "/home/agent" }));
@@ -201,7 +201,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     expect((await containersOf(engine, world)).length).toBe(1);
   });
 
-  test("is refused past the caps, with which one it is", async () => {
+  test("is refused above the caps, and the error names the cap", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world, { caps: { total: 2, tenant: 1 } });
     const config = await configOf(engine, "busybox");
@@ -221,7 +221,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     await pool.start(bob, config);
   });
 
-  test("is refused when its tenant's sandboxes have no disk left, until files of one are deleted", async () => {
+  test("is refused if its tenant's sandboxes have no disk left, until files of one are deleted", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world, { caps: { total: 9, tenant: 9, tenantDisk: 48 * 1024 ** 2 } });
     const config = await configOf(engine, "busybox", { disk: "32m" });
@@ -234,7 +234,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     await pool.start(bob, config);
   });
 
-  test("reports an image that cannot be pulled, also in the log, and leaves nothing", async () => {
+  test("reports an image that cannot be pulled, in the log too, and leaves nothing", async () => {
     const world = await newWorld();
     const { pool, warnings } = newServer(engine, world);
     const config = { type: "docker", name: "code", image: "127.0.0.1:1/no/such:image" };

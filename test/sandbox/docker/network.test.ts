@@ -78,17 +78,17 @@ const ASK = "printf 'GET / HTTP/1.0\r\n\r\n' | nc -w 2";
 const SHUT = { Internal: true, Options: { "com.docker.network.bridge.inhibit_ipv4": "true" } };
 
 describeWithEngine("the network of a sandbox, on any engine", (found) => {
-  test("is none, unless it is asked for", async () => {
+  test("is none by default", async () => {
     expect(await opened(found).prepare("none", signal)).toBe("none");
   });
 
-  test("may be an internal one that is isolated from the engine's machine", async () => {
+  test("can be an internal one that is isolated from the engine's machine", async () => {
     const name = await network(found, SHUT);
     const { Id } = await found.docker.getNetwork(name).inspect();
     expect(await opened(found).prepare(name, signal)).toBe(Id);
   });
 
-  test("may not be one that leads out, to the engine's machine, or nowhere", async () => {
+  test("cannot be one that leads outside, to the engine's machine, or nowhere", async () => {
     const { prepare } = opened(found);
     const out = await network(found);
     await refuses(() => prepare(out, signal), "backend_refused", "Use `bridge` for the internet");
@@ -99,7 +99,7 @@ describeWithEngine("the network of a sandbox, on any engine", (found) => {
       await refuses(() => prepare(name, signal), "backend_refused", `The network \`${name}\``);
   });
 
-  test("may lead to the engine's machine when the operator answers for it, but not out", async () => {
+  test("can lead to the engine's machine if the operator takes responsibility, but not outside", async () => {
     const { prepare } = opened(found, "operator");
     expect(await prepare(await network(found, { Internal: true }), signal)).toMatch(/^[0-9a-f]{64}$/);
     const out = await network(found);
@@ -107,7 +107,7 @@ describeWithEngine("the network of a sandbox, on any engine", (found) => {
   });
 });
 
-describeWithOwnEngine("what a sandbox reaches, on a machine where the server is root", (found) => {
+describeWithOwnEngine("a sandbox's reach, on a machine where the server is root", (found) => {
   /** By what a sandbox calls them. */
   const PLACES: Readonly<Record<string, string>> = {
     "the internet": "203.0.113.7 80",
@@ -171,12 +171,12 @@ describeWithOwnEngine("what a sandbox reaches, on a machine where the server is 
     return printed.split("\n").filter(Boolean).sort();
   };
 
-  test("`bridge` leads to the internet, and to nothing that is the host's or private", async () => {
+  test("`bridge` leads to the internet, and to no private address or address of the host", async () => {
     const id = await opened(found).prepare("bridge", signal);
     expect(await reached(await sandbox(id), PLACES)).toEqual(["the internet"]);
   });
 
-  test("without a firewall all of that could be reached", async () => {
+  test("without a firewall, all of these could be reached", async () => {
     const id = await opened(found, "operator").prepare("bridge", signal);
     expect(await reached(await sandbox(id), PLACES)).toEqual(Object.keys(PLACES).sort());
   });
@@ -190,19 +190,19 @@ describeWithOwnEngine("what a sandbox reaches, on a machine where the server is 
     ]);
   });
 
-  test("two sandboxes on `bridge` do not reach each other", async () => {
+  test("two sandboxes on `bridge` cannot reach each other", async () => {
     const id = await opened(found).prepare("bridge", signal);
     const { peer, place } = await neighbour(id);
     expect(await reached(peer, place)).toEqual(Object.keys(place));
     expect(await reached(await sandbox(id), place)).toEqual([]);
   });
 
-  test("`bridge` resolves names, also when the resolver is at a private address", async () => {
+  test("`bridge` resolves names even if the resolver has a private address", async () => {
     const id = await opened(found).prepare("bridge", signal);
     expect(await answers(await sandbox(id), "nslookup -type=a some.example")).toContain("203.0.113.7");
   });
 
-  test("a sandbox that gives itself an IPv6 address does not reach the host by it", async () => {
+  test("a sandbox that gives itself an IPv6 address cannot reach the host by it", async () => {
     const reachable = async (firewall: "managed" | "operator") => {
       const deployment = newName();
       const id = await opened(found, firewall, deployment).prepare("bridge", signal);
@@ -242,7 +242,7 @@ describeWithOwnEngine("what a sandbox reaches, on a machine where the server is 
     expect(await hooks()).toEqual(before);
   });
 
-  test("removed, it leaves no network and no rule behind; while a sandbox is on it, it is not removed", async () => {
+  test("removal leaves no network and no rule behind; a network with a sandbox is not removed", async () => {
     const rules = () => run("iptables -S; ip6tables -S");
     const before = await rules();
     const { prepare, remove } = opened(found);

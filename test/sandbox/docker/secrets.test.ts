@@ -52,7 +52,7 @@ describeWithEngine("a sandbox with a variable for a secret", (engine) => {
     for (const each of [backend, neighbour]) await each.write("ask.py", Buffer.from(ASKING), signal);
   });
 
-  test("its requests have the secret, and the answers that a command reads do not", async () => {
+  test("its requests contain the secret, but the answers that a command reads do not", async () => {
     const { output, refused } = await ask("X-Key: $API_TOKEN");
     expect(refused).toBeUndefined();
     expect(host.heard.at(-1)?.headers["x-key"]).toBe(SECRET);
@@ -90,7 +90,7 @@ describeWithEngine("a sandbox with a variable for a secret", (engine) => {
     expect(host.heard).toHaveLength(before);
   });
 
-  test("the certificate of the sandbox is for the named hosts only, besides those that programs trust anyway", async () => {
+  test("the certificate of the sandbox is valid only for the named hosts, in addition to those that programs trust anyway", async () => {
     const { output } = await execute(backend, "grep -c BEGIN $SSL_CERT_FILE $NODE_EXTRA_CA_CERTS");
     const [all = 0, own = 0] = output.match(/\d+$/gm)?.map(Number) ?? [];
     expect(all).toBeGreaterThan(100);
@@ -98,7 +98,7 @@ describeWithEngine("a sandbox with a variable for a secret", (engine) => {
     expect((await ask("X-A: 1", backend, "other.example")).output).toMatch(/CERTIFICATE_VERIFY_FAILED/);
   });
 
-  test("the placeholder is the same after the sandbox was opened again, and works", async () => {
+  test("the placeholder stays the same after the sandbox is opened again, and works", async () => {
     const { output: before } = await execute(backend, "printf %s $API_TOKEN | tee token");
     await server.pool.stop(ada, await config());
     const again = await server.pool.get(ada, await config());
@@ -107,7 +107,7 @@ describeWithEngine("a sandbox with a variable for a secret", (engine) => {
     expect(host.heard.at(-1)?.headers["x-key"]).toBe(SECRET);
   });
 
-  test("files of at most eight openings stay", async () => {
+  test("the files of at most eight openings are kept", async () => {
     for (let at = 0; at < 9; at++) {
       await server.pool.stop(bob, await config());
       neighbour = await server.pool.get(bob, await config());

@@ -59,7 +59,7 @@ for (const image of ["busybox", "perl"] as const)
       attacker = house.attacker;
     });
 
-    test("names and contents that imitate our own words are names and contents", async () => {
+    test("names and contents that imitate our own output are treated as names and contents", async () => {
       const names = IMITATIONS.map((words) => words.replaceAll("/", "%"));
       const content = Buffer.from(IMITATIONS.join("\n"));
       for (const name of names) await attacker.write(`odd/${name}`, content, signal);
@@ -78,7 +78,7 @@ for (const image of ["busybox", "perl"] as const)
       await attacker.remove("odd", signal);
     });
 
-    test("a folder of 5,000 files, and one at a depth of 300, are like any other", async () => {
+    test("a folder of 5,000 files, and one at a depth of 300, work like any other", async () => {
       await execute(
         attacker,
         "mkdir many; cd many; seq 5000 | xargs touch; i=0; while [ $((i += 1)) -le 300 ]; do mkdir d && cd d; done; echo deep > bottom",
@@ -91,7 +91,7 @@ for (const image of ["busybox", "perl"] as const)
       expect((await attacker.list(".", signal)).map(({ path }) => path)).toEqual(["/workspace/f"]);
     });
 
-    test("a command may contain any characters", async () => {
+    test("a command can contain any characters", async () => {
       const characters = Array.from({ length: 0x2ff }, (_, index) => String.fromCharCode(index + 1)).join("");
       const word = `'${characters.replaceAll("'", "'\\''")}'`;
       expect(await execute(attacker, `printf %s ${word}`)).toMatchObject({ output: characters, exitCode: 0 });
@@ -114,7 +114,7 @@ for (const image of ["busybox", "perl"] as const)
         /^nowhere\n$/,
       ],
       ["N=x r=9 c='rm -rf .' S=/ T=/ R=/; export N r c S T R; echo ours", /^ours\n$/],
-    ])("does to itself alone what it does by `%s`", async (command, expected) => {
+    ])("affects only itself with `%s`", async (command, expected) => {
       const result = await execute(attacker, command, { timeoutMs: 4000 });
       expect(result.output).toMatch(expected);
       expect(result.ended).toBeUndefined();
@@ -160,7 +160,7 @@ for (const image of ["busybox", "perl"] as const)
       }
     });
 
-    test("tools of its own are the user's own affair where an image looks for tools in the workspace", async () => {
+    test("its own tools affect only the user if an image looks for tools in the workspace", async () => {
       const made = await engine.docker.createContainer({ Image: await engine.image(image) });
       const repo = `skein-test/path-${randomId().toLowerCase()}`;
       await made.commit({ repo, changes: "ENV PATH=/workspace/bin:/usr/bin" });

@@ -41,7 +41,7 @@ test.each([
   expect(allowing([entry])("a.example", 443)).toBe(false);
 });
 
-test("an address is no host's name in any notation", () => {
+test("an address is never accepted as a host name, in any notation", () => {
   for (const text of [
     "127.0.0.1",
     "127.1",

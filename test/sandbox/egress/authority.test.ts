@@ -25,7 +25,7 @@ async function seen(host: string) {
   ]).catch(({ message }: Error) => message);
 }
 
-test("clients that trust it trust its certificates for its hosts, and for no other", async () => {
+test("clients that trust it trust its certificates for its hosts and no others", async () => {
   const root = new X509Certificate(authority.certificate);
   for (const host of ["api.example.com", "a.wild.example", "a.b.wild.example"]) {
     const found = await seen(host);
@@ -45,7 +45,7 @@ test("it is an authority, and nothing that it has signed is one", async () => {
   expect(Date.parse(leaf.validTo)).toBeLessThan(Date.now() + 8 * 86_400_000);
 });
 
-test("two authorities have nothing in common", async () => {
+test("two authorities share nothing", async () => {
   const other = await newAuthority(["api.example.com"]);
   const [one, two] = [authority, other].map(({ certificate }) => new X509Certificate(certificate));
   expect(two?.subject).not.toBe(one?.subject);

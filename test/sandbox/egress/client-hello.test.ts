@@ -30,7 +30,7 @@ function inRecords(hello: Buffer, size: number): Buffer {
   return Buffer.concat(parts);
 }
 
-test("the server's name is found in what a TLS client sends, once it is there", async () => {
+test("the server's name is found in a TLS client's message once it has arrived", async () => {
   const hello = await helloFor("api.example.com");
   for (let length = 0; length < hello.length; length++)
     expect(serverNameIn(hello.subarray(0, length))).toBe("more");
@@ -38,17 +38,17 @@ test("the server's name is found in what a TLS client sends, once it is there", 
   expect(serverNameIn(Buffer.concat([hello, Buffer.from("more")]))).toEqual({ name: "api.example.com" });
 });
 
-test("it is found also if the message is divided into records", async () => {
+test("it is found even if the message is divided into records", async () => {
   const hello = await helloFor("api.example.com");
   expect(serverNameIn(inRecords(hello, 100))).toEqual({ name: "api.example.com" });
 });
 
-test("a message that names no server, or in too many records, has none", async () => {
+test("a message without a server name, or in too many records, has none", async () => {
   expect(serverNameIn(await helloFor(""))).toBe("none");
   expect(serverNameIn(inRecords(await helloFor("api.example.com"), 1))).toBe("none");
 });
 
-test("what is not TLS has none after its first byte", () => {
+test("data that is not TLS has none after its first byte", () => {
   for (const text of ["GET / HTTP/1.1\r\n", "SSH-2.0-x", "\0"])
     expect(serverNameIn(Buffer.from(text))).toBe("none");
 });
@@ -66,7 +66,7 @@ test("a message with a second name has none", async () => {
   expect(serverNameIn(doubled)).toBe("none");
 });
 
-test("arbitrary changes of a message never throw, and never make another name of it unnoticed", async () => {
+test("random changes to a message never throw, and never produce another name unnoticed", async () => {
   const hello = await helloFor("api.example.com");
   fc.assert(
     fc.property(fc.nat(hello.length - 1), fc.nat(255), (at, byte) => {

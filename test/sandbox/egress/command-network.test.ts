@@ -49,7 +49,7 @@ async function opened() {
   return { egress, tunnel };
 }
 
-test("each command has its own further hosts and refusals", async () => {
+test("each command has its own additional hosts and refusals", async () => {
   const { egress, tunnel } = await opened();
   const [other, one] = [egress.enter([]), egress.enter(["more.example.com"])];
   const proxy = one.environment.HTTPS_PROXY ?? "";

@@ -60,7 +60,7 @@ async function answerTo(port: number, sent: string): Promise<string> {
   return text(socket);
 }
 
-test("HTTPS goes through a tunnel from end to end", async () => {
+test("HTTPS goes through an end-to-end tunnel", async () => {
   const { server: files } = await newCertificates(onTestFinished);
   const [cert, key] = await Promise.all([readFile(files.cert), readFile(files.key)]);
   const server = createHttpsServer({ cert, key }, (_, answer) => answer.end("hello".repeat(100_000))).listen(
@@ -82,7 +82,7 @@ test("HTTPS goes through a tunnel from end to end", async () => {
   expect(proxy.refused).toEqual([]);
 });
 
-test("TLS for another server ends with an alert that says so, and nothing of it leaves", async () => {
+test("TLS for another server ends with an alert that explains it, and none of it leaves", async () => {
   const heard: Buffer[] = [];
   const server = await tcpServer((socket) => socket.on("data", (bytes) => heard.push(bytes)));
   const target = `api.example:${server.port}`;
@@ -95,7 +95,7 @@ test("TLS for another server ends with an alert that says so, and nothing of it 
   expect(heard).toEqual([]);
 });
 
-test("a plain request arrives as it was sent, without what was for the proxy", async () => {
+test("a plain request arrives as it was sent, without the part for the proxy", async () => {
   const server = await httpServer((_, answer) => answer.writeHead(201, { "x-answer": "yes" }).end("made"));
   const target = `api.example:${server.port}`;
   const proxy = await proxyFor([target], allowed(target));
@@ -119,7 +119,7 @@ test.each([
   ["a status that Node does not write", "HTTP/1.1 099 X", 502],
   ["a status without a meaning", "HTTP/1.1 999 X", 999],
   ["a reason with a control character", "HTTP/1.1 200 \x01", 200],
-])("%s harms only its own request", async (_, head, status) => {
+])("%s affects only its own request", async (_, head, status) => {
   const server = await tcpServer((socket) => {
     socket.once("data", () => socket.end(`${head}\r\nContent-Length: 0\r\n\r\n`));
   });
@@ -130,7 +130,7 @@ test.each([
     expect(await answerTo(proxy.port, asked)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
 });
 
-test("requests that follow on a connection are refused, and connect to no host", async () => {
+test("further requests on a connection are refused, and connect to no host", async () => {
   const server = await httpServer((_, answer) => answer.end("once"));
   const target = `api.example:${server.port}`;
   const proxy = await proxyFor([target], allowed(target));
@@ -154,7 +154,7 @@ test("a redirect is passed on and not followed", async () => {
   expect(proxy.refused).toEqual(["evil.example:80 host"]);
 });
 
-test("an allowed host with a private address is not connected to, and a name is looked up once for a connection", async () => {
+test("an allowed host with a private address is not connected to, and a name is resolved once per connection", async () => {
   let connections = 0;
   const server = await tcpServer(() => connections++);
   const target = `api.example:${server.port}`;
@@ -191,7 +191,7 @@ test("a plain request is refused unless its one Host is the host of its URL", as
   expect(server.heard).toEqual([]);
 });
 
-test("a host that is not allowed is not even looked up", async () => {
+test("a host that is not allowed is not even resolved", async () => {
   const asked: string[] = [];
   const proxy = await proxyFor(["api.example"], {
     async resolve(host) {
@@ -206,7 +206,7 @@ test("a host that is not allowed is not even looked up", async () => {
   expect(asked).toEqual([]);
 });
 
-test("what a refusal reports is short and has no control characters", async () => {
+test("the text of a refusal is short and has no control characters", async () => {
   const proxy = await proxyFor(["api.example"]);
   await answerTo(proxy.port, `CONNECT ${"a".repeat(1000)}\x1b[31m:443 HTTP/1.1\r\n\r\n`);
   await answerTo(proxy.port, `CONNECT [::1]:443 HTTP/1.1\r\nHost: x\r\n\r\n`);
@@ -214,7 +214,7 @@ test("what a refusal reports is short and has no control characters", async () =
   for (const each of proxy.refused) expect(each).toMatch(/^[\x20-\x7e]{1,310}$/);
 });
 
-test("a tunnel ends at both ends when either closes, and with the proxy", async () => {
+test("a tunnel ends at both ends when either closes, or with the proxy", async () => {
   const ended: Promise<unknown>[] = [];
   const arrived = Promise.withResolvers<unknown>();
   const server = await tcpServer((socket) => ended.push(once(socket.on("data", arrived.resolve), "close")));

@@ -49,7 +49,7 @@ async function ends(relay: Relay | undefined): Promise<void> {
 
 const bytes = (count: number) => Buffer.alloc(count, 1);
 
-test("what arrives for a connection is read, and granted once it is taken", async () => {
+test("data for a connection is read, and more is granted once it is consumed", async () => {
   const { connections, got, send } = await opened();
   send(1, "o");
   send(1, "d", "hello");
@@ -60,7 +60,7 @@ test("what arrives for a connection is read, and granted once it is taken", asyn
   await expect.poll(() => got).toEqual(["1 g 5", "1 d bye", "1 e "]);
 });
 
-test("what is written waits for grants", async () => {
+test("writes wait for grants", async () => {
   const { connections, got, send } = await opened();
   send(1, "o");
   const written = new Promise((resolve) => connections[0]?.write(bytes(WINDOW_BYTES + 1), resolve));
@@ -95,11 +95,11 @@ test.each([
   [["skein-network", "1", "0"]],
   [["skein-network", "1", "99999"]],
   [["skein-network"]],
-])("the greeting %j is none", async (greeting) => {
+])("the greeting %j is invalid", async (greeting) => {
   expect((await opened(greeting)).relay).toBeUndefined();
 });
 
-test("frames of a connection that is over are ignored", async () => {
+test("frames for a closed connection are ignored", async () => {
   const { relay, connections, got, send } = await opened();
   send(1, "o");
   connections[0]?.destroy();

@@ -102,7 +102,7 @@ async function received(socket: TLSSocket): Promise<string> {
 /** 0 if the connection ended without an answer. */
 const statusOf = (answer: string) => Number(answer.slice(9, 12));
 
-test("a host that is named gets the secret in any header, and the sandbox never does", async () => {
+test("a named host receives the secret in any header, and the sandbox never does", async () => {
   const { port, heard, authority } = await outside(echo);
   const { get, refused, used } = await world({ port, authorities: [authority.certificate] });
   const basic = Buffer.from(`ada:${PLACEHOLDER}`).toString("base64");
@@ -140,7 +140,7 @@ function bodyOf(answer: string): string {
   return body.replace(/(?:^|\r\n)[0-9a-f]+\r\n/g, "").replace(/\r\n$/, "");
 }
 
-test("a placeholder in a path, a body or the name of a header goes out as it is", async () => {
+test("a placeholder in a path, a body or a header's name is sent unchanged", async () => {
   const { port, heard, authority } = await outside(echo);
   const { say } = await world({ port, authorities: [authority.certificate] });
   await say(
@@ -168,13 +168,13 @@ test("answers that repeat the secret are masked, in headers and in a body that a
   expect(await get("api.example", [])).not.toContain(SECRET);
 });
 
-test("a host that knows the secret from before cannot give it to the sandbox, though nothing was sent yet", async () => {
+test("a host that already knows the secret cannot give it to the sandbox, even if nothing was sent yet", async () => {
   const { port, authority } = await outside((_, response) => response.end(`It is ${SECRET}.`));
   const { get } = await world({ port, authorities: [authority.certificate] });
   expect(bodyOf(await get("api.example", []))).toBe(`It is ${PLACEHOLDER}.`);
 });
 
-test("answers are masked in the forms that servers give a text", async () => {
+test("answers are masked in the encodings that servers use", async () => {
   const secret = `${SECRET}/+&"\\é`;
   const inJson = JSON.stringify({ secret });
   const inUrl = `?a=${encodeURIComponent(secret)}`;
@@ -204,7 +204,7 @@ test("answers are masked in the forms that servers give a text", async () => {
   }
 });
 
-test("an answer that is compressed although it should not be is refused", async () => {
+test("an answer that is compressed against the request is refused", async () => {
   const { port, authority } = await outside((_, response) =>
     response.writeHead(200, { "content-encoding": "gzip" }).end("..."),
   );
@@ -212,7 +212,7 @@ test("an answer that is compressed although it should not be is refused", async 
   expect(statusOf(await get("api.example", [`X-Key: ${PLACEHOLDER}`]))).toBe(502);
 });
 
-test("a host gets only the secrets that are for it, by the configuration and by their owner", async () => {
+test("a host receives only its own secrets, by the configuration and by their owner", async () => {
   const { port, heard, authority } = await outside(echo);
   const authorities = [authority.certificate];
   const { get, refused } = await world({ port, authorities });
@@ -250,7 +250,7 @@ test("the secret is read for each request: a new value is sent, and without a co
   expect(refused).toEqual([`api.example:${port} connection`]);
 });
 
-test("a value with lines, or a very short one, is never sent", async () => {
+test("a value with several lines, or a very short one, is never sent", async () => {
   const { port, heard, authority } = await outside(echo);
   const { get, put } = await world({ port, authorities: [authority.certificate] });
   for (const value of ["abcdefgh\r\nX-Evil: 1", "short"]) {
@@ -260,7 +260,7 @@ test("a value with lines, or a very short one, is never sent", async () => {
   expect(heard).toEqual([]);
 });
 
-test("a token of an MCP server goes to the origin of this server only", async () => {
+test("an MCP server's token is sent only to this server's origin", async () => {
   const { port, heard, authority } = await outside(echo);
   const { get, vault } = await world({ port, authorities: [authority.certificate] });
   const bearer = (mcp_server_url: string) =>
@@ -278,7 +278,7 @@ test("a token of an MCP server goes to the origin of this server only", async ()
   expect(statusOf(await get("api.example", [`X-Key: ${PLACEHOLDER}`]))).toBe(200);
 });
 
-test("no secret is sent over plain HTTP, unless the configuration says so", async () => {
+test("no secret is sent over plain HTTP unless the configuration allows it", async () => {
   const server = await httpServer(echo);
   const ask = (proxy: number, host: string) => {
     const headers = { host: `${host}:${server.port}`, "x-key": PLACEHOLDER };
@@ -295,7 +295,7 @@ test("no secret is sent over plain HTTP, unless the configuration says so", asyn
   expect(server.heard[0]?.headers["x-key"]).toBe(SECRET);
 });
 
-test("TLS with hosts that get no secret is not decrypted", async () => {
+test("TLS with hosts that receive no secret is not decrypted", async () => {
   const { port, authority } = await outside(echo);
   const { open } = await world({ port });
   const secure = await open("other.example", { ca: authority.certificate });
@@ -304,7 +304,7 @@ test("TLS with hosts that get no secret is not decrypted", async () => {
   expect(secure.authorized).toBe(true);
 });
 
-test("a host whose certificate is not trusted gets nothing", async () => {
+test("a host whose certificate is not trusted receives nothing", async () => {
   const { port, heard } = await outside(echo);
   const { get } = await world({ port });
   const answer = await get("api.example", [`X-Key: ${PLACEHOLDER}`]);
@@ -313,7 +313,7 @@ test("a host whose certificate is not trusted gets nothing", async () => {
   expect(heard).toEqual([]);
 });
 
-test("a client that trusts other authorities only, or speaks HTTP/2 only, gets an error of TLS", async () => {
+test("a client that trusts only other authorities, or supports only HTTP/2, gets a TLS error", async () => {
   const { port, heard, authority } = await outside(echo);
   const { open, secrets } = await world({ port, authorities: [authority.certificate] });
   const failure = async (options: object) => (await once(await open("api.example", options), "error"))[0];
@@ -361,7 +361,7 @@ test("a request that could be read in two ways never reaches the host", async ()
   expect(heard).toEqual([]);
 });
 
-test("several requests of a connection are each for its host, and a large one is passed on as it comes", async () => {
+test("several requests on a connection are each sent to their host, and a large one is streamed", async () => {
   const { port, heard, authority } = await outside(({ body }, response) => response.end(body));
   const { open, say } = await world({ port, authorities: [authority.certificate] });
   const head = (more: string) => `Host: api.example:${port}\r\nX-Key: ${PLACEHOLDER}\r\n${more}\r\n`;
@@ -381,7 +381,7 @@ test("several requests of a connection are each for its host, and a large one is
   expect(await say("api.example", `GET /4 HTTP/1.1\r\n${head("")}${second}`)).toContain("421 Misdirected");
 });
 
-test("requests of a connection that follow each other share one to the host", async () => {
+test("consecutive requests on a connection share one connection to the host", async () => {
   const { port, authority, connections } = await outside((_, response) => response.end("ok"));
   const { open } = await world({ port, authorities: [authority.certificate] });
   const secure = await open("api.example");
@@ -409,7 +409,7 @@ test("a client sends at most a hundred requests through a tunnel, answered or no
   expect(heard).toHaveLength(100);
 });
 
-test("the connection to a host ends with its tunnel, also when the answer never comes", async () => {
+test("the connection to a host ends with its tunnel, even if the answer never arrives", async () => {
   const silent = Promise.withResolvers<ServerResponse>();
   const { port, authority } = await outside((_, response) => silent.resolve(response));
   const { open } = await world({ port, authorities: [authority.certificate] });

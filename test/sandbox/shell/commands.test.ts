@@ -19,7 +19,7 @@ describeShells("a sandbox with", (command) => {
     return { backend: backend as unknown as Backend, close: async () => shell.close(new Error("the end")) };
   });
 
-  test("tells death from an exit with the same status", async () => {
+  test("distinguishes death from an exit with the same status", async () => {
     const { execute } = await opened(command);
     for (const [name, number] of [
       ["TERM", 15],
@@ -40,7 +40,7 @@ describeShells("a sandbox with", (command) => {
     expect((await execute("sh -c 'kill -s KILL $$'; exit 3")).exitCode).toBe(3);
   });
 
-  test("runs nothing but the command's own text, line by line", async () => {
+  test("runs only the command's own text, line by line", async () => {
     const { execute } = await opened(command);
     expect((await execute("echo a\nno-such-tool")).output).toMatch(/^a\n.*2: no-such-tool/);
     expect((await execute("if then")).output).toMatch(/1: Syntax error/);
@@ -68,7 +68,7 @@ describeShells("a sandbox with", (command) => {
     expect([group, session]).toEqual([pid, pid]);
   });
 
-  test("reports lost output when its reader was killed", async () => {
+  test("reports lost output if its reader was killed", async () => {
     const { execute, start, file, write } = await opened(command);
     const running = start("echo $$ > pid; echo on; while [ ! -e go ]; do sleep 0.01; done");
     await running.next();
@@ -80,7 +80,7 @@ describeShells("a sandbox with", (command) => {
     expect((await execute("echo next")).output).toBe("next\n");
   });
 
-  test("reports a lost sandbox when its shell was killed, and ends the rest of the command", async () => {
+  test("reports a lost sandbox if its shell was killed, and ends the rest of the command", async () => {
     const { execute, file } = await opened(command);
     const killSession = "kill -s KILL -- -$(cut -d' ' -f5 /proc/$PPID/stat)";
     const result = await execute(`echo $$ > pid; ${killSession}; sleep 300`);
@@ -138,7 +138,7 @@ describe("a command", () => {
     expect((await execute("echo more")).output).toBe("more\n");
   });
 
-  test("that waits for its turn is cancelled without being started", async () => {
+  test("that waits for its turn can be cancelled without starting", async () => {
     const { execute, write, folder } = await opened();
     const running = Array.from({ length: 16 }, () => execute("while [ ! -e go ]; do sleep 0.05; done"));
     const abort = new AbortController();
@@ -164,7 +164,7 @@ describe("a command", () => {
     expect((await execute(`ps -eo args | grep -c '[s]leep 300.${process.pid}'`)).output).toBe("0\n");
   });
 
-  test("starts in a shell that is alive, even if others were killed", async () => {
+  test("starts in a live shell, even if others were killed", async () => {
     const { execute } = await opened();
     const all = () => Promise.all(Array.from({ length: 8 }, () => execute("sleep 0.05; echo $PPID")));
     const parents = (await all()).map(({ output }) => Number(output));
@@ -185,7 +185,7 @@ describe("a command", () => {
     expect((await execute("echo next")).output).toBe("next\n");
   });
 
-  test("waits for a reader that is slow", async () => {
+  test("waits for a slow reader", async () => {
     const { start, file } = await opened();
     const stream = start(
       "echo 0 > count; while :; do printf %10000s x; n=$((n+1)); echo $n > count.new; mv count.new count; done",
@@ -209,7 +209,7 @@ describe("a command", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000);
   });
 
-  test("reports that the memory was used up only when it was killed for it", async () => {
+  test("reports exhausted memory only if it was killed for that", async () => {
     const { start, execute, shell } = await opened();
     const during = async (text: string): Promise<ExecResult> => {
       const stream = start(`echo on; ${text}`);
@@ -233,8 +233,8 @@ describe("a command", () => {
   });
 });
 
-describe("what commands leave in the background", () => {
-  test("continues while it holds its output, up to eight of them", async () => {
+describe("a command's background processes", () => {
+  test("continue while they hold the output open, up to eight of them", async () => {
     const { execute, file } = await opened();
     const leave = (index: number) => execute(`sleep 300 & echo $! > pid${index}`);
     await leave(0);
@@ -244,7 +244,7 @@ describe("what commands leave in the background", () => {
     await execute("kill -s KILL $(cat pid?)");
   });
 
-  test("does not keep the server busy, however much it prints", async () => {
+  test("do not keep the server busy, however much they print", async () => {
     const { execute } = await opened();
     const { exitCode, omitted } = await execute("yes & echo $! > pid");
     expect(exitCode).toBe(0);
@@ -277,7 +277,7 @@ describe("ending a command", () => {
   });
 });
 
-describe("a shell that is closed", () => {
+describe("a closed shell", () => {
   test("ends running commands as lost, and fails waiting and later ones", async () => {
     const { shell, start, execute, file } = await opened();
     const names = Array.from({ length: 16 }, (_, index) => `pid${index}`);

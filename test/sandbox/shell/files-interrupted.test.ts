@@ -7,7 +7,7 @@ import { backendOn, describeFiles, from, losing, repeating } from "../../support
 const { signal } = new AbortController();
 
 describeFiles((opened) => {
-  test("a repeatable operation has the same effect twice as once", async () => {
+  test("repeating a repeatable operation has no further effect", async () => {
     const { runner, workdir, staged } = await opened();
     const backend = backendOn(repeating(runner), workdir);
     await backend.write("d/text", Buffer.from("it's\n\n"), signal);
@@ -25,7 +25,7 @@ describeFiles((opened) => {
     expect(await staged()).toBe("");
   });
 
-  test("whenever the sandbox is lost, a write is complete or reports that nothing changed", async () => {
+  test("if the sandbox is lost at any moment, a write is complete or reports that nothing changed", async () => {
     const { backend, runner, workdir, staged } = await opened();
     const [before, after] = [Buffer.from("before"), Buffer.alloc(1_100_000, 7)];
     for (const when of ["before", "after"] as const)
@@ -47,7 +47,7 @@ describeFiles((opened) => {
       }
   });
 
-  test("whenever the sandbox is lost, a removal is completed", async () => {
+  test("if the sandbox is lost at any moment, a removal is completed", async () => {
     const { backend, runner, workdir, staged } = await opened();
     for (let count = 1; count <= 2; count++)
       for (const when of ["before", "after"] as const)
@@ -73,7 +73,7 @@ describeFiles((opened) => {
     expect(await staged()).toBe("");
   });
 
-  test("where no link can be created, a file that is replaced while it is read is not mixed with its successor", async () => {
+  test("if no link can be created, a file that is replaced while it is read is not mixed with its successor", async () => {
     const { backend, sh } = await opened();
     await sh("rm -rf .skein; echo mine > .skein; head -c 3000000 /dev/zero > f");
     expect((await readAll(backend, "f")).equals(Buffer.alloc(3_000_000))).toBe(true);
@@ -121,7 +121,7 @@ describeFiles((opened) => {
     expect(await staged()).toBe("");
   });
 
-  test("staging is hidden, and recreated when it was removed", async () => {
+  test("staging is hidden, and recreated if it was removed", async () => {
     const { backend, workdir, sh, staged } = await opened();
     await backend.write("f", Buffer.from("x"), signal);
     expect(await sh("ls -ld .skein/staging | cut -c1-10")).toBe("drwx------\n");
@@ -149,7 +149,7 @@ describeFiles((opened) => {
     expect(await staged()).toBe("");
   });
 
-  test("clearing staging erases what lost operations left, but no running one's files", async () => {
+  test("clearing staging deletes the files of lost operations, but not those of running ones", async () => {
     const { backend, runner, workdir, sh, staged } = await opened();
     await clearStaging(runner, workdir, signal);
     await backend.write("f", Buffer.from("x"), signal);

@@ -40,7 +40,7 @@ describeFiles((opened) => {
     expect((await readAll(backend, "f", { offset: 77_777 })).equals(bytes.subarray(77_777))).toBe(true);
   });
 
-  test("text comes back unchanged, even if a shell would interpret it", async () => {
+  test("text is returned unchanged, even if a shell would interpret it", async () => {
     const { backend } = await opened();
     const texts = [
       "'".repeat(98_304),
@@ -55,7 +55,7 @@ describeFiles((opened) => {
     }
   });
 
-  test("a name may have any bytes, and 255 of them", async () => {
+  test("a name can have any bytes, up to 255", async () => {
     const { backend, sh } = await opened();
     const long = "漢".repeat(85);
     await backend.write(`${long}/${long}`, Buffer.from("x"), signal);
@@ -66,7 +66,7 @@ describeFiles((opened) => {
     expect((await backend.grep("x", long, undefined, signal)).matches).toHaveLength(1);
   });
 
-  test("a path may be as long as the system allows, and ends there in words", async () => {
+  test("a path can be as long as the system allows, and is then refused with a readable error", async () => {
     const { backend } = await opened();
     const path = (length: number) => `${"d".repeat(99)}/`.repeat(length / 100 - 1).padEnd(length, "f");
     await backend.write(path(3900), Buffer.from("x"), signal);
@@ -100,7 +100,7 @@ describeFiles((opened) => {
     expect(names).toEqual([...numbers, "-rf", ".hidden", "new\nline", "sub"].sort());
   });
 
-  test("never mixes up what many files hold", async () => {
+  test("never mixes up the contents of many files", async () => {
     const { workdir, runner, sh } = await opened();
     const files = shellFiles(runner, workdir);
     await sh(
@@ -208,7 +208,7 @@ describeFiles((opened) => {
       return disk;
     };
 
-    test("that is full is reported, and nothing is partly written", async () => {
+    test("that is full causes an error, and nothing is partly written", async () => {
       const disk = await mounted();
       const { backend, sh, staged } = await opened(disk);
       await backend.write("f", Buffer.from("before"), signal);

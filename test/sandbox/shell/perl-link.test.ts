@@ -25,7 +25,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe("a stranger at the other end", () => {
+describe("a hostile helper", () => {
   const u32 = (value: number) => {
     const bytes = Buffer.alloc(4);
     bytes.writeUInt32BE(value);
@@ -61,7 +61,7 @@ describe("a stranger at the other end", () => {
         for (let count = 0; count < 1_000_000 && !isClosed(); count++) answer(id, "p");
       },
     ],
-  ])("who sends %s is left", async (_, onRequest) => {
+  ])("that sends %s is dropped", async (_, onRequest) => {
     const play = puppet({ onRequest });
     const perl = await played(play);
     await lost(perl.list("folder", signal));
@@ -78,14 +78,14 @@ describe("a stranger at the other end", () => {
     ["more contents", Array(4).fill("file"), (perl) => collected(perl.contents(["x"], 9, signal))],
     ["larger contents", ["file", "0123456789"], (perl) => collected(perl.contents(["x"], 9, signal))],
     ["a search", ["some"], (perl) => perl.files("", new Set(), signal)],
-  ])("who answers %s with nonsense is left", async (_, fields, ask) => {
+  ])("that answers %s with nonsense is dropped", async (_, fields, ask) => {
     const play = puppet({ onRequest: ({ id }, { answer }) => answer(id, "k", ...fields) });
     const perl = await played(play);
     await lost(ask(perl));
     expect(play.isClosed()).toBe(true);
   });
 
-  test("a failure's name is never used as anything but a name", async () => {
+  test("a failure's name is never used as anything other than a name", async () => {
     const codes = ["<script>", "x".repeat(100_000), "constructor", "__proto__", "", "ENOENT\n"];
     const play = puppet({ onRequest: ({ id }, { answer }) => answer(id, "e", codes.shift() ?? "EIO") });
     const perl = await played(play);
@@ -95,7 +95,7 @@ describe("a stranger at the other end", () => {
     perl.close(new Error("the test is over"));
   });
 
-  test("a silent helper is dropped after twenty seconds, but not while no answer is due", async () => {
+  test("a silent helper is dropped after twenty seconds, but not while no answer is expected", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const play = puppet();
     const perl = await played(play);
@@ -111,7 +111,7 @@ describe("a stranger at the other end", () => {
     expect(play.isClosed()).toBe(true);
   });
 
-  test("is asked for sixty-four things at once; the others wait in turn", async () => {
+  test("gets at most sixty-four requests at once; the others wait in turn", async () => {
     const play = puppet();
     const perl = await played(play);
     const abort = new AbortController();
@@ -152,7 +152,7 @@ describe("a stranger at the other end", () => {
     expect(play.isClosed()).toBe(true);
   });
 
-  test("may send anything: every caller gets an answer or an error", async () => {
+  test("can send anything: every caller gets an answer or an error", async () => {
     const random = newRandom(20_010_203);
     const pick = <T>(...choices: T[]): T => choices[random(choices.length)] as T; // The index is below the length.
     const field = () =>
@@ -217,7 +217,7 @@ needing(hasPerl, "perl on Linux").describe("a start", () => {
     return { PATH: `${folder}:/usr/bin:/bin` };
   };
 
-  test("is none without a perl, or with one that does not work", async () => {
+  test("does not exist without perl, or with a broken one", async () => {
     expect(await openedWith({ PATH: await newFolder() })).toBeUndefined();
     for (const script of [
       "exit 3",
@@ -229,7 +229,7 @@ needing(hasPerl, "perl on Linux").describe("a start", () => {
     expect(await openPerl(childShell("/").open, "/nowhere/at/all", signal)).toBeUndefined();
   });
 
-  test("does not mind what the image has set for other programs", async () => {
+  test("ignores the image's settings for other programs", async () => {
     const { perl, backend } = await opened({
       ...{ PERL5OPT: "-Mnonsense", PERL5LIB: "/nowhere", PERL_UNICODE: "SDA", PERLIO: ":utf8" },
       ...{ LC_ALL: "de_DE.UTF-8", ENV: "/nowhere" },
@@ -239,7 +239,7 @@ needing(hasPerl, "perl on Linux").describe("a start", () => {
     expect((await readAll(backend, "é")).equals(bytes)).toBe(true);
   });
 
-  test("ends when it is cancelled, or when no shell can be opened", async () => {
+  test("ends if it is cancelled, or if no shell can be opened", async () => {
     const abort = new AbortController();
     const starting = openPerl(puppet({ greets: false }).open, "/workspace", abort.signal);
     abort.abort(new Error("enough"));
@@ -248,7 +248,7 @@ needing(hasPerl, "perl on Linux").describe("a start", () => {
     await expect(openPerl(fails, "/workspace", signal)).rejects.toThrow("no engine");
   });
 
-  test("waits five seconds for a word", async () => {
+  test("waits five seconds for a response", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const silent = puppet({ greets: false });
     const starting = openPerl(silent.open, "/workspace", signal);
@@ -259,7 +259,7 @@ needing(hasPerl, "perl on Linux").describe("a start", () => {
 });
 
 needing(hasPerl, "perl on Linux").describe("a helper", () => {
-  test("hundreds of operations at once all get their own answer", async () => {
+  test("hundreds of simultaneous operations all get their own answer", async () => {
     const { perl, backend } = await opened();
     const bodies = Array.from({ length: 300 }, (_, index) => `${index}-`.repeat(100 + index * 10));
     await Promise.all(bodies.map((body, index) => perl.write(`f${index}`, Buffer.from(body), signal)));
@@ -267,7 +267,7 @@ needing(hasPerl, "perl on Linux").describe("a helper", () => {
     expect(read.map(String)).toEqual(bodies);
   });
 
-  test("waiting and later calls fail when the helper dies", async () => {
+  test("waiting and later calls fail if the helper dies", async () => {
     const { perl, child } = await opened();
     await perl.write("large", Buffer.alloc(400_000), signal);
     const reading = perl.read("large", {}, signal)[Symbol.asyncIterator]();

@@ -18,7 +18,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     return { backend, close: async () => {} };
   });
 
-  test("a file that is written again keeps its mode", async () => {
+  test("a file that is overwritten keeps its mode", async () => {
     const { workdir, perl } = await opened();
     await perl.write("secret", Buffer.from("one"), signal);
     await chmod(join(workdir, "secret"), 0o640);
@@ -26,7 +26,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect((await stat(join(workdir, "secret"))).mode & 0o7777).toBe(0o640);
   });
 
-  test("a file that is being read stays the same when it is replaced", async () => {
+  test("a file that is being read stays the same if it is replaced", async () => {
     const { perl } = await opened();
     const before = Buffer.alloc(1_000_000, "before");
     await perl.write("file", before, signal);
@@ -38,7 +38,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect(Buffer.concat(chunks).equals(before)).toBe(true);
   });
 
-  test("nothing is left of a write that ends in the middle", async () => {
+  test("an interrupted write leaves nothing behind", async () => {
     const { workdir, perl, child } = await opened();
     const abort = new AbortController();
     async function* source() {
@@ -62,7 +62,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect(await staged(workdir)).toEqual([]);
   });
 
-  test("of more files than are kept open, the one that was left alone longest is closed", async () => {
+  test("above the number of files that are kept open, the least recently used one is closed", async () => {
     const { perl } = await opened();
     await perl.write("large", Buffer.alloc(400_000, 97), signal);
     const reads = Array.from({ length: 66 }, () => perl.read("large", {}, signal)[Symbol.asyncIterator]());
@@ -77,7 +77,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     });
   });
 
-  test("a folder of five thousand is listed, searched and read; of more than ten thousand, so many are listed", async () => {
+  test("a folder of five thousand can be listed, searched and read; lists end at ten thousand", async () => {
     const { perl, backend } = await opened();
     await execute(backend, "mkdir many && cd many && seq 10000 14999 | xargs touch && printf hit >> 12345");
     const listed = await perl.list("many", signal);
@@ -92,7 +92,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect((await perl.list("many", signal)).length).toBe(10_000);
   });
 
-  test("paths may be as long as they can be, and a search is bounded in what it finds of them", async () => {
+  test("paths can have the maximum length, and a search limits the number that it returns", async () => {
     const { perl, backend } = await opened();
     const folder = Array(15).fill("d".repeat(250)).join("/");
     await execute(backend, `mkdir -p ${folder} && cd ${folder} && seq 300 | xargs touch`);
@@ -107,7 +107,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect(many.truncated).toBe(true);
   });
 
-  test("a name need not be text", async () => {
+  test("a name does not have to be text", async () => {
     const { perl, backend } = await opened();
     await execute(
       backend,
@@ -139,7 +139,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect(await readdir(workdir)).toEqual([]);
   });
 
-  test("reports a folder that cannot be removed in place", async () => {
+  test("reports a folder that cannot be removed", async () => {
     const { workdir, perl } = await opened();
     await writeFile(join(workdir, ".skein"), "not a folder");
     await mkdir(join(workdir, "foreign", "folder"), { recursive: true });
@@ -175,7 +175,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect(hole.size).toBe(2 ** 40);
   });
 
-  test("files of no byte and of one are read whole, and a part of one byte as well", async () => {
+  test("files with no byte and with one are read completely, and so is a range of one byte", async () => {
     const { perl, backend } = await opened();
     for (const text of ["", "x"]) {
       await perl.write("file", Buffer.from(text), signal);
@@ -185,7 +185,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect(String(await readAll(backend, "file", { offset: 1, length: 1 }))).toBe("y");
   });
 
-  test("a link that is swapped meanwhile leads nowhere else", async () => {
+  test("a link that is swapped during an operation leads nowhere else", async () => {
     const { workdir, perl, backend } = await opened();
     await perl.write("inside/passwd", Buffer.from("inside"), signal);
     await execute(backend, "ln -s inside here");
@@ -216,14 +216,14 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     );
   });
 
-  test("reports times that no calendar has", async () => {
+  test("reports times outside of any calendar", async () => {
     const { perl, backend } = await opened();
     await execute(backend, "touch -d @-5 early; touch -d @99999999999999 late");
     expect((await perl.stat("early", signal)).modified_at).toBe("1969-12-31T23:59:55.000Z");
     expect((await perl.stat("late", signal)).modified_at).toMatch(/^(\+|\d)/);
   });
 
-  test("one that takes its time does not keep others waiting", async () => {
+  test("a slow operation does not delay others", async () => {
     const { perl, backend } = await opened();
     await execute(backend, "mkdir many && cd many && seq 2000 | xargs touch");
     const ended: string[] = [];
@@ -241,7 +241,7 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect(ended.at(-1)).toBe("remove");
   });
 
-  test("a cancelled operation throws at once, and leaves nothing open", async () => {
+  test("a cancelled operation throws immediately, and leaves nothing open", async () => {
     const { perl, backend, child } = await opened();
     await execute(
       backend,

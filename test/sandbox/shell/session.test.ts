@@ -25,7 +25,7 @@ describeShells("a session of", (shell) => {
   const dripping: OpenChannel = (events, limit) =>
     open({ ...events, onOutput: (bytes) => each(bytes, (byte) => events.onOutput(byte)) }, limit);
 
-  test("answers with words and output, one script after the other", async () => {
+  test("returns status and output, one script after another", async () => {
     const session = await opened(open, "greet() { printf 'hello %s' \"$1\"; }");
     expect(await run(session, "greet you; r='0 12 é'")).toMatchObject({
       fields: ["0", "12", "é"],
@@ -46,7 +46,7 @@ describeShells("a session of", (shell) => {
     expect(output.equals(bytes)).toBe(true);
   });
 
-  test.each([0, 1, 8191, 65_536, 65_537, 1_048_577])("hands %i bytes of input on", async (size) => {
+  test.each([0, 1, 8191, 65_536, 65_537, 1_048_577])("passes on %i bytes of input", async (size) => {
     const session = await opened(open);
     const input = randomBytes(size);
     const { output } = await run(session, { script: `head -c ${size}`, input });
@@ -65,14 +65,14 @@ describeShells("a session of", (shell) => {
     ["all but what has no line end", `head -c ${hostile.length - 1} >/dev/null; r=1`],
     ["by a tool that is missing", "no-such-head -c 9 || r=127"],
     ["by one that reads ahead", "sed -n 1q; r=1"],
-  ])("never takes input for script when a script reads %s", async (_, script) => {
+  ])("never takes input for a script if a script reads %s", async (_, script) => {
     const session = await opened(open);
     await run(session, { script, input: hostile });
     expect(String((await run(session, "echo next")).output)).toBe("next\n");
     expect(existsSync(join(folder, "harm"))).toBe(false);
   });
 
-  test("never takes input for script where there is no tool at all", async () => {
+  test("never takes input for a script if there is no tool at all", async () => {
     const [file] = shell;
     const session = await opened(
       childShell({ shell: [`/bin/${file}`, ...shell.slice(1)], cwd: folder, path: "/nowhere" }),
@@ -84,7 +84,7 @@ describeShells("a session of", (shell) => {
     expect(existsSync(join(folder, "harm"))).toBe(false);
   });
 
-  test("is lost when its shell ends, in the middle or before", async () => {
+  test("is lost if its shell ends, during a script or before", async () => {
     const session = await opened(open);
     await expect(run(session, "kill -s KILL $$")).rejects.toThrow(SandboxLostError);
     await expect(run(session, ":")).rejects.toThrow(SandboxLostError);
@@ -96,7 +96,7 @@ describeShells("a session of", (shell) => {
 });
 
 describe("a session", () => {
-  test("rejects an aborted call at once, and is free when the script has ended", async () => {
+  test("rejects an aborted call immediately, and is free once the script has ended", async () => {
     const session = await opened();
     const abort = new AbortController();
     const waiting = run(
@@ -114,7 +114,7 @@ describe("a session", () => {
     expect(String((await run(session, "echo next")).output)).toBe("next\n");
   });
 
-  test("takes all the input of an aborted call", async () => {
+  test("reads all the input of an aborted call", async () => {
     const session = await opened();
     const abort = new AbortController();
     const input = randomBytes(3_000_000);
@@ -137,7 +137,7 @@ describe("a session", () => {
     expect(existsSync(join(folder, "never"))).toBe(false);
   });
 
-  test("refuses more output than was asked for, and is not kept busy with it", async () => {
+  test("refuses more output than requested, and is not kept busy with it", async () => {
     const session = await opened();
     expect((await run(session, { script: "printf 12345", maxBytes: 5 })).output.length).toBe(5);
     await expect(run(session, { script: "yes", maxBytes: 100_000 })).rejects.toMatchObject({
@@ -166,7 +166,7 @@ describe("a session", () => {
     expect(session.isClosed).toBe(true);
   });
 
-  test("is closed when another process writes where its shell writes", async () => {
+  test("is closed if another process writes where its shell writes", async () => {
     const session = await opened();
     const { output } = await run(session, "echo $$");
     const other = await opened();
@@ -244,7 +244,7 @@ describe("a sentinel", () => {
   const output = Buffer.from(`${noise}${noise}é${noise}`).toString("latin1");
   const expected = { output: output.slice(0, -1), words: ["first 1", "", "last"] };
 
-  test("is found wherever the stream is split, and nothing else is taken for one", () => {
+  test("is found however the stream is split, and nothing else is mistaken for one", () => {
     for (let at = 0; at <= stream.length; at++)
       for (let to = at; to <= stream.length; to += 29)
         expect(read([stream.subarray(0, at), stream.subarray(at, to), stream.subarray(to)])).toEqual(
@@ -253,7 +253,7 @@ describe("a sentinel", () => {
     expect(read(Array.from(stream, (byte) => Buffer.from([byte])))).toEqual(expected);
   });
 
-  test("holds back nothing but its own beginning", () => {
+  test("holds back only its own beginning", () => {
     expect(read([Buffer.from("one\n")]).output).toBe("one\n");
     expect(read([Buffer.from(`one\x1e${word}`)]).output).toBe("one");
     expect(read([Buffer.from(`one\x1e${word}`), Buffer.from("x")]).output).toBe(`one\x1e${word}x`);

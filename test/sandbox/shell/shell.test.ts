@@ -27,7 +27,7 @@ describe("the sessions of a sandbox", () => {
     return { pool, count: () => count };
   }
 
-  test("are opened when they are needed, and used again", async () => {
+  test("are opened when needed, and reused", async () => {
     const { pool, count } = counting(2);
     for (let turn = 0; turn < 5; turn++) pool.release(await pool.acquire(signal));
     expect(count()).toBe(1);
@@ -62,7 +62,7 @@ describe("the sessions of a sandbox", () => {
     pool.close(new Error("the end"));
   });
 
-  test("are waited for by 64 at most", async () => {
+  test("have at most 64 waiting callers", async () => {
     const { pool } = counting(1);
     const session = await pool.acquire(signal);
     const waiting = Array.from({ length: 64 }, () =>
@@ -75,7 +75,7 @@ describe("the sessions of a sandbox", () => {
     pool.close(new Error("the end"));
   });
 
-  test("are replaced when they are lost, also while a caller waits", async () => {
+  test("are replaced when they are lost, even while a caller waits", async () => {
     const { pool, count } = counting(1);
     const session = await pool.acquire(signal);
     const waiting = pool.acquire(signal);
@@ -100,7 +100,7 @@ describe("the sessions of a sandbox", () => {
     await expect(pool.acquire(signal)).rejects.toThrow("no engine");
   });
 
-  test("that cannot be opened do not spoil those that can", async () => {
+  test("that cannot be opened do not affect those that can", async () => {
     let opening = 0;
     const { pool } = counting(2, (events, limit) => {
       if (++opening === 2) throw new Error("no room");

@@ -31,7 +31,7 @@ async function world(wrap: (store: ApiKeyStore) => ApiKeyStore = (store) => stor
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
 describe("an API key", () => {
-  test("authenticates its owner, in either header, with its scopes only", async () => {
+  test("authenticates its owner, in either header, only with its scopes", async () => {
     const { url, make } = await world();
     const { key } = await make();
     const ada = { tenant: "acme", user: "ada", scopes: ["read"] };
@@ -42,7 +42,7 @@ describe("an API key", () => {
     expect(post).toMatchObject({ status: 403, body: { code: "forbidden", details: { scope: "run" } } });
   });
 
-  test("is demanded with how to send it", async () => {
+  test("is requested with an explanation of how to send it", async () => {
     const { ask } = await world();
     expect(await ask()).toEqual({
       ...{ status: 401, challenge: 'Bearer realm="skein"' },
@@ -54,7 +54,7 @@ describe("an API key", () => {
     });
   });
 
-  test("that is wrong is always refused in the same words", async () => {
+  test("that is wrong is always refused with the same message", async () => {
     const { make, ask, store, advance } = await world();
     const { key } = await make();
     const other = await make({ user: "bob" });
@@ -90,7 +90,7 @@ describe("an API key", () => {
     expect((await ask(key)).status).toBe(200);
   });
 
-  test("counts once in two headers, and a value of another form beside it is ignored", async () => {
+  test("counts once in two headers, and a value in another format next to it is ignored", async () => {
     const { url, make } = await world();
     const { key } = await make();
     const other = { "x-api-key": "lsv2_pt_of_another_service" };
@@ -134,7 +134,7 @@ describe("an API key", () => {
   });
 
   test.each(["Basic YTpi", "Bearer", "Bearer ", "Bearer a b", "Bearer a,Bearer b", "sk_x", "\tBearer\tx"])(
-    "is not looked for in `%s`",
+    "is not read from `%s`",
     async (authorization) => {
       const { url } = await world();
       expect(await answerTo(`${url}/threads/t`, { headers: { authorization } })).toMatchObject({
@@ -165,7 +165,7 @@ describe("an API key", () => {
     expect((await ask(key)).status).toBe(401);
   });
 
-  test("of each of a thousand is its own user's", async () => {
+  test("of a thousand each belongs to its own user", async () => {
     const { make, ask } = await world();
     const keys = await Promise.all(
       Array.from({ length: 1_000 }, async (_, n) => ({ user: `u${n}`, ...(await make({ user: `u${n}` })) })),
@@ -193,7 +193,7 @@ describe("the store of keys", () => {
     return { asked, wrap };
   };
 
-  test("is asked once by many requests of a moment", async () => {
+  test("is called once for many simultaneous requests", async () => {
     const { asked, wrap } = counted();
     const { make, ask } = await world(wrap);
     const { key, record } = await make();
@@ -202,7 +202,7 @@ describe("the store of keys", () => {
     expect(asked.get(record.id)).toBe(1);
   });
 
-  test("is not asked again for keys in use, however many are made up meanwhile", async () => {
+  test("is not called again for keys in use, however many are invented meanwhile", async () => {
     const { asked, wrap } = counted();
     const store = wrap(memoryApiKeys(() => START));
     const authenticate = authenticateApiKey(
@@ -220,7 +220,7 @@ describe("the store of keys", () => {
     expect(asked.get(record.id)).toBe(1);
   });
 
-  test("that cannot be reached makes the request unavailable, neither refused nor let in", async () => {
+  test("that cannot be reached makes the request unavailable instead of refused or accepted", async () => {
     let isDown = true;
     const { make, ask } = await world((store) => ({
       ...store,

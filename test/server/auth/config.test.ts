@@ -4,7 +4,7 @@ import { AuthConfig, authProblems } from "../../../src/server/auth/config.ts";
 const JWT = { jwks_url: "https://issuer.example/jwks", issuer: "https://issuer.example", audience: "skein" };
 const problems = (host: string, auth: object) => authProblems(host, AuthConfig.parse(auth));
 
-describe("without authentication the server starts on loopback addresses only", () => {
+describe("without authentication, the server starts only on loopback addresses", () => {
   test.each(["127.0.0.1", "127.5.5.5", "localhost", "LocalHost", "::1", "::ffff:127.0.0.1"])(
     "on %s",
     (host) => {
@@ -21,7 +21,7 @@ describe("without authentication the server starts on loopback addresses only", 
     "localhost.example.com",
     "",
     "0x7f.1",
-  ])("not on `%s`, and says what to do", (host) => {
+  ])("not on `%s`, and the error explains what to do", (host) => {
     expect(problems(host, {})).toEqual([
       expect.stringMatching(/AUTH=api_key.*AUTH=jwt.*AUTH=header.*HOST=127/),
     ]);
@@ -29,8 +29,8 @@ describe("without authentication the server starts on loopback addresses only", 
   });
 });
 
-describe("a scheme needs its settings", () => {
-  test("`jwt` needs the URL of the keys, the issuer and the audience; each that is missing is named as variable and as setting", () => {
+describe("a scheme requires its settings", () => {
+  test("`jwt` needs the URL of the keys, the issuer and the audience, and the error names each missing one as variable and setting", () => {
     expect(problems("0.0.0.0", { scheme: "jwt", jwt: JWT })).toEqual([]);
     expect(problems("127.0.0.1", { scheme: "jwt" })).toEqual([
       expect.stringMatching(/AUTH=jwt requires JWT_JWKS_URL, or `auth\.jwt\.jwks_url` .*https:\/\//),
@@ -41,7 +41,7 @@ describe("a scheme needs its settings", () => {
     expect(problems("127.0.0.1", { scheme: "api_key", jwt: {} })).toEqual([]);
   });
 
-  test("`oidc` needs `jwt` and an issuer that people can be sent to", () => {
+  test("`oidc` requires `jwt` and an issuer that people can be sent to", () => {
     const oidc = { client_id: "page" };
     expect(problems("0.0.0.0", { scheme: "jwt", jwt: JWT, oidc })).toEqual([]);
     expect(problems("0.0.0.0", { scheme: "api_key", oidc })).toEqual([
@@ -52,7 +52,7 @@ describe("a scheme needs its settings", () => {
     ]);
   });
 
-  test("`header` needs the addresses of the proxies whose headers it trusts", () => {
+  test("`header` requires the addresses of the proxies whose headers it trusts", () => {
     expect(problems("0.0.0.0", { scheme: "header", trusted_proxies: ["10.0.0.0/8"] })).toEqual([]);
     expect(problems("127.0.0.1", { scheme: "header" })).toEqual([expect.stringMatching(/TRUSTED_PROXIES/)]);
   });
@@ -89,7 +89,7 @@ describe("settings that would let everyone in are refused", () => {
     "http://127.0.0.1/jwks",
     "http://[::1]:1/jwks",
     "https://x.example/",
-  ])("keys may come from %s", (jwks_url) =>
+  ])("keys can come from %s", (jwks_url) =>
     expect(AuthConfig.safeParse({ jwt: { jwks_url } }).success).toBe(true),
   );
 });

@@ -10,7 +10,7 @@ const KEY: KeptApiKey = {
 };
 const REVOKED = { ...KEY, revoked_at: "2026-11-21T11:00:00.000Z" };
 
-test("a key is looked up once for all that it opened, until the last of it is closed", async () => {
+test("a key is looked up once for everything that it opened, until the last of it is closed", async () => {
   let asked = 0;
   const find = async () => (++asked < 2 ? KEY : REVOKED);
   const credentials = createCredentials(find, { warn() {} }, Date.now, OFTEN_MS);
@@ -22,7 +22,7 @@ test("a key is looked up once for all that it opened, until the last of it is cl
   expect(asked).toBe(2);
 });
 
-test("while the store of keys fails nothing is ended, and the log says so once", async () => {
+test("while the key store fails, nothing is ended, and the log reports it once", async () => {
   let asked = 0;
   const log: unknown[] = [];
   const find = async () => {

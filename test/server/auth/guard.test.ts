@@ -32,7 +32,7 @@ function bare(authenticate = reader) {
 }
 
 describe("the guard", () => {
-  test("lets everyone see public routes, and strangers nothing else", async () => {
+  test("lets everyone access public routes, and strangers nothing else", async () => {
     const { url } = await guarded(refuse);
     expect((await answerTo(`${url}/health`)).status).toBe(200);
     for (const path of ["/threads/t", "/events", "/nowhere", "/health/", "/HEALTH", "//health", "/health%20"])
@@ -40,7 +40,7 @@ describe("the guard", () => {
     expect((await answerTo(`${url}/health`, { method: "POST" })).status).toBe(401);
   });
 
-  test("says what is missing: a name, or a scope", async () => {
+  test("reports a missing name or scope", async () => {
     const { url } = await guarded(reader);
     expect((await answerTo(`${url}/threads/t`)).status).toBe(200);
     const refused = await answerTo(`${url}/threads`, { method: "POST" });
@@ -48,7 +48,7 @@ describe("the guard", () => {
     expect((await answerTo(`${url}/nowhere`)).status).toBe(404);
   });
 
-  test("answers before the body has come", async () => {
+  test("responds before the body has arrived", async () => {
     const { port } = await guarded(refuse);
     const headers = { "content-type": "application/json", "content-length": 1_000_000 };
     const outgoing = request({ port, host: "127.0.0.1", method: "POST", path: "/threads", headers });
@@ -76,7 +76,7 @@ describe("the guard", () => {
     ).rejects.toThrow(/`GET \/y\/x`/);
   });
 
-  test("gives routes the owner of a request, and none on public ones", async () => {
+  test("gives routes the owner of a request, but not on public ones", async () => {
     const server = bare();
     server.get("/threads", async (request) => [principalOf(request), ownerOf(request)]);
     server.get("/health", async (request) => ownerOf(request));
@@ -102,7 +102,7 @@ describe("the guard", () => {
 });
 
 describe("scopes", () => {
-  test("contain nothing but themselves", () => {
+  test("include only themselves", () => {
     for (const scope of Scope.options)
       for (const other of Scope.options) {
         const ask = () => requireScope({ tenant: "t", user: "u", scopes: [scope] }, other);
@@ -111,7 +111,7 @@ describe("scopes", () => {
       }
   });
 
-  test("are asked for by what changes something: nothing but reading takes `read` alone", async () => {
+  test("are required for every change: only reading is possible with `read` alone", async () => {
     const { paths } = parse(await readFile("openapi.yaml", "utf8")) as { paths: Record<string, object> };
     const changing = Object.entries(paths).flatMap(([path, methods]) =>
       Object.keys(methods).flatMap((method) => (method === "get" ? [] : { method, path })),
@@ -162,7 +162,7 @@ describe("scopes", () => {
     ]);
   });
 
-  test("of streams and files are those for which there are tickets", () => {
+  test("of streams and files are those for which tickets exist", () => {
     const paths = ["/events", "/threads/t/events", "/threads/t/runs/r/events", "/backend/files/a%20b.png"];
     const others = ["/threads/t", "/backend", "/backend/files/", "/backend/files/a?agent=b"];
     const routes = [
@@ -195,7 +195,7 @@ describe("without authentication", () => {
       ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "0.0.0.0", "[::]"],
     ],
     [403, ["localhost:x", "evil.example:127.0.0.1", "localhost, evil.example", "127.0.0.1@evil.example"]],
-  ])("answers %i to those who call it %j", async (status, hosts) => {
+  ])("returns %i to clients that use the name %j", async (status, hosts) => {
     const server = fastify();
     onTestFinished(() => server.close());
     server.setErrorHandler<Error>(sendProblem);
@@ -255,7 +255,7 @@ describe("pages of other sites", () => {
     expect((await server().inject({ url: "/threads", headers })).statusCode).toBe(200);
   });
 
-  test("a trusted proxy says by which host the page reached it", async () => {
+  test("a trusted proxy provides the host by which the page reached it", async () => {
     const headers = { origin: "https://skein.local", host: "backend", "x-forwarded-host": "skein.local" };
     const from = (remoteAddress: string) =>
       server().inject({ method: "POST", url: "/threads", headers, remoteAddress });

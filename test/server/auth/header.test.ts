@@ -48,7 +48,7 @@ describe("a trusted gateway", () => {
   test.each([
     ["by its address", "127.0.0.1"],
     ["by its network", "127.0.0.0/30"],
-  ])("is believed, known %s", async (_, trusted) => {
+  ])("is trusted if it is known %s", async (_, trusted) => {
     const { port } = await server([trusted]);
     expect(await ask(port, ADA)).toEqual({
       status: 200,
@@ -74,12 +74,12 @@ describe("a trusted gateway", () => {
     ["read", ["read"]],
     ["read,run", ["read", "run"]],
     ["read, tools", ["read", "tools"]],
-  ])("may write scopes as `%s`", async (text, scopes) => {
+  ])("can write scopes as `%s`", async (text, scopes) => {
     const { port } = await server(["127.0.0.1"]);
     expect(await ask(port, but("X-Skein-Scopes", text))).toMatchObject({ status: 200, body: { scopes } });
   });
 
-  test("grants the scopes that it names and no more", async () => {
+  test("grants only the scopes that it names", async () => {
     const { port } = await server(["127.0.0.1"]);
     expect(await ask(port, but("X-Skein-Scopes", "run"))).toMatchObject({
       status: 403,
@@ -112,7 +112,7 @@ describe("a trusted gateway", () => {
   });
 });
 
-describe("an address that is not trusted", () => {
+describe("an untrusted address", () => {
   const OTHER = { from: "127.0.0.2" };
 
   test("authenticates no one, with any header", async () => {

@@ -6,7 +6,7 @@ import { ec, pair, published, rsa, stranger, token, world } from "./issuer.ts";
 afterEach(() => void vi.useRealTimers());
 
 describe("algorithms", () => {
-  test("that were not chosen are refused", async () => {
+  test("that are not configured are refused", async () => {
     const { ask } = await world({ algorithms: ["ES256"] });
     expect((await ask(await token())).status).toBe(401);
     expect((await ask(await token({}, { alg: "ES256", kid: "ec", key: ec.privateKey }))).status).toBe(200);
@@ -27,7 +27,7 @@ describe("the issuer's keys", () => {
     expect(state.asked).toBe(1);
   });
 
-  test("are not fetched again for each token with an unknown one", async () => {
+  test("are not fetched again for every token with an unknown one", async () => {
     const { state, ask } = await world();
     await ask(await token());
     for (let n = 0; n < 10; n++)
@@ -46,7 +46,7 @@ describe("the issuer's keys", () => {
     expect((await ask(await token({ exp: 1 }, { header }))).body.detail).toMatch(/has expired/);
   });
 
-  test("may rotate: a new key is accepted, a removed one is not", async () => {
+  test("can be rotated: a new key is accepted, and a removed one is not", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { state, ask } = await world();
     const fresh = await pair("RS256");
@@ -68,7 +68,7 @@ describe("the issuer's keys", () => {
       (_, response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(),
     ],
     ["never answers", () => {}],
-  ])("while the issuer %s: 503, and not a word on whether the token is good", async (_, answer) => {
+  ])("while the issuer %s: 503, without revealing whether the token is valid", async (_, answer) => {
     const { state, ask } = await world();
     const works = state.answer;
     state.answer = answer;

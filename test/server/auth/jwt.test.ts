@@ -6,7 +6,7 @@ import { ADA, AUDIENCE, ec, ISSUER, rsa, stranger, token, world } from "./issuer
 const inSeconds = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
 
 describe("a token of the issuer", () => {
-  test("authenticates its subject, with the known scopes that it names", async () => {
+  test("authenticates its subject with the known scopes that it names", async () => {
     const { ask } = await world();
     const expected = { status: 200, body: { tenant: "acme", user: "ada", scopes: ["run", "read"] } };
     expect(await ask(await token())).toMatchObject(expected);
@@ -19,12 +19,12 @@ describe("a token of the issuer", () => {
     ["a text", "read admin", ["read", "admin"]],
     ["a list", ["tools", "read", 7, null], ["read", "tools"]],
     ["others' scopes beside ours", "openid email read readonly READ", ["read"]],
-  ])("may name its scopes as %s", async (_, scope, scopes) => {
+  ])("can name its scopes as %s", async (_, scope, scopes) => {
     const { ask } = await world();
     expect(await ask(await token({ scope }))).toMatchObject({ status: 200, body: { scopes } });
   });
 
-  test.each([undefined, "", {}, 1, ["run"], "run"])("without the scope may not (%j)", async (scope) => {
+  test.each([undefined, "", {}, 1, ["run"], "run"])("without the scope is refused (%j)", async (scope) => {
     const { ask } = await world();
     expect(await ask(await token({ scope }))).toMatchObject({
       status: 403,
@@ -32,7 +32,7 @@ describe("a token of the issuer", () => {
     });
   });
 
-  test("may have claims of other names", async () => {
+  test("can have claims with other names", async () => {
     const { ask } = await world({
       tenant_claim: "https://acme.example/org",
       user_claim: "email",
@@ -45,7 +45,7 @@ describe("a token of the issuer", () => {
     });
   });
 
-  test("may have claims nested in maps, as Keycloak's roles are, also under names with dots", async () => {
+  test("can have claims nested in maps, like Keycloak's roles, even under names with dots", async () => {
     const { ask } = await world({
       tenant_claim: "organization.acme.example.id",
       scopes_claim: "realm_access.roles",
@@ -64,7 +64,7 @@ describe("a token of the issuer", () => {
     expect((await ask(await token({ ...claims, organization: "acme" }))).status).toBe(401);
   });
 
-  test("may be up to a minute late or early, or as much as the operator allows", async () => {
+  test("can be up to a minute late or early, or as much as the operator allows", async () => {
     const { ask } = await world();
     expect((await ask(await token({ exp: inSeconds(-50) }))).status).toBe(200);
     expect((await ask(await token({ nbf: inSeconds(50) }))).status).toBe(200);
@@ -73,7 +73,7 @@ describe("a token of the issuer", () => {
   });
 });
 
-describe("a token that the issuer has signed is refused with what is wrong in it", () => {
+describe("a signed token is refused with the error in it", () => {
   test.each<[string, Record<string, unknown>, RegExp]>([
     ["one that has expired", { exp: inSeconds(-90) }, /has expired/],
     ["one that never expires", { exp: undefined }, /`exp`/],
@@ -93,7 +93,7 @@ describe("a token that the issuer has signed is refused with what is wrong in it
   });
 });
 
-describe("every other token is refused, with 401 and the same words", () => {
+describe("every other token is refused, with 401 and the same message", () => {
   const words = async () => {
     const { ask } = await world();
     return ask("x");

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { authenticateBy } from "../../../src/server/auth/own-scheme.ts";
 import { answerTo, guarded } from "./guarded.ts";
 
-test("a scheme that does not answer in time lets no one in, even if it ignores its signal", async () => {
+test("a scheme that does not respond in time accepts no one, even if it ignores its signal", async () => {
   const signals: AbortSignal[] = [];
   const never = (_: unknown, signal: AbortSignal) => {
     signals.push(signal);

@@ -33,7 +33,7 @@ const open = ({ url }: Guarded, path: string, ticket: string, init: RequestInit 
   answerTo(`${url}${path}${path.includes("?") ? "&" : "?"}ticket=${encodeURIComponent(ticket)}`, init);
 
 describe("a stream ticket", () => {
-  test("opens its stream for its owner, to read", async () => {
+  test("opens its stream for its owner to read", async () => {
     const site = await server();
     for (const path of ["/events", "/threads/my-thread/events"]) {
       const ticket = await ticketFor(site, path);
@@ -43,7 +43,7 @@ describe("a stream ticket", () => {
     }
   });
 
-  test("opens it again within its minute, as a browser does after a break, and not later", async () => {
+  test("opens it again within its minute, as a browser does after a disconnection, but not later", async () => {
     let time = START;
     const site = await server({ now: () => time });
     const { status, body } = await order(site, "/events");
@@ -58,13 +58,13 @@ describe("a stream ticket", () => {
       });
   });
 
-  test("is taken by every process with the same secret, and by no other", async () => {
+  test("is accepted by every process with the same secret, and by no other", async () => {
     const ticket = await ticketFor(await server(), "/events");
     expect((await open(await server(), "/events", ticket)).status).toBe(200);
     expect((await open(await server({ secret: "t".repeat(32) }), "/events", ticket)).status).toBe(401);
   });
 
-  test("of a process with a secret of its own is taken by that one alone", async () => {
+  test("of a process with its own secret is accepted only by that one", async () => {
     const own = [createTickets(undefined), createTickets(undefined)];
     const ticket = own[0]?.issue(ADA, "/events").ticket ?? "";
     expect(own[0]?.verify(ticket, "/events")).toMatchObject({ user: "ada" });
@@ -90,7 +90,7 @@ describe("a stream ticket", () => {
     expect((await open(site, "/tickets", ticket, { method: "POST" })).status).toBe(401);
   });
 
-  test("that was changed, cut, signed by others or sent twice opens nothing", async () => {
+  test("that was changed, shortened, signed by others or sent twice opens nothing", async () => {
     const site = await server();
     const ticket = await ticketFor(site, "/events");
     const [content = "", mark = ""] = ticket.split(".");
@@ -119,7 +119,7 @@ describe("a stream ticket", () => {
     expect((await open(site, "/events", "x", { headers: { authorization: "ada" } })).status).toBe(401);
   });
 
-  test("never appears in the log or in an answer", async () => {
+  test("never appears in the log or in a response", async () => {
     const lines: string[] = [];
     const site = await server({ log: (line) => lines.push(line) });
     const ticket = await ticketFor(site, "/threads/mine/events");
@@ -139,7 +139,7 @@ describe("a stream ticket", () => {
   });
 });
 
-describe("tickets are given", () => {
+describe("tickets are issued", () => {
   test("to users with the scope `read`", async () => {
     const site = await server();
     expect((await order(site, "/events", "reader")).status).toBe(201);

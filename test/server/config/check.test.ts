@@ -4,7 +4,7 @@ import { checkConfig } from "../../../src/server/config/check.ts";
 
 const definitions = [{ name: "a" }, { name: "b" }];
 
-test("says how many agents there are when all is well", async () => {
+test("reports the number of agents if there are no errors", async () => {
   const read: string[] = [];
   const report = await checkConfig({ AGENTS_FILE: "mine.yaml" }, async (file) => {
     read.push(file);
@@ -14,7 +14,7 @@ test("says how many agents there are when all is well", async () => {
   expect(report).toEqual({ problems: [], warnings: ["mine.yaml:1:1: no key"], summary: "ok: 2 agents" });
 });
 
-test("tells the problems of the settings and of the agents together", async () => {
+test("reports the errors of the settings and of the agents together", async () => {
   const report = await checkConfig({ PORT: "x" }, async () => {
     throw new AppError("config_invalid", "agents.yaml:1:1: a\nagents.yaml:2:1: b");
   });
@@ -25,7 +25,7 @@ test("tells the problems of the settings and of the agents together", async () =
   });
 });
 
-test("does not take a failure of its own for a problem of the configuration", async () => {
+test("does not mistake its own failure for a configuration error", async () => {
   const failing = checkConfig({}, async () => {
     throw new TypeError("oops");
   });

@@ -8,7 +8,7 @@ const SYSTEM = ["HOME", "LANG", "PATH", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
 
 const namesIn = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, name = ""]) => name);
 
-test(".env.example lists every variable that the server reads or that the pages on models name, and no other", () => {
+test(".env.example lists exactly the variables that the server reads or that the pages on models name", () => {
   const sources = globSync("src/**/*.ts").map((file) => readFileSync(file, "utf8"));
   const read = new Set([
     ...Object.keys(Settings.shape),

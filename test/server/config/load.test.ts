@@ -38,7 +38,7 @@ test("has a default for everything", async () => {
   });
 });
 
-test("the shipped file shows every key with its default", async () => {
+test("the default file shows every key with its default", async () => {
   const text = await readFile("config/server.yaml", "utf8");
   expect(ServerConfig.parse(parse(text) ?? {})).toEqual(ServerConfig.parse({}));
   const all = parse(text.replaceAll(/^#(?=\s*[a-z_]+:)/gm, ""));
@@ -49,7 +49,7 @@ test("the shipped file shows every key with its default", async () => {
   }
 });
 
-test("reads the file, and lets the environment come before it", async () => {
+test("reads the file, and the environment takes precedence", async () => {
   const text = `
 listen: { host: localhost, port: 1 }
 store: memory
@@ -79,7 +79,7 @@ test("an empty variable counts as not set", async () => {
   expect(await load("", { PORT: "", HOST: "", STORE: "" })).toEqual(ServerConfig.parse({}));
 });
 
-test("tells everything that is wrong with the environment and the file at once", async () => {
+test("reports every error in the environment and the file at once", async () => {
   const text =
     "listen:\n  prot: 1\nstore: sqlit\nstreams: { heartbeat: never, stall: 0 }\nlimits: { runs: 0 }\n";
   const env = { PORT: "80a", STORE: "reddis", LOG_LEVEL: "loud", ALLOW_LOCAL_BACKEND: "yes" };
@@ -105,7 +105,7 @@ test.each(["hunter2", "hunter2/x", "hunter2@x"])("never repeats a password: %s",
   expect(problems[0]).toMatch(/^environment: REDIS_URL: `redis:\/\/…@redis\/none` must be redis:\/\//);
 });
 
-test("takes the address of PostgreSQL from POSTGRES_URL, or else from DATABASE_URL if it is one", async () => {
+test("takes PostgreSQL's address from POSTGRES_URL, or otherwise from DATABASE_URL if it is one", async () => {
   const urlWith = async (env: Record<string, string>) => (await load("", env)).postgres.url;
   const [own, general] = ["postgres://skein@db/skein", "postgresql://app@db/app"];
   expect(await urlWith({ POSTGRES_URL: own, DATABASE_URL: general })).toBe(own);
@@ -135,14 +135,14 @@ test.each([
   "127.0.0.1.nip.io",
   "0",
   "127.1",
-])("refuses to be reached by others without authentication, on %s", async (host) => {
+])("refuses public addresses without authentication, on %s", async (host) => {
   const refusal = `HOST=${host} is an address that other machines can reach, and there is no authentication`;
   expect(await problemsOf("", { HOST: host })).toEqual([expect.stringContaining(refusal)]);
   expect(await problemsOf(`listen: { host: "${host}" }`)).toEqual([expect.stringContaining(refusal)]);
   expect((await load("", { HOST: host, AUTH: "api_key" })).listen.host).toBe(host);
 });
 
-test("a file that is named must be there, the default one need not", async () => {
+test("a named file must exist, but the default one need not", async () => {
   const nowhere = await mkdtemp(join(tmpdir(), "skein-config-"));
   const before = process.cwd();
   onTestFinished(async () => {
@@ -156,7 +156,7 @@ test("a file that is named must be there, the default one need not", async () =>
   );
 });
 
-test("refuses a file that is none, or too large", async () => {
+test("refuses a path that is not a file, or a file that is too large", async () => {
   await expect(loadServerConfig({ CONFIG_FILE: tmpdir() })).rejects.toThrow("is not a file");
   await expect(load(`# ${"x".repeat(1024 * 1024)}`)).rejects.toThrow("is larger than 1024 KiB");
 });
@@ -173,7 +173,7 @@ test.each([
   ["{ name: a, host: /a }, { name: a, host: /b }", /engines.*must have different names/],
   ["{ name: A B, host: /a }", /must be 1 to 32 characters out of a-z 0-9 -/],
   [`{ name: east, host: 'tcp://10.0.0.5:2376', ${TLS} }`, /`east`: tls\.ca: `no\/ca\.pem` does not exist/],
-])("engines that cannot be used are refused, with what would be right: %s", async (list, words) => {
+])("unusable engines are refused, with a valid form: %s", async (list, words) => {
   expect((await problemsOf(engines(list))).join("\n")).toMatch(words);
 });
 
@@ -186,12 +186,12 @@ test("engines on this machine need no certificates", async () => {
   ]);
 });
 
-test("several engines and one of the environment are refused, because it is not clear which hold", async () => {
+test("several engines together with one from the environment are refused because it is unclear which apply", async () => {
   const [problem] = await problemsOf(engines("{ name: a, host: /a }"), { DOCKER_HOST: "unix:///b" });
   expect(problem).toMatch(/engines: is not allowed together with DOCKER_HOST/);
 });
 
-test("the certificates of an engine are read, and what does not belong together is refused", async () => {
+test("an engine's certificates are read, and mismatched ones are refused", async () => {
   const [one, other] = [await newCertificates(onTestFinished), await newCertificates(onTestFinished)];
   const of = ({ ca, cert, key }: TlsFiles) =>
     engines(`{ name: a, host: 'tcp://10.0.0.5:2376', tls: { ca: ${ca}, cert: ${cert}, key: ${key} } }`);

@@ -32,7 +32,7 @@ async function refusal(url: string, init: RequestInit): Promise<{ response: Resp
   return { response, problem: (await response.json()) as Problem };
 }
 
-describe("every refusal is a problem with the right status and a sentence that helps", () => {
+describe("every refusal is a problem with the right status and a helpful sentence", () => {
   test.each<[string, string, RequestInit, number, string, RegExp]>([
     [
       "bad JSON",
@@ -213,7 +213,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect((await refusal(`${url}/threads`, init)).problem.detail).toContain("metadata");
   });
 
-  test("a connection carries one answer for each request", async () => {
+  test("a connection carries one response for each request", async () => {
     const { url } = await startServer();
     const head = "POST /threads/%zz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     const text = await rawAnswer(url, `${head}no chunk\r\n`);
@@ -244,7 +244,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect(status).toBe(403);
   });
 
-  test("a request with two hosts is refused, as a gateway may go by the other one", async () => {
+  test("a request with two hosts is refused, because a gateway may use the other one", async () => {
     const { url } = await startServer();
     const twice = "GET /agents HTTP/1.1\r\nHost: localhost\r\nhOST: localhost\r\nConnection: close\r\n\r\n";
     expect(await rawAnswer(url, twice)).toMatch(
@@ -307,7 +307,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     ["/v1/conversations", "json"],
     ["/langgraph/threads", "problem\\+json"],
   ])(
-    "a request to %s that arrives while the server closes is refused with `shutting_down`, without an error in the log, and may be sent again",
+    "a request to %s that arrives while the server closes is refused with `shutting_down`, without a logged error, and can be sent again",
     async (path, type) => {
       const lines: string[] = [];
       const logger = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
@@ -333,7 +333,7 @@ describe("every refusal is a problem with the right status and a sentence that h
   );
 
   test.each(["constructor", "__proto__", "toString"])(
-    "a page of the documentation called %s is not there",
+    "a documentation page called %s does not exist",
     async (name) => {
       const { url } = await startServer();
       expect((await fetch(`${url}/docs/${name}`)).status).toBe(404);

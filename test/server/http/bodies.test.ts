@@ -15,7 +15,7 @@ const send = async (url: string, body: unknown, method = "POST") => {
   return { status: response.status, problem: (await response.json()) as { detail: string; details: object } };
 };
 
-test("a body of more keys and values than allowed is refused with the limit and their number", async () => {
+test("a body with more keys and values than allowed is refused with the limit and their number", async () => {
   const { url } = await startServer({ config: { limits: { body_entries: 1000 } } });
   const body = { input: "hi", metadata: record(500, 1) };
   expect(await send(`${url}/threads/t/runs`, body)).toMatchObject({
@@ -59,7 +59,7 @@ test.each([
     { hooks: { todos: record(5000, 1) } },
     /hooks.todos: must have at most 64 keys; it has 5000/,
   ],
-])("%s of thousands of faulty keys have one fault", async (_, path, method, body, message) => {
+])("%s with thousands of invalid keys has one fault", async (_, path, method, body, message) => {
   const { url } = await startServer();
   const { status, problem } = await send(url + path, body, method);
   expect(status).toBe(400);
@@ -67,7 +67,7 @@ test.each([
   expect(JSON.stringify(problem).length).toBeLessThan(2000);
 });
 
-test("a body of thousands of unknown keys is answered with the first of them", async () => {
+test("a body with thousands of unknown keys is answered with the first of them", async () => {
   const { url } = await startServer();
   const { status, problem } = await send(`${url}/threads/t/runs`, record(5000, 1));
   expect(status).toBe(400);
@@ -118,14 +118,14 @@ async function refusal(url: string, body: string): Promise<string> {
 
 const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 
-test.each(WIRES)("%s may not be nested more than 64 deep", async (_, path, bodyWith) => {
+test.each(WIRES)("%s cannot be nested more than 64 deep", async (_, path, bodyWith) => {
   const { url } = await everyWire();
   const body = JSON.stringify(bodyWith("NESTED")).replace('"NESTED"', nested(10_000));
   expect(await refusal(url + path, body)).toContain("must not be nested more than 64 levels deep");
 });
 
 test.each(WIRES)(
-  "%s may have five times as many keys and values as other bodies",
+  "%s can have five times as many keys and values as other bodies",
   async (_, path, bodyWith) => {
     const { url } = await everyWire();
     const refused = await refusal(url + path, JSON.stringify(bodyWith(record(60_000, 1))));
@@ -135,7 +135,7 @@ test.each(WIRES)(
   },
 );
 
-test.each(WIRES)("a map in %s may have 10,000 keys", async (_, path, bodyWith) => {
+test.each(WIRES)("a map in %s can have 10,000 keys", async (_, path, bodyWith) => {
   const { url } = await everyWire();
   const refused = await refusal(url + path, JSON.stringify(bodyWith(record(10_001, 1))));
   expect(refused).toContain("A map of the body has 10001 keys; at most 10000 are allowed.");
@@ -145,7 +145,7 @@ test.each(WIRES)("a map in %s may have 10,000 keys", async (_, path, bodyWith) =
 
 const FAULTY = { type: 1, role: 1, content: [{ type: 1 }], parts: [1], text: 1 };
 
-test.each(WIRES)("%s of thousands of faults are refused for the first ones", async (_, path, bodyWith) => {
+test.each(WIRES)("%s with thousands of faults is refused for the first ones", async (_, path, bodyWith) => {
   const { url } = await everyWire();
   const refused = await refusal(url + path, JSON.stringify(bodyWith(Array(900).fill(FAULTY))));
   const [, more = "0"] = /\(and (\d+) more\)/.exec(refused) ?? [];
@@ -171,7 +171,7 @@ test.each([
     { id: "t", tools: record(5000, {}) },
     /at most 64 keys/,
   ],
-])("a tool of a page is refused before it is read: %s", async (_, path, body, message) => {
+])("a page's tool is refused before it is parsed: %s", async (_, path, body, message) => {
   const { url } = await startServer();
   const headers = { "content-type": "application/json" };
   const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
@@ -209,7 +209,7 @@ test("the size of a JSON text is that of its value", () => {
   );
 });
 
-test("a text that closes more than it opens is counted as one map, however long it is", () => {
+test("a text that closes more than it opens counts as one map, however long it is", () => {
   const text = Buffer.from("]:".repeat(500_000));
   expect(jsonSize(text)).toEqual({ entries: 500_000, widest: 500_000, depth: 0 });
 });

@@ -41,12 +41,12 @@ test.each([
   [200, 136],
   [60, 8],
   [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
-])("of %s files that a process may open, connections leave enough for its runs: %s", (files, connections) => {
+])("of %s files that a process can open, connections leave enough for its runs: %s", (files, connections) => {
   expect(connectionsOf(files)).toBe(connections);
 });
 
-describe("an address that opens connections and says half a request on each", () => {
-  test("leaves room for other addresses, however many it opens", async () => {
+describe("an address that opens connections and sends half a request on each", () => {
+  test("leaves connections for other addresses, however many it opens", async () => {
     const lines: string[] = [];
     const logger = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
     const { url } = await serve({ connections: 16 }, { logger });
@@ -61,7 +61,7 @@ describe("an address that opens connections and says half a request on each", ()
     expect(JSON.parse(refused[0] ?? "")).toMatchObject({ address: "127.0.0.2", most: 16 });
   });
 
-  test("has room again once it has closed some", async () => {
+  test("can connect again once it has closed some", async () => {
     const { url } = await serve({ connections: 16 });
     const sockets = await flood(url, "127.0.0.2", 20);
     for (const socket of sockets) socket.destroy();
@@ -75,7 +75,7 @@ describe("an address that opens connections and says half a request on each", ()
     expect(await statusFrom(url, "127.0.0.3")).toBe(200);
   });
 
-  test("has all of them if it is a trusted gateway", async () => {
+  test("can have all of them if it is a trusted gateway", async () => {
     const auth = { scheme: "header", trusted_proxies: ["127.0.0.2"] };
     const { url } = await serve({ connections: 16, connections_per_address: 3 }, { auth });
     const sockets = await flood(url, "127.0.0.2", 16);

@@ -9,7 +9,7 @@ const CONNECTIONS = 1500;
 /** Ends the wait when not all can connect, or when their worker does not begin. */
 const PATIENCE_MS = 30_000;
 
-test("1,500 clients that connect while a piece of work keeps the server busy are connected at once, and answered", async () => {
+test("1,500 clients that connect while the server is busy are connected immediately, and answered", async () => {
   const { url } = await startServer({});
   const connected = new Int32Array(new SharedArrayBuffer(4));
   const worker = new Worker(new URL("./crowd-worker.ts", import.meta.url), {

@@ -23,7 +23,7 @@ function block(ms: number): void {
   while (performance.now() < end);
 }
 
-test("work that blocks the event loop is logged once with its time", async () => {
+test("work that blocks the event loop is logged once with its duration", async () => {
   const { url, stalls } = await watched("1s");
   await fetch(`${url}/threads`);
   block(1500);
@@ -56,7 +56,7 @@ test("0s logs no stall, and a watch that is closed logs none", async () => {
   expect([stalls(), closed.lines]).toEqual([[], []]);
 });
 
-test("a stall names what began last in the turn before it", async () => {
+test("a stall names the most recent request before it", async () => {
   const { lines, logger } = logOf();
   const watch = watchEventLoop(100, logger);
   watch.begins(() => "GET /threads");

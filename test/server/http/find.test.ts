@@ -36,7 +36,7 @@ async function all(get: (path: string) => Promise<Page<Row>>, path: string) {
 }
 
 describe("the runs of all threads", () => {
-  test("come newest first, each once, with pages of any size", async () => {
+  test("are listed newest first, each once, with pages of any size", async () => {
     const { get, say } = await served({ script: () => ({ say: "Done." }) });
     for (const thread of ["a", "b", "a", "c", "b", "a", "c", "a"]) await say(thread, "go");
     const runs = await all(get, "/runs?limit=100");
@@ -44,7 +44,7 @@ describe("the runs of all threads", () => {
     for (const limit of [1, 2, 3, 8]) expect(await all(get, `/runs?limit=${limit}`)).toEqual(runs);
   });
 
-  test("that were accepted or have ended since a time are found by it, page by page", async () => {
+  test("that were accepted or have ended since a given time are found, page by page", async () => {
     const { get, say } = await served({ script: () => ({ say: "Done." }) });
     for (const thread of ["a", "b", "a"]) await say(thread, "before");
     const [run] = (await get("/runs?limit=1")).items;
@@ -82,13 +82,13 @@ describe("the runs of all threads", () => {
   });
 });
 
-test("a page of runs that no list gave is refused", async () => {
+test("a cursor that no list returned is refused", async () => {
   const { get } = await served();
   expect((await get("/runs?cursor=nonsense")).status).toBe(400);
 });
 
 describe("a search in messages", () => {
-  test("finds what users and agents have said, in any case, with the words around it", async () => {
+  test("finds text of users and agents, in any case, with its surroundings", async () => {
     const { get, say, send } = await served({
       config: { store: "sqlite" },
       script: ({ messages }) => ({ say: `You said ${messages.length} things about Älpler.` }),
@@ -105,7 +105,7 @@ describe("a search in messages", () => {
     expect((await get("/threads?q=created_at&in=messages")).items).toEqual([]);
   });
 
-  test("finds a text wherever it stands in a long message", async () => {
+  test("finds a text at any position in a long message", async () => {
     const { get, say } = await served({ script: () => ({ say: "Done." }) });
     for (const at of [65_530, 65_536, 131_072, 200_000]) {
       await say(`t${at}`, `${"é".repeat(at)}Needle ${at} ${"é".repeat(50_000)}`);
@@ -115,7 +115,7 @@ describe("a search in messages", () => {
     }
   });
 
-  test("continues from page to page until every thread was read", async () => {
+  test("continues from page to page until every thread was searched", async () => {
     const { get, say } = await served({ script: () => ({ say: "Done." }) });
     for (const n of [1, 2, 3, 4, 5]) await say(`t${n}`, n % 2 ? "needle" : "hay");
     for (const limit of [1, 2, 100]) {

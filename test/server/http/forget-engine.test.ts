@@ -32,14 +32,14 @@ async function served() {
   return { as, left: async () => (await as("operator").sandboxes()).items.map(({ id }) => id) };
 }
 
-test("what was on an engine that the settings no longer name is given up, once, and nothing else", async () => {
+test("data on an engine that the settings no longer name is abandoned once, and nothing else", async () => {
   const { as, left } = await served();
   expect(await as("operator").forgetEngine("b")).toEqual({ lost: 2, kept: 0 });
   expect(await left()).toEqual(["here"]);
   expect(await as("operator").forgetEngine("b")).toEqual({ lost: 0, kept: 0 });
 });
 
-test("an engine that the settings name is not forgotten, and an admin of a tenant forgets none", async () => {
+test("an engine in the settings cannot be forgotten, and a tenant's admin cannot forget any", async () => {
   const { as, left } = await served();
   await expect(as("operator").forgetEngine("a")).rejects.toMatchObject({
     status: 400,

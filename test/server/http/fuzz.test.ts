@@ -221,7 +221,7 @@ const SUBJECTS = [
 const groups = Map.groupBy(operations, ({ path }) => SUBJECTS.find((each) => path.includes(each)));
 
 test.each([...groups])(
-  "every request to %s gets an answer of the contract, and nothing stays behind",
+  "every request to %s gets a response that matches the contract, and leaves nothing behind",
   async (_, routes) => {
     const log: string[] = [];
     const { url, app } = await startServer({

@@ -56,8 +56,8 @@ function policyOf(response: Response): Map<string, string[]> {
   );
 }
 
-describe("every answer", () => {
-  test.each(["/docs", "/events", "/nowhere"])("carries the security headers: %s", async (path) => {
+describe("every response", () => {
+  test.each(["/docs", "/events", "/nowhere"])("has the security headers: %s", async (path) => {
     const response = await fetch((await served()) + path);
     await response.text();
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -109,7 +109,7 @@ describe("caches between server and user", () => {
     return response.headers.get("cache-control");
   };
 
-  test("keep no answer, file, event stream or refusal", async () => {
+  test("keep no response, file, event stream or refusal", async () => {
     const { url } = await startServer();
     const run = await post(`${url}/threads/t/runs`, { input: "go" });
     await run.ended();
@@ -129,14 +129,14 @@ describe("caches between server and user", () => {
     expect(stranger).toBe("no-store");
   });
 
-  test("may keep the scripts of the documentation", async () => {
+  test("can keep the scripts of the documentation", async () => {
     const { url } = await startServer();
     expect(await cacheControl(`${url}/docs/swagger-ui.css`)).toBe("max-age=86400");
   });
 });
 
 describe("pages of other sites", () => {
-  test("can read nothing until they are configured", async () => {
+  test("can read nothing unless they are configured", async () => {
     const url = await served();
     const response = await fetch(`${url}/events`, { headers: { origin: APP } });
     await response.text();
@@ -146,7 +146,7 @@ describe("pages of other sites", () => {
     expect([asked.status, asked.headers.has("access-control-allow-origin")]).toEqual([404, false]);
   });
 
-  test("that are configured can read answers, streams and refusals alike", async () => {
+  test("can read responses, streams and refusals if they are configured", async () => {
     for (const [isOpen, status] of [
       [true, 200],
       [false, 401],
@@ -163,7 +163,7 @@ describe("pages of other sites", () => {
     }
   });
 
-  test("that are configured get preflight answers without credentials", async () => {
+  test("get preflight responses without credentials if they are configured", async () => {
     const response = await fetch(`${await served([APP], false)}/threads`, preflight(APP));
     await response.text();
     expect(response.status).toBe(204);
@@ -182,7 +182,7 @@ describe("pages of other sites", () => {
     "https://app.example.com.evil.example",
     "http://app.example.com",
     "null",
-  ])("that are not named may not: %s", async (origin) => {
+  ])("cannot read them if they are not named: %s", async (origin) => {
     const url = await served([APP]);
     for (const init of [preflight(origin), { headers: { origin } }]) {
       const response = await fetch(`${url}/events`, init);

@@ -69,7 +69,7 @@ const run = async (url: string, tenant: string, chars: number) => {
 };
 
 describe("large bodies that a tenant sends slowly", () => {
-  test("are refused past its share before they are read, and another tenant's are taken", async () => {
+  test("are refused above its share before they are read, and another tenant's are accepted", async () => {
     const url = await serve();
     const senders = Array.from({ length: 20 }, () => half(url, "flood"));
     const refusals = await answersTo(senders, 6);
@@ -89,7 +89,7 @@ describe("large bodies that a tenant sends slowly", () => {
     expect(await run(url, "flood", KIB)).toMatchObject({ status: 200 });
   });
 
-  test("count together over all protocols", async () => {
+  test("count together across all protocols", async () => {
     const url = await serve();
     await answersTo(
       Array.from({ length: 20 }, () => half(url, "flood")),
@@ -111,7 +111,7 @@ describe("large bodies that a tenant sends slowly", () => {
     expect(await overWire("other")).toBe(200);
   });
 
-  test("count as the largest when their length is not known", async () => {
+  test("count as the largest if their length is unknown", async () => {
     const url = await serve();
     const senders = Array.from({ length: 15 }, () => half(url, "flood", "chunked"));
     expect(await answersTo(senders, 1)).toEqual([expect.stringMatching(/^HTTP\/1.1 429 /)]);
@@ -126,7 +126,7 @@ describe("large bodies that a tenant sends slowly", () => {
     for (let n = 0; n < 20; n++) expect(await run(url, "flood", 48 * KIB)).toMatchObject({ status: 200 });
   });
 
-  test("have all the room where there are no other tenants", async () => {
+  test("can use all of the limit if there are no other tenants", async () => {
     const url = await serve({ scheme: "none" });
     const senders = Array.from({ length: 17 }, () => half(url, "default"));
     expect(await answersTo(senders, 1)).toEqual([expect.stringMatching(/^HTTP\/1.1 503 /)]);

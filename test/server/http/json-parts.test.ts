@@ -4,7 +4,7 @@ import { charsOf, jsonParts } from "../../../src/server/http/json-parts.ts";
 
 const WHOLE_CHARS = 32 * 1024;
 
-test("the parts of any value are its JSON", () => {
+test("the parts of any value form its JSON", () => {
   const filler = "x".repeat(WHOLE_CHARS);
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
@@ -23,7 +23,7 @@ test("no part of a long value is longer than a short one or a text, however it i
   expect(Math.max(...parts.map((part) => part.length))).toBeLessThanOrEqual(WHOLE_CHARS);
 });
 
-test("what is longer than asked for is not measured to its end", () => {
+test("a value longer than requested is not measured to its end", () => {
   let looked = 0;
   const item = {
     get text() {

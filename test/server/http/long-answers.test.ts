@@ -12,7 +12,7 @@ async function textOf(payload: string | Readable): Promise<string> {
   return Buffer.concat(await payload.toArray()).toString();
 }
 
-test("while a long answer is written, other tenants have their turns, and turns pass for all", async () => {
+test("while a long response is written, other tenants have their turns, and turns pass for all", async () => {
   const order: string[] = [];
   const written = (async () => {
     for await (const _ of inSlices("fat", items, JSON.stringify)) order.push("slice");
@@ -27,7 +27,7 @@ test("while a long answer is written, other tenants have their turns, and turns 
   expect(order.filter((each) => each === "slice")).toHaveLength(20);
 });
 
-test("a short answer waits for no turn, however many others do", async () => {
+test("a short response waits for no turn, however many others do", async () => {
   const others = Array.from({ length: 10 }, (_, index) => ownTick(`t${index}`));
   let turns = 0;
   for (const other of others) void other.then(() => turns++);
@@ -54,7 +54,7 @@ test("a long list is the JSON of its items, and so is an empty one", async () =>
   expect(await payloadOf(bare, open)).toBe('{"items":[1,2]}');
 });
 
-test("of a long answer no more is written than its reader takes, and what it is made of counts until the end", async () => {
+test("a long response is written only as far as its reader reads, and its data counts until the end", async () => {
   let written = 0;
   const unread: number[] = [];
   const toJson = (item: object) => {

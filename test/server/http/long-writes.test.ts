@@ -77,7 +77,7 @@ const input = { threadId: "fat", runId: "r", state: {}, messages: [], tools: [],
 
 const graphRun = { assistant_id: "assistant", input: { messages: [{ role: "user", content: "go" }] } };
 
-describe("of a long answer no more is written in one tick of the event loop than a part", () => {
+describe("in one tick of the event loop, a long response writes at most one part:", () => {
   test.each([
     ["the end of a run", async () => {}, "/threads/fat/runs", many],
     ["the threads of LangGraph's clients", fatThreads, "/langgraph/threads/search", { limit: 100 }],
@@ -112,7 +112,7 @@ describe("of a long answer no more is written in one tick of the event loop than
   });
 });
 
-test("of many permission rules no more is written in one tick of the event loop than a slice", async () => {
+test("in one tick of the event loop, at most one slice of many permission rules is written", async () => {
   const { url } = await startServer();
   const path = `${url}/agents/assistant/permissions`;
   const headers = { "content-type": "application/json" };

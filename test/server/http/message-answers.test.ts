@@ -36,8 +36,8 @@ async function textOf(answer: string | Readable): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-describe("an answer with the messages of a fat thread", () => {
-  test("reads no more from the store than a page ahead of its reader", async () => {
+describe("a response with the messages of a large thread", () => {
+  test("reads only one page ahead of its reader from the store", async () => {
     const { source, messages, bytesRead } = await fatThread(12);
     const answer = (await stateAnswer(source, async () => ({ status: "idle" }))) as Readable;
     const reader = answer[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
@@ -50,7 +50,7 @@ describe("an answer with the messages of a fat thread", () => {
     expect(whole).toEqual({ messages, status: "idle" });
   });
 
-  test("comes in pages of bounded bytes, each with the cursor of the next", async () => {
+  test("is divided into pages of limited bytes, each with the cursor of the next", async () => {
     const { source, messages } = await fatThread(20);
     const seen: Message[] = [];
     let pages = 0;
@@ -66,7 +66,7 @@ describe("an answer with the messages of a fat thread", () => {
   });
 });
 
-test("messages of a small thread come on one page without a cursor, and one of a limited page with it", async () => {
+test("has a small thread's messages on one page without a cursor, and a limited page with one", async () => {
   const { url } = await startServer();
   await fetch(`${url}/threads/t/runs`, {
     method: "POST",

@@ -42,7 +42,7 @@ async function served(script: readonly Turn[], config: object = {}, routes?: Plu
   };
 }
 
-test("a plugin starts and follows a run of a user, who finds it as one of their own", async () => {
+test("a plugin can start and follow a user's run, which the user sees as their own", async () => {
   const { acting, as } = await served([{ say: "Hello Ada." }]);
   let text = "";
   for await (const event of acting(ADA).run("t1", { input: "Hello." }))
@@ -57,7 +57,7 @@ test("a plugin starts and follows a run of a user, who finds it as one of their 
     await expect(acting(stranger).threads.get("t1")).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("it has neither the rights of an administrator nor more requests than the user", async () => {
+test("it has neither an administrator's rights nor more requests than the user", async () => {
   const { fetchAs } = await served([], { quotas: { user: { requests_per_minute: 2 } } });
   const statuses = [];
   for (const path of ["/admin/users", "/threads", "/threads", "/threads"])
@@ -65,7 +65,7 @@ test("it has neither the rights of an administrator nor more requests than the u
   expect(statuses).toEqual([403, 200, 200, 429]);
 });
 
-test("a plugin that stops reading leaves as a client does", async () => {
+test("a plugin that stops reading leaves like any client", async () => {
   const { acting, as } = await served([{ say: "word never", delay_ms: 600_000 }]);
   const leaves = new AbortController();
   const run = acting(ADA).run("t1", { input: "Go.", on_disconnect: "cancel" }, leaves.signal);
@@ -76,7 +76,7 @@ test("a plugin that stops reading leaves as a client does", async () => {
   await expect.poll(async () => (await as(ADA).runs.of("t1")).items[0]?.status).toBe("cancelled");
 });
 
-test("a plugin that stops waiting gets no response, and a late one ends as for a client that left", async () => {
+test("a plugin that stops waiting gets no response, and a late one ends like a response to a disconnected client", async () => {
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();
   const body = new Readable({ read() {} });
@@ -98,7 +98,7 @@ test("a plugin that stops waiting gets no response, and a late one ends as for a
   await closed;
 });
 
-test("a request from outside that claims to be one of them is refused", async () => {
+test("an external request that claims to be one of them is refused", async () => {
   const { url, acting } = await served([]);
   await acting(ADA).threads.list();
   const claimed = await fetch(`${url}/threads`, { headers: { "x-skein-own-request": "a".repeat(22) } });

@@ -5,7 +5,7 @@ import { startServer } from "../../support/server.ts";
 const get = (url: string, init: RequestInit = {}) => fetch(url, { redirect: "manual", ...init });
 
 describe("the page", () => {
-  test("is served at the address of the server, under a policy that lets only its own files run", async () => {
+  test("is served at the server's address, under a policy that allows only its own files to run", async () => {
     const { url } = await startServer();
     const page = await get(url);
     expect(page.status).toBe(200);
@@ -19,7 +19,7 @@ describe("the page", () => {
     expect(await page.text()).not.toMatch(/https?:\/\//);
   });
 
-  test("names files that browsers never ask for twice, compressed for those that ask", async () => {
+  test("uses immutable file names that browsers never request twice, with compression on request", async () => {
     const { url } = await startServer();
     const names = [...(await (await get(url)).text()).matchAll(/"(page\/[^"]+)"/g)].map(([, name]) => name);
     expect(names.filter((name) => name?.endsWith(".css"))).toHaveLength(2);
@@ -37,7 +37,7 @@ describe("the page", () => {
     }
   });
 
-  test("serves the frame that draws under a policy of its own: its scripts, and no request", async () => {
+  test("serves the drawing frame under its own policy: its scripts, and no requests", async () => {
     const { url } = await startServer();
     const [, name] = /content="(page\/diagram-[^"]+)"/.exec(await (await get(url)).text()) ?? [];
     const frame = await get(`${url}/${name}`);
@@ -54,13 +54,13 @@ describe("the page", () => {
     expect((await get(url)).headers.get("content-security-policy")).toContain("frame-src 'self'");
   });
 
-  test("gives out no other file", async () => {
+  test("serves no other file", async () => {
     const { url } = await startServer();
     for (const name of ["index.html", "..%2fmain.js", "page.js", "style.css.gz"])
       expect((await get(`${url}/page/${name}`)).status).toBe(404);
   });
 
-  test("is absent when the operator does not want it: the API reference is there instead", async () => {
+  test("is absent if the operator turns it off, and the API reference replaces it", async () => {
     const { url } = await startServer({ config: { page: false } });
     const answer = await get(url);
     expect([answer.status, answer.headers.get("location")]).toEqual([302, "docs"]);

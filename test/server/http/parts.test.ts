@@ -4,7 +4,7 @@ import fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
 import { handOn } from "../../../src/server/http/parts.ts";
 
-test("a wire that could not be loaded once is loaded by a later request, and once for all that come meanwhile", async () => {
+test("a wire that failed to load is loaded by a later request, and once for all simultaneous ones", async () => {
   const server = fastify();
   onTestFinished(() => server.close());
   let loads = 0;

@@ -53,7 +53,7 @@ async function serve(config: z.input<typeof QuotaConfig>, scopes: Principal["sco
   return { store, quotas, get, port };
 }
 
-test("a request too many is refused with the limit and when to retry", async () => {
+test("a request above the limit is refused with the limit and the retry time", async () => {
   const { get } = await serve({ user: { requests_per_minute: 2 } });
   for (let n = 0; n < 2; n++) expect((await get("/usage")).statusCode).toBe(200);
   const refused = await get("/usage");
@@ -73,7 +73,7 @@ test("public routes count against no quota", async () => {
   expect((await get("/usage", "bob")).statusCode).toBe(429);
 });
 
-test("usage is reported by day, agent and model, with totals and what is left", async () => {
+test("usage is reported by day, agent and model, with totals and the remaining quotas", async () => {
   const { quotas, get } = await serve({
     user: { tokens_per_day: 1000 },
     prices: { "*": { input: 1, output: 10 } },
@@ -98,7 +98,7 @@ test("usage is reported by day, agent and model, with totals and what is left", 
   expect((await get("/usage", "bob")).json()).toMatchObject({ items: [], totals: { calls: 0 } });
 });
 
-test("a limit on money is reported in millionths and in units of the currency, as a refusal tells it", async () => {
+test("a cost limit is reported in millionths and in units of the currency, as in a refusal", async () => {
   const { quotas, get } = await serve({
     user: { tokens_per_day: 10_000_000, cost_per_day: 2 },
     currency: "EUR",
@@ -117,7 +117,7 @@ test("a limit on money is reported in millionths and in units of the currency, a
   await expect(quotas.assertFunds(ada)).rejects.toMatchObject({ details: told });
 });
 
-test("usage needs the scope `read`, and covers at most a hundred days", async () => {
+test("usage requires the scope `read`, and covers at most a hundred days", async () => {
   const { get } = await serve({});
   for (const days of ["0", "101", "x", "1.5"])
     expect((await get(`/usage?days=${days}`)).statusCode).toBe(400);
@@ -126,7 +126,7 @@ test("usage needs the scope `read`, and covers at most a hundred days", async ()
   expect((await runOnly("/usage")).statusCode).toBe(403);
 });
 
-test("an admin sees the usage of all users of the tenant, and the limits on the tenant", async () => {
+test("an admin sees the usage of all users of the tenant, and the tenant's limits", async () => {
   const { quotas, get } = await serve(
     {
       tenant: { tokens_per_day: 10_000 },
@@ -154,7 +154,7 @@ test("an admin sees the usage of all users of the tenant, and the limits on the 
   expect(JSON.stringify(report)).not.toContain("eve");
 });
 
-test("the usage of the tenant needs the scope `admin`, and one's own the scope `read`", async () => {
+test("the usage of the tenant requires the scope `admin`, and a user's own the scope `read`", async () => {
   const { get: reader } = await serve({}, ["read", "run", "tools"]);
   const refused = await reader("/usage?of=tenant");
   expect(refused.statusCode).toBe(403);
@@ -165,7 +165,7 @@ test("the usage of the tenant needs the scope `admin`, and one's own the scope `
   expect((await admin("/usage?of=all")).statusCode).toBe(400);
 });
 
-test("a stream counts until its viewer has left, and one too many is refused", async () => {
+test("a stream counts until its viewer has left, and one above the limit is refused", async () => {
   const { get, store, port } = await serve({ user: { streams: 1 } });
   const held = async () => (await store.held({ tenant: "acme", user: "ada" })).user.streams;
   const open = () =>

@@ -19,7 +19,7 @@ async function served(ping: () => Promise<void>, ...more: Dependency[]) {
   return { executor, status: async () => (await fetch(`${url}/ready`)).status };
 }
 
-test("however many ask `/ready` in a moment, the store is asked once", async () => {
+test("however many clients request `/ready` at once, the store is called once", async () => {
   let asked = 0;
   const { status } = await served(async () => {
     asked++;
@@ -30,7 +30,7 @@ test("however many ask `/ready` in a moment, the store is asked once", async () 
   expect(asked).toBe(1);
 });
 
-test("`/ready` follows a store that is lost and comes back", async () => {
+test("`/ready` reports a store that is lost and returns", async () => {
   let isDown = true;
   const { status } = await served(async () => {
     if (isDown) throw new AppError("unavailable", "The store cannot be reached.");
@@ -42,20 +42,20 @@ test("`/ready` follows a store that is lost and comes back", async () => {
   await expect.poll(status).toBe(503);
 });
 
-test("`/ready` passes over one that the server can do without", async () => {
+test("`/ready` ignores one that the server does not need", async () => {
   const check = () => Promise.reject(new AppError("unavailable", "This engine cannot be reached."));
   const { status } = await served(async () => {}, { name: "engine b", check, isOptional: true });
   expect(await status()).toBe(200);
 });
 
-test("`/ready` says at once that the server is shutting down", async () => {
+test("`/ready` reports the shutdown immediately", async () => {
   const { executor, status } = await served(async () => {});
   expect(await status()).toBe(200);
   executor.isClosing = true;
   expect(await status()).toBe(503);
 });
 
-test("what is away is so since it was first found away, until it is back", async () => {
+test("an outage is dated from its first detection until its end", async () => {
   let isDown = true;
   const check = async () => {
     if (isDown) throw new AppError("unavailable", "The store cannot be reached.");

@@ -17,7 +17,7 @@ async function logged(options: ServerOptions = {}) {
   return { url, line: (msg: string) => lines.find((each) => each.msg === msg) };
 }
 
-test("every answer names its request, and a refusal does so in its body too", async () => {
+test("every response contains its request id, and a refusal does so in its body too", async () => {
   const { url } = await startServer();
   const paths = ["/health", "/threads", "/nowhere", "/threads/%ff", "/docs", "/openapi.yaml"];
   const ids = await Promise.all(
@@ -33,7 +33,7 @@ test("every answer names its request, and a refusal does so in its body too", as
   for (const id of ids) expect(id).toMatch(/^req_\w{22}$/);
 });
 
-test("an id that the client sends is kept, unless it is no id", async () => {
+test("an id from the client is kept if it is valid", async () => {
   const { url } = await startServer();
   const answered = async (id: string) =>
     (await fetch(`${url}/health`, { headers: { [ID]: id } })).headers.get(ID);
@@ -42,7 +42,7 @@ test("an id that the client sends is kept, unless it is no id", async () => {
     expect(await answered(id)).toMatch(/^req_/);
 });
 
-test("an id that is sent twice is none", async () => {
+test("an id that is sent twice is ignored", async () => {
   const { url } = await startServer();
   const { port } = new URL(url);
   const socket = connect(Number(port), "127.0.0.1");
@@ -51,7 +51,7 @@ test("an id that is sent twice is none", async () => {
   expect(await text(socket)).toMatch(/x-request-id: req_/);
 });
 
-test("a stream names its request, and so does the log where the run ends", async () => {
+test("a stream contains its request id, and so does the log line for the end of the run", async () => {
   const { url, line } = await logged();
   const viewer = await post(`${url}/threads/t1/runs`, { input: "Hello" }, { [ID]: "from-the-page" });
   expect(viewer.headers.get(ID)).toBe("from-the-page");
@@ -59,7 +59,7 @@ test("a stream names its request, and so does the log where the run ends", async
   await expect.poll(() => line("run ended")).toMatchObject({ request_id: "from-the-page", thread_id: "t1" });
 });
 
-test("the log names the request of a failed run and of a failed answer", async () => {
+test("the log contains the request id of a failed run and of a failed response", async () => {
   const broken: Model = {
     name: "own:m",
     stream() {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { createClient } from "../../../src/client/client.ts";
 import { startServer } from "../../support/server.ts";
 
-test("the next times of a schedule are shown before it is stored, and what cannot be read is named", async () => {
+test("the next times of a schedule are shown before it is stored, and invalid values are named", async () => {
   const { url } = await startServer();
   const { schedules } = createClient({ baseUrl: url });
   const { next_runs } = await schedules.preview({ cron: "30 9 * * MON", timezone: "Europe/Berlin" });

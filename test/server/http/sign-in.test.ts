@@ -9,7 +9,7 @@ const ask = async (url: string) => {
 const connectionsOf = async (url: string) =>
   /connect-src ([^;]*)/.exec((await fetch(url)).headers.get("content-security-policy") ?? "")?.[1];
 
-describe("a front end learns how people sign in", () => {
+describe("a front end can read how people sign in", () => {
   const jwt = {
     jwks_url: "https://issuer.example/keys",
     issuer: "https://issuer.example",
@@ -21,20 +21,20 @@ describe("a front end learns how people sign in", () => {
     ["api_key", { scheme: "api_key" }],
     ["header", { scheme: "header", trusted_proxies: ["10.0.0.1"] }],
     ["jwt", { scheme: "jwt", jwt }],
-  ])("with AUTH=%s, without credentials, and the page may ask no other server", async (scheme, auth) => {
+  ])("with AUTH=%s, without credentials, and the page cannot call another server", async (scheme, auth) => {
     const { url } = await startServer({ config: { auth } });
     expect(await ask(url)).toEqual({ status: 200, body: { auth: scheme } });
     expect(await connectionsOf(url)).toBe("'self'");
   });
 
-  test("with what the operator says to them, up to 1,000 characters", async () => {
+  test("with the operator's message, up to 1,000 characters", async () => {
     const note = "x".repeat(1000);
     const { url } = await startServer({ config: { auth: { note } } });
     expect(await ask(url)).toEqual({ status: 200, body: { auth: "none", note } });
     await expect(startServer({ config: { auth: { note: `${note}x` } } })).rejects.toThrow("1000");
   });
 
-  test("at an issuer: where that is, and the page may fetch tokens there", async () => {
+  test("at an issuer, with its address, and the page can request tokens there", async () => {
     const issuer = await startOidcIssuer();
     const { url } = await startServer({ config: { auth: issuer.auth } });
     expect(await ask(url)).toEqual({
@@ -64,7 +64,7 @@ describe("a front end learns how people sign in", () => {
       (url) => ({ status: 200, body: { ...doors(url), token_endpoint: "http://evil.example/token" } }),
     ],
     ["says too much", (url) => ({ status: 200, body: { ...doors(url), more: "x".repeat(300_000) } })],
-  ])("that an issuer cannot be asked when it %s, until it says what it should", async (_, configuration) => {
+  ])("unless the issuer %s, until it returns valid metadata", async (_, configuration) => {
     const issuer = await startOidcIssuer();
     issuer.state.configuration = configuration(issuer.url);
     const { url } = await startServer({ config: { auth: issuer.auth } });

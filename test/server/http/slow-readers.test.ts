@@ -50,8 +50,8 @@ async function slowly(socket: Socket): Promise<{ head: string; body: string }> {
   return { head: text.slice(0, end), body: text.slice(end + 4) };
 }
 
-describe("a reader on a slow line", () => {
-  test("gets a long event whole although it takes longer than the stall time, with no heartbeat inside", async () => {
+describe("a reader on a slow connection", () => {
+  test("receives a long event completely although it takes longer than the stall time, without heartbeats inside", async () => {
     const { url, events } = await said();
     const { body } = await slowly(await asked(url, events));
     const blocks = body.split("\n\n").filter((block) => block !== "" && block !== ": heartbeat");
@@ -62,7 +62,7 @@ describe("a reader on a slow line", () => {
     expect(textSeen(seen) === WORD).toBe(true);
   });
 
-  test("gets a long answer whole although it takes longer than the stall time", async () => {
+  test("receives a long response completely although it takes longer than the stall time", async () => {
     const { url, messages } = await said();
     const { head, body } = await slowly(await asked(url, messages));
     expect(head).toMatch(/^HTTP\/1\.1 200 /);
@@ -81,7 +81,7 @@ describe("a reader that stops reading", () => {
   });
 });
 
-test("a reader that disconnects before its long answer is ready leaves no timer behind", async () => {
+test("a reader that disconnects before its long response is ready leaves no timer behind", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   const server = fastify();

@@ -19,7 +19,7 @@ const HALF = "Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n{";
 const TIMED_OUT = { status: 408, body: expect.stringContaining("request_timeout") };
 
 describe("a request that does not arrive", () => {
-  test("in its body is refused, and its connection closed", async () => {
+  test("completely is refused, and its connection closed", async () => {
     const { send } = await serve();
     const answer = await send("POST /threads/t/runs HTTP/1.1", HALF);
     expect(answer).toMatchObject(TIMED_OUT);
@@ -27,7 +27,7 @@ describe("a request that does not arrive", () => {
     expect(answer.headers.get("connection")).toBe("close");
   });
 
-  test("in its head is refused, and its connection closed", async () => {
+  test("with complete headers is refused, and its connection closed", async () => {
     const { send } = await serve();
     expect(await send("POST /threads HTTP/1.1")).toMatchObject(TIMED_OUT);
   });
@@ -36,7 +36,7 @@ describe("a request that does not arrive", () => {
     ["of a result that no call awaits", "POST /tool-results/x HTTP/1.1", 404],
     ["without a valid URL", "POST /threads/%zz HTTP/1.1", 400],
     ["of another site", "POST /threads HTTP/1.1\r\nSec-Fetch-Site: cross-site", 403],
-  ])("after it was answered keeps no connection: %s", async (_, head, status) => {
+  ])("after it was answered keeps no connection open: %s", async (_, head, status) => {
     const { send } = await serve();
     expect(await send(head, HALF)).toMatchObject({ status });
   });
@@ -51,7 +51,7 @@ describe("a request that does not arrive", () => {
 });
 
 describe("an upload", () => {
-  test("that is slow, but makes progress, takes longer than the limit", async () => {
+  test("that is slow, but makes progress, can take longer than the limit", async () => {
     const limit = 2;
     const { url, port } = await serve({ request_timeout: limit });
     const [pieces, piece] = [10, "x".repeat(4096)];
@@ -69,7 +69,7 @@ describe("an upload", () => {
     expect(globSync("data/workspaces/*/staging/*", { cwd: dir })).toEqual([]);
   });
 
-  test("in chunks that is too large is refused with an answer", async () => {
+  test("in chunks that is too large is refused with a response", async () => {
     const { send } = await serve({ upload_bytes: 4 });
     const answer = await send(
       "PUT /backend/files/a HTTP/1.1",

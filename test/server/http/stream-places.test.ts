@@ -83,7 +83,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
   return server.listen({ port: 0, host: "127.0.0.1" });
 }
 
-test("a stream takes its place before its run starts: no run starts for a client that is refused", async () => {
+test("a stream takes its place before its run starts, so a refused client starts no run", async () => {
   const stores = createMemoryStores();
   const released = Promise.withResolvers<void>();
   const entered: string[] = [];
@@ -118,44 +118,49 @@ test.each([
   ["start", { runs: 1, threads: 1 }],
   // The run is queued by then.
   ["active", { runs: 2, threads: 1 }],
-])("a start that fails at %s releases the quotas of what it did not make", async (point, held) => {
-  const stores = createMemoryStores();
-  const owners = new Set<Owner>();
-  let fails = "nothing";
-  const failAt = (...points: string[]) => {
-    if (points.includes(fails)) throw new AppError("unavailable", "The store is away.");
-  };
-  const counters: QuotaStore = {
-    ...stores.quotas,
-    async hold(owner, hold, most) {
-      owners.add(owner);
-      failAt(hold.thing);
-      return stores.quotas.hold(owner, hold, most);
-    },
-    async accounts(owner) {
-      failAt("accounts");
-      return stores.quotas.accounts(owner);
-    },
-  };
-  const failing = bent(stores, {
-    async start(owner, run, whenBusy) {
-      failAt("start");
-      return stores.runs.start(owner, run, whenBusy);
-    },
-    async active(owner, thread) {
-      failAt("active");
-      return stores.runs.active(owner, thread);
-    },
-  });
-  const user = { concurrent_runs: 9, streams: 9, threads: 9, tokens_per_day: 1_000_000 };
-  const quotas = createQuotas(counters, QuotaConfig.parse({ user }), { threadMs: Number.POSITIVE_INFINITY });
-  const url = await serve(failing, { quotas });
-  expect((await post(`${url}/threads/t/runs`, { input: "go", background: true })).status).toBe(202);
-  fails = point;
-  const thread = point === "active" ? "t" : "other";
-  const refused = await post(`${url}/threads/${thread}/runs`, { input: "go", on_busy: "interrupt" });
-  expect(refused.status).toBe(503);
-  const [owner] = owners;
-  if (!owner) return expect.fail();
-  await expect.poll(async () => (await stores.quotas.held(owner)).user).toEqual({ streams: 0, ...held });
-});
+])(
+  "a start that fails at %s releases the quotas of everything that it did not create",
+  async (point, held) => {
+    const stores = createMemoryStores();
+    const owners = new Set<Owner>();
+    let fails = "nothing";
+    const failAt = (...points: string[]) => {
+      if (points.includes(fails)) throw new AppError("unavailable", "The store is away.");
+    };
+    const counters: QuotaStore = {
+      ...stores.quotas,
+      async hold(owner, hold, most) {
+        owners.add(owner);
+        failAt(hold.thing);
+        return stores.quotas.hold(owner, hold, most);
+      },
+      async accounts(owner) {
+        failAt("accounts");
+        return stores.quotas.accounts(owner);
+      },
+    };
+    const failing = bent(stores, {
+      async start(owner, run, whenBusy) {
+        failAt("start");
+        return stores.runs.start(owner, run, whenBusy);
+      },
+      async active(owner, thread) {
+        failAt("active");
+        return stores.runs.active(owner, thread);
+      },
+    });
+    const user = { concurrent_runs: 9, streams: 9, threads: 9, tokens_per_day: 1_000_000 };
+    const quotas = createQuotas(counters, QuotaConfig.parse({ user }), {
+      threadMs: Number.POSITIVE_INFINITY,
+    });
+    const url = await serve(failing, { quotas });
+    expect((await post(`${url}/threads/t/runs`, { input: "go", background: true })).status).toBe(202);
+    fails = point;
+    const thread = point === "active" ? "t" : "other";
+    const refused = await post(`${url}/threads/${thread}/runs`, { input: "go", on_busy: "interrupt" });
+    expect(refused.status).toBe(503);
+    const [owner] = owners;
+    if (!owner) return expect.fail();
+    await expect.poll(async () => (await stores.quotas.held(owner)).user).toEqual({ streams: 0, ...held });
+  },
+);

@@ -144,7 +144,7 @@ describe.each([
   { who: "a user of another tenant", newcomer: stranger },
 ])("$who", ({ newcomer }) => {
   test.each(METHODS)(
-    "gets the same answer for ada's things as for things that never existed: every %s route",
+    "gets the same response for ada's data as for missing data: every %s route",
     async (method) => {
       const { url, log, ada } = await serve();
       const adas: Things[] = [];
@@ -204,7 +204,7 @@ describe.each([
   );
 });
 
-test("a ticket for ada's stream opens what a ticket for no stream opens", async () => {
+test("a ticket for ada's stream opens the same as a ticket for a missing stream", async () => {
   const { url, ada } = await serve();
   const things = await makeThings(ada, "running");
   for (const newcomer of NEWCOMERS) {
@@ -224,7 +224,7 @@ test("a ticket for ada's stream opens what a ticket for no stream opens", async 
   }
 });
 
-test("a list, and the stream of everything that is one's own, hold nothing of ada's", async () => {
+test("a list, and the user's own event stream, contain nothing of ada's", async () => {
   const { url, ada } = await serve();
   const others = NEWCOMERS.map((newcomer) => newcomer());
   const streams = await Promise.all(others.map((who) => view(`${url}/events`, { headers: headersOf(who) })));

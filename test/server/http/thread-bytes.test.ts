@@ -39,7 +39,7 @@ async function api(options: Parameters<typeof startServer>[0]) {
 }
 
 describe("a thread that would exceed its limit of bytes", () => {
-  test("is not begun with the history of an OpenAI client", async () => {
+  test("is not created with the history of an OpenAI client", async () => {
     const { send, url } = await api({ script: [{ say: "ok" }] });
     const items = [{ role: "user", content: "x".repeat(LIMIT) }];
     expect((await send("/v1/conversations", { items })).status).toBe(429);
@@ -66,7 +66,7 @@ describe("a thread that would exceed its limit of bytes", () => {
     expect((await messages("t"))?.[0]?.content).toBe("y".repeat(12_000));
   });
 
-  test("ends a run whose agent fills it, with every call answered, and stays readable", async () => {
+  test("ends a run whose agent fills it, with every call answered, and remains readable", async () => {
     const call = { tool: "long", args: {} };
     const { send, messages } = await api({
       tools: [long],
@@ -85,7 +85,7 @@ describe("a thread that would exceed its limit of bytes", () => {
 describe("the quota of stored bytes", () => {
   const quotas = (stored_bytes: number) => ({ quotas: { user: { stored_bytes } } });
 
-  test("counts what the user's threads hold, until they are cleared or deleted", async () => {
+  test("counts the contents of the user's threads until they are cleared or deleted", async () => {
     const { send, url, used, messages } = await api({ script: [{ say: "ok" }], config: quotas(1_000_000) });
     const sizes = async (thread: string) =>
       ((await messages(thread)) ?? []).reduce(
@@ -107,7 +107,7 @@ describe("the quota of stored bytes", () => {
     expect(await used()).toBe((all[1] ?? 0) + (all[3] ?? 0));
   });
 
-  test("counts the tenant's HTTP tools, refuses one that would exceed it, and has room again without it", async () => {
+  test("counts the tenant's HTTP tools, refuses one that would exceed it, and is free again without it", async () => {
     const { send, url } = await api({
       script: [{ say: "ok" }],
       config: { quotas: { tenant: { stored_bytes: 3_000 } } },
@@ -147,7 +147,7 @@ describe("the quota of stored bytes", () => {
     expect((await send("/threads/b/runs", { input: "x".repeat(1_000) })).status).toBe(200);
   });
 
-  test("counts the messages with which OpenAI's clients begin a conversation, and refuses too many", async () => {
+  test("counts the messages with which OpenAI clients start a conversation, and refuses too many", async () => {
     const { send, used, messages } = await api({ script: [{ say: "ok" }], config: quotas(10_000) });
     const conversation = (length: number) =>
       send("/v1/conversations", { items: [{ role: "user", content: "x".repeat(length) }] });
@@ -166,7 +166,7 @@ describe("the quota of stored bytes", () => {
     expect(await used()).toBe(held[0]);
   });
 
-  test("ends a run whose agent exceeds it, and counts what the run had written", async () => {
+  test("ends a run whose agent exceeds it, and counts the run's output", async () => {
     const { send, used, messages } = await api({
       tools: [long],
       agents: "agents:\n  assistant:\n    model: scripted:test\n    tools: [long]\n",

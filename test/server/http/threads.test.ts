@@ -27,7 +27,7 @@ describe("threads", () => {
     expect(again.body.code).toBe("already_exists");
   });
 
-  test("are listed last changed first, page by page, and found by title, agent and status", async () => {
+  test("are listed by last change, page by page, and found by title, agent and status", async () => {
     const api = await client({ config });
     for (const id of ["a", "b", "c"])
       await api
@@ -49,7 +49,7 @@ describe("threads", () => {
     expect(byAgent.body.items.map((thread: { id: string }) => thread.id)).toEqual(["a"]);
   });
 
-  test("are renamed and annotated", async () => {
+  test("can be renamed and annotated", async () => {
     const api = await client({ config });
     await api.post("/threads").send({ id: "t", title: "Old", metadata: { a: 1 } });
     const changed = await api.patch("/threads/t").send({ title: "New" }).expect(200);
@@ -62,7 +62,7 @@ describe("threads", () => {
     expect((await api.get("/threads/t")).body).toMatchObject({ title: "", metadata: { a: 1 } });
   });
 
-  test("show their messages, from any message on", async () => {
+  test("return their messages from any position", async () => {
     const api = await client({ config, script: [{ say: "one" }, { say: "two" }] });
     await run(api, "t", "first");
     await run(api, "t", "second");
@@ -77,7 +77,7 @@ describe("threads", () => {
     expect(after.body.items.map((message: { content: string }) => message.content)).toEqual(["second"]);
   });
 
-  test("show their state: messages, todos, files, status and version", async () => {
+  test("return their state: messages, todos, files, status and version", async () => {
     const todos = [{ id: "1", title: "Write it down", status: "done" }];
     const api = await client({
       config,
@@ -103,7 +103,7 @@ describe("threads", () => {
     expect(body.messages).toHaveLength(5);
   });
 
-  test("can be cleared, or deleted with everything in them", async () => {
+  test("can be cleared, or deleted with all their contents", async () => {
     const api = await client({ config, script: () => ({ say: "ok" }) });
     await run(api, "t");
     await api.delete("/threads/t/messages").expect(204);
@@ -134,7 +134,7 @@ describe("threads", () => {
 });
 
 describe("the server", () => {
-  test("answers liveness, readiness and its API description", async () => {
+  test("serves liveness, readiness and its API description", async () => {
     const api = await client();
     expect((await api.get("/health").expect(200)).body).toMatchObject({ status: "ok", agents: 1 });
     await api.get("/ready").expect(200);
@@ -145,7 +145,7 @@ describe("the server", () => {
     await api.get("/docs/..%2fpackage.json").expect(404);
   });
 
-  test("names the methods that a path takes, where another was used", async () => {
+  test("names the allowed methods of a path if another was used", async () => {
     const api = await client();
     const answer = await api.put("/threads/t/runs").expect(405);
     expect(answer.headers.allow).toBe("POST, GET");

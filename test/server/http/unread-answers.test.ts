@@ -64,7 +64,7 @@ async function ignoring(url: string, path: string, tenant: string) {
 }
 
 describe.each(["messages", "events"])("%s that clients do not read", (what) => {
-  test("are bounded in all: those that have stood still for longest are cut, and others are read", async () => {
+  test("are limited in total: the longest stalled are cut off, and others are read", async () => {
     // Two such answers fit, and a part of a third one.
     const { url, pathOf, lines } = await serve(30 * MIB);
     const first = await ignoring(url, pathOf(what, "flood"), "flood");
@@ -85,7 +85,7 @@ describe.each(["messages", "events"])("%s that clients do not read", (what) => {
   });
 });
 
-test("a long answer for which there is no room is refused with the limit, and when to try again", async () => {
+test("a long response above the limit is refused with the limit and the retry time", async () => {
   const { url, pathOf } = await serve(MIB);
   const path = pathOf("messages", "flood");
   expect((await ignoring(url, path, "flood")).beginning).toMatch(/^HTTP\/1.1 200 /);

@@ -71,7 +71,7 @@ const said = async (url: string, agent: string, thread: string = agent) => {
 const agentAt = async (url: string) =>
   (await (await fetch(`${url}/agents/ok`)).json()) as { tools: string[]; hooks: string[]; model: string };
 
-test("agents use a plugin's tools, hooks and models; what a hook does wrong ends its run, not the server", async () => {
+test("agents use a plugin's tools, hooks and models; a hook's error ends its run, not the server", async () => {
   const { serve } = await project(FILES);
   const { url, output } = await serve();
   expect(await said(url, "ok")).toEqual({ text: "m1: rolled 20 seen", errors: [] });
@@ -91,7 +91,7 @@ test("agents use a plugin's tools, hooks and models; what a hook does wrong ends
   expect((await said(url, "ok", "again")).text).toBe("m1: rolled 20 seen");
 });
 
-test("a plugin turns functions of another framework into its hooks, with `skein/adapters`", async () => {
+test("a plugin turns functions of another framework into its hooks with `skein/adapters`", async () => {
   const { serve } = await project({
     "plugin.ts": plugin(
       "familiar",
@@ -110,7 +110,7 @@ test("a plugin turns functions of another framework into its hooks, with `skein/
   expect(await said(url, "a")).toEqual({ text: "Be brief.", errors: [] });
 });
 
-test("a plugin's model that fails, or returns no reply, fails its runs in its own words", async () => {
+test("a plugin's model that fails, or returns no reply, fails its runs with its own message", async () => {
   const { serve } = await project({
     "plugin.ts": plugin(
       "odd",

@@ -95,7 +95,7 @@ const BROKEN: readonly (readonly [file: string, text: string, said: string])[] =
   ],
 ];
 
-test("every fault of every plugin is reported with its place", async () => {
+test("every fault in every plugin is reported with its location", async () => {
   const names = BROKEN.map(([file]) => `./${file}`);
   const { write, check, dir } = await project({
     ...Object.fromEntries(BROKEN.map(([file, text]) => [file, text])),
@@ -128,7 +128,7 @@ test("every fault of every plugin is reported with its place", async () => {
   expect(lines.at(-1)).toMatch(/^\d+ problems$/);
 });
 
-test("plugins of server.yaml are checked with those of the agents, and so is the scheme that they bring", async () => {
+test("plugins in server.yaml are checked together with those of the agents, and so is their scheme", async () => {
   const { check, write } = await project({
     "own.ts": plugin(
       "own",

@@ -142,7 +142,7 @@ test("a plugin's scheme, routes and backend serve several users, each their own"
   expect(output()).toContain("memo closed");
 });
 
-test("a server whose plugin cannot register its routes does not start, and says which one", async () => {
+test("a server whose plugin cannot register its routes does not start, and names the plugin", async () => {
   const routes = `async (app) => void app.get("/x", { config: { access: "all" } }, async () => "")`;
   const { serve } = await project({
     "bad.ts": plugin("bad", `routes: ${routes}`),
@@ -174,7 +174,7 @@ const tasks = {
 async function routes(app) { app.get("/books", async () => ({ spans, board })); }
 `;
 
-test("a plugin's recorder gets the spans, and its board the tasks that are delegated", async () => {
+test("a plugin's recorder receives the spans, and its board the delegated tasks", async () => {
   const { serve, dir, write } = await project({
     "books.ts": plugin("books", "recorder, tasks, routes", BOOKS),
     "server.yaml": "plugins: [./books.ts]\n",

@@ -40,7 +40,7 @@ function recording(): { told: string[]; callbacks: Required<StreamCallbacks> } {
   return { told, callbacks };
 }
 
-test("callbacks get each kind of event, and the end of the run last", async () => {
+test("callbacks receive each kind of event, and the end of the run last", async () => {
   const { told, callbacks } = recording();
   await streamTo(spawn(), callbacks);
   expect(told).toEqual([
@@ -51,7 +51,7 @@ test("callbacks get each kind of event, and the end of the run last", async () =
   ]);
 });
 
-test("callbacks and hubs get no events of subagents", async () => {
+test("callbacks and hubs receive no events of subagents", async () => {
   const helper = agentWith([{ call: [{ tool: "add", id: "h1", args: { a: 1 } }] }, { say: "Helped." }], {
     ...{ name: "helper", description: "Helps.", tools: [add] },
   });
@@ -78,7 +78,7 @@ test("callbacks and hubs get no events of subagents", async () => {
   await expect.poll(() => heard).toEqual(hubTold);
 });
 
-test("callbacks get a failure, a cancellation and a limit as one error", async () => {
+test("callbacks receive a failure, a cancellation and a limit as one error", async () => {
   const failing = recording();
   await streamTo(spawn([{ fail: { code: "model_auth", message: "no key" } }]), failing.callbacks);
   expect(failing.told).toEqual(["failed no key"]);
@@ -90,7 +90,7 @@ test("callbacks get a failure, a cancellation and a limit as one error", async (
   expect(cancelled.told).toEqual(["failed The run was cancelled."]);
 });
 
-test("callbacks are not told the end of a run that is left for the next process", async () => {
+test("callbacks do not receive the end of a run that the next process continues", async () => {
   const stores = createSqliteStores({ dataDir: await temporaryFolder() });
   onTestFinished(() => stores.close());
   const runtime = runtimeWith({ stores });
@@ -122,7 +122,7 @@ test("a callback that throws cancels the run", async () => {
   expect((await handle.result).status).toBe("cancelled");
 });
 
-test("a hub publishes what agents do and what tools do to the subscribers of each topic", async () => {
+test("a hub publishes the actions of agents and tools to the subscribers of each topic", async () => {
   const failures: unknown[] = [];
   const hub = createHub((error) => failures.push(error));
   const agents: string[] = [];

@@ -47,7 +47,7 @@ describe("effects", () => {
     expect(seen).toHaveLength(12);
   });
 
-  test("shorten, from then on, what the model is shown; the thread keeps it", async () => {
+  test("shorten the model's view from then on; the thread keeps everything", async () => {
     const { requests, run } = running(({ phase, iteration, chat }) => {
       if (phase === "before_complete" && iteration === 1) chat.replace([userMessage("summary")]);
     });
@@ -61,7 +61,7 @@ describe("effects", () => {
     expect(texts(await handle.history())).toEqual(["go", "look", "seen", "look", "seen", "end"]);
   });
 
-  test("add a message, where it then stays", async () => {
+  test("add a message, which then keeps its position", async () => {
     const { requests, run } = running(({ phase, iteration, chat }) => {
       if (phase === "after_complete" && iteration === 0) chat.append(userMessage("Hurry."));
     });
@@ -70,7 +70,7 @@ describe("effects", () => {
     expect(texts(requests[2]?.messages ?? [])).toEqual(["go", "look", "seen", "Hurry.", "look", "seen"]);
   });
 
-  test("fail the run with what they throw, in either phase", async () => {
+  test("fail the run with the error that they throw, in either phase", async () => {
     for (const failing of ["before_complete", "after_complete"]) {
       const { run } = running(({ phase }) => {
         if (phase === failing) throw new Error("enough");

@@ -61,7 +61,7 @@ describe("generation hooks", () => {
     expect(texts(await handle.history())).toEqual(["Hello", "", "seen", "answer 2"]);
   });
 
-  test("share values, and hear after the run what came of it", async () => {
+  test("share values, and receive the outcome after the run", async () => {
     const heard: unknown[] = [];
     const { agent } = listening({
       hooks: [
@@ -92,7 +92,7 @@ describe("generation hooks", () => {
     expect(early.requests).toEqual([]);
   });
 
-  test("compact a conversation that has grown, and fail with the summariser", async () => {
+  test("compact a long conversation, and fail with the summariser", async () => {
     const long = [userMessage("x".repeat(400)), userMessage("y")];
     const summarize = async (messages: readonly Message[]) => [userMessage(`${messages.length} messages`)];
     const shown = async (threshold: number) => {
@@ -107,7 +107,7 @@ describe("generation hooks", () => {
     expect((await runtimeWith().spawn(agent, { input: "x" }).result).status).toBe("error");
   });
 
-  test("log what a generation took", async () => {
+  test("log the duration of a generation", async () => {
     const lines: unknown[] = [];
     const logger = { info: (details: object, message: string) => void lines.push([message, details]) };
     const script = [{ say: "ok", usage: { input_tokens: 5, output_tokens: 2 } }];
@@ -123,7 +123,7 @@ describe("session hooks", () => {
     return listening({ hooks: [fromPreGeneration(loader), fromPostGeneration(saver)] });
   };
 
-  test("bring a conversation out of a file into another program, and take it back", async () => {
+  test("load a conversation from a file into another program, and save it again", async () => {
     const folder = await temporaryFolder();
     await runtimeWith().spawn(withSessions(folder).agent, { input: "one", thread: "s1" }).result;
     const { agent, requests } = withSessions(folder);
@@ -139,7 +139,7 @@ describe("session hooks", () => {
     expect(session).toMatchObject({ id: "s1", user_id: "default" });
   });
 
-  test("do not find another user's session, nor a file outside of the folder", async () => {
+  test("cannot find another user's session, or a file outside of the folder", async () => {
     const folder = await temporaryFolder();
     await runtimeWith().spawn(withSessions(folder).agent, { input: "one", thread: "s1", user: "ada" }).result;
     const sessions = fileSessions(folder);
@@ -150,7 +150,7 @@ describe("session hooks", () => {
     });
   });
 
-  test("fail the run when a session cannot be read", async () => {
+  test("fail the run if a session cannot be read", async () => {
     const folder = await temporaryFolder();
     await runtimeWith().spawn(withSessions(folder).agent, { input: "one", thread: "s1" }).result;
     const [owner = ""] = await readdir(folder);

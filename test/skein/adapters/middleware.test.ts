@@ -30,7 +30,7 @@ const noted =
   };
 
 describe("middleware around a run", () => {
-  test("is entered in order, first outermost, once for a run of several model calls", async () => {
+  test("is entered in order, the first outermost, once for a run with several model calls", async () => {
     const lines: string[] = [];
     const { tool, open } = gate();
     open();
@@ -48,7 +48,7 @@ describe("middleware around a run", () => {
     expect(lines).toEqual(["a in", "a out"]);
   });
 
-  test("may answer in the model's place, or put another answer in the place of one", async () => {
+  test("can answer instead of the model, or replace an answer", async () => {
     const instead = spawn([() => async () => assistantMessage("cached")], []);
     expect((await instead.result).text).toBe("cached");
     const louder: Middleware = (next) => async (context) => {
@@ -60,14 +60,14 @@ describe("middleware around a run", () => {
     expect(messages.at(-1)?.content).toBe("AN ANSWER");
   });
 
-  test("may answer in the place of an error", async () => {
+  test("can answer instead of an error", async () => {
     const fallback: Middleware = (next) => (context) =>
       next(context).catch((error: Error) => assistantMessage(`Sorry: ${error.message}`));
     const script = [{ fail: { code: "model_auth", message: "no key" } }];
     expect((await spawn([fallback], script).result).text).toBe("Sorry: no key");
   });
 
-  test("that refuses before the run fails it before the model is asked", async () => {
+  test("that refuses before the run fails it before the model is called", async () => {
     const refusing: Middleware = () => async () => {
       throw new Error("closed on Sundays");
     };
@@ -77,8 +77,8 @@ describe("middleware around a run", () => {
   });
 });
 
-describe("the usual middleware", () => {
-  test("a timeout ends a run in the middle of a model call, or of a tool", async () => {
+describe("common middleware", () => {
+  test("a timeout ends a run during a model call or a tool", async () => {
     const slow = spawn([withTimeout(20)], [{ say: "slow", delay_ms: 60_000 }]);
     expect((await slow.result).error).toMatchObject({ message: "The run took longer than 20 ms." });
     const stuck = spawn([withTimeout(20)], gated, { tools: [gate().tool] });
@@ -86,7 +86,7 @@ describe("the usual middleware", () => {
     expect((await spawn([withTimeout(60_000)]).result).status).toBe("success");
   });
 
-  test("recovery gives what is thrown further in as an error with its text", async () => {
+  test("recovery turns an error thrown further inside into one with its text", async () => {
     const seen: unknown[] = [];
     const watching: Middleware = (next) => (context) =>
       next(context).catch((error: unknown) => {
@@ -101,7 +101,7 @@ describe("the usual middleware", () => {
     expect(seen).toMatchObject([{ code: "run_aborted" }]);
   });
 
-  test("a logger says when a run begins, how it ends and after how long", async () => {
+  test("a logger reports when a run begins, how it ends and after how long", async () => {
     const lines: unknown[] = [];
     const write = (details: object, message: string) => void lines.push({ message, ...details });
     const logger = withLogger({ info: write, error: write }, "clerk");
@@ -119,7 +119,7 @@ describe("the usual middleware", () => {
     ]);
   });
 
-  test("an output guardrail keeps an answer out of the thread, and is not asked about failures", async () => {
+  test("an output guardrail keeps an answer out of the thread, and is not called for failures", async () => {
     const checked: string[] = [];
     const guardrail = withOutputGuardrail(({ content }) => {
       checked.push(content);
@@ -133,7 +133,7 @@ describe("the usual middleware", () => {
     expect(checked).toEqual(["damn", "an answer"]);
   });
 
-  test("an output guardrail is asked again about the answer to a message that came meanwhile", async () => {
+  test("an output guardrail is called again for the answer to a message that arrived meanwhile", async () => {
     const { tool, open, entered } = gate();
     let checks = 0;
     const guardrail = withOutputGuardrail(() => void checks++);

@@ -10,7 +10,7 @@ function open() {
   return { stores, sessions: sessionsOf(stores) };
 }
 
-test("the current session is made when there is none, once for all who ask at once", async () => {
+test("the current session is created if there is none, once for all simultaneous requests", async () => {
   const { sessions } = open();
   const [one, two] = await Promise.all([sessions.current(), sessions.current()]);
   expect(one).toMatchObject({ title: "New Session" });
@@ -19,7 +19,7 @@ test("the current session is made when there is none, once for all who ask at on
   expect(await sessions.list()).toHaveLength(1);
 });
 
-test("a new session is the current one, until another is, or it is deleted", async () => {
+test("a new session is the current one until another is selected, or it is deleted", async () => {
   const { sessions } = open();
   const first = await sessions.create("First");
   const second = await sessions.create("Second");
@@ -33,7 +33,7 @@ test("a new session is the current one, until another is, or it is deleted", asy
   expect(await sessions.get(first.id)).toBeUndefined();
 });
 
-test("a session's messages are added, read as a copy, and cleared; an agent can continue it", async () => {
+test("a session's messages can be added, read as a copy, and cleared; an agent can continue it", async () => {
   const { stores, sessions } = open();
   const { id } = await sessions.create("Talk");
   expect(await sessions.addMessage(id, userMessage("Hello"))).toBe(true);
@@ -50,7 +50,7 @@ test("a session's messages are added, read as a copy, and cleared; an agent can 
   expect((await sessions.get(id))?.title).toBe("A long talk");
 });
 
-test("users have sessions of their own", async () => {
+test("users have separate sessions", async () => {
   const { stores, sessions } = open();
   const { id } = await sessions.create("Mine");
   const others = sessionsOf(stores, { user: "bob" });

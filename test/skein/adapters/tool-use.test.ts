@@ -24,7 +24,7 @@ function calling(hooks: OwnHook[], more = {}) {
   return { handle, seen, resultOfCall };
 }
 
-describe("a hook before a tool's use", () => {
+describe("a pre-tool-use hook", () => {
   test("denies with a message for the model", async () => {
     const { handle, seen, resultOfCall } = calling([
       fromPreToolUse(() => ({ decision: "deny", message: "Not that one." })),
@@ -34,13 +34,13 @@ describe("a hook before a tool's use", () => {
     expect(seen).toEqual([]);
   });
 
-  test("allows, also with other arguments", async () => {
+  test("allows, even with other arguments", async () => {
     const { handle, seen } = calling([fromPreToolUse(() => ({ decision: "allow", args: { path: "b" } }))]);
     await handle.result;
     expect(seen).toEqual(["b"]);
   });
 
-  test("leaves it to the next, and in the end to the permissions", async () => {
+  test("leaves the decision to the next one, and finally to the permissions", async () => {
     const asked: string[] = [];
     const pass =
       (name: string): PreToolUse =>
@@ -55,7 +55,7 @@ describe("a hook before a tool's use", () => {
     expect(asked).toEqual(["one remove", "two remove"]);
   });
 
-  test("of several that decide counts first", async () => {
+  test("counts first if several decide", async () => {
     const { handle, resultOfCall } = calling([
       fromPreToolUse(
         () => ({ decision: "deny", message: "first" }),
@@ -95,8 +95,8 @@ describe("a hook before a tool's use", () => {
   });
 });
 
-describe("a hook after a tool's use", () => {
-  test("sees the result, and may put another in its place", async () => {
+describe("a post-tool-use hook", () => {
+  test("sees the result, and can replace it", async () => {
     const { handle, resultOfCall } = calling([
       fromPostToolUse(
         ({ result }) => ({ ...result, output: `${result.output}!` }),
@@ -107,7 +107,7 @@ describe("a hook after a tool's use", () => {
     expect(await resultOfCall()).toMatchObject({ content: "removed a!!" });
   });
 
-  test("that throws is a warning, and changes nothing; an abort fails the run", async () => {
+  test("that throws causes a warning and changes nothing; an abort fails the run", async () => {
     const throwing = (error: Error) => calling([fromPostToolUse(() => Promise.reject(error))]);
     const broken = throwing(new Error("broken"));
     expect((await broken.handle.result).text).toBe("Done.");

@@ -12,7 +12,7 @@ const line = (fields: object) =>
     visible(text),
   ).replace(/^\d\d:\d\d:\d\d /, "");
 
-test("a line of the log at a terminal has the level, the message and the fields, and of an error what it says", () => {
+test("a log line in a terminal contains the level, the message, the fields, and an error's text", () => {
   expect(line({ msg: "run ended", run_id: "run_1", tools: { ls: 2 }, reason: "two words" })).toBe(
     'info  run ended run_id=run_1 tools={"ls":2} reason="two words"\n',
   );
@@ -36,14 +36,14 @@ const inFolder = async () => {
   return { PORT: "0", DATA_DIR: join(dir, "data"), AGENTS_FILE: join(dir, "agents.yaml") };
 };
 
-testAtTerminal("a server logs text at a terminal, and JSON there too if LOG_FORMAT says so", async () => {
+testAtTerminal("a server logs text in a terminal, or JSON if LOG_FORMAT says so", async () => {
   const server = atTerminal(["serve"], { env: await inFolder() });
   expect(await server.hear("Server listening")).toMatch(/^\d\d:\d\d:\d\d info {2}Server listening$/m);
   const other = atTerminal(["serve"], { env: { ...(await inFolder()), LOG_FORMAT: "json" } });
   expect(await other.hear("Server listening")).toMatch(/^\{"level":30,.*"msg":"Server listening$/m);
 });
 
-test("a server whose output is read by a program logs JSON, or text if LOG_FORMAT says so", async () => {
+test("a server whose output goes to a program logs JSON, or text if LOG_FORMAT says so", async () => {
   const server = skein(["serve"], await inFolder());
   await expect.poll(server.output).toMatch(/^\{"level":30,.*"msg":"Server listening.*"\}$/m);
   const other = skein(["serve"], { ...(await inFolder()), LOG_FORMAT: "text" });

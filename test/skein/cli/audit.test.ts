@@ -5,7 +5,7 @@ import { createClient } from "../../../src/client/client.ts";
 import { listTrail } from "../../../src/skein/cli/audit.ts";
 import { startServer } from "../../support/server.ts";
 
-test("skein audit lists who did what, the newest first, and only what is asked for", async () => {
+test("skein audit lists who did what, newest first, with the requested filters", async () => {
   const { url } = await startServer();
   const server = { url, key: undefined };
   const { threads } = createClient({ baseUrl: url });

@@ -5,7 +5,7 @@ import { bannerOf } from "../../../src/skein/cli/serve/banner.ts";
 
 const printed = (model?: DefaultModel) => bannerOf(ServerConfig.parse({}), "http://127.0.0.1:8000", model);
 
-test("a server says where it serves, how to try it, which model answers and why", () => {
+test("a server prints its address, how to try it, its model and the reason for the model", () => {
   const reason = "because ANTHROPIC_API_KEY is set";
   expect(printed({ name: "anthropic:claude-sonnet-4-5", reason })).toMatch(
     /serves on http:\/\/127\.0\.0\.1:8000[\s\S]*uses anthropic:claude-sonnet-4-5, because ANTHROPIC_API_KEY is set\.\n[\s\S]*curl -N http:/,

@@ -28,7 +28,7 @@ const post = (url: string, body: object) =>
 const newestRun = async (url: string) =>
   ((await (await fetch(`${url}/runs`)).json()) as { items: { agent: string; thread_id: string }[] }).items[0];
 
-test("/help lists the commands, and what is no command is not sent as a message", async () => {
+test("/help lists the commands, and an unknown command is not sent as a message", async () => {
   const { url } = await startServer({ script: [{ say: "A path: {{user}}" }] });
   const { say, hear, ended } = chatting(url);
   await say("> ", "/help");
@@ -65,7 +65,7 @@ test("/threads lists the newest threads with their titles, and opens one by numb
   expect(await ended).toEqual([0, null]);
 });
 
-test("/agent and /model list what there is, and change who answers", async () => {
+test("/agent and /model list the options, and select one", async () => {
   const provider = await startFakeProvider();
   onTestFinished(() => provider.close());
   provider.enqueue({ blocks: [sentence("First.")] });
@@ -89,7 +89,7 @@ test("/agent and /model list what there is, and change who answers", async () =>
   await hear("There is no model `nonsense`");
 });
 
-test("a thread with a run in progress shows what was said before, and the run from its beginning", async () => {
+test("a thread with a run in progress shows earlier messages, and the run from its beginning", async () => {
   const { tool, open, entered } = gate();
   const script = [{ say: "Before." }, ...gated];
   const { url } = await startServer({ script, agents: WITH_GATE, tools: [tool] });
@@ -113,7 +113,7 @@ test("a long thread is shown from its last messages on", async () => {
   await hear("> q11\nanswer to q11\n");
 });
 
-test("a line typed while a run is shown is sent after it; an empty line does nothing; Ctrl-D leaves", async () => {
+test("a line typed during a run is sent after it; an empty line does nothing; Ctrl-D exits", async () => {
   const { tool, open, entered } = gate();
   const script = [...gated, { say: "You said {{user}}." }];
   const { url } = await startServer({ script, agents: WITH_GATE, tools: [tool] });

@@ -58,7 +58,7 @@ test("a message on the command line is answered on stdout, with everything else 
   expect((await messagesOn(url, "t1"))[0]).toMatchObject({ role: "user", content: "Where is it?" });
 });
 
-test("what is piped in is the message, or is appended to the one on the command line", async () => {
+test("piped input is the message, or is appended to the one on the command line", async () => {
   const { url } = await startServer({ script: [{ say: "{{user}}" }, { say: "{{user}}" }] });
   const alone = await send(url, [], "one\ntwo\n");
   expect(alone).toMatchObject({ stdout: "one\ntwo\n", code: 0 });
@@ -66,7 +66,7 @@ test("what is piped in is the message, or is appended to the one on the command 
   expect(appended).toMatchObject({ stdout: "Sum this up:\n\none\ntwo\n", code: 0 });
 });
 
-test("each way to end has its exit code", async () => {
+test("each kind of end has its exit code", async () => {
   const fail = { code: "model_rejected", message: "No\u001b[8m." };
   const script = [{ say: "Half an answer.", fail }, { call: [question] }];
   const { url } = await startServer({ script, agents: ASKS });
@@ -84,7 +84,7 @@ test("each way to end has its exit code", async () => {
   expect(await send("http://127.0.0.1:1", ["go"])).toMatchObject({ stdout: "", code: 1 });
 });
 
-test("a wrong use starts no run", async () => {
+test("invalid options start no run", async () => {
   const { url } = await startServer();
   for (const [args, input, told] of [
     [[], undefined, "The message is empty."],
@@ -112,7 +112,7 @@ test("Ctrl-C, which npm passes on a second time, cancels the run and exits with 
   expect(items).toMatchObject([{ status: "cancelled" }]);
 });
 
-test("--json prints the events, one a line, in which no character can drive a terminal", async () => {
+test("--json prints one event per line, in which no character can control a terminal", async () => {
   const hostile = "\u009b2J\u202e\u{e0041}";
   const { url } = await startServer({ script: [{ say: `Red${hostile}` }] });
   const { stdout, stderr, code } = await send(url, ["--json", "go"]);
@@ -141,7 +141,7 @@ test("--temporary leaves no thread behind, and names the one whose question is o
   expect(await send(url, ["--temporary", "--thread", "t1", "go"])).toMatchObject({ code: 2 });
 });
 
-test("an answer that no one reads to its end is no failure to report", async () => {
+test("an answer that no one reads to its end is not reported as a failure", async () => {
   const { url } = await startServer({ script: [{ say: "word ".repeat(50_000) }] });
   const { child, stderr, ended } = sending(url, ["--json", "go"]);
   await once(child.stdout, "data");
@@ -151,7 +151,7 @@ test("an answer that no one reads to its end is no failure to report", async () 
 });
 
 testAtTerminal(
-  "at a terminal the questions of a single message are asked, and the answer is shown as it comes",
+  "in a terminal, the questions of a single message are asked, and the answer is streamed",
   async () => {
     const script = [{ say: "Let me ask.", call: [question] }, { say: "Then it is red." }];
     const { url } = await startServer({ script, agents: ASKS });

@@ -27,7 +27,7 @@ async function resultsOn(url: string): Promise<string[]> {
 const execute = (command: string) => ({ tool: "execute", args: { command } });
 const question = (args: object) => ({ tool: "ask_user", args: { question: "Which colour?", ...args } });
 
-test("questions of a run are answered at the terminal, and the run resumes", async () => {
+test("questions of a run are answered in the terminal, and the run resumes", async () => {
   const script = [
     { call: [execute("echo it ran")] },
     { call: [execute("echo not this"), question({ kind: "select", options: ["red", "blue"] })] },
@@ -44,7 +44,7 @@ test("questions of a run are answered at the terminal, and the run resumes", asy
   expect(await resultsOn(url)).toEqual(["blue", "it ran\n[exit_code: 0]", "that is enough"]);
 });
 
-test("several options are chosen with commas, yes and no with a letter", async () => {
+test("several options are selected with commas, yes and no with a letter", async () => {
   const script = [
     { call: [question({ kind: "multi_select", options: ["red", "green", "blue"] })] },
     { call: [question({ kind: "confirm" })] },
@@ -62,7 +62,7 @@ test("several options are chosen with commas, yes and no with a letter", async (
   expect(await resultsOn(url)).toEqual(["17", "no", "red, blue"]);
 });
 
-test("a server that goes away in the middle of a run is reported, and its run is followed when it is back", async () => {
+test("a server that stops during a run is reported, and its run is followed once it is back", async () => {
   const dir = await temporaryFolder();
   const script = [{ say: "slow words", delay_ms: 600_000 }];
   const first = await startServer({ script, dir, config: { store: "sqlite" } });
@@ -78,7 +78,7 @@ test("a server that goes away in the middle of a run is reported, and its run is
   expect(await ended).toEqual([0, null]);
 });
 
-test("what a model asks cannot hide what it is about", async () => {
+test("a model's question cannot hide its subject", async () => {
   const script = [{ call: [execute("rm -rf / \u202e\u009b2K\u001b[2K# harmless")] }, { say: "Never." }];
   const { url } = await startServer({ script, agents: AGENTS });
   const { say, hear } = chatting(url);
@@ -89,7 +89,7 @@ test("what a model asks cannot hide what it is about", async () => {
   for (const hidden of ["\u202e", "\u009b", "\u001b"]) expect(shown).not.toContain(hidden);
 });
 
-test("text of models, tools and servers cannot drive the terminal", async () => {
+test("text of models, tools and servers cannot control the terminal", async () => {
   const hostile = "\u001b[8m\u001b]52;c;b3duZWQ=\u0007\u001b]0;owned\u009b2J\u202e";
   const leak = defineTool({
     name: "leak",
@@ -143,7 +143,7 @@ test("arguments are edited as JSON, and an answer is remembered with the agent",
   expect(rules.items).toHaveLength(1);
 });
 
-test("`a command` and `A tool` remember an answer for more than the very same call", async () => {
+test("`a command` and `A tool` remember an answer for more than the same call", async () => {
   const script = [
     { call: [execute("echo one")] },
     { call: [execute("echo two")] },
@@ -163,7 +163,7 @@ test("`a command` and `A tool` remember an answer for more than the very same ca
   expect(rules.items).toHaveLength(1);
 });
 
-test("at a real terminal it has colours; Ctrl-C ends a run after its step, a second one at once", async () => {
+test("in a real terminal it has colours; Ctrl-C ends a run after its step, and a second one immediately", async () => {
   let steps = 0;
   const step = defineTool({
     name: "step",

@@ -61,7 +61,7 @@ describe("skein store check", () => {
     return dir;
   };
 
-  test("says what contradicts itself, where, and by exit code 1", async () => {
+  test("prints contradictions with their location, and exits with 1", async () => {
     const { code, lines } = await check(await damaged());
     expect(lines).toEqual([
       "thread t1 of acme/ada: The thread counts 3 messages, but has 0. [wrong_count]",
@@ -70,7 +70,7 @@ describe("skein store check", () => {
     expect(code).toBe(1);
   });
 
-  test("says it as JSON, one finding a line, and last what was looked at", async () => {
+  test("prints JSON, one finding per line, and the number of items last", async () => {
     const { lines } = await check(await damaged(), "--json");
     expect(lines.map((line) => JSON.parse(line))).toEqual([
       {
@@ -83,7 +83,7 @@ describe("skein store check", () => {
     ]);
   });
 
-  test("ends with 0 for a store that is whole, and with 2 for one that it cannot read", async () => {
+  test("exits with 0 for a correct store, and with 2 for one that it cannot read", async () => {
     const dir = await temporaryFolder();
     expect(await check(dir)).toEqual({
       code: 2,
@@ -100,7 +100,7 @@ describe("skein store check", () => {
   });
 });
 
-describe("what is wrong is said, with the usage of the command that was meant", () => {
+describe("an error is printed with the usage of the intended command", () => {
   test.each([
     [["srve"], /unknown command `srve`[\s\S]*skein serve/],
     [["--url", "x"], /unknown command `--url`/],
@@ -118,7 +118,7 @@ describe("what is wrong is said, with the usage of the command that was meant", 
     );
   });
 
-  test("by exit code 2, and nothing was made", async () => {
+  test("with exit code 2, and nothing is created", async () => {
     const dir = await temporaryFolder();
     const run = skein(["keys", "create", "--data", join(dir, "data")], {});
     expect(await run.exited).toBe(2);
@@ -142,7 +142,7 @@ const agentsOf = async (url: string) =>
   );
 
 describe("skein serve", () => {
-  test("takes the port, the agents and the data folder as options, before variables", async () => {
+  test("accepts the port, the agents and the data folder as options, which override variables", async () => {
     const dir = await folder();
     const args = ["--port", "0", "--agents", "mine.yaml", "--data", "kept"];
     const { url } = await serving(skein(["serve", ...args], { PORT: "1", AGENTS_FILE: "nowhere.yaml" }, dir));
@@ -150,7 +150,7 @@ describe("skein serve", () => {
     expect(existsSync(join(dir, "kept"))).toBe(true);
   });
 
-  test("reads .env of its folder; variables that are set come before it", async () => {
+  test("reads .env in its folder; environment variables take precedence", async () => {
     const dir = await folder();
     await writeFile(join(dir, ".env"), "AGENTS_FILE=mine.yaml\nPORT=1\n");
     const { url } = await serving(skein(["serve"], { PORT: "0" }, dir));
@@ -160,7 +160,7 @@ describe("skein serve", () => {
   test.each([
     ["a byte order mark", Buffer.from("\ufeffAGENTS_FILE=mine.yaml\r\n")],
     ["UTF-16", Buffer.from("\ufeffAGENTS_FILE=mine.yaml\r\n", "utf16le")],
-  ])("reads a .env with %s, as editors of Windows write it", async (_, bytes) => {
+  ])("reads a .env with %s, as Windows editors write it", async (_, bytes) => {
     const dir = await folder();
     await writeFile(join(dir, ".env"), bytes);
     const { url } = await serving(skein(["serve"], { PORT: "0" }, dir));

@@ -42,7 +42,7 @@ async function diff(files: Record<string, string>, env: Record<string, string> =
 }
 
 describe("skein config diff", () => {
-  test("shows what comes, goes and differs, and no value of a variable", async () => {
+  test("shows added, removed and changed entries, and no value of a variable", async () => {
     const prompts = { "coder.md": "You write code.", "coder2.md": "You write good code." };
     const { code, text } = await diff({ "old.yaml": BEFORE, "new.yaml": AFTER, ...prompts });
     expect(text).toBe(`~ agent coder
@@ -59,7 +59,7 @@ describe("skein config diff", () => {
     expect(code).toBe(0);
   });
 
-  test("says when nothing changes, also where the files are written differently", async () => {
+  test("reports that nothing changes, even if the files are written differently", async () => {
     const other = `
 # The same agents.
 agents:
@@ -85,7 +85,7 @@ agents: { writer: { description: Writes. }, coder: {} }
   });
 });
 
-test("an agent may have any name that an object's members have", () => {
+test("an agent's name can be any name of an object member", () => {
   const agents = (names: string[]) => ({
     agents: Object.fromEntries(names.map((name) => [name, {}])),
     ...{ models: {}, mcp_servers: {} },

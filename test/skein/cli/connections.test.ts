@@ -12,7 +12,7 @@ async function started() {
   return { url, key: undefined };
 }
 
-test("skein connections stores what is piped into it, and lists and deletes connections without showing a secret", async () => {
+test("skein connections stores piped input, and lists and deletes connections without showing a secret", async () => {
   const server = await started();
   expect(await putConnection(server, "calendar", { address: ADDRESS }, "t0k3n\n")).toBe("Stored calendar.");
   await putConnection(server, "deploy", { variable: "DEPLOY_KEY", hosts: "api.example.com" }, "a b\n");

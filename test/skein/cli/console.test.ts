@@ -28,7 +28,7 @@ const wipe = defineTool({
   execute: () => "wiped",
 });
 
-test("a console shows what an agent says, sends what is typed, and asks what is asked", async () => {
+test("a console shows an agent's text, sends typed text, and asks its questions", async () => {
   const script = [
     { say: "What shall I do?" },
     { say: "I wipe it.", call: [{ tool: "wipe" }] },
@@ -45,7 +45,7 @@ test("a console shows what an agent says, sends what is typed, and asks what is 
   expect((await handle.history()).find(({ role }) => role === "tool")).toMatchObject({ content: "wiped" });
 });
 
-test("a console leaves when its input ends", async () => {
+test("a console exits when its input ends", async () => {
   const { streams } = terminal();
   const talk = runAtConsole(runtimeWith().spawn(agentWith([])), streams);
   streams.input.end();

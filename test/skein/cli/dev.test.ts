@@ -9,7 +9,7 @@ import { temporaryFolder } from "../../support/server.ts";
 
 const DEV = fileURLToPath(new URL("../../../script/dev.ts", import.meta.url));
 
-test("npm run dev serves the page, and leaves no process when it is ended", async () => {
+test("npm run dev serves the page, and leaves no process behind", async () => {
   const dir = await temporaryFolder();
   const env = { ...NODE_ENV, PORT: "0", DATA_DIR: join(dir, "data") };
   // A group of its own holds all that it starts.

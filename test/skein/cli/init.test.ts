@@ -11,7 +11,7 @@ async function init(args: readonly string[], cwd: string) {
   return { code: await exited, said: output() };
 }
 
-test("a new project runs: its agent uses the tool and the hook of its plugin, without a key", async () => {
+test("a new project runs: its agent uses its plugin's tool and hook, without a key", async () => {
   const parent = await temporaryFolder();
   const { code, said } = await init(["my agents"], parent);
   expect([code, said]).toEqual([
@@ -45,7 +45,7 @@ test("a new project runs: its agent uses the tool and the hook of its plugin, wi
   expect((await readdir(dir)).includes("data")).toBe(true);
 });
 
-test("nothing is overwritten, and nothing written beside what is there", async () => {
+test("nothing is overwritten or added next to existing files", async () => {
   const dir = await temporaryFolder();
   await writeFile(join(dir, "agents.yaml"), "mine");
   await writeFile(join(dir, ".gitignore"), "mine, too");
@@ -56,7 +56,7 @@ test("nothing is overwritten, and nothing written beside what is there", async (
   expect(await readFile(join(dir, "agents.yaml"), "utf8")).toBe("mine");
 });
 
-test("in the current folder the first command is npm install", async () => {
+test("in the current folder, the first command is npm install", async () => {
   const dir = await temporaryFolder();
   await mkdir(join(dir, ".git"));
   expect(await init([], dir)).toMatchObject({

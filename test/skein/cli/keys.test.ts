@@ -6,7 +6,7 @@ import { memoryApiKeys } from "../../support/api-keys.ts";
 const MANY = 2_500;
 
 describe("skein keys create", () => {
-  test("says the key alone on standard output, and whose it is beside it", async () => {
+  test("prints only the key on standard output, and its owner next to it", async () => {
     const store = memoryApiKeys();
     const { output, note } = await createKey(store, {
       ...{ tenant: "acme", user: "ada", scopes: "run,read,run", name: "her laptop", expires: "90d" },
@@ -20,7 +20,7 @@ describe("skein keys create", () => {
     expect(note).not.toContain(output);
   });
 
-  test("needs a user alone", async () => {
+  test("requires only a user", async () => {
     const items = await (async () => {
       const store = memoryApiKeys();
       await createKey(store, { user: "ada" });
@@ -33,7 +33,7 @@ describe("skein keys create", () => {
   test.each([
     ["90d", 90 * 24],
     ["12h", 12],
-  ])("%s from now is an end", async (expires, hours) => {
+  ])("accepts %s from now as an expiry", async (expires, hours) => {
     const store = memoryApiKeys();
     const before = Date.now();
     await createKey(store, { user: "ada", expires });
@@ -67,7 +67,7 @@ describe("skein keys create", () => {
 const idOf = (key: string) => readApiKey(key)?.id ?? "";
 
 describe("skein keys list", () => {
-  test("shows all there are and what they are at, and no secret", async () => {
+  test("shows all keys with their status, and no secret", async () => {
     const store = memoryApiKeys();
     const { output: key } = await createKey(store, { user: "ada", name: "valid" });
     const revoked = await createKey(store, { user: "bob", name: "revoked" });
@@ -97,7 +97,7 @@ describe("skein keys revoke", () => {
   test.each([
     ["its id", idOf],
     ["the key itself, as it leaked", (key: string) => key],
-  ])("takes %s", async (_, naming) => {
+  ])("accepts %s", async (_, naming) => {
     const store = memoryApiKeys();
     const { output: key } = await createKey(store, { user: "ada" });
     const { output } = await revokeKey(store, naming(key));
@@ -105,7 +105,7 @@ describe("skein keys revoke", () => {
     expect(await store.list()).toMatchObject([{ revoked_at: expect.any(String) }]);
   });
 
-  test("refuses what is no key", async () => {
+  test("refuses an invalid key", async () => {
     const store = memoryApiKeys();
     await expect(revokeKey(store, "x")).rejects.toMatchObject({ code: "not_found" });
   });

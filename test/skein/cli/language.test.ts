@@ -31,7 +31,7 @@ test.each([
   ["LC_ALL before all others", { LC_ALL: "C", LC_MESSAGES: "de_AT", LANG: "de_DE.UTF-8" }, "Settings come"],
   ["English for a language that it does not have", { LANG: "fr_FR.UTF-8" }, "Settings come"],
   ["English where no language is named", {}, "Settings come"],
-])("takes %s", async (_, env, words) => {
+])("accepts %s", async (_, env, words) => {
   expect((await said(["--help"], env)).text).toContain(words);
 });
 
@@ -57,7 +57,7 @@ agents:
     permissions: { rules: [{ ask: execute }] }
 `;
 
-testAtTerminal("is that of a chat: what it asks can be answered in German", async () => {
+testAtTerminal("applies to a chat, whose questions can be answered in German", async () => {
   const execute = (command: string) => ({ tool: "execute", args: { command } });
   const script = [{ call: [execute("echo one")] }, { call: [execute("echo two")] }, { say: "Fertig." }];
   const { url } = await startServer({ script, agents: ASKS });

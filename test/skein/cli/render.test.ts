@@ -37,11 +37,14 @@ const MARKDOWN: readonly (readonly [what: string, text: string, shown: string])[
   ["hostile text", "**\u001b[8m** `\u202e`", "<bold>\\u{1b}[8m</> <cyan>\\u{202e}</>"],
 ];
 
-test.each(MARKDOWN)("Markdown is shown as a terminal can, however it is cut: %s", (_, text, expected) => {
-  for (const size of [1, 2, 3, 1000]) expect(joined(shown(text, size)).trimEnd()).toBe(expected);
-});
+test.each(MARKDOWN)(
+  "Markdown is shown as a terminal allows, however it is split: %s",
+  (_, text, expected) => {
+    for (const size of [1, 2, 3, 1000]) expect(joined(shown(text, size)).trimEnd()).toBe(expected);
+  },
+);
 
-test("text appears as it comes: only a mark waits until it is clear", () => {
+test("text appears as it arrives: only a mark waits until it is clear", () => {
   const render = renderer(bold);
   const write = (delta: string) => render({ event: "on_chat_model_stream", data: { delta } });
   expect(["Some ", "words **and", " more", "** now", " `x"].map(write)).toEqual([
@@ -53,25 +56,25 @@ test("text appears as it comes: only a mark waits until it is clear", () => {
   ]);
 });
 
-test("a mark that is never closed holds back no more than a thousand characters", () => {
+test("a mark that is never closed holds back at most a thousand characters", () => {
   const render = renderer(bold);
   const write = (delta: string) => render({ event: "on_chat_model_stream", data: { delta } });
   expect(write(`**${"x".repeat(500)}`)).toBe("");
   expect(write("y".repeat(600))).toBe(`**${"x".repeat(500)}${"y".repeat(600)}`);
 });
 
-test("without colours Markdown is left as it is", () => {
+test("without colours, Markdown is not changed", () => {
   const text = "# One\n\n- **two** `three`\n";
   expect(renderer(plain)({ event: "on_chat_model_stream", data: { delta: text } })).toBe(text);
 });
 
-test("an agent's own mark stands before what it is called", () => {
+test("an agent's symbol is shown before its name", () => {
   const data = { id: "c", call_id: "c", agent: "coder", name: "coder-fix-1", thread_id: "t", run_id: "r" };
   const shown = renderer(plain)({ event: "on_subagent_start", data: { ...data, prefix: "🤖" } });
   expect(stripVTControlCharacters(shown)).toBe("🤖 coder-fix-1 coder\n");
 });
 
-test("what subagents do is shown, set in; what they say is not", () => {
+test("subagents' actions are shown indented; their text is not", () => {
   const path = ["call_1"];
   const events: StreamEvent[] = [
     {

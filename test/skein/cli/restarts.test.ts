@@ -16,11 +16,11 @@ test("the delay before a worker is started again doubles with each short life, u
   ]);
 });
 
-test("one that ended after a minute of work is started at once, and what was before is forgotten", () => {
+test("a worker that ended after a minute of work is restarted immediately, and earlier ends are forgotten", () => {
   expect(delaysAfter([10, 10, 60_000, 10])).toEqual([500, 1000, 0, 500]);
 });
 
-test("a server ends with the first worker that cannot start, and later when five starts failed and none serves", () => {
+test("a server ends with the first worker that cannot start, and later after five failed starts if none serves", () => {
   expect(givesUp({ isFirst: true, failed: 1, serving: 1 })).toBe(true);
   expect(givesUp({ isFirst: true, failed: 0, serving: 0 })).toBe(false);
   expect(givesUp({ isFirst: false, failed: 4, serving: 0 })).toBe(false);

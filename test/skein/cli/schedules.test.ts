@@ -12,7 +12,7 @@ import {
 } from "../../../src/skein/cli/schedules.ts";
 import { startServer } from "../../support/server.ts";
 
-test("skein schedules shows times, makes, pauses, runs, lists and deletes schedules", async () => {
+test("skein schedules shows times, and creates, pauses, runs, lists and deletes schedules", async () => {
   const { url } = await startServer({ script: [{ say: "Hello." }] });
   const server = { url, key: undefined };
   const times = { cron: "0 9 * * MON-FRI", timezone: "Europe/Berlin" };

@@ -51,7 +51,7 @@ async function exported() {
 }
 
 describe("an export", () => {
-  test("holds each of a user's threads in a folder: what it is, and its messages line by line", async () => {
+  test("has a folder for each of a user's threads, with its data and its messages line by line", async () => {
     const { dir, all, told } = await exported();
     expect(told).toBe(`Exported 2 threads with 3 messages to ${dir}.`);
     expect((await readdir(dir)).toSorted()).toEqual(["child", "trip"]);
@@ -70,14 +70,14 @@ describe("an export", () => {
     expect(child).toMatchObject({ parent_session_id: "trip", parent_tool_use_id: "call_1" });
   });
 
-  test("is for its user's eyes alone, and writes over nothing", async () => {
+  test("is readable only for its user, and overwrites nothing", async () => {
     const { dir, stores } = await exported();
     for (const path of ["", "trip", "trip/metadata.json", "trip/history.jsonl"])
       expect((await stat(join(dir, path))).mode & 0o077).toBe(0);
     await expect(exportThreads(stores.threads, ADA, dir)).rejects.toMatchObject({ code: "already_exists" });
   });
 
-  test("exports more than one page of threads and of messages", async () => {
+  test("includes more than one page of threads and of messages", async () => {
     const stores = await opened();
     const messages = Array.from({ length: 250 }, (_, index) => userMessage(`message ${index}`));
     for (let index = 0; index < 101; index++)
@@ -98,7 +98,7 @@ describe("an export", () => {
   });
 });
 
-test("an export continues when threads are deleted, and lose messages, while it reads them", async () => {
+test("an export continues even if threads are deleted or lose messages during it", async () => {
   const { threads } = await opened();
   const messages = Array.from({ length: 150 }, (_, index) => userMessage(`message ${index}`));
   for (const id of ["cleared", "deleted", "kept"]) await threads.create(ADA, { id, metadata: {}, messages });
@@ -149,7 +149,7 @@ describe("an import", () => {
     expect((await others.threads.get(ADA, "branch"))?.parent).toEqual(branch.parent);
   });
 
-  test("continues one that was interrupted, when told to leave what is there as it is", async () => {
+  test("continues an interrupted one if told to skip existing threads", async () => {
     const { dir, stores } = await exported();
     await stores.threads.delete(ADA, "child");
     const told = await importThreads(stores.threads, ADA, dir, { resumes: true });
@@ -180,7 +180,7 @@ describe("an import", () => {
     expect(await threads.state(ADA, "child")).toEqual({ todos: [] });
   });
 
-  test("of threads that are there is refused, before anything is made", async () => {
+  test("of existing threads is refused before anything is created", async () => {
     const { dir, stores } = await exported();
     await stores.threads.delete(ADA, "child");
     await expect(importThreads(stores.threads, ADA, dir)).rejects.toMatchObject({
@@ -248,7 +248,7 @@ describe("an import", () => {
       },
       /a b\/metadata\.json: session_id/,
     ],
-  ])("of %s is refused with its place, before anything is made", async (_, spoil, words) => {
+  ])("of %s is refused with its location before anything is created", async (_, spoil, words) => {
     const { dir } = await exported();
     await spoil(dir);
     const { threads } = await opened();
@@ -259,7 +259,7 @@ describe("an import", () => {
   });
 });
 
-test("the command line carries threads from one data folder to another", async () => {
+test("the command line moves threads from one data folder to another", async () => {
   const dir = await temporaryFolder();
   const env = { DATA_DIR: join(dir, "data"), AGENTS_FILE: join(dir, "agents.yaml") };
   const before = createSqliteStores({ dataDir: env.DATA_DIR });
@@ -282,7 +282,7 @@ test("the command line carries threads from one data folder to another", async (
   await after.close();
 });
 
-test("the command line exports from a server while it runs, what its key may read", async () => {
+test("the command line exports the threads that its key can read from a running server", async () => {
   const dir = await temporaryFolder();
   const env = { DATA_DIR: join(dir, "data"), AGENTS_FILE: join(dir, "agents.yaml"), AUTH: "api_key" };
   const before = createSqliteStores({ dataDir: env.DATA_DIR });

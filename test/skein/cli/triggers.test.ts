@@ -13,7 +13,7 @@ import {
 } from "../../../src/skein/cli/triggers.ts";
 import { startServer } from "../../support/server.ts";
 
-test("skein triggers makes, tests, lists and deletes triggers, and shows what became of deliveries", async () => {
+test("skein triggers creates, tests, lists and deletes triggers, and shows the outcome of deliveries", async () => {
   const { url, dir } = await startServer({ script: [{ say: "Hello." }] });
   const server = { url, key: undefined };
   const made = await putTrigger(server, "notes", {

@@ -14,7 +14,7 @@ import { startServer } from "../../support/server.ts";
 import { post } from "../../support/sse.ts";
 import { webhookInbox } from "../../support/webhook-inbox.ts";
 
-test("skein webhooks makes, tests, lists and deletes webhooks, and sends a delivery again", async () => {
+test("skein webhooks creates, tests, lists and deletes webhooks, and resends a delivery", async () => {
   const inbox = await webhookInbox(204, 500, 404);
   const { url } = await startServer({ config: { http_tools: { allow: "127.0.0.1" } } });
   const server = { url, key: undefined };

@@ -14,7 +14,7 @@ afterAll(() => redis?.close());
 const SLOW = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
 
 describe.each(["sqlite", "memory"])("--workers 2 with STORE=%s", (store) => {
-  test("is refused with the stores that can", async () => {
+  test("is refused, with the stores that support it", async () => {
     const dir = await temporaryFolder();
     const { exited, output } = skein(["serve", "--workers", "2"], { STORE: store, DATA_DIR: dir }, dir);
     expect(await exited).toBe(1);
@@ -33,7 +33,7 @@ test.each(["0", "1.5", "two", "1000"])("--workers %s is refused", async (count) 
 });
 
 needing(redis, "redis-server").describe("two workers", () => {
-  test("share the requests of one port, and /metrics of each shows both", async () => {
+  test("share the requests of one port, and each one's /metrics shows both", async () => {
     const server = await serveTwo(redis);
     expect(server.output()).toContain("2 workers");
     for (let request = 0; request < 6; request++)
@@ -51,7 +51,7 @@ needing(redis, "redis-server").describe("two workers", () => {
     expect(new Set(pidsOf(server).values()).size).toBe(2);
   });
 
-  test("end with the server at SIGTERM, and the run in progress ends first", async () => {
+  test("end with the server on SIGTERM, after the run in progress", async () => {
     const server = await serveTwo(redis, { script: SLOW });
     const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
     server.child.kill("SIGTERM");
@@ -60,7 +60,7 @@ needing(redis, "redis-server").describe("two workers", () => {
     for (const pid of pidsOf(server).values()) expect(() => process.kill(pid, 0)).toThrow("ESRCH");
   });
 
-  test("a port that is taken is said once, and ends the server", async () => {
+  test("a port in use is reported once and ends the server", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     onTestFinished(() => void other.close());
     await once(other, "listening");

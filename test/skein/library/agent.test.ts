@@ -26,8 +26,8 @@ const double = defineTool({
   execute: ({ of }) => String(2 * of),
 });
 
-describe("an agent in one's own program", () => {
-  test("answers, calls one's own tools, and tells what it took", async () => {
+describe("an agent in a program", () => {
+  test("answers, calls the program's own tools, and returns its usage", async () => {
     const agent = agentWith(
       [
         { call: [{ tool: "double", args: { of: 21 } }], usage: { input_tokens: 7, output_tokens: 3 } },
@@ -42,7 +42,7 @@ describe("an agent in one's own program", () => {
     expect(result.usage).toMatchObject({ input_tokens: 16, output_tokens: 7 });
   });
 
-  test("has exactly the built-in tools that its list names, beside one's own", async () => {
+  test("has exactly the built-in tools that its list names, in addition to the program's own", async () => {
     const requests: ModelRequest[] = [];
     const model = scriptedModel((request) => {
       requests.push(request);
@@ -70,7 +70,7 @@ describe("an agent in one's own program", () => {
     );
   });
 
-  test("decides calls by conditions of the program's own, and by rules out of a file", async () => {
+  test("decides calls by the program's own conditions, and by rules from a file", async () => {
     const file = join(await temporaryFolder(), "rules.json");
     const [ofFile] = z.array(RuleSpec).parse([{ deny: "double", arguments: { of: 3 } }]);
     if (!ofFile) throw new Error("There is no rule.");
@@ -93,7 +93,7 @@ describe("an agent in one's own program", () => {
     expect(results.toSorted()).toEqual(["8", ...Array(2).fill(expect.stringMatching(/^Permission denied/))]);
   });
 
-  test("says a well-formed run, from its beginning, whenever it is asked", async () => {
+  test("streams a well-formed run from its beginning, whenever it is requested", async () => {
     const handle = agentWith([{ say: "one two" }]).run("Hello");
     await handle.result;
     const events = await collect(handle.events());
@@ -114,7 +114,7 @@ describe("an agent in one's own program", () => {
     expect((await agent.run("b", { thread: "t1", user: "bob" }).result).text).toBe("1");
   });
 
-  test("takes messages that were said elsewhere", async () => {
+  test("accepts messages from elsewhere", async () => {
     const agent = agentWith(({ messages }) => ({ say: messages.map(({ content }) => content).join("|") }));
     const { text } = await agent.run([userMessage("a"), assistantMessage("b"), userMessage("c")]).result;
     expect(text).toBe("a|b|c");
@@ -123,25 +123,25 @@ describe("an agent in one's own program", () => {
   test.each<[string, string | []]>([
     ["an empty text", " "],
     ["no message", []],
-  ])("refuses %s at once", (_, input) => {
+  ])("refuses %s immediately", (_, input) => {
     expect(() => agentWith([]).run(input)).toThrow(expect.objectContaining({ code: "invalid_request" }));
   });
 
-  test("tells a failure of the model as the result", async () => {
+  test("returns a failure of the model as the result", async () => {
     const { status, error } = await agentWith([{ fail: { code: "model_auth", message: "No key." } }]).run("x")
       .result;
     expect(status).toBe("error");
     expect(error).toMatchObject({ code: "model_auth", message: "No key." });
   });
 
-  test("stops at its limit of model calls, and says so", async () => {
+  test("stops at its limit of model calls, and reports it", async () => {
     const agent = agentWith(() => ({ call: [{ tool: "double", args: { of: 1 } }] }), {
       ...{ tools: [double], max_iterations: 2 },
     });
     expect(await agent.run("x").result).toMatchObject({ status: "error", stop_reason: "max_iterations" });
   });
 
-  test("is cancelled by a signal, in the middle of a model call", async () => {
+  test("can be cancelled by a signal during a model call", async () => {
     const cancelled = new AbortController();
     const handle = agentWith([{ say: "slow", delay_ms: 60_000 }]).run("x", {
       signal: cancelled.signal,
@@ -150,7 +150,7 @@ describe("an agent in one's own program", () => {
     expect(await handle.result).toMatchObject({ status: "cancelled" });
   });
 
-  test("with other options is another agent", async () => {
+  test("is a different agent with other options", async () => {
     const seen: ModelRequest[] = [];
     const first = agentWith((request) => {
       seen.push(request);
@@ -179,13 +179,13 @@ describe("custom hooks", () => {
     },
   });
 
-  test("stand outside of Skein's, in their order", async () => {
+  test("are outside of Skein's, in order", async () => {
     const lines: string[] = [];
     await agentWith([{ say: "ok" }], { hooks: [told("a", lines), told("b", lines)] }).run("x").result;
     expect(lines).toEqual(["a in", "b in", "b out", "a out"]);
   });
 
-  test("stand where they say among Skein's", async () => {
+  test("can have a position among Skein's", async () => {
     const lines: string[] = [];
     const script = [{ fail: { code: "model_overloaded" } }, { say: "ok" }];
     const hooks = [
@@ -206,7 +206,7 @@ describe("custom hooks", () => {
     expect(made).toBe(2);
   });
 
-  test("take options by name when they are defined with a name", async () => {
+  test("accept options by name if they are defined with a name", async () => {
     const seen: unknown[] = [];
     const mine = defineHook({
       name: "mine",
@@ -263,12 +263,12 @@ describe("options", () => {
     ],
   ])("refuse %s", (_, make, message) => expect(make).toThrow(message));
 
-  test("without a word make the demo of an environment without keys", () => {
+  test("default to the demo of an environment without keys", () => {
     expect(createAgent({ env: {} }).definition).toMatchObject({ name: "agent", model: "scripted:demo" });
     expect(createAgent({ env: { OPENAI_API_KEY: "k" } }).definition.model).toBe("openai:gpt-5-mini");
   });
 
-  test("of several tools of one name the first counts", async () => {
+  test("count the first of several tools with the same name", async () => {
     const other = { ...double, description: "The other one." };
     const seen: ModelRequest[] = [];
     const script = (request: ModelRequest) => {

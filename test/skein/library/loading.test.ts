@@ -33,25 +33,25 @@ const ON_DEMAND = [
   ...["ioredis", "pg", "node:sqlite", "dockerode", "undici", "standardwebhooks", "jose", "fetch"],
 ];
 
-test("the library loads no provider, no database, no engine and no server before it needs them", () => {
+test("the library loads no provider, database, engine or server before it needs them", () => {
   const loaded = loadedWith("index.ts");
   expect(loaded).toContain("zod");
   for (const name of [...ON_DEMAND, "fastify", "pino"]) expect(loaded).not.toContain(name);
 });
 
-test("the server loads no provider, no database and no engine before it needs them", () => {
+test("the server loads no provider, database or engine before it needs them", () => {
   const loaded = loadedWith("app.ts");
   expect(loaded).toContain("fastify");
   for (const name of ON_DEMAND) expect(loaded).not.toContain(name);
 });
 
-test("the server loads no wire before a client speaks it", () => {
+test("the server loads no wire before a client uses it", () => {
   const loaded = loadedWith("app.ts");
   for (const name of WireName.options) expect(loaded).not.toContain(`wires/${name}`);
   expect(loadedWith("wires/openai/index.ts")).toContain("wires/openai");
 });
 
-test("after its start the server loads the SDKs of its agents' models, and no others", () => {
+test("after startup, the server loads only the SDKs of its agents' models", () => {
   const next = `await module.loadSdks(["openai:gpt-5", "groq:llama", "scripted:demo", "unknown:model"]);`;
   const loaded = loadedWith("agent/models/index.ts", next);
   expect(loaded).toContain("openai");
@@ -64,7 +64,7 @@ await agent.run("Hello.").result;
 await agent.close();`;
 const extras = (loaded: string[]) => loaded.filter((name) => name.startsWith("hooks/extra/"));
 
-test("the code of a hook that few agents have is loaded by an agent that has it", () => {
+test("the code of a hook that few agents use is loaded by an agent that uses it", () => {
   expect(extras(loadedWith("app.ts"))).toEqual([]);
   expect(extras(loadedWith("index.ts", running("{ trimming: true, todos: true }")))).toEqual([]);
   const loaded = loadedWith("index.ts", running("{ notes: true, sliding_window: { max_messages: 9 } }"));

@@ -11,7 +11,7 @@ const City = z.object({
 
 const saying = (...texts: string[]) => scriptedModel(texts.map((say) => ({ say })));
 
-test("a Zod schema types the output, checks it and reads it", async () => {
+test("a Zod schema types the output, checks it and parses it", async () => {
   const model = saying('{"name":"Atlantis","founded":"1243"}', '{"name":"Brno","founded":"1243"}');
   const agent = createAgent({ model, output_schema: City });
   const result = await agent.run("Which city?").result;
@@ -22,7 +22,7 @@ test("a Zod schema types the output, checks it and reads it", async () => {
   );
 });
 
-test("a JSON Schema checks it, and a run may bring its own", async () => {
+test("a JSON Schema checks it, and a run can have its own", async () => {
   const schema = { type: "object", properties: { a: { type: "number" } }, required: ["a"] };
   const agent = createAgent({ model: saying(...Array(4).fill('{"a":1}')), output_schema: schema });
   expect((await agent.run("Go.").result).output).toEqual({ a: 1 });
@@ -30,7 +30,7 @@ test("a JSON Schema checks it, and a run may bring its own", async () => {
   expect((await agent.run("Go.", { output_schema: own }).result).error?.code).toBe("output_invalid");
 });
 
-test("an own loop is held to it, too", async () => {
+test("a custom loop must follow it too", async () => {
   const agent = createAgent({
     output_schema: z.object({ ok: z.boolean() }),
     async *loop(agent) {
@@ -41,7 +41,7 @@ test("an own loop is held to it, too", async () => {
   expect((await agent.run("Go.").result).output).toEqual({ ok: true });
 });
 
-test("a schema of anything but an object is refused", () => {
+test("a schema of anything other than an object is refused", () => {
   expect(() => createAgent({ model: saying("x"), output_schema: z.string() })).toThrow(
     /output_schema.*needs `"type": "object"`/,
   );

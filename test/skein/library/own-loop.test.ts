@@ -39,7 +39,7 @@ async function ended(handle: AgentHandle) {
 const spawn = (options: AgentOptions, input = "go") => runtimeWith().spawn(createAgent(options), { input });
 
 describe("a custom loop", () => {
-  test("asks the model and runs its calls, through the hooks", async () => {
+  test("calls the model and runs its calls, through the hooks", async () => {
     const seen: string[] = [];
     const watched = (): Hook => ({
       name: "watched",
@@ -57,7 +57,7 @@ describe("a custom loop", () => {
     expect(seen).toEqual(["add", "add"]);
   });
 
-  test("needs no model: it says what it likes, and calls what it likes", async () => {
+  test("needs no model, and can write and call anything", async () => {
     const handle = spawn({
       tools: [add],
       async *loop(agent) {
@@ -79,7 +79,7 @@ describe("a custom loop", () => {
     expect(await handle.state()).toMatchObject({ sums: 1 });
   });
 
-  test("that asks a model it does not have fails, and says why", async () => {
+  test("that calls a model it does not have fails with an explanation", async () => {
     const handle = spawn({ loop: plain });
     expect(await ended(handle)).toMatchObject({ status: "error", error: { code: "config_invalid" } });
   });
@@ -100,7 +100,7 @@ describe("a custom loop", () => {
     { event: "done", data: { status: "success", stop_reason: "end_turn", usage: NO_USAGE } },
     { event: "error", data: { code: "internal", message: "Mine.", usage: NO_USAGE } },
     { event: "run_start", data: { agent: "a", model: "b", attempt: 1 } },
-  ])("does not say how a run begins or ends: $event", async (event) => {
+  ])("cannot emit the start or end of a run: $event", async (event) => {
     const loop: AgentLoop = async function* (agent) {
       yield event;
       yield* agent.say("More.");
@@ -113,7 +113,7 @@ describe("a custom loop", () => {
     });
   });
 
-  test("takes in what is sent while it works", async () => {
+  test("receives messages that are sent during its work", async () => {
     const { tool, open, entered } = gate();
     const handle = spawn({
       tools: [tool],
@@ -210,7 +210,7 @@ describe("a custom loop", () => {
     ]);
   });
 
-  test("may not mix calls of its own with open ones of the model", async () => {
+  test("cannot mix its own calls with open ones of the model", async () => {
     const agent = agentWith([{ call: [sum("c1", 1, 1)] }], {
       tools: [add],
       async *loop(agent: AgentInternals) {
@@ -223,7 +223,7 @@ describe("a custom loop", () => {
     expect({ status, code: error?.code }).toEqual({ status: "error", code: "run_aborted" });
   });
 
-  test("runs a call of its own once in a turn, also when it is called again", async () => {
+  test("runs its own call once per turn, even if it is called again", async () => {
     let runs = 0;
     const count = defineTool({
       name: "count",

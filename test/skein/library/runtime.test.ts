@@ -29,7 +29,7 @@ function atGate() {
 }
 
 describe("a runtime", () => {
-  test("runs several agents side by side and lists those at work", async () => {
+  test("runs several agents in parallel and lists the active ones", async () => {
     const runtime = runtimeWith({ agents: [echo] });
     const { agent, open, entered } = atGate();
     const one = runtime.spawn(agent, { input: "go" });
@@ -46,7 +46,7 @@ describe("a runtime", () => {
     expect(runtime.list()).toEqual([]);
   });
 
-  test("gives the author of a model what it threw, in the result and in the log", async () => {
+  test("returns a model's thrown error to its author, in the result and in the log", async () => {
     const lines: [object, string][] = [];
     const error = (details: object, message: string) => void lines.push([details, message]);
     const agent = createAgent({ name: "broken", model: broken });
@@ -61,7 +61,7 @@ describe("a runtime", () => {
     expect(lines).toEqual([[expect.objectContaining(details), "run failed"]]);
   });
 
-  test("gives the author of a hook what it threw, under the hook's name", async () => {
+  test("returns a hook's thrown error to its author, under the hook's name", async () => {
     const hook = () => ({
       name: "mine",
       wrapModelCall(): never {
@@ -85,7 +85,7 @@ describe("a runtime", () => {
     expect(await runtime.get(id, { user: "bob" })).toBeUndefined();
   });
 
-  test("refuses an id that means something in a path, a key or a file name", () => {
+  test("refuses an id with a special meaning in a path, a key or a file name", () => {
     const runtime = runtimeWith();
     for (const thread of ["../x", "a b", "", "a:b"])
       expect(() => runtime.spawn(echo, { thread, input: "hello" })).toThrow(/thread: must be 1 to 128/);
@@ -100,7 +100,7 @@ describe("a runtime", () => {
     await expect(handle.send("hello")).rejects.toMatchObject({ code: "unavailable" });
   });
 
-  test("shuts one down, and all", async () => {
+  test("shuts down one agent, and all", async () => {
     const runtime = runtimeWith();
     const gates = [atGate(), atGate(), atGate()];
     const handles = gates.map(({ agent }, index) =>
@@ -115,7 +115,7 @@ describe("a runtime", () => {
     expect(runtime.list()).toEqual([]);
   });
 
-  test("that is closed ends what runs, and starts nothing more", async () => {
+  test("that is closed ends active runs, and starts nothing more", async () => {
     const { agent, entered } = atGate();
     let handle: ReturnType<ReturnType<typeof createRuntime>["spawn"]>;
     let runtime: ReturnType<typeof createRuntime>;
@@ -131,7 +131,7 @@ describe("a runtime", () => {
     });
   });
 
-  test("leaves stores that it was given open, and another one finds the thread there", async () => {
+  test("does not close the stores that it was given, and another one finds the thread there", async () => {
     const stores = createMemoryStores();
     onTestFinished(() => stores.close());
     const first = createRuntime({ stores });
@@ -142,7 +142,7 @@ describe("a runtime", () => {
     expect((await again.result).text).toBe("heard 3");
   });
 
-  test("refuses another agent of a name that is there, and takes it in its place when told to", async () => {
+  test("refuses a second agent with the same name, and replaces the first on request", async () => {
     const runtime = runtimeWith({ agents: [echo] });
     const other = agentWith(() => ({ say: "other" }), { name: "echo" });
     expect(() => runtime.spawn(other, { input: "x" })).toThrow(/another agent `echo`/);
@@ -151,7 +151,7 @@ describe("a runtime", () => {
     expect(() => runtime.spawn("ecko", { input: "x" })).toThrow(/did you mean `echo`/);
   });
 
-  test("rejects a result for what was never accepted", async () => {
+  test("rejects a result for a call that was never accepted", async () => {
     const runtime = runtimeWith();
     const { agent, entered } = atGate();
     const { id } = runtime.spawn(agent, { input: "go" });
@@ -174,7 +174,7 @@ describe("a handle", () => {
     expect(await handle.history()).toHaveLength(4);
   });
 
-  test("steers a run that is at work", async () => {
+  test("steers an active run", async () => {
     const { tool, open, entered } = gate();
     const script = ({ messages }: { messages: readonly { content: unknown }[] }) =>
       messages.length === 1 ? { call: [{ tool: "gate" }] } : { say: String(messages.at(-1)?.content) };
@@ -187,7 +187,7 @@ describe("a handle", () => {
     expect((await handle.run())?.id).toBe(before?.id);
   });
 
-  test("tells any number of subscribers what is said, run after run, until they leave", async () => {
+  test("sends events to any number of subscribers, run after run, until they leave", async () => {
     const handle = runtimeWith().spawn(echo);
     const ends = Array.from({ length: 2 }, () => Promise.withResolvers<void>());
     const seen: StreamEvent["event"][][] = [[], []];
@@ -220,7 +220,7 @@ describe("a handle", () => {
     expect(errors.length).toBeGreaterThan(3);
   });
 
-  test("says in the log as well what a subscriber throws later", async () => {
+  test("logs the errors that a subscriber throws later too", async () => {
     const errors: string[] = [];
     const error = (_: object, message: string) => void errors.push(message);
     const handle = runtimeWith({ logger: { info() {}, warn() {}, error } }).spawn(echo, { input: "hello" });
@@ -233,7 +233,7 @@ describe("a handle", () => {
     await expect.poll(() => errors.length).toBe(heard.length);
   });
 
-  test("stops after the current step, or at once", async () => {
+  test("stops after the current step, or immediately", async () => {
     for (const [method, status] of [
       ["interrupt", "interrupted"],
       ["cancel", "cancelled"],
@@ -249,14 +249,14 @@ describe("a handle", () => {
     }
   });
 
-  test("keeps what is said of the thread", async () => {
+  test("stores the thread's description", async () => {
     const handle = runtimeWith().spawn(echo);
     await handle.describe({ title: "Talk", metadata: { topic: "birds" } });
     expect(await handle.metadata()).toEqual({ topic: "birds" });
   });
 });
 
-describe("what a run asks", () => {
+describe("a run's question", () => {
   const wipe = defineTool({
     name: "wipe",
     description: "Wipes a disk.",
@@ -269,7 +269,7 @@ describe("what a run asks", () => {
       permissions: { mode: "default" },
     });
 
-  test("comes with its result, and the answer resumes the run", async () => {
+  test("is part of its result, and the answer resumes the run", async () => {
     const handle = runtimeWith().spawn(wiper("sda"), { input: "Wipe it." });
     const asked = await handle.result;
     expect(asked.status).toBe("interrupted");
@@ -282,7 +282,7 @@ describe("what a run asks", () => {
     expect(await handle.interrupts()).toEqual([]);
   });
 
-  test("is run with arguments that its tool may change, once it is approved", async () => {
+  test("runs the approved call with arguments that its tool can change", async () => {
     const search = defineTool({
       name: "search",
       description: "Searches.",
@@ -317,7 +317,7 @@ describe("what a run asks", () => {
     await expect(handle.answer(answers)).rejects.toMatchObject({ code: "run_not_active" });
   });
 
-  test("is over when it is cancelled", async () => {
+  test("is closed if the run is cancelled", async () => {
     const handle = runtimeWith().spawn(wiper("sda"), { input: "Wipe it." });
     await handle.result;
     await handle.cancel();
@@ -325,7 +325,7 @@ describe("what a run asks", () => {
     expect((await handle.history()).at(-1)).toMatchObject({ role: "tool", error: expect.any(String) });
   });
 
-  test("is answered after the program was started again, where stores last", async () => {
+  test("can be answered after a restart of the program, if its store is durable", async () => {
     const dataDir = await temporaryFolder();
     const started = () => {
       const stores = createSqliteStores({ dataDir });
@@ -351,7 +351,7 @@ describe("what a run asks", () => {
     });
   });
 
-  test("of the program itself is a call that it answers with a result", async () => {
+  test("to the program itself is a call that it answers with a result", async () => {
     const parameters = { type: "object", properties: {} };
     const client_tools = [{ name: "locate", description: "Where the user is.", parameters }];
     const agent = agentWith([

@@ -57,7 +57,7 @@ const greeter = (name: string) =>
     ),
   });
 
-test("an own loop carries out the calls that a run is started with, also without a message", async () => {
+test("a custom loop executes the calls that a run starts with, even without a message", async () => {
   const agent = createAgent({
     name: "looping",
     tools: [greet],
@@ -118,7 +118,7 @@ test("a program's agents are served over the native API, the wires and the page"
   await expect(server.listen()).rejects.toThrow();
 });
 
-test("keeps users apart, by a plugin's scheme, and takes only the agents' models from them", async () => {
+test("separates users with a plugin's scheme, and allows them only the agents' models", async () => {
   const badge = definePlugin({
     name: "badge",
     auth: {
@@ -149,13 +149,13 @@ test("keeps users apart, by a plugin's scheme, and takes only the agents' models
   expect(await at("/threads/t/runs", "ada", { input: "go", model: "openai:gpt-5" })).toBe(400);
 });
 
-test("`inject` reaches the wires as well", async () => {
+test("`inject` reaches the wires too", async () => {
   const { server } = await serverOf({ agents: [greeter("ada")] });
   const answer = await (await server.fastify()).inject("/v1/models");
   expect(answer.json()).toMatchObject({ data: [{ id: "ada" }] });
 });
 
-test("serves an agents file, with its plugins", async () => {
+test("serves an agents file with its plugins", async () => {
   const dir = await temporaryFolder();
   const agentsFile = join(dir, "agents.yaml");
   await writeFile(agentsFile, `agents: { one: { model: "scripted:demo" } }`);
@@ -166,7 +166,7 @@ test("serves an agents file, with its plugins", async () => {
   await expect.poll(async () => (await fetch(`${url}/agents/two`)).status).toBe(200);
 });
 
-test("two agents of one program share no thread, and a second server in it no port", async () => {
+test("two agents of a program share no thread, and a second server in it no port", async () => {
   const { server } = await serverOf({ agents: [greeter("ada")] });
   const url = await server.listen();
   const { port } = new URL(url);

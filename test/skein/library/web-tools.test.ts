@@ -17,7 +17,7 @@ test("an agent in a program reads the web", async () => {
   expect(web.heard).toHaveLength(1);
 });
 
-test("wrong options of the tools for the web are refused with all problems", () => {
+test("invalid options of the web tools are refused with all errors", () => {
   expect(() => webTools({ allow: ["https://a.example"], search: { provider: "brave" } })).toThrow(
     /^webTools: allow\[0\]: must be a host .*\nwebTools: search\.api_key: is required for `brave`/,
   );

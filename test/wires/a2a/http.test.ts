@@ -6,7 +6,7 @@ import { AGENTS } from "../agents.ts";
 import { started } from "./client.ts";
 
 describe("another agent", () => {
-  test("finds an agent by its card, which tells nothing of its prompt and tools", async () => {
+  test("finds an agent by its card, which reveals nothing of its prompt and tools", async () => {
     const { url } = await started([]);
     const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
     expect(card).toEqual(await (await fetch(`${url}/a2a/assistant/.well-known/agent-card.json`)).json());
@@ -23,7 +23,7 @@ describe("another agent", () => {
     expect((await fetch(`${url}/a2a/unknown/.well-known/agent-card.json`)).status).toBe(404);
   });
 
-  test("reads a card without credentials, and nothing else", async () => {
+  test("reads a card without credentials, but nothing else", async () => {
     const { url } = await startServer({ agents: AGENTS, config: { wires: ["a2a"], ...BEHIND_GATEWAY } });
     const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
     expect(card).toMatchObject({ securityRequirements: [{ schemes: { key: { list: [] } } }] });
@@ -53,7 +53,7 @@ describe("over HTTP, A2A", () => {
       ...([-32005, "text/plain"] as const),
     ],
     ["the extended card", call("GetExtendedAgentCard"), -32004, "no extended card"],
-  ])("refuses %s by its code, with status 200", async (_, body, code, words) => {
+  ])("refuses %s with its code and status 200", async (_, body, code, words) => {
     const { url } = await started([]);
     const refused = await postJson(`${url}/a2a/assistant`, body, { "a2a-version": "1.0" });
     const { error } = (await refused.json()) as { error: { code: number; message: string } };
@@ -76,7 +76,7 @@ describe("over HTTP, A2A", () => {
     expect((await postJson(`${url}/a2a/assistant`, call("ListTasks"), evil)).status).toBe(403);
   });
 
-  test("lets read what the credentials are for, and start nothing else", async () => {
+  test("allows only what the credentials allow", async () => {
     const { url } = await startServer({ agents: AGENTS, config: { wires: ["a2a"], ...BEHIND_GATEWAY } });
     const reader = { ...asUser("ada", "read"), "a2a-version": "1.0" };
     expect((await postJson(`${url}/a2a/assistant`, call("ListTasks"), reader)).status).toBe(200);

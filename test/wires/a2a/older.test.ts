@@ -60,7 +60,7 @@ describe("an agent that speaks A2A 0.3", () => {
     "/.well-known/agent.json",
     "/a2a/assistant/.well-known/agent-card.json",
     "/a2a/assistant/.well-known/agent.json",
-  ])("finds its address in the card %s, beside that of 1.0", async (path) => {
+  ])("finds its address in the card %s, next to that of 1.0", async (path) => {
     const { url } = await started([]);
     const card = (await (await fetch(url + path)).json()) as { url: string };
     expect(card).toMatchObject({
@@ -85,7 +85,7 @@ describe("an agent that speaks A2A 0.3", () => {
     expect((await ask("tasks/cancel", { id: result.id })).error?.code).toBe(-32002);
   });
 
-  test("streams an answer: the task, its pieces, and an update that is final", async () => {
+  test("streams an answer: the task, its pieces, and a final update", async () => {
     const { stream } = await started([{ say: "One two three." }]);
     const [task, ...updates] = await stream({ message: message("hi") });
     expect(task).toMatchObject({ kind: "task", status: { state: "submitted" } });
@@ -101,7 +101,7 @@ describe("an agent that speaks A2A 0.3", () => {
     expect(updates.slice(0, -1).every(({ final }) => !final)).toBe(true);
   });
 
-  test("is asked, and answers in words", async () => {
+  test("is asked, and answers with text", async () => {
     const { ask, stream } = await started([
       { call: [{ tool: "execute", args: { command: "echo ran" } }] },
       { say: "It ran." },
@@ -128,7 +128,7 @@ describe("an agent that speaks A2A 0.3", () => {
     expect((await ask("tasks/cancel", { id: result.id })).result.status.state).toBe("canceled");
   });
 
-  test("sends files and data, and gets a refusal of URLs", async () => {
+  test("sends files and data, and gets a refusal for URLs", async () => {
     let seen: unknown;
     const { ask } = await started(({ messages }) => {
       seen = messages.at(-1)?.content;

@@ -26,7 +26,7 @@ import {
 } from "./client.ts";
 
 describe("another agent", () => {
-  test("gets a whole answer, and continues the context", async () => {
+  test("receives a complete answer, and continues the context", async () => {
     const { client } = await started([{ think: "Hm.", say: "You said {{user}}." }, { say: "And {{user}}." }]);
     const first = await taskFrom(client, say("hello"));
     expect(first.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
@@ -37,7 +37,7 @@ describe("another agent", () => {
     expect(second.id).not.toBe(first.id);
   });
 
-  test("reads an answer as it is written, with the tools that are called", async () => {
+  test("receives an answer as it is written, with the called tools", async () => {
     const { client } = await started([
       { say: "Let me look.", call: [{ tool: "current_datetime", args: { time_zone: "UTC" } }] },
       { think: "Hm.", say: "You said hello to me." },
@@ -49,7 +49,7 @@ describe("another agent", () => {
     expect(tools).toMatchObject([{ tool: "current_datetime", args: { time_zone: "UTC" } }]);
   });
 
-  test("finds in the history what was streamed, with the ids of its own messages", async () => {
+  test("finds the streamed output in the history, with the ids of its own messages", async () => {
     const { client } = await started([{ say: "Hello." }]);
     const { task } = await assembled(client.sendMessageStream(say("hi", { messageId: "mine" })));
     const whole = await client.getTask({ tenant: "", id: task?.id ?? "" });
@@ -107,7 +107,7 @@ describe("another agent", () => {
     expect(done.states.at(-1)).toBe("TASK_STATE_COMPLETED");
   });
 
-  test("starts a task without waiting, follows it from anywhere, and reads all words once", async () => {
+  test("starts a task without waiting, follows it from anywhere, and reads all text once", async () => {
     const { tool, open, entered } = gate();
     const config = { wires: ["a2a"] };
     const { url } = await startServer({ script: gated, tools: [tool], agents: WITH_GATE, config });
@@ -127,7 +127,7 @@ describe("another agent", () => {
     );
   });
 
-  test("cancels a task at work and one that waits, and no other one", async () => {
+  test("cancels an active task and a waiting one, but no other", async () => {
     const { client } = await started([{ say: "a ".repeat(1000), delay_ms: 20 }, ...ASKS]);
     const stream = client.sendMessageStream(say("go", { contextId: "mine" }))[Symbol.asyncIterator]();
     const { value } = await stream.next();
@@ -145,7 +145,7 @@ describe("another agent", () => {
     );
   });
 
-  test("finds a task cancelled whose context has continued without an answer", async () => {
+  test("sees a task as cancelled if its context has continued without an answer", async () => {
     const { client } = await started([...ASKS, { say: "Never mind." }]);
     const waiting = await taskFrom(client, say("ask me"));
     const next = await taskFrom(client, say("Forget it.", { contextId: waiting.contextId }));
@@ -154,7 +154,7 @@ describe("another agent", () => {
     expect(left.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
   });
 
-  test("gets the provider's error, and what was said until then", async () => {
+  test("receives the provider's error, and the text until then", async () => {
     const fail = { code: "model_rejected", message: "The provider said no." };
     const { client } = await started([
       { say: "Half", fail },

@@ -34,7 +34,7 @@ const assistantText = (updates: readonly SessionUpdate[]) =>
     )
     .join("");
 
-test("the updates of any run fit the protocol's schema, and say each call before they change it", () => {
+test("the updates of any run match the protocol's schema, and name each call before they change it", () => {
   fc.assert(
     fc.property(arbitraryRun, (events) => {
       const { updates, closing } = updatesOf(events);
@@ -48,7 +48,7 @@ test("the updates of any run fit the protocol's schema, and say each call before
   );
 });
 
-test("no call of a run that asked nothing is open at its end", () => {
+test("a run that asked nothing leaves no call open at its end", () => {
   fc.assert(
     fc.property(arbitraryRun, (events) => {
       fc.pre(!events.some(({ event }) => event === "on_interrupt"));
@@ -62,7 +62,7 @@ test("no call of a run that asked nothing is open at its end", () => {
   );
 });
 
-test("a thread, loaded later, has the words of the messages that were written", () => {
+test("a thread that is loaded later has the text of the written messages", () => {
   fc.assert(
     fc.property(arbitraryRun, (events) => {
       const messages = events.flatMap((event) =>
@@ -76,7 +76,7 @@ test("a thread, loaded later, has the words of the messages that were written", 
   );
 });
 
-test("an editor that shows no notices and no compactions is sent none", () => {
+test("an editor that supports no notices and compactions receives none", () => {
   const silent = project({ contextWindow: 1000, shows: { notices: false, compaction: false } });
   const told = project({ contextWindow: 1000, shows });
   const compacted: StreamEvent = {

@@ -30,7 +30,7 @@ describe("an editor", () => {
     expect(saidIn(updates)).toBe("Done.");
   });
 
-  test("stops the turn instead of an answer: the call is not carried out, and the session continues", async () => {
+  test("stops the turn instead of answering: the call is not executed, and the session continues", async () => {
     const { url, say, updates, sessionId } = await opened(
       [{ call: [{ tool: "execute", args: { command: "echo hi" } }] }, { say: "Hello again." }],
       { selects: ["stop"] },
@@ -42,7 +42,7 @@ describe("an editor", () => {
     expect(saidIn(updates)).toBe("Hello again.");
   });
 
-  test("cancels while it asks: the question is withdrawn", async () => {
+  test("cancels during a question, and the question is withdrawn", async () => {
     const { url, agent, say, asked, sessionId } = await opened([
       { call: [{ tool: "execute", args: { command: "echo hi" } }] },
     ]);
@@ -53,7 +53,7 @@ describe("an editor", () => {
     expect(await statusesOf(url, sessionId)).toEqual(["cancelled", "interrupted"]);
   });
 
-  test("shows a question as a form, if it has forms", async () => {
+  test("shows a question as a form, if it supports forms", async () => {
     const ask = (args: object) => ({ call: [{ tool: "ask_user", args: { question: "Which?", ...args } }] });
     const messages: unknown[] = [];
     const filled = [{ answer: "Vienna" }, { answer: ["red", "blue"] }];
@@ -71,7 +71,7 @@ describe("an editor", () => {
     expect(messages).toEqual(["go", "Vienna", "red, blue"]);
   });
 
-  test("without forms offers options to select, and says any other question as text, which the next prompt answers", async () => {
+  test("without forms, offers options to select, and shows any other question as text, which the next prompt answers", async () => {
     const messages: unknown[] = [];
     const script: Script = ({ messages: now }, call) => {
       messages.push(now.at(-1)?.content);

@@ -22,7 +22,7 @@ describe("an editor", () => {
     expect(saidIn(updates)).toMatch(/Next\.$/);
   });
 
-  test("cancels a prompt that waits for a place at the server", async () => {
+  test("cancels a prompt that waits for a slot on the server", async () => {
     const script: Script = ({ messages }) =>
       messages.some(({ content }) => content === "long")
         ? { say: "word ".repeat(1000), delay_ms: 20 }
@@ -41,7 +41,7 @@ describe("an editor", () => {
     await long;
   });
 
-  test("cancels a prompt although the server has gone", async () => {
+  test("cancels a prompt although the server has stopped", async () => {
     const script = [{ say: "word ".repeat(1000), delay_ms: 20 }];
     const { url, app } = await startServer({ script, agents: AGENTS, config: { store: "sqlite" } });
     const { agent, open, say, updates } = await editor(url);
@@ -53,7 +53,7 @@ describe("an editor", () => {
     expect(await prompt).toEqual({ stopReason: "cancelled" });
   });
 
-  test("reads the provider's error, and learns when a limit ends the turn", async () => {
+  test("shows the provider's error, and is told when a limit ends the turn", async () => {
     const fail = { code: "model_rejected", message: "The provider said no." };
     const { say, sessionId } = await opened([
       { say: "Half", fail },
@@ -63,7 +63,7 @@ describe("an editor", () => {
     expect(await say(sessionId, "again")).toEqual({ stopReason: "max_tokens" });
   });
 
-  test("sees a turn through whose tool delivers its result later", async () => {
+  test("continues a turn whose tool delivers its result later", async () => {
     const tool = await callbackTool(accept);
     const port = await freePort();
     const config = {
@@ -85,7 +85,7 @@ describe("an editor", () => {
     expect(calls(its.updates)).toMatchObject([{ title: "freight", status: "completed" }]);
   });
 
-  test("is refused in words: audio, an empty prompt, another prompt meanwhile, an unknown session", async () => {
+  test("gets a readable refusal: audio, an empty prompt, another simultaneous prompt, an unknown session", async () => {
     const { say, agent, updates, sessionId } = await opened([{ say: "word ".repeat(1000), delay_ms: 20 }]);
     await expect(say(sessionId, { type: "audio", mimeType: "audio/wav", data: "AA==" })).rejects.toThrow(
       "Audio",
@@ -104,7 +104,7 @@ describe("an editor", () => {
     await first;
   });
 
-  test("reads why it cannot begin: no server, no key, no such agent", async () => {
+  test("is told why it cannot begin: no server, no key, no such agent", async () => {
     const { url } = await startServer({ agents: AGENTS, config: { auth: { scheme: "api_key" } } });
     const failed = async (its: Awaited<ReturnType<typeof editor>>) =>
       its.open().catch((error: unknown) => error);

@@ -5,7 +5,7 @@ import { startServer } from "../../support/server.ts";
 import { AGENTS, calls, editor, of, opened, saidIn, textIn } from "./editor.ts";
 
 describe("an editor", () => {
-  test("shows what the agent thinks and says as it comes, and how much of its context is used", async () => {
+  test("shows the agent's thoughts and text as they arrive, and how much of its context is used", async () => {
     const { say, updates, sessionId } = await opened([
       {
         think: "Let me see.",
@@ -57,7 +57,7 @@ describe("an editor", () => {
     ]);
   });
 
-  test("finds its sessions after a restart, of its folder, and shows the same as before", async () => {
+  test("finds its folder's sessions after a restart, and shows the same as before", async () => {
     const { url, say, updates, sessionId, child } = await opened([
       {
         ...{ think: "Hm.", say: "I write." },
@@ -109,7 +109,7 @@ describe("an editor", () => {
     ]);
   });
 
-  test("learns that its own MCP servers are not used", async () => {
+  test("is told that its own MCP servers are not used", async () => {
     const { url } = await startServer({ script: [{ say: "ok" }], agents: AGENTS });
     const { agent, say, updates, log } = await editor(url, { capabilities: { session: { notices: {} } } });
     const server: McpServer = { name: "files", command: "files", args: [], env: [] };
@@ -121,7 +121,7 @@ describe("an editor", () => {
 });
 
 describe("the process", () => {
-  test("writes frames alone to stdout, and ends when stdin does", async () => {
+  test("writes only frames to stdout, and ends when stdin does", async () => {
     const { say, child, sessionId, output, ended } = await opened([{ say: "Hello." }]);
     await say(sessionId, "go");
     child.stdin.end();
@@ -130,7 +130,7 @@ describe("the process", () => {
     for (const frame of frames) expect(JSON.parse(frame)).toMatchObject({ jsonrpc: "2.0" });
   });
 
-  test("ends when stdin does in the middle of a turn, which continues at the server", async () => {
+  test("ends when stdin does during a turn, which continues on the server", async () => {
     const { url, say, child, sessionId, updates, ended } = await opened([
       { say: "a b c d e f", delay_ms: 100 },
     ]);
@@ -141,7 +141,7 @@ describe("the process", () => {
     await expect.poll(() => statusesOf(url, sessionId)).toEqual(["success"]);
   });
 
-  test("says what it is, and answers what it does not know with an error", async () => {
+  test("introduces itself, and answers unknown requests with an error", async () => {
     const { url } = await startServer({ agents: AGENTS });
     const { initialized, agent } = await editor(url);
     expect(initialized).toMatchObject({

@@ -7,7 +7,7 @@ import { HELPED } from "../../support/team.ts";
 import { callsOf, essence, newAgent, reopened, say, started, texts, VERSIONS } from "./http-agent.ts";
 
 describe.each(VERSIONS)("HttpAgent %s", (version, Client) => {
-  test("shows what the agent thinks and says as it comes, and finds the same after a reload", async () => {
+  test("shows the agent's thoughts and text as they arrive, and the same after a reload", async () => {
     const { url, agent } = await started(Client, [{ think: "Let me see.", say: "You said {{user}}." }]);
     const pieces: string[] = [];
     let usage: unknown;
@@ -55,7 +55,7 @@ describe.each(VERSIONS)("HttpAgent %s", (version, Client) => {
     expect(again.state).toEqual(agent.state);
   });
 
-  test("is in error with the provider's words, and holds what was said until then", async () => {
+  test("shows the provider's error, and keeps the text until then", async () => {
     const { agent } = await started(Client, [
       { say: "Half of", fail: { code: "model_rejected", message: "The provider said no." } },
     ]);
@@ -69,7 +69,7 @@ describe.each(VERSIONS)("HttpAgent %s", (version, Client) => {
     expect(texts(agent)).toEqual(["user: go", "assistant: Half of"]);
   });
 
-  test("takes back what a failed attempt said", async () => {
+  test("retracts the text of a failed attempt", async () => {
     const { agent } = await started(Client, [
       { say: "Half of", fail: { code: "model_overloaded", message: "busy", retry_after_ms: 1 } },
       { say: "The whole." },
@@ -110,7 +110,7 @@ describe.each(VERSIONS)("HttpAgent %s", (version, Client) => {
     });
   });
 
-  test("knows a subagent as one, and keeps its words apart", async () => {
+  test("recognises a subagent, and keeps its text separate", async () => {
     const { url } = await started(Client, HELPED.script, { agents: HELPED.agents });
     const agent = newAgent(Client, url);
     await say(agent, "ask the helper");
@@ -135,7 +135,7 @@ describe.each(VERSIONS)("HttpAgent %s", (version, Client) => {
       ]);
   });
 
-  test("shows what the user says to the running agent", async () => {
+  test("shows the user's messages to the running agent", async () => {
     const { tool, open, entered } = gate();
     const { url, agent } = await started(Client, gated, { tools: [tool], agents: WITH_GATE });
     const sending = say(agent, "go");
@@ -154,7 +154,7 @@ describe.each(VERSIONS)("HttpAgent %s", (version, Client) => {
     ]);
   });
 
-  test("tells a new thread its context and instructions once", async () => {
+  test("sends a new thread its context and instructions once", async () => {
     const seen: string[] = [];
     const { agent } = await started(Client, ({ messages }) => {
       seen.push(messages.map(({ role, content }) => `${role}: ${String(content)}`).join("|"));

@@ -63,7 +63,7 @@ const texts = ({ agent }: Page) =>
   agent.messages.flatMap(({ role, content }) => (typeof content === "string" ? [`${role}: ${content}`] : []));
 
 describe("a page with CopilotKit, without its runtime", () => {
-  test("learns which agents there are", async () => {
+  test("lists the agents", async () => {
     const { core } = await started([{ say: "ok" }]);
     expect(Object.values(core.agents).map(({ agentId, description }) => [agentId, description])).toEqual([
       ["assistant", "Helps."],
@@ -99,7 +99,7 @@ describe("a page with CopilotKit, without its runtime", () => {
     expect(failures).toEqual([]);
   });
 
-  test("that is opened in mid-answer shows the whole answer once", async () => {
+  test("that is opened during an answer shows the whole answer once", async () => {
     const words = Array.from({ length: 30 }, (_, index) => `word${index}`).join(" ");
     const { url, agent, say } = await started([{ say: words, delay_ms: 20 }]);
     const sending = say("go");
@@ -111,7 +111,7 @@ describe("a page with CopilotKit, without its runtime", () => {
     expect(texts(again)).toEqual(["user: go", `assistant: ${words}`]);
   });
 
-  test("stops the run, without an error, and takes the next message", async () => {
+  test("stops the run without an error, and accepts the next message", async () => {
     const { url, core, agent, failures, say } = await started([
       { say: "a ".repeat(500), delay_ms: 20 },
       { say: "Here again." },
@@ -126,7 +126,7 @@ describe("a page with CopilotKit, without its runtime", () => {
     expect(failures).toEqual([]);
   });
 
-  test("carries out a tool of its own, and the agent continues with the result", async () => {
+  test("executes its own tool, and the agent continues with the result", async () => {
     const where: FrontendTool = {
       name: "where",
       description: "Where the user is.",
@@ -180,7 +180,7 @@ describe("a page with CopilotKit, without its runtime", () => {
     expect(again.failures).toEqual([]);
   });
 
-  test("learns that the server shuts down", async () => {
+  test("is told that the server shuts down", async () => {
     const { app, ...mine } = await started([{ say: "a ".repeat(500), delay_ms: 20 }]);
     const sending = mine.say("go");
     await until(() => texts(mine).length > 1);

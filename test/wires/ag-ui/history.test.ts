@@ -19,7 +19,7 @@ import {
 } from "./http-agent.ts";
 
 describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
-  test("stops the run when it leaves, and takes the next message", async () => {
+  test("stops the run when it leaves, and accepts the next message", async () => {
     const { url, agent } = await started(Client, [
       { say: "a ".repeat(500), delay_ms: 20 },
       { say: "Here again." },
@@ -34,7 +34,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     expect(texts(again).at(-1)).toBe("assistant: Here again.");
   });
 
-  test("lets the run continue when it leaves, if it asks for that", async () => {
+  test("lets the run continue when it leaves, if it requests that", async () => {
     const { tool, open, entered } = gate();
     const { url, agent } = await started(Client, gated, { tools: [tool], agents: WITH_GATE });
     const sending = say(agent, "go", { forwardedProps: { on_disconnect: "continue" } });
@@ -46,7 +46,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     expect(texts(await reopened(Client, url)).at(-1)).toBe("assistant: Through.");
   });
 
-  test("that is opened in mid-answer shows the whole answer once", async () => {
+  test("that is opened during an answer shows the whole answer once", async () => {
     const words = Array.from({ length: 30 }, (_, index) => `word${index}`).join(" ");
     const { url, agent } = await started(Client, [
       { say: "First.", call: [{ tool: "write_file", args: { path: "a.txt", content: "x" } }] },
@@ -61,7 +61,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     expect(again.state).toEqual(agent.state);
   });
 
-  test("gets another answer in place of the first", async () => {
+  test("replaces the first answer with another", async () => {
     const { url, agent } = await started(Client, [{ say: "One." }, { say: "Two." }]);
     await say(agent, "count");
     agent.setMessages(agent.messages.slice(0, 1));
@@ -70,7 +70,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     expect(texts(await reopened(Client, url))).toEqual(texts(agent));
   });
 
-  test("edits what was said: what followed is forgotten on both sides", async () => {
+  test("edits a message: later ones are removed on both sides", async () => {
     const { url, agent } = await started(Client, [{ say: "A." }, { say: "B." }, { say: "C." }]);
     await say(agent, "first");
     await say(agent, "second");
@@ -82,7 +82,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     expect(texts(await reopened(Client, url))).toEqual(texts(agent));
   });
 
-  test("that holds nothing of the thread adds to it", async () => {
+  test("that has none of the thread's messages adds to it", async () => {
     const { url, agent } = await started(Client, [{ say: "A." }, { say: "B." }, { say: "C." }]);
     await say(agent, "first");
     await say(agent, "second");
@@ -102,7 +102,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
   });
 
   test.each(["memory", "sqlite"])(
-    "is in error when a server with %s shuts down in mid-answer: half an answer is not the answer",
+    "shows an error if a server with %s shuts down during an answer, because half an answer is not the answer",
     async (store) => {
       const { agent, app } = await started(Client, [{ say: "a ".repeat(500), delay_ms: 20 }], {
         config: { store },
@@ -118,7 +118,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     },
   );
 
-  test("of two users with one thread id reach a thread each", async () => {
+  test("of two users with one thread id reaches separate threads", async () => {
     const { url } = await startServer({
       script: () => ({ say: "For {{user}}." }),
       agents: FILE_AGENTS,

@@ -26,7 +26,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     expect(callsOf(agent)).toHaveLength(1);
   });
 
-  test("denies a call with a reason, which the model reads", async () => {
+  test("denies a call with a reason, which the model receives", async () => {
     let read = "";
     const { agent } = await started(Client, ({ messages }, call) => {
       read = JSON.stringify(messages);
@@ -50,7 +50,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     expect(texts(agent)).toContainEqual(expect.stringMatching(/^tool: .*two/s));
   });
 
-  test("answers a question, also after a reload", async () => {
+  test("answers a question, even after a reload", async () => {
     const { url, agent } = await started(Client, [
       { call: [{ tool: "ask_user", args: { question: "Which?", options: ["red", "blue"] } }] },
       { say: "Blue it is." },
@@ -64,7 +64,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     expect(texts(again).slice(-2)).toEqual(["tool: blue", "assistant: Blue it is."]);
   });
 
-  test("carries out a tool of its own, and the model reads the result", async () => {
+  test("executes its own tool, and the model receives the result", async () => {
     let read = "";
     const tools = [{ name: "where", description: "Where the user is.", parameters: { type: "object" } }];
     const { url, agent } = await started(Client, ({ messages }, call) => {
@@ -83,7 +83,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     expect(essence(await reopened(Client, url))).toEqual(essence(agent));
   });
 
-  test("answers two approvals one after the other", async () => {
+  test("answers two approvals one after another", async () => {
     const { url, agent } = await started(Client, [
       {
         call: [
@@ -110,7 +110,7 @@ describe.each(VERSIONS)("HttpAgent %s", (_version, Client) => {
     expect((await answer(first?.id)).status).toBe(409);
   });
 
-  test("that is opened while an approved call's run speaks shows each result once", async () => {
+  test("that is opened during the run of an approved call shows each result once", async () => {
     const words = Array.from({ length: 30 }, (_, index) => `word${index}`).join(" ");
     const { url, agent } = await started(Client, [
       { say: "May I?", call: [{ tool: "execute", args: { command: "echo hi" } }] },

@@ -35,7 +35,7 @@ interface Event {
 }
 
 test.each([40, 42, 45, 50])(
-  "a client 0.0.%i is sent no event that it does not know, and no outcome to answer",
+  "a client 0.0.%i receives no event that it does not know, and no outcome to answer",
   (version) => {
     fc.assert(
       fc.property(arbitraryRun, (events) => {
@@ -77,7 +77,7 @@ describe("a page with a client before 0.0.51", () => {
     events.flatMap(({ type, delta }) => (type === "TEXT_MESSAGE_CONTENT" ? [delta] : [])).join("");
   const RUNS: Turn = { call: [{ tool: "execute", args: { command: "echo ran" } }] };
 
-  test("is asked in words, also when it is opened again, and answers in words", async () => {
+  test("is asked with text, even when it is opened again, and answers with text", async () => {
     const { ask, say } = await started([RUNS, { say: "It ran." }]);
     expect(textIn(await say("go"))).toBe("May it?\n\nReply “approve” or “deny”.");
     expect(textIn(await ask("connect"))).toContain("Reply “approve”");
@@ -86,7 +86,7 @@ describe("a page with a client before 0.0.51", () => {
     expect(answered.map(({ type }) => type)).toContain("TOOL_CALL_RESULT");
   });
 
-  test("sends its answer again after a lost connection, and it is no message", async () => {
+  test("sends its answer again after a lost connection, and it does not count as a message", async () => {
     let read = "";
     const { ask, say } = await started(({ messages }, call) => {
       read = JSON.stringify(messages);
@@ -105,7 +105,7 @@ describe("a page with a client before 0.0.51", () => {
     expect(textIn(await say("Blue"))).toBe("Blue it is.");
   });
 
-  test("may write something else, and the call in question is not run", async () => {
+  test("can write something else, and the call in question does not run", async () => {
     let read = "";
     const { say } = await started(({ messages }, call) => {
       read = JSON.stringify(messages);
@@ -116,7 +116,7 @@ describe("a page with a client before 0.0.51", () => {
     expect(read).toContain("Tell me a joke.");
   });
 
-  test("reads thinking under its old event names, and images in a snapshot as words", async () => {
+  test("receives thinking under its old event names, and images in a snapshot as text", async () => {
     const { ask, say } = await started([{ think: "Hm.", say: "A dot." }]);
     const source = { type: "data", value: "aGk=", mimeType: "text/plain" };
     const events = await say([
@@ -133,7 +133,7 @@ describe("a page with a client before 0.0.51", () => {
     ]);
   });
 
-  test("is refused a version of another form", async () => {
+  test("is refused for a version in another format", async () => {
     const { ask } = await started([]);
     for (const version of ["1", "0.1.2", "0.0.x"])
       expect((await ask("connect", version))[0]).toMatchObject({ type: "400" });

@@ -10,7 +10,7 @@ describe("the AG-UI routes", () => {
     postJson(`${url}/ag-ui/${path}`, body);
   const user = (content: unknown) => [{ id: "m1", role: "user", content }];
 
-  test("refuse with `error` and `message`", async () => {
+  test("refuse requests with `error` and `message`", async () => {
     const { url } = await startServer({ script: [{ say: "ok" }], agents: FILE_AGENTS });
     const base = { threadId: "t1", runId: "r1" };
     const open = await post(url, { ...base, messages: user("hi") });
@@ -59,7 +59,7 @@ describe("the AG-UI routes", () => {
     }
   });
 
-  test("take a message that is sent again during its run for the same one", async () => {
+  test("treat a message that is sent again during its run as the same one", async () => {
     let asked = 0;
     const { url } = await startServer({
       script: () => {
@@ -74,7 +74,7 @@ describe("the AG-UI routes", () => {
     expect(asked).toBe(1);
   });
 
-  test("stop what is at work, and say so", async () => {
+  test("stop an active run, and report it", async () => {
     const { url } = await startServer({
       script: [{ say: "a ".repeat(500), delay_ms: 20 }],
       agents: FILE_AGENTS,
@@ -90,7 +90,7 @@ describe("the AG-UI routes", () => {
     expect((await statusesOf(url, "t1"))[0]).toBe("cancelled");
   });
 
-  test("answer an approval that is cancelled with no", async () => {
+  test("treat a cancelled approval as a denial", async () => {
     const { url } = await startServer({
       script: [{ call: [{ tool: "execute", args: { command: "echo hi" } }] }, { say: "As you like." }],
       agents: FILE_AGENTS,

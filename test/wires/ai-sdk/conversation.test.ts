@@ -9,7 +9,7 @@ import { HELPED } from "../../support/team.ts";
 import { essence, history, page, started, textOf, toolsOf } from "./page.ts";
 
 describe("a page with useChat", () => {
-  test("shows what the agent thinks and says, and finds the same after a reload", async () => {
+  test("shows the agent's thoughts and text, and the same after a reload", async () => {
     const { url, chat } = await started([{ think: "Let me see.", say: "You said {{user}}." }]);
     await chat.sendMessage({ text: "hello" });
     expect(chat.status).toBe("ready");
@@ -22,7 +22,7 @@ describe("a page with useChat", () => {
     expect(essence(await history(url))).toEqual(essence(chat.messages));
   });
 
-  test("shows tools of the server with their results, and is not asked to carry them out", async () => {
+  test("shows tools of the server with their results, and is not asked to execute them", async () => {
     const { url, chat, calls } = await started([
       {
         call: [
@@ -49,7 +49,7 @@ describe("a page with useChat", () => {
     expect(textOf((await history(url)).at(-1))).toBe("Done.");
   });
 
-  test("shows the pages of the web that an agent has read, and finds them after a reload", async () => {
+  test("shows the web pages that an agent has read, and finds them after a reload", async () => {
     const web = await httpServer((_, response) =>
       response.writeHead(200, { "content-type": "text/html" }).end("<title>Wool</title><p>Of sheep."),
     );
@@ -69,7 +69,7 @@ describe("a page with useChat", () => {
     expect(web.heard.map(({ path }) => path)).toEqual(["/robots.txt", "/wool"]);
   });
 
-  test("gets another answer in place of the first", async () => {
+  test("replaces the first answer with another", async () => {
     const { url, chat } = await started([{ say: "One." }, { say: "Two." }]);
     await chat.sendMessage({ text: "count" });
     await chat.regenerate();
@@ -77,7 +77,7 @@ describe("a page with useChat", () => {
     expect((await history(url)).map(textOf)).toEqual(["count", "Two."]);
   });
 
-  test("edits what was said: what followed is forgotten on both sides", async () => {
+  test("edits a message: later ones are removed on both sides", async () => {
     const { url, chat } = await started([{ say: "A." }, { say: "B." }, { say: "C." }]);
     await chat.sendMessage({ text: "first" });
     await chat.sendMessage({ text: "second" });
@@ -104,7 +104,7 @@ describe("a page with useChat", () => {
     expect((await history(url)).map(textOf)).toEqual(["first", "A.", "instead", "C."]);
   });
 
-  test("is in error with the provider's words, and keeps what came", async () => {
+  test("shows the provider's error, and keeps the received text", async () => {
     const { chat } = await started([
       { say: "Half of", fail: { code: "model_rejected", message: "The provider said no." } },
     ]);
@@ -114,7 +114,7 @@ describe("a page with useChat", () => {
     expect(textOf(chat.lastMessage)).toBe("Half of");
   });
 
-  test("shows in which words it is refused", async () => {
+  test("shows the text of a refusal", async () => {
     const { url } = await started([{ say: "ok" }]);
     const { chat } = page(url, { id: "c2" });
     await chat.sendMessage({
@@ -147,7 +147,7 @@ describe("a page with useChat", () => {
     expect(asked).toBe(1);
   });
 
-  test("shows a subagent's work as one part, apart from the agent's own words", async () => {
+  test("shows a subagent's work as one part, separate from the agent's own text", async () => {
     const { url } = await startServer(HELPED);
     const { chat } = page(url);
     await chat.sendMessage({ text: "ask the helper" });
@@ -157,7 +157,7 @@ describe("a page with useChat", () => {
     ]);
   });
 
-  test("takes back what a failed attempt said", async () => {
+  test("retracts the text of a failed attempt", async () => {
     const { chat } = await started([
       { say: "Half of", fail: { code: "model_overloaded", message: "busy", retry_after_ms: 1 } },
       { say: "The whole." },
@@ -166,7 +166,7 @@ describe("a page with useChat", () => {
     expect(textOf(chat.lastMessage)).toBe("The whole.");
   });
 
-  test.each(["5", "6"])("of version %s gets no chunk that it does not know", async (version) => {
+  test.each(["5", "6"])("of version %s receives no chunk that it does not know", async (version) => {
     const { url } = await started([
       { say: "Half of", fail: { code: "model_overloaded", message: "busy", retry_after_ms: 1 } },
       { say: "May I?", call: [{ tool: "execute", args: { command: "echo hi" } }] },
@@ -183,7 +183,7 @@ describe("a page with useChat", () => {
     expect(types.includes("tool-approval-request")).toBe(version === "6");
   });
 
-  test("shows what the user says to the running agent", async () => {
+  test("shows the user's messages to the running agent", async () => {
     const { tool, open, entered } = gate();
     const { url } = await startServer({ script: gated, tools: [tool], agents: WITH_GATE });
     const { chat } = page(url);

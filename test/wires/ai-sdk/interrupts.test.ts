@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { answered, essence, history, page, started, textOf, toolsOf } from "./page.ts";
 
 describe("a page with useChat", () => {
-  test("approves a call: it runs, in the same message", async () => {
+  test("approves a call, which runs in the same message", async () => {
     const { chat } = await started([
       { say: "May I?", call: [{ tool: "execute", args: { command: "echo hi" } }] },
       { say: "It said hi." },
@@ -24,7 +24,7 @@ describe("a page with useChat", () => {
     expect(textOf(chat.lastMessage)).toBe("May I?|It said hi.");
   });
 
-  test("denies a call with a reason, which the model reads", async () => {
+  test("denies a call with a reason, which the model receives", async () => {
     let read = "";
     const { chat } = await started(({ messages }, call) => {
       read = JSON.stringify(messages);
@@ -40,7 +40,7 @@ describe("a page with useChat", () => {
     expect(read).toContain("Not today.");
   });
 
-  test("answers two approvals one after the other: each run resumes the one before, and none asks again", async () => {
+  test("answers two approvals one after another: each run resumes the previous one, and none asks again", async () => {
     const execute = (id: string) => ({ tool: "execute", args: { command: `echo ${id}` }, id });
     const { url, chat } = await started([{ call: [execute("c1"), execute("c2")] }, { say: "Done." }]);
     await chat.sendMessage({ text: "run both" });
@@ -59,7 +59,7 @@ describe("a page with useChat", () => {
     expect(runs.map(({ resumes }) => resumes)).toEqual([runs[1]?.id, runs[2]?.id, undefined]);
   });
 
-  test("answers a question, also after a reload", async () => {
+  test("answers a question, even after a reload", async () => {
     const { url, chat } = await started([
       { call: [{ tool: "ask_user", args: { question: "Which?", options: ["red", "blue"] } }] },
       { say: "Blue it is." },
@@ -79,7 +79,7 @@ describe("a page with useChat", () => {
   test.each([
     ["a question", { tool: "ask_user", args: { question: "Which?" } }],
     ["an approval", { tool: "execute", args: { command: "echo hi" } }],
-  ])("says something else instead of answering %s", async (_, call) => {
+  ])("writes something else instead of answering %s", async (_, call) => {
     const { url, chat } = await started([{ say: "May I?", call: [call] }, { say: "Never mind, then." }]);
     await chat.sendMessage({ text: "ask me" });
     await chat.sendMessage({ text: "never mind" });
@@ -88,7 +88,7 @@ describe("a page with useChat", () => {
     expect((await history(url)).map(textOf)).toEqual(chat.messages.map(textOf));
   });
 
-  test("edits its message to a word of approval, and nothing is approved", async () => {
+  test("edits its message to an approval word, and nothing is approved", async () => {
     const { url } = await started([
       { say: "May I?", call: [{ tool: "execute", args: { command: "echo hi" } }] },
       { say: "What do you approve?" },
@@ -106,7 +106,7 @@ describe("a page with useChat", () => {
     expect(messages.flatMap(toolsOf)).toEqual([]);
   });
 
-  test("carries out a tool of its own, and the model reads the result", async () => {
+  test("executes its own tool, and the model receives the result", async () => {
     let read = "";
     const body = { tools: { where: { description: "Where the user is.", parameters: { type: "object" } } } };
     const { chat, calls } = await started(
@@ -127,7 +127,7 @@ describe("a page with useChat", () => {
   });
 
   test.each(["approve", "No."])(
-    "of version 5 is asked in words, and answers %s in words, also after a reload",
+    "of version 5 is asked with text, and answers %s with text, even after a reload",
     async (word) => {
       const { url, chat } = await started(
         [

@@ -10,7 +10,7 @@ import { essence, history, page, started, textOf, toolsOf } from "./page.ts";
 describe("a page with useChat", () => {
   const words = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
 
-  test("that is opened in mid-answer shows the whole answer once", async () => {
+  test("that is opened during an answer shows the whole answer once", async () => {
     const words = Array.from({ length: 30 }, (_, index) => `word${index}`).join(" ");
     const { url, chat } = await started([{ say: words, delay_ms: 20 }]);
     const sending = chat.sendMessage({ text: "go" });
@@ -52,7 +52,7 @@ describe("a page with useChat", () => {
   test.each([
     ["an approval", { tool: "execute", args: { command: "rm one" } }],
     ["a question", { tool: "ask_user", args: { question: "Which?" } }],
-  ])("that is opened while the run after %s is at work shows the whole answer once", async (_, call) => {
+  ])("that is opened while the run after %s is active shows the whole answer once", async (_, call) => {
     const { url, chat } = await started([
       { say: "May I?", call: [call] },
       { say: words, delay_ms: 20 },
@@ -75,7 +75,7 @@ describe("a page with useChat", () => {
     expect(textOf(chat.lastMessage)).toBe(`May I?|${words}`);
   });
 
-  test("that has read its messages in mid-answer and connects after the end shows the whole answer once", async () => {
+  test("that has read its messages during an answer and connects after the end shows the whole answer once", async () => {
     const { url, chat } = await started([
       { say: "First a file.", call: [{ tool: "write_file", args: { path: "a.txt", content: "1" } }] },
       { say: words, delay_ms: 20 },
@@ -93,13 +93,13 @@ describe("a page with useChat", () => {
     expect(whole.status).toBe("ready");
   });
 
-  test("of version 6, which would show it twice, does not get an answer that has ended", async () => {
+  test("of version 6, which would show it twice, does not receive an answer that has ended", async () => {
     const { url, chat } = await started([{ say: "Done." }]);
     await chat.sendMessage({ text: "go" });
     expect((await fetch(`${url}/ai-sdk/assistant/chat/chat1/stream?v=6`)).status).toBe(204);
   });
 
-  test("does not get again what waits for its answer", async () => {
+  test("does not receive again a turn that waits for its answer", async () => {
     const { url, chat } = await started([
       { say: "May I?", call: [{ tool: "execute", args: { command: "rm" } }] },
     ]);
@@ -107,7 +107,7 @@ describe("a page with useChat", () => {
     expect((await fetch(`${url}/ai-sdk/assistant/chat/chat1/stream`)).status).toBe(204);
   });
 
-  test("has nothing to resume when nothing is at work", async () => {
+  test("has nothing to resume if no turn is active", async () => {
     const { url, chat } = await started([{ say: "Done." }]);
     expect((await fetch(`${url}/ai-sdk/assistant/chat/unknown/stream`)).status).toBe(204);
     await chat.sendMessage({ text: "go" });
@@ -115,7 +115,7 @@ describe("a page with useChat", () => {
     expect(chat.messages.map(textOf)).toEqual(["go", "Done."]);
   });
 
-  test("stops the run without an error, and takes the next message", async () => {
+  test("stops the run without an error, and accepts the next message", async () => {
     const { url, chat } = await started([{ say: "a ".repeat(500), delay_ms: 20 }, { say: "Here again." }]);
     const sending = chat.sendMessage({ text: "go" });
     await until(() => (textOf(chat.lastMessage) ?? "").length > 4);
@@ -133,7 +133,7 @@ describe("a page with useChat", () => {
     expect(textOf(chat.lastMessage)).toBe("Here again.");
   });
 
-  test("is in error when the connection breaks in mid-answer, and reads the whole answer again", async () => {
+  test("shows an error if the connection breaks during an answer, and reads the whole answer again", async () => {
     const words = Array.from({ length: 40 }, (_, index) => `word${index}`).join(" ");
     const { url } = await started([{ say: words, delay_ms: 10 }]);
     const proxy = await cuttingProxy(Number(new URL(url).port));
@@ -149,7 +149,7 @@ describe("a page with useChat", () => {
     expect(textOf(again.lastMessage)).toBe(words);
   });
 
-  test("is in error when the server shuts down in mid-answer: half an answer is not the answer", async () => {
+  test("shows an error if the server shuts down during an answer, because half an answer is not the answer", async () => {
     const { url, app } = await startServer({
       script: [{ say: "a ".repeat(500), delay_ms: 20 }],
       agents: FILE_AGENTS,

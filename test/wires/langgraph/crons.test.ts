@@ -8,7 +8,7 @@ const NEVER = "0 0 29 2 *";
 const EVERY_MINUTE = "* * * * *";
 
 describe("a cron", () => {
-  test("is made without a thread and on one, and each is a schedule", async () => {
+  test("can be created without a thread and on one, and each is a schedule", async () => {
     const { url, client } = await started(() => ({ say: "Done." }));
     const cron = await client.crons.create("assistant", {
       ...{
@@ -38,7 +38,7 @@ describe("a cron", () => {
     expect(schedule).toMatchObject({ cron: "0 9 * * MON-FRI", input: "Good morning", keep_thread: false });
   });
 
-  test("is changed in what is named, paused, continued and deleted", async () => {
+  test("changes only in named fields, and can be paused, continued and deleted", async () => {
     const { client } = await started(() => ({ say: "Done." }));
     const { cron_id } = await client.crons.create("assistant", {
       ...{ schedule: NEVER, input: said("one"), metadata: { a: "1" }, onRunCompleted: "keep" },
@@ -57,7 +57,7 @@ describe("a cron", () => {
     await expect(client.crons.update(cron_id, { enabled: false })).rejects.toThrow(/404/);
   });
 
-  test("without a thread leaves none behind, unless its runs are to be kept", async () => {
+  test("without a thread leaves none behind unless its runs are to be kept", async () => {
     const { url, client } = await started(() => ({ say: "Done." }), undefined, {
       retention: { temporary_threads: "0.2s" },
     });
@@ -70,7 +70,7 @@ describe("a cron", () => {
     await expect.poll(ids, { timeout: 10_000 }).toEqual([expect.stringContaining(kept.cron_id)]);
   });
 
-  test("is searched and counted by thread, agent, metadata and state", async () => {
+  test("can be searched and counted by thread, agent, metadata and state", async () => {
     const { client } = await started(() => ({ say: "Done." }));
     await client.threads.create({ threadId: "t1" });
     const make = (nth: string) =>
@@ -110,7 +110,7 @@ describe("a cron", () => {
     expect((await postJson(`${url}/langgraph/runs/crons`, body)).status).toBe(status);
   });
 
-  test("changes nothing when the change does not fit: a schedule without a line, or too much metadata", async () => {
+  test("does not change if the change is invalid: a schedule without a line, or too much metadata", async () => {
     const { url, client } = await started([]);
     const send = (method: string, path: string, body: object) =>
       fetch(url + path, {

@@ -11,7 +11,7 @@ import { arbitraryRun, RUN } from "../../support/arbitrary-run.ts";
 const isBlank = ({ id, content }: { id?: string | undefined; content: unknown }, whole: { id: string }[]) =>
   `${content}`.trim() === "" && !whole.some((message) => message.id === id);
 
-test("LangGraph's client puts the pieces of any run together to the messages of its last state", () => {
+test("LangGraph's client assembles the pieces of any run into the messages of its last state", () => {
   const modes = new Set(["values", "messages-tuple", "messages", "updates", "tools", "custom"]);
   const framesOf = (events: readonly StreamEvent[]) => {
     const fold = project({ modes, subgraphs: true }, { calls: [], texts: [], state: {} });
@@ -52,7 +52,7 @@ test("LangGraph's client puts the pieces of any run together to the messages of 
   );
 });
 
-test("a run whose events are no longer kept ends with why it stopped", () => {
+test("a run whose events are no longer kept ends with the reason why it stopped", () => {
   const limit = { limit: "max_iterations", message: "It was enough." };
   const frames = endOf({ ...RUN, status: "error", stop_reason: "max_iterations", details: limit });
   expect(frames.map((frame) => [frame.event, frame.text()])).toEqual([

@@ -25,7 +25,7 @@ describe("an approval", () => {
   const resume = async (client: Client, value: unknown) =>
     (await client.runs.wait("t1", "assistant", { command: { resume: value } })) as unknown as Values;
 
-  test("stands in the stream, the state, the thread and the search", async () => {
+  test("is in the stream, the state, the thread and the search", async () => {
     const { url, frames } = await asked();
     const [interrupt, ...none] = lastValues(frames)?.__interrupt__ ?? [];
     expect(none).toEqual([]);
@@ -58,7 +58,7 @@ describe("an approval", () => {
     ],
     ["denied", { decisions: [{ type: "reject", message: "Not today." }] }, /Not today\./],
     ["answered in the older form", [{ type: "response", args: "Use the other one." }], /Use the other one\./],
-  ])("is %s: the model reads what came of it", async (_, value, result) => {
+  ])("is %s, and the model is told the outcome", async (_, value, result) => {
     let read = "";
     const { client } = await asked(({ messages }, call) => {
       read = JSON.stringify(messages.at(-1)).replaceAll("\\\\n", "\n").replaceAll("\\n", "\n");
@@ -72,7 +72,7 @@ describe("an approval", () => {
     await expect(resume(client, value)).rejects.toThrow(/409/);
   });
 
-  test("that is left open is settled by goto __end__, and by a new message", async () => {
+  test("that is left open is settled by goto __end__ and by a new message", async () => {
     const { client } = await asked([...asking.slice(0, 1), ...asking.slice(0, 1), { say: "Next." }]);
     const ended = await all(
       client.runs.stream("t1", "assistant", { command: { goto: "__end__" }, streamMode: "values" }),
@@ -88,7 +88,7 @@ describe("an approval", () => {
     expect(contents(values)?.at(-1)).toBe("Next.");
   });
 
-  test("beside another is answered alone by a list of the older form only: the rest is asked again", async () => {
+  test("next to another can be answered alone only by a list in the older format; the rest is asked again", async () => {
     const both: Turn = {
       call: [
         { tool: "execute", args: { command: "echo one" }, id: "call_1" },
@@ -116,7 +116,7 @@ describe("an approval", () => {
       (args: object) => ({ type: "edit", args: { action: "ask_user", args } }) as object,
     ],
     ["Agent Inbox's response", () => ({ type: "reject", args: "Blue" })],
-  ])("with approvals and a question is answered in one list of decisions, by %s", async (_, decision) => {
+  ])("together with a question is answered in one list of decisions, by %s", async (_, decision) => {
     const three: Turn = {
       call: [
         { tool: "execute", args: { command: "echo one" }, id: "call_1" },
@@ -145,7 +145,7 @@ describe("an approval", () => {
     ]);
   });
 
-  test("is not needed by a tool of the front end: its result reaches the model", async () => {
+  test("is not needed by a tool of the front end, whose result reaches the model", async () => {
     let read = "";
     const { client } = await started(({ messages }, call) => {
       read = JSON.stringify(messages.at(-1));

@@ -80,7 +80,7 @@ describe("the events of LangGraph's streaming protocol, of any run", () => {
     );
   });
 
-  test("take back what a failed attempt said: a snapshot shows it, the next one does not", () => {
+  test("retract the text of a failed attempt: a snapshot shows it, and the next one does not", () => {
     fc.assert(
       fc.property(arbitraryRun, (events) => {
         const all = told(events);
@@ -99,7 +99,7 @@ describe("the events of LangGraph's streaming protocol, of any run", () => {
     );
   });
 
-  test("show the same of a past run, each block at once, and nothing of what the thread has no longer", () => {
+  test("show the same for a past run, each block at once, without removed messages", () => {
     fc.assert(
       fc.property(arbitraryRun, fc.nat(), (events, cut) => {
         const all = written(events);
@@ -118,7 +118,7 @@ describe("the events of LangGraph's streaming protocol, of any run", () => {
     );
   });
 
-  test("bring a client to the end of the run from any event on, when those before are no longer kept", () => {
+  test("bring a client to the end of the run from any event, even if earlier ones are no longer kept", () => {
     fc.assert(
       fc.property(arbitraryRun, fc.nat(), (events, cut) => {
         const from = cut % events.length;

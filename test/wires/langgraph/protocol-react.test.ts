@@ -74,7 +74,7 @@ const threadIdOf = ({ current }: Page) => current.stream.threadId ?? "";
 const ASKING: Turn = { say: "May I?", call: [{ tool: "execute", args: { command: "echo hi" } }] };
 
 describe("a page with useStream", () => {
-  test("shows what is said at once, each message once", async () => {
+  test("shows text immediately, each message once", async () => {
     const { page } = await started([{ think: "Let me see.", say: "You said {{user}}." }, { say: "Again." }]);
     await say(page, "hello");
     await page.until(shows("human: hello", "ai: You said hello."));
@@ -106,7 +106,7 @@ describe("a page with useStream", () => {
     expect(Object.values(values.files)).toEqual(["all of it"]);
   });
 
-  test("knows a subagent as one, with its words apart from the agent's", async () => {
+  test("recognises a subagent, and keeps its text separate from the agent's", async () => {
     const { page } = await started(HELPED.script, HELPED.agents);
     await say(page, "ask the helper");
     await page.until(({ isLoading, lines }) => !isLoading && lines.at(-1) === "ai: Red, says the helper.");
@@ -134,7 +134,7 @@ describe("a page with useStream", () => {
     expect(page.current.toolCalls).toMatchObject([{ name: "execute", status: "finished" }]);
   });
 
-  test("denies a call with a reason, which the model reads, and edits another", async () => {
+  test("denies a call with a reason, which the model receives, and edits another", async () => {
     let heard = "";
     const { page } = await started(({ messages }, call) => {
       heard = JSON.stringify(messages);
@@ -181,7 +181,7 @@ describe("a page with useStream", () => {
     expect(await runs()).toEqual(["success", "cancelled"]);
   });
 
-  test("has all words once when the connection breaks in mid-answer", async () => {
+  test("has all text once if the connection breaks during an answer", async () => {
     const words = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
     const { url } = await startServer({ script: [{ say: words, delay_ms: 20 }], agents: FILE_AGENTS });
     const proxy = await cuttingProxy(Number(new URL(url).port));
@@ -197,7 +197,7 @@ describe("a page with useStream", () => {
     expect((await read(url, `${threadIdOf(cut)}/runs`)).items).toHaveLength(1);
   });
 
-  test("shows all words once when it is opened in mid-answer", async () => {
+  test("shows all text once if it is opened during an answer", async () => {
     const words = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
     const { url, page: before } = await started([{ say: "Before." }, { say: words, delay_ms: 20 }]);
     await say(before, "first");
@@ -209,7 +209,7 @@ describe("a page with useStream", () => {
     await again.until(shows("human: first", "ai: Before.", "human: go", `ai: ${words}`));
   });
 
-  test("finds the same messages after a reload as were streamed, under the same ids", async () => {
+  test("finds the streamed messages after a reload, with the same ids", async () => {
     const { url, page: before } = await started([
       { say: "Working.", call: [{ tool: "write_file", args: { path: "a.txt", content: "x" } }] },
       { say: "Done." },
@@ -222,7 +222,7 @@ describe("a page with useStream", () => {
     expect(essence(again.current)).toEqual(essence(before.current));
   });
 
-  test("gets another answer in place of the first, which is forgotten on both sides", async () => {
+  test("replaces the first answer with another, and the first is removed on both sides", async () => {
     const { url, page } = await started([{ say: "One." }, { say: "Two." }]);
     await say(page, "count");
     await page.until(shows("human: count", "ai: One."));
@@ -233,7 +233,7 @@ describe("a page with useStream", () => {
     expect((await read(url, `${threadIdOf(page)}/messages`)).items).toHaveLength(2);
   });
 
-  test("edits what was said: what followed is forgotten on both sides", async () => {
+  test("edits a message: later ones are removed on both sides", async () => {
     const { url, page } = await started([{ say: "One." }, { say: "Two." }, { say: "Three." }]);
     await say(page, "first");
     await page.until(shows("human: first", "ai: One."));
@@ -245,7 +245,7 @@ describe("a page with useStream", () => {
     expect((await read(url, `${threadIdOf(page)}/messages`)).items).toHaveLength(2);
   });
 
-  test("is in error with the provider's words, and keeps what was said until then", async () => {
+  test("shows the provider's error, and keeps the text until then", async () => {
     const { page } = await started([
       { say: "Half of", fail: { code: "model_rejected", message: "No more." } },
     ]);
@@ -255,7 +255,7 @@ describe("a page with useStream", () => {
     await page.until(shows("human: go", "ai: Half of"));
   });
 
-  test("takes back what a failed attempt said", async () => {
+  test("retracts the text of a failed attempt", async () => {
     const { page } = await started([
       { say: "Half of", fail: { code: "model_overloaded", message: "busy", retry_after_ms: 1 } },
       { say: "The whole." },
@@ -264,7 +264,7 @@ describe("a page with useStream", () => {
     await page.until(shows("human: go", "ai: The whole."));
   });
 
-  test("of an unknown agent is in error with its name", async () => {
+  test("of an unknown agent shows an error with its name", async () => {
     const { url } = await startServer({ agents: FILE_AGENTS });
     const wrong = await page(url, { assistantId: "missing" });
     await say(wrong, "go");

@@ -70,7 +70,7 @@ describe("a stream of a thread", () => {
     expect(toldBy(watcher).map(({ params: { data } }) => data.event)).toEqual(["running", "completed"]);
   });
 
-  test("sends the newest run piece by piece again, and of those before it each block at once", async () => {
+  test("repeats the newest run piece by piece, and earlier ones block by block", async () => {
     const { url } = await startServer({ script: [{ say: "one two three" }, { say: "four five six" }] });
     await say(url, "1");
     await say(url, "2");
@@ -85,7 +85,7 @@ describe("a stream of a thread", () => {
     ]);
   });
 
-  test("begins after the number that it is given", async () => {
+  test("begins after the given number", async () => {
     const { url } = await startServer({ script: [{ say: "one" }, { say: "two" }] });
     await say(url, "1");
     await say(url, "2");
@@ -103,7 +103,7 @@ describe("a stream of a thread", () => {
     }
   });
 
-  test("of another user's thread is silent, and sends one's own of that id", async () => {
+  test("of another user's thread is silent, and sends the user's own thread with that id", async () => {
     const { url } = await startServer({
       config: BEHIND_GATEWAY,
       script: ({ messages }) => ({ say: JSON.stringify(messages.at(-1)?.content) }),
@@ -123,7 +123,7 @@ describe("a stream of a thread", () => {
     expect(JSON.stringify(toldBy(viewer))).not.toContain("secret");
   });
 
-  test("is answered at once, also when its filter fits nothing of the thread", async () => {
+  test("responds immediately, even if its filter matches nothing in the thread", async () => {
     const { url } = await startServer({ config: { streams: { heartbeat: "1h" } } });
     await say(url, "1");
     const viewer = await open(url, { channels: ["updates"] });
@@ -138,7 +138,7 @@ describe("a stream of a thread", () => {
     viewer.leave();
   });
 
-  test("is cut when the server shuts down, for an end would pass for the run's", async () => {
+  test("is cut off when the server shuts down, because an end would look like the run's", async () => {
     const { url, app } = await startServer();
     const viewer = await open(url);
     await app.close();
@@ -164,7 +164,7 @@ describe("a stream of a thread", () => {
   });
 });
 
-test("a stream of a thread that was deleted is silent, and sends the one that takes its place", async () => {
+test("a stream of a deleted thread is silent, and sends the thread that replaces it", async () => {
   const { url } = await startServer({ script: () => ({ say: "words" }) });
   await say(url, "1");
   const viewer = await open(url);

@@ -41,7 +41,7 @@ async function command(url: string, body: object, headers: Record<string, string
 }
 
 describe("client.threads.stream", () => {
-  test("reads what the agent thinks and says, piece by piece", async () => {
+  test("receives the agent's thoughts and text, piece by piece", async () => {
     const { thread } = await started([{ think: "Let me see.", say: "You said {{user}}." }]);
     const { run_id } = await thread.run.start({ input: said("hello") });
     expect(run_id).toMatch(/^run_/);
@@ -57,7 +57,7 @@ describe("client.threads.stream", () => {
     expect(linesOf(state)).toEqual(["human: hello", "ai: You said hello."]);
   });
 
-  test("reads tools with their arguments and results", async () => {
+  test("receives tools with their arguments and results", async () => {
     const { thread } = await started([
       { call: [{ tool: "write_file", args: { path: "a.txt", content: "all of it" } }] },
       { say: "Done." },
@@ -71,7 +71,7 @@ describe("client.threads.stream", () => {
     expect(Object.values(((await thread.output) as State).files)).toEqual(["all of it"]);
   });
 
-  test("finds a subagent, and reads its words apart", async () => {
+  test("finds a subagent, and receives its text separately", async () => {
     const { thread } = await started(HELPED.script, HELPED.agents);
     await thread.run.start({ input: said("ask the helper") });
     const found: object[] = [];
@@ -83,7 +83,7 @@ describe("client.threads.stream", () => {
     expect(linesOf((await thread.output) as State).at(-1)).toBe("ai: Red, says the helper.");
   });
 
-  test("is asked once, and the run continues with its answer, also on a stream that is opened later", async () => {
+  test("is asked once, and the run continues with its answer, even on a stream that is opened later", async () => {
     const { url, thread } = await started([
       { say: "May I?", call: [{ tool: "execute", args: { command: "echo hi" } }] },
       { say: "It said hi." },
@@ -105,7 +105,7 @@ describe("client.threads.stream", () => {
     await expect(again.input.respond(answer)).rejects.toMatchObject({ code: "no_such_interrupt" });
   });
 
-  test("adds to what the running agent reads", async () => {
+  test("adds a message for the running agent", async () => {
     const { url, thread } = await started(({ messages }) =>
       messages.at(-1)?.role === "tool"
         ? { say: "{{user}}" }
@@ -120,7 +120,7 @@ describe("client.threads.stream", () => {
     ).rejects.toMatchObject({ code: "no_such_run" });
   });
 
-  test("has all words once, of one run, although its connections break", async () => {
+  test("has all text of a run once, although its connections break", async () => {
     const words = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
     const { url } = await startServer({ script: [{ say: words, delay_ms: 20 }], agents: FILE_AGENTS });
     const proxy = await cuttingProxy(Number(new URL(url).port));
@@ -139,7 +139,7 @@ describe("client.threads.stream", () => {
     expect(await runsOf(url, "t1")).toHaveLength(1);
   });
 
-  test("of a thread with a past reads the new run to its end, and none of the old ones for it", async () => {
+  test("of a thread with a history reads the new run to its end, without old ones in its place", async () => {
     const { url, thread } = await started([{ say: "One." }, { say: "Two." }]);
     await thread.run.start({ input: said("first") });
     await thread.output;
@@ -161,7 +161,7 @@ describe("client.threads.stream", () => {
 });
 
 describe("a command", () => {
-  test("sent again starts nothing: it is answered with the run that the first one started", async () => {
+  test("that is repeated starts nothing, and returns the run that the first one started", async () => {
     const { url } = await startServer({
       script: [{ say: "word ".repeat(20), delay_ms: 10 }],
       agents: FILE_AGENTS,
@@ -235,7 +235,7 @@ describe("a command", () => {
     expect(await threadsOf(url)).toEqual([]);
   });
 
-  test("on another user's thread finds nothing, and makes a new thread", async () => {
+  test("on another user's thread finds nothing, and creates a new thread", async () => {
     const { url } = await startServer({
       config: BEHIND_GATEWAY,
       script: [

@@ -4,7 +4,7 @@ import { Client } from "@langchain/langgraph-sdk";
 import { expect, test } from "vitest";
 import { all, assembled, said, started } from "./client.ts";
 
-test("a stream that is cut continues where it was: every word once, one run", async () => {
+test("a broken stream continues where it was: every word once, one run", async () => {
   const words = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
   const { url, client: direct } = await started([{ say: words, delay_ms: 5 }]);
   await direct.threads.create({ threadId: "t1" });
@@ -40,7 +40,7 @@ test("a stream that is cut continues where it was: every word once, one run", as
   expect(await direct.runs.list("t1")).toHaveLength(1);
 });
 
-test("a stream of another run's frame is refused, not begun again", async () => {
+test("a stream with another run's frame is refused, not started over", async () => {
   const { client } = await started([{ say: "A." }]);
   await client.runs.wait("t1", "assistant", { input: said("go"), ifNotExists: "create" });
   const [run] = await client.runs.list("t1");

@@ -6,7 +6,7 @@ import { HELPED } from "../../support/team.ts";
 import { all, assembled, contents, lastValues, said, started, toolIn, type Values } from "./client.ts";
 
 describe("a run", () => {
-  test("streams what the agent thinks and says, and the thread then holds the same", async () => {
+  test("streams the agent's thoughts and text, and the thread then has the same", async () => {
     const { client } = await started([{ think: "Let me see.", say: "You said {{user}} to me." }]);
     const { thread_id } = await client.threads.create({ metadata: { graph_id: "assistant" } });
     const created: unknown[] = [];
@@ -43,7 +43,7 @@ describe("a run", () => {
     });
   });
 
-  test("shows tools with their results, todos and files, and nothing of the inside", async () => {
+  test("shows tools with their results, todos and files, and nothing internal", async () => {
     const { client } = await started([
       {
         call: [
@@ -77,7 +77,7 @@ describe("a run", () => {
     ]);
   });
 
-  test("in mode messages has each message so far, and at last whole", async () => {
+  test("in mode messages has each message so far, and finally the complete one", async () => {
     const { client } = await started([{ say: "one two three" }]);
     const frames = await all(
       client.runs.stream("t1", "assistant", {
@@ -94,7 +94,7 @@ describe("a run", () => {
     expect(of("messages/complete")).toMatchObject([[{ type: "ai", content: "one two three" }]]);
   });
 
-  test("is waited for, and joined after its end", async () => {
+  test("can be awaited, and joined after its end", async () => {
     const { client } = await started([{ say: "Done." }]);
     const values = (await client.runs.wait("t1", "assistant", {
       input: said("go"),
@@ -127,7 +127,7 @@ describe("a run", () => {
     await expect.poll(() => client.threads.count()).toBe(0);
   });
 
-  test("without a thread keeps its new thread when asked to, and works in the background", async () => {
+  test("without a thread keeps its new thread on request, and works in the background", async () => {
     const { client } = await started(({ messages }) => ({ say: `${messages.length}.` }));
     const input = said("go");
     const kept = await client.runs.create(null, "assistant", { input, onCompletion: "continue" });
@@ -142,7 +142,7 @@ describe("a run", () => {
     await expect.poll(ids).toEqual([kept.thread_id, left.thread_id].sort());
   });
 
-  test("without a thread, and without a reader, is deleted after a while", async () => {
+  test("without a thread and without a reader is deleted after a while", async () => {
     const { client } = await started([{ say: "One." }, { say: "Two." }], undefined, {
       retention: { temporary_threads: "0.2s" },
     });
@@ -153,7 +153,7 @@ describe("a run", () => {
     await expect.poll(ids, { timeout: 10_000 }).toEqual([kept.thread_id]);
   });
 
-  test("in a batch is started with the others, each on a thread of its own", async () => {
+  test("in a batch is started with the others, each on its own thread", async () => {
     const { client } = await started(() => ({ say: "Done." }));
     const payload = (text: string) => ({ assistantId: "assistant", input: said(text), metadata: { text } });
     const runs = await client.runs.createBatch(["one", "two", "three"].map(payload));
@@ -168,7 +168,7 @@ describe("a run", () => {
     expect(await client.threads.count()).toBe(4);
   });
 
-  test("in a batch that a limit refuses says so in its place", async () => {
+  test("in a batch returns its refusal in its place", async () => {
     const { client } = await started(() => ({ say: "Done." }), undefined, {
       limits: { temporary_threads: 1 },
     });
@@ -179,7 +179,7 @@ describe("a run", () => {
     ]);
   });
 
-  test("takes the history of a thread that has none", async () => {
+  test("accepts the history of a thread that has none", async () => {
     let seen: unknown;
     const { client } = await started(({ messages }) => {
       seen = messages.map(({ role }) => role);
@@ -198,7 +198,7 @@ describe("a run", () => {
     expect(seen).toEqual(["user", "assistant", "tool", "user"]);
   });
 
-  test("that fails says so in the provider's words", async () => {
+  test("that fails returns the provider's error", async () => {
     const fail = { code: "model_rejected", message: "The provider said no." };
     const { client } = await started([
       { say: "Half", fail },
@@ -222,7 +222,7 @@ describe("a run", () => {
     expect(await client.threads.get("t1")).toMatchObject({ status: "error" });
   });
 
-  test("that was sent twice under the same message id starts once", async () => {
+  test("that was sent twice with the same message id starts once", async () => {
     let asked = 0;
     const { client } = await started(() => ({ say: `Answer${++asked}` }));
     await client.threads.create({ threadId: "t1" });
@@ -235,7 +235,7 @@ describe("a run", () => {
     expect(await client.runs.list("t1")).toHaveLength(1);
   });
 
-  test("waits for the one before it, or is refused, as asked", async () => {
+  test("waits for the previous one, or is refused, as requested", async () => {
     const { client } = await started([{ say: "a b c d e f", delay_ms: 20 }, { say: "Two." }]);
     await client.threads.create({ threadId: "t1" });
     const first = await client.runs.create("t1", "assistant", { input: said("one", "m1") });
@@ -252,7 +252,7 @@ describe("a run", () => {
     expect(contents(lastValues(frames))).toEqual(["one", "a b c d e f", "two", "Two."]);
   });
 
-  test("is cancelled, and the thread takes the next message", async () => {
+  test("can be cancelled, and the thread accepts the next message", async () => {
     const { client } = await started([{ say: "a ".repeat(1000), delay_ms: 20 }, { say: "Here again." }]);
     await client.threads.create({ threadId: "t1" });
     const { run_id } = await client.runs.create("t1", "assistant", { input: said("go") });
@@ -270,7 +270,7 @@ describe("a run", () => {
   test.each([
     ["continue", "success"],
     ["cancel", "interrupted"],
-  ] as const)("that its client leaves with on_disconnect %s ends as %s", async (onDisconnect, status) => {
+  ] as const)("ends as %2$s if its client leaves with on_disconnect %1$s", async (onDisconnect, status) => {
     const { client } = await started([{ say: "a ".repeat(40), delay_ms: 10 }]);
     await client.threads.create({ threadId: "t1" });
     const leaving = new AbortController();
@@ -316,7 +316,7 @@ describe("a run", () => {
     ]);
   });
 
-  test("on an unknown thread is refused, unless it may create it", async () => {
+  test("on an unknown thread is refused unless it may create it", async () => {
     const { client } = await started([{ say: "ok" }]);
     await expect(client.runs.wait("t1", "assistant", { input: said("go") })).rejects.toThrow(/404/);
     await client.runs.wait("t1", "assistant", { input: said("go"), ifNotExists: "create" });
@@ -340,7 +340,7 @@ describe("a run", () => {
   });
 });
 
-test("a subagent's words come under its own name, apart from the agent's", async () => {
+test("a subagent's text arrives under its own name, separate from the agent's", async () => {
   const { client } = await started(HELPED.script, HELPED.agents);
   const options = {
     input: said("ask the helper"),

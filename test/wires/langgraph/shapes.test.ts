@@ -33,7 +33,7 @@ const tool = (id: string) => interrupt(id, { kind: "tool", name: "where", args: 
 describe("a message", () => {
   const said = (message: Message | undefined) => (message ? messageShape(message) : undefined);
 
-  test("keeps its id, and text stays a text", () => {
+  test("keeps its id, and text remains text", () => {
     const [message] = conversation().user("hi").messages;
     expect(said(message)).toEqual({
       type: "human",
@@ -44,7 +44,7 @@ describe("a message", () => {
     });
   });
 
-  test("that delegates names the subagent as front ends expect it", () => {
+  test("that delegates names the subagent in the form that front ends expect", () => {
     const call = { id: "c1", name: "task", args: { agent: "coder", task: "Write it", context: "-" } };
     expect(said(conversation().assistant("", call).messages[0])?.tool_calls?.[0]?.args).toEqual({
       ...call.args,
@@ -53,7 +53,7 @@ describe("a message", () => {
     });
   });
 
-  test("of a tool says whether it failed", () => {
+  test("of a tool reports whether it failed", () => {
     const tools = conversation().tool("c1", "ls", "a.txt").tool("c2", "ls", "gone", "gone").messages;
     expect(tools.map((message) => messageShape(message).status)).toEqual(["success", "error"]);
   });
@@ -69,7 +69,7 @@ describe("a message", () => {
   });
 });
 
-test("of the state only todos and files are shown, a file that is not kept by its size", () => {
+test("only todos and files of the state are shown, with the size of a file that is not kept", () => {
   const state = {
     todos: [{ id: "1", title: "Write", status: "done" }],
     files: { "/a.txt": { bytes: 2, content: "hi" }, "/b.bin": { bytes: 20_000 } },
@@ -84,7 +84,7 @@ test("of the state only todos and files are shown, a file that is not kept by it
 });
 
 describe("interrupts", () => {
-  test("of people are one, of the front end's tools one each, with ids that stay", () => {
+  test("for people form one, and the front end's tools one each, with constant ids", () => {
     const open = [interrupt("a"), question("b"), tool("c")];
     const [people, front, ...none] = interruptsOf(open);
     expect(none).toEqual([]);
@@ -145,7 +145,7 @@ describe("interrupts", () => {
     [true, { decision: "approve" }],
     ["no", { decision: "deny" }],
     ["Not today.", { decision: "deny", message: "Not today." }],
-  ])("an approval is answered by %j", (resume, answer) => {
+  ])("an approval accepts %j", (resume, answer) => {
     expect(answersOf(resume, [interrupt("a")])).toEqual([{ id: "a", ...answer }]);
   });
 
@@ -160,11 +160,11 @@ describe("interrupts", () => {
     ],
     ["a response in Agent Inbox", { decisions: [{ type: "reject", args: "Red" }] }, "red"],
     ["words of a page that can only reject", { decisions: [{ type: "reject", message: "red" }] }, "red"],
-  ])("a question is answered by %s", (_, resume, message) => {
+  ])("a question accepts %s", (_, resume, message) => {
     expect(answersOf(resume, [question("b")])).toEqual([{ id: "b", decision: "respond", message }]);
   });
 
-  test("a question that takes one of its options is denied by other words, each without words", () => {
+  test("a question with one_of_options is denied by other text, and neither contains text", () => {
     const strict = interrupt("b", { ...question("b"), one_of_options: true });
     const reject = (message?: string) => ({ decisions: [{ type: "reject", message }] });
     expect(answersOf(reject("Neither."), [strict])).toEqual([
@@ -177,13 +177,13 @@ describe("interrupts", () => {
     ]);
   });
 
-  test("a question is answered by a text, and a shorter list of the older form leaves the rest open", () => {
+  test("a question accepts a text, and a shorter list in the older format leaves the rest open", () => {
     expect(answersOf("Blue", [question("b")])).toEqual([{ id: "b", decision: "respond", message: "blue" }]);
     expect(answersOf("blue", open)).toEqual([{ id: "b", decision: "respond", message: "blue" }]);
     expect(answersOf([{ type: "accept" }], open)).toEqual([{ id: "a", decision: "approve" }]);
   });
 
-  test("tools of the front end are answered by what they gave, under the id of the call or without it", () => {
+  test("tools of the front end accept their output, with the id of the call or without it", () => {
     const both = [interrupt("a"), tool("c")];
     const front = interruptsOf(both)[1]?.id ?? "";
     const result = { id: "c", decision: "respond", message: '{"city":"Vienna"}' };
@@ -223,7 +223,7 @@ describe("interrupts", () => {
       "invalid_request",
     ],
     ["it is no answer", { some: "thing" }, [interrupt("a")], "invalid_request"],
-  ])("an answer is refused when %s", (_, resume, asked, code) => {
+  ])("an answer is refused if %s", (_, resume, asked, code) => {
     expect(() => answersOf(resume, asked)).toThrow(expect.objectContaining({ code }));
   });
 });
@@ -231,13 +231,13 @@ describe("interrupts", () => {
 describe("checkpoints", () => {
   const { messages } = conversation().user("one").assistant("A").user("two").assistant("B");
 
-  test("lie before all, around each message of the user, and at the end", () => {
+  test("are before all messages, around each user message, and at the end", () => {
     expect(checkpointsOf(messages).map(({ count }) => count)).toEqual([0, 1, 2, 3, 4]);
     expect(checkpointsOf([]).map(({ id }) => id)).toEqual(["00000000-empty"]);
     expect(checkpointsOf(messages).at(-1)).toEqual(headOf(messages));
   });
 
-  test("know the one before them", () => {
+  test("refer to the one before them", () => {
     const all = checkpointsOf(messages);
     expect(all.map(({ count }) => checkpointBefore(messages, count))).toEqual([
       undefined,
@@ -246,7 +246,7 @@ describe("checkpoints", () => {
     expect(checkpointBefore(messages.slice(0, 3), 3)).toEqual(all[2]);
   });
 
-  test("of a history look at each message a few times, however many they are", () => {
+  test("of a history read each message only a few times, however many there are", () => {
     let looks = 0;
     const long = Array.from({ length: 500 }, (_, index) => ({
       ...(messages[index % 2] ?? expect.fail()),
@@ -265,7 +265,7 @@ describe("checkpoints", () => {
     expect(looks).toBeLessThan(20 * long.length);
   });
 
-  test("are found by their ids until the thread is rewritten before them", () => {
+  test("are found by their ids until the thread is rewound to an earlier one", () => {
     for (const checkpoint of checkpointsOf(messages))
       expect(checkpointOf(messages, checkpoint.id)).toEqual(checkpoint);
     const rewritten = conversation(messages.slice(0, 2)).user("other").messages;
@@ -275,7 +275,7 @@ describe("checkpoints", () => {
       expect(checkpointOf(messages, id)).toBeUndefined();
   });
 
-  test("have steps that grow", () => {
+  test("have increasing steps", () => {
     const steps = checkpointsOf(messages).map((checkpoint) => stepOf(messages, checkpoint));
     expect(steps.toSorted((a, b) => a - b)).toEqual(steps);
   });

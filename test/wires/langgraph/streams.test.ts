@@ -20,7 +20,7 @@ const textIn = (frames: readonly Frame[]) =>
     .join("");
 
 needing(redis, "redis-server").describe("of two replicas", () => {
-  test("one continues the stream that the other has begun: every word once", async () => {
+  test("one process continues the stream that the other has started: every word once", async () => {
     const config = { store: "redis", redis: { url: redis?.url } };
     const script = [{ say: words, delay_ms: 10 }];
     const [one, other] = [await startServer({ config, script }), await startServer({ config, script })];
@@ -80,18 +80,18 @@ agents:
     return frames.filter(({ event }) => event === "values");
   }
 
-  test("a client that takes messages in pieces gets whole states at the beginning and the end only", async () => {
+  test("a client that receives messages in pieces gets complete states only at the beginning and the end", async () => {
     const states = await steps(["values", "messages-tuple"]);
     expect(states).toHaveLength(2);
     expect(JSON.stringify(states.at(-1)?.data)).toContain('"content":"Done."');
   });
 
-  test("a client that takes nothing else gets one with every message", async () => {
+  test("a client that receives nothing else gets one with every message", async () => {
     expect(await steps(["values"])).toHaveLength(2 * STEPS + 2);
   });
 });
 
-test("a history that comes with a run is shown once, not message by message", async () => {
+test("a history that a run brings is shown once, not message by message", async () => {
   const { url } = await startServer({ script: [{ say: "I see." }] });
   const client = new Client({ apiUrl: `${url}/langgraph`, apiKey: "" });
   const messages = Array.from({ length: 50 }, (_, index) => ({
@@ -107,7 +107,7 @@ test("a history that comes with a run is shown once, not message by message", as
   expect(lengths).toEqual([1, 50, 51]);
 });
 
-test("a page of another site reads the headers by which it comes back", async () => {
+test("a page of another site can read the headers that it needs to reconnect", async () => {
   const { url } = await startServer({ config: { cors: { origins: ["https://chat.example.com"] } } });
   const headers = { origin: "https://chat.example.com" };
   const preflight = await fetch(`${url}/langgraph/threads/t1/runs/stream`, {
@@ -141,7 +141,7 @@ test("a page of another site reads the headers by which it comes back", async ()
   );
 });
 
-test("a stream whose events are no longer kept shows the thread as it is", async () => {
+test("a stream whose events are no longer kept shows the thread", async () => {
   const { url } = await startServer({
     config: { store: "sqlite", retention: { events: "0.05s", sweep: "0.02s" } },
     script: [{ say: "Kept." }],

@@ -25,7 +25,7 @@ describe("assistants", () => {
     expect(await client.assistants.getSubgraphs("assistant")).toEqual({});
   });
 
-  test("that do not exist, and changes of them, are refused in words", async () => {
+  test("that do not exist, and changes to them, are refused with a readable error", async () => {
     const { client } = await started([]);
     await expect(client.assistants.get("none")).rejects.toThrow(/404.*There is no assistant/s);
     await expect(client.assistants.create({ graphId: "assistant" })).rejects.toThrow(
@@ -36,7 +36,7 @@ describe("assistants", () => {
 });
 
 describe("a thread", () => {
-  test("goes back to a checkpoint: another answer, other words, and the old ones are forgotten", async () => {
+  test("can be rewound to a checkpoint: another answer and other text replace the old ones", async () => {
     const { client } = await started([{ say: "A." }, { say: "B." }, { say: "C." }, { say: "D." }]);
     const send = (content: string, more: object = {}) =>
       client.runs.wait("t1", "assistant", {
@@ -70,7 +70,7 @@ describe("a thread", () => {
     await expect(send("x", at(afterTwo))).rejects.toThrow("thread may have been rewritten");
   });
 
-  test("goes back to a checkpoint while a run is at work: that run ends, and is forgotten", async () => {
+  test("can be rewound to a checkpoint during a run, which ends and is removed", async () => {
     const { client } = await started([{ say: "A." }, { say: "half never", delay_ms: 60_000 }, { say: "C." }]);
     await client.runs.wait("t1", "assistant", { input: said("one"), ifNotExists: "create" });
     const { checkpoint } = await client.threads.getState("t1");
@@ -87,7 +87,7 @@ describe("a thread", () => {
     ]);
   });
 
-  test("takes other words under the id of a message in its place", async () => {
+  test("accepts other text under a message's id as a replacement", async () => {
     const { client } = await started([{ say: "A." }, { say: "B." }]);
     await client.runs.wait("t1", "assistant", { input: said("one", "m1"), ifNotExists: "create" });
     const values = (await client.runs.wait("t1", "assistant", {
@@ -96,7 +96,7 @@ describe("a thread", () => {
     expect(contents(values)).toEqual(["other", "B."]);
   });
 
-  test("is created, annotated, found, copied and deleted", async () => {
+  test("can be created, annotated, found, copied and deleted", async () => {
     const { client } = await started([{ say: "A." }, { say: "B." }]);
     const thread = await client.threads.create({
       threadId: "t1",
@@ -137,7 +137,7 @@ describe("a thread", () => {
     await expect(client.threads.get("t1")).rejects.toThrow(/404/);
   });
 
-  test("is not looked for by more keys than it can have: each of the user's threads would be compared with all", async () => {
+  test("cannot be searched by more keys than it can have, because each of the user's threads would be compared", async () => {
     const { client } = await started([]);
     const keys = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]));
@@ -149,7 +149,7 @@ describe("a thread", () => {
     }
   });
 
-  test("takes files for its agent, and nothing else from outside", async () => {
+  test("accepts files for its agent, and nothing else from outside", async () => {
     let read = "";
     const { client } = await started(({ messages }, call) => {
       read = JSON.stringify(messages.at(-1));
@@ -166,7 +166,7 @@ describe("a thread", () => {
     );
   });
 
-  test("takes messages without asking its agent: new ones, others in their place, and removals", async () => {
+  test("accepts messages without running its agent: new ones, replacements and removals", async () => {
     let read: unknown[] = [];
     const { client } = await started(({ messages }) => {
       read = messages.map(({ role, content }) => [role, content]);
@@ -212,7 +212,7 @@ describe("a thread", () => {
     expect(contents({ messages: await held() })).toEqual(["afresh"]);
   });
 
-  test("is created with the messages of its supersteps", async () => {
+  test("can be created with the messages of its supersteps", async () => {
     const { client } = await started([]);
     const create = (values: Record<string, unknown>) =>
       client.threads.create({
@@ -228,7 +228,7 @@ describe("a thread", () => {
     expect(contents(values)).toEqual(["one", "A."]);
   });
 
-  test("that waits for an answer takes no messages until it has it", async () => {
+  test("that waits for an answer accepts no messages until it has it", async () => {
     const { client } = await started([{ call: [{ tool: "execute", args: { command: "true" } }] }]);
     await client.runs.wait("t1", "assistant", { input: said("go"), ifNotExists: "create" });
     await expect(client.threads.updateState("t1", { values: { messages: "x" } })).rejects.toThrow(
@@ -242,7 +242,7 @@ describe("a thread", () => {
   });
 });
 
-test("another user's thread is not found, and a thread of the same id is another one", async () => {
+test("of another user is not found, and a thread with the same id is a different one", async () => {
   const { url } = await startServer({
     script: [{ say: "Secret." }, { say: "Own." }],
     agents: FILE_AGENTS,

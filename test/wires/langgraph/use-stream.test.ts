@@ -109,7 +109,7 @@ test("a chat shows each message once, and the same after a reload", async () => 
   expect(on.errors).toEqual([]);
 });
 
-test("another answer, and other words, take the place of the old ones", async () => {
+test("another answer, and other text, replace the old ones", async () => {
   const { on } = await opened([{ say: "A." }, { say: "B." }, { say: "C." }]);
   await on.now().submit({ messages: [human("one")] }, CHAT);
   await on.idle();
@@ -132,7 +132,7 @@ test("another answer, and other words, take the place of the old ones", async ()
   expect(on.errors).toEqual([]);
 });
 
-test("todos, files and an approval are shown, answered, and there after a reload", async () => {
+test("todos, files and an approval are shown, answered, and present after a reload", async () => {
   const { url, on } = await opened(
     [
       {
@@ -163,7 +163,7 @@ test("todos, files and an approval are shown, answered, and there after a reload
   expect([...on.errors, ...again.errors]).toEqual([]);
 });
 
-test("a tool of the page is carried out by itself, and the run goes to its end", async () => {
+test("a tool of the page is executed automatically, and the run continues to its end", async () => {
   let read = "";
   const script: Script = ({ messages }, call) => {
     read = JSON.stringify(messages.at(-1));
@@ -180,7 +180,7 @@ test("a tool of the page is carried out by itself, and the run goes to its end",
   expect(on.errors).toEqual([]);
 });
 
-test("a subagent is known as one, with its own messages", async () => {
+test("a subagent is recognised, with its own messages", async () => {
   const { on } = await opened(
     HELPED.script,
     { filterSubagentMessages: true } as Partial<Options>,

@@ -10,7 +10,7 @@ import { startServer } from "../../support/server.ts";
 import { ASKS, connected, outcomeOf, run, SLOW, started, textIn } from "./client.ts";
 
 describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
-  test("speaks the revision that it prefers, and finds the tools and the agents", async () => {
+  test("uses its preferred revision, and finds the tools and the agents", async () => {
     const client = await connected(await started([]), { era });
     expect(client.getNegotiatedProtocolVersion()).toBe(era === "legacy" ? "2025-11-25" : "2026-07-28");
     const { tools } = await client.listTools();
@@ -28,7 +28,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     });
   });
 
-  test("gets an agent's answer, with progress, and continues the conversation", async () => {
+  test("receives an agent's answer, with progress, and continues the conversation", async () => {
     const url = await started([
       { think: "Hm.", say: "Let me see.", call: [{ tool: "current_datetime", args: { time_zone: "UTC" } }] },
       { say: "You said {{user}}." },
@@ -55,7 +55,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     expect(outcomeOf(second)).toMatchObject({ thread_id, text: "And then more." });
   });
 
-  test("is kept waiting by progress while an agent is silent", async () => {
+  test("keeps waiting because of progress while an agent is silent", async () => {
     const { tool, open } = gate();
     const config = { wires: ["mcp"], streams: { heartbeat: 0.05 } };
     const { url } = await startServer({ script: gated, tools: [tool], agents: WITH_GATE, config });
@@ -71,7 +71,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     expect(new Set(told).size).toBe(told.length);
   });
 
-  test("that cancels a call cancels the run, and the thread takes the next message", async () => {
+  test("that cancels a call cancels the run, and the thread accepts the next message", async () => {
     const url = await started([...SLOW, { say: "Here." }]);
     const client = await connected(url, { era });
     const cancel = new AbortController();
@@ -85,14 +85,14 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     expect(outcomeOf(await client.callTool(run("again", { thread_id }))).text).toBe("Here.");
   });
 
-  test("cancels by a tool what waits for an answer", async () => {
+  test("cancels a run that waits for an answer with a tool", async () => {
     const client = await connected(await started(ASKS), { era });
     const { thread_id } = outcomeOf(await client.callTool(run("ask me")));
     const cancelled = await client.callTool({ name: "cancel_run", arguments: { thread_id } });
     expect(outcomeOf(cancelled)).toMatchObject({ status: "cancelled" });
   });
 
-  test("gets the provider's error, not half an answer for a whole one", async () => {
+  test("receives the provider's error instead of half an answer", async () => {
     const fail = { code: "model_rejected", message: "The provider said no." };
     const client = await connected(await started([{ say: "Half", fail }, { say: "Well." }]), { era });
     const failed = await client.callTool(run("go"));
@@ -105,7 +105,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     expect(outcomeOf(await client.callTool(run("again", { thread_id })))).toMatchObject({ text: "Well." });
   });
 
-  test("gets the thread of a call that another client cancels", async () => {
+  test("receives the thread of a call that another client cancels", async () => {
     const url = await started(SLOW);
     const client = await connected(url, { era });
     const call = client.callTool(run("go", { thread_id: "mine" }));
@@ -120,21 +120,21 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     ["an unknown agent", run("hi", { agent: "unknown" }), "unknown"],
     ["a call without a message", { name: "run_agent", arguments: { agent: "assistant" } }, "message"],
     ["an unknown thread", { name: "get_run", arguments: { thread_id: "none" } }, "no thread `none`"],
-  ])("lets its model read what was wrong: %s", async (_, call, words) => {
+  ])("passes the error on to its model: %s", async (_, call, words) => {
     const client = await connected(await started([]), { era });
     const refused = await client.callTool(call);
     expect(refused.isError).toBe(true);
     expect(textIn(refused)).toContain(words);
   });
 
-  test("is refused by name what there is not", async () => {
+  test("gets a readable refusal for missing tools and agents", async () => {
     const client = await connected(await started([]), { era });
     await expect(client.callTool({ name: "delete_all" })).rejects.toThrow("no tool `delete_all`");
     const unknown = client.request({ method: "tools/remove", params: {} }, z.unknown());
     await expect(unknown).rejects.toThrow("no method `tools/remove`");
   });
 
-  test("finds nothing of another user, and cancels nothing of theirs", async () => {
+  test("finds nothing of another user, and cannot cancel anything of theirs", async () => {
     const url = await started(ASKS, BEHIND_GATEWAY);
     const ada = await connected(url, { era, headers: asUser("ada") });
     const bob = await connected(url, { era, headers: asUser("bob") });

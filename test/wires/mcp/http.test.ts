@@ -74,7 +74,7 @@ describe("over HTTP, MCP", () => {
     },
   );
 
-  test("takes headers that say what the body says, plain or encoded", async () => {
+  test("accepts headers that match the body, plain or encoded", async () => {
     const url = await started([]);
     const encoded = `=?base64?${Buffer.from("list_agents").toString("base64")}?=`;
     for (const name of ["list_agents", encoded]) {
@@ -86,7 +86,7 @@ describe("over HTTP, MCP", () => {
     }
   });
 
-  test("answers a batch as its revision has it: the answers together, notifications without one", async () => {
+  test("answers a batch as its revision requires: all responses together, none for notifications", async () => {
     const url = await started([{ say: "Hello." }]);
     const note = { jsonrpc: "2.0", method: "notifications/initialized" };
     const odd = { jsonrpc: "2.0", id: "odd", method: "resources/list" };
@@ -115,7 +115,7 @@ describe("over HTTP, MCP", () => {
       expect((await post(url, body, { ...sent })).status).toBe(400);
   });
 
-  test("refuses pages of other sites, other names of this machine, and has no stream between calls", async () => {
+  test("refuses pages of other sites and other names of this machine, and has no stream between calls", async () => {
     const url = await started([]);
     expect((await post(url, ping)).status).toBe(200);
     expect((await post(url, ping, { origin: "https://evil.example.com" })).status).toBe(403);
@@ -129,7 +129,7 @@ describe("over HTTP, MCP", () => {
     expect((await fetch(`${url}/mcp`, { method: "DELETE" })).status).toBe(204);
   });
 
-  test("refuses what the credentials are not for, with 403", async () => {
+  test("refuses requests outside of the credentials' scopes with 403", async () => {
     const url = await started([{ say: "ok" }], BEHIND_GATEWAY);
     const reader = asUser("ada", "read");
     expect((await post(url, callOf(1, { name: "list_agents" }), reader)).status).toBe(200);
@@ -137,7 +137,7 @@ describe("over HTTP, MCP", () => {
     expect((await post(url, callOf(1, run("hi")))).status).toBe(401);
   });
 
-  test("gives no other user the stream of a call", async () => {
+  test("does not give another user the stream of a call", async () => {
     const url = await started([{ say: "Secret." }], BEHIND_GATEWAY);
     const session = { "mcp-session-id": `plain-${"s".repeat(22)}`, "mcp-protocol-version": "2025-11-25" };
     const text = await (await post(url, callOf(1, run("hi")), { ...asUser("ada"), ...session })).text();

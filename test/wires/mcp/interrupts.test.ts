@@ -3,7 +3,7 @@ import type { Turn } from "../../../src/agent/models/scripted.ts";
 import { ASKS, connected, EXECUTES, outcomeOf, run, started, textIn } from "./client.ts";
 
 describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
-  test("that shows no forms reads what waits, and answers by a tool", async () => {
+  test("that supports no forms receives the open questions, and answers with a tool", async () => {
     const client = await connected(await started(EXECUTES), { era });
     const asked = outcomeOf(await client.callTool(run("run it")));
     expect(asked).toMatchObject({
@@ -18,7 +18,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     expect(textIn(again)).toContain("has no open interrupt");
   });
 
-  test("denies by a tool, and the agent reads why", async () => {
+  test("denies with a tool, and the agent is told why", async () => {
     const client = await connected(await started(EXECUTES), { era });
     const { thread_id } = outcomeOf(await client.callTool(run("run it")));
     const deny = { thread_id, decision: "deny", message: "Not on a Friday." };
@@ -27,7 +27,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     );
   });
 
-  test("that shows forms asks its person within the call", async () => {
+  test("that supports forms asks its person within the call", async () => {
     const asked: string[] = [];
     const client = await connected(await started(EXECUTES), {
       era,
@@ -48,7 +48,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     [{ action: "accept", content: { decision: "deny", reason: "Not on a Friday." } }, "Not on a Friday."],
     [{ action: "decline" }, "declined"],
     [{ action: "cancel" }, "dismissed the question"],
-  ] as const)("whose person denies lets the agent know: %j", async (answer, words) => {
+  ] as const)("whose person denies informs the agent: %j", async (answer, words) => {
     const client = await connected(await started(EXECUTES), { era, ask: () => answer });
     expect(outcomeOf(await client.callTool(run("run it"))).text).toContain(words);
   });
@@ -89,7 +89,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     expect(asked).toEqual(["Which?", "How many?"]);
   });
 
-  test("finds in a new session what an earlier one left open", async () => {
+  test("finds in a new session the questions that an earlier one left open", async () => {
     const url = await started(ASKS);
     const { thread_id } = outcomeOf(await (await connected(url, { era })).callTool(run("ask me")));
     const fresh = await connected(url, { era });

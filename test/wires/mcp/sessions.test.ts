@@ -6,7 +6,7 @@ import { startServer } from "../../support/server.ts";
 import { callOf, connected, cuttingFetch, EXECUTES, outcomeOf, post, run, SLOW, started } from "./client.ts";
 
 describe("an MCP session", () => {
-  test.each(["end", "break"] as const)("comes back to a call whose connection is lost (%s)", async (how) => {
+  test.each(["end", "break"] as const)("returns to a call whose connection is lost (%s)", async (how) => {
     const { tool, open, entered } = gate();
     const { url } = await startServer({
       script: gated,
@@ -62,7 +62,7 @@ describe("an MCP session", () => {
     await expect.poll(() => allStatuses(url)).toContain("cancelled");
   });
 
-  test("cancels no call of another user's session of the same name", async () => {
+  test("cannot cancel a call of another user's session with the same name", async () => {
     const { tool, open, entered } = gate();
     const config = { wires: ["mcp"], ...BEHIND_GATEWAY };
     const { url } = await startServer({ script: gated, tools: [tool], agents: WITH_GATE, config });
@@ -86,7 +86,7 @@ describe("an MCP session", () => {
   });
 });
 
-test("without a session, a client that leaves cancels the run", async () => {
+test("a client without a session cancels the run when it leaves", async () => {
   const url = await started(SLOW);
   const leave = new AbortController();
   const call = await fetch(`${url}/mcp`, {

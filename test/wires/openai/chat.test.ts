@@ -37,7 +37,7 @@ describe("a chat client", () => {
     });
   });
 
-  test("streams an answer in pieces, its reasoning apart, with usage", async () => {
+  test("receives an answer in pieces, with separate reasoning and usage", async () => {
     const { client } = await started([{ think: "Hm.", say: "You said {{user}} to me." }]);
     const stream = client.chat.completions.stream({
       model: MODEL,
@@ -58,7 +58,7 @@ describe("a chat client", () => {
     expect(completion.usage?.completion_tokens).toBeGreaterThan(0);
   });
 
-  test("gets a whole answer", async () => {
+  test("receives a whole answer", async () => {
     const { client } = await started([{ say: "Hello." }]);
     const completion = await client.chat.completions.create({ model: MODEL, messages: [user("hi")] });
     expect(completion).toMatchObject({ object: "chat.completion", model: MODEL });
@@ -80,7 +80,7 @@ describe("a chat client", () => {
     await expect.poll(() => threadsOf(url)).toEqual([]);
   });
 
-  test("without a conversation's name cannot be asked: the call is denied", async () => {
+  test("without a conversation's name cannot be asked, so the call is denied", async () => {
     const { client } = await started([
       { call: [{ tool: "execute", args: { command: "echo hi" } }] },
       { say: "Not allowed, then." },
@@ -89,7 +89,7 @@ describe("a chat client", () => {
     expect(contentOf(completion)).toBe("Not allowed, then.");
   });
 
-  test("with a conversation's name continues one thread, and an edit replaces what it edits", async () => {
+  test("with a conversation's name continues one thread, and an edit replaces messages", async () => {
     const { url, clientFor } = await started([{ say: "A." }, { say: "B." }, { say: "C." }, { say: "D." }]);
     const chat = (...messages: OpenAI.ChatCompletionMessageParam[]) =>
       clientFor("c1").chat.completions.create({ model: MODEL, messages });
@@ -105,7 +105,7 @@ describe("a chat client", () => {
   test.each([
     ["approve", "It ran."],
     ["No.", "As you like."],
-  ])("answers an approval in words: %s", async (word, outcome) => {
+  ])("answers an approval with text: %s", async (word, outcome) => {
     const script: Script = ({ messages }, call) => {
       if (call === 0) return { call: [{ tool: "execute", args: { command: "echo ran" } }] };
       return { say: JSON.stringify(messages.at(-1)).includes("ran\\n") ? "It ran." : "As you like." };
@@ -119,7 +119,7 @@ describe("a chat client", () => {
     expect(contentOf(await client.chat.completions.create({ model: MODEL, messages }))).toBe(outcome);
   });
 
-  test("answers a question in words", async () => {
+  test("answers a question with text", async () => {
     const { clientFor } = await started([
       { call: [{ tool: "ask_user", args: { question: "Which?", options: ["red", "blue"] } }] },
       { say: "Blue it is." },
@@ -132,40 +132,37 @@ describe("a chat client", () => {
     expect(contentOf(await client.chat.completions.create({ model: MODEL, messages }))).toBe("Blue it is.");
   });
 
-  test.each([["c1"], [undefined]])(
-    "carries out a tool of its own (conversation %s)",
-    async (conversation) => {
-      let read = "";
-      const { url, clientFor } = await started(({ messages }, call) => {
-        read = JSON.stringify(messages);
-        return call === 0 ? { call: [{ tool: "where", id: "call_where" }] } : { say: "Vienna, then." };
-      });
-      const client = clientFor(conversation);
-      const tools = [
-        {
-          type: "function",
-          function: { name: "where", parameters: { type: "object", properties: {} } },
-        } as const,
-      ];
-      const question = [user("where am I?")];
-      const asked = await client.chat.completions.create({ model: MODEL, messages: question, tools });
-      const call = asked.choices[0]?.message;
-      expect(asked.choices[0]?.finish_reason).toBe("tool_calls");
-      expect(call?.tool_calls).toMatchObject([{ id: "call_where", function: { name: "where" } }]);
-      const completion = await client.chat.completions.create({
-        model: MODEL,
-        tools,
-        messages: [
-          ...question,
-          call ?? assistant(""),
-          { role: "tool", tool_call_id: "call_where", content: "Vienna" },
-        ],
-      });
-      expect(contentOf(completion)).toBe("Vienna, then.");
-      expect(read).toContain("Vienna");
-      if (conversation === undefined) await expect.poll(() => threadsOf(url)).toEqual([]);
-    },
-  );
+  test.each([["c1"], [undefined]])("executes its own tool (conversation %s)", async (conversation) => {
+    let read = "";
+    const { url, clientFor } = await started(({ messages }, call) => {
+      read = JSON.stringify(messages);
+      return call === 0 ? { call: [{ tool: "where", id: "call_where" }] } : { say: "Vienna, then." };
+    });
+    const client = clientFor(conversation);
+    const tools = [
+      {
+        type: "function",
+        function: { name: "where", parameters: { type: "object", properties: {} } },
+      } as const,
+    ];
+    const question = [user("where am I?")];
+    const asked = await client.chat.completions.create({ model: MODEL, messages: question, tools });
+    const call = asked.choices[0]?.message;
+    expect(asked.choices[0]?.finish_reason).toBe("tool_calls");
+    expect(call?.tool_calls).toMatchObject([{ id: "call_where", function: { name: "where" } }]);
+    const completion = await client.chat.completions.create({
+      model: MODEL,
+      tools,
+      messages: [
+        ...question,
+        call ?? assistant(""),
+        { role: "tool", tool_call_id: "call_where", content: "Vienna" },
+      ],
+    });
+    expect(contentOf(completion)).toBe("Vienna, then.");
+    expect(read).toContain("Vienna");
+    if (conversation === undefined) await expect.poll(() => threadsOf(url)).toEqual([]);
+  });
 
   test("without a conversation's name answers and deletes no other thread of its user", async () => {
     const { url, client } = await started([
@@ -196,7 +193,7 @@ describe("a chat client", () => {
     await expect.poll(() => threadsOf(url)).toMatchObject([{ id: "mine", status: "interrupted" }]);
   });
 
-  test("without a conversation's name cannot be asked either after a tool of its own", async () => {
+  test("without a conversation's name cannot be asked after its own tool either", async () => {
     const { url, client } = await started([
       { call: [{ tool: "where", id: "call_where" }] },
       { call: [{ tool: "execute", args: { command: "echo hi" } }] },
@@ -217,7 +214,7 @@ describe("a chat client", () => {
     await expect.poll(() => threadsOf(url)).toEqual([]);
   });
 
-  test("is never asked to carry out a tool of the server", async () => {
+  test("is never asked to execute a tool of the server", async () => {
     const agents = AGENTS.replace("ask: execute, message: May it?", "allow: execute");
     const { url } = await startServer({
       agents,
@@ -241,7 +238,7 @@ describe("a chat client", () => {
     await expect.poll(() => statusesOf(url, "c1")).toEqual(["cancelled"]);
   });
 
-  test("gets the provider's error, once, and not half an answer for a whole one", async () => {
+  test("receives the provider's error once, instead of half an answer", async () => {
     const fail = { code: "model_rejected", message: "The provider said no." };
     const { client } = await started([
       { say: "Half", fail },
@@ -285,7 +282,7 @@ describe("a chat client", () => {
       ],
     ],
     ["null for what it leaves out", [{ type: "text", text: "hi", image_url: null, file: null }]],
-  ])("may send %s", async (_, content) => {
+  ])("can send %s", async (_, content) => {
     let seen: unknown;
     const { url } = await started(({ messages }) => {
       seen = messages.at(-1)?.content;
@@ -297,7 +294,7 @@ describe("a chat client", () => {
     expect(JSON.stringify(seen)).toMatch(/"image\/png"|"hi"/);
   });
 
-  test("may send the arguments of a call as a map", async () => {
+  test("can send the arguments of a call as a map", async () => {
     const { url } = await started([{ say: "ok" }]);
     const call = { id: "c1", type: "function", function: { name: "look", arguments: { a: 1 } } };
     const messages = [
@@ -309,7 +306,7 @@ describe("a chat client", () => {
     expect((await postJson(`${url}/v1/chat/completions`, { model: MODEL, messages })).status).toBe(200);
   });
 
-  test("does not run the agent for the side jobs of Open WebUI", async () => {
+  test("does not run the agent for Open WebUI's side requests", async () => {
     const { url } = await started([]);
     const headers = { "X-OpenWebUI-Task": "title_generation" };
     const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "unused", defaultHeaders: headers });
@@ -322,7 +319,7 @@ describe("a chat client", () => {
     ["alone", [user("three")]],
     ["with a system message", [{ role: "system", content: "Be short." } as const, user("three")]],
     ["with others", [user("x"), assistant("y"), user("three")]],
-  ])("a message that comes without what the thread knows follows it: %s", async (_, messages) => {
+  ])("a message without the thread's earlier ones follows them: %s", async (_, messages) => {
     const { url, clientFor } = await started([{ say: "A." }, { say: "B." }, { say: "C." }]);
     const chat = (...sent: OpenAI.ChatCompletionMessageParam[]) =>
       clientFor("c1").chat.completions.create({ model: MODEL, messages: sent });
@@ -332,7 +329,7 @@ describe("a chat client", () => {
     expect(await saidIn(url, "c1")).toEqual(["one", "A.", "two", "B.", "three", "C."]);
   });
 
-  test("a chat that was begun elsewhere brings its history, also when its name comes late", async () => {
+  test("a chat that began elsewhere brings its history, even if its name arrives late", async () => {
     const read: string[][] = [];
     const { url, client, clientFor } = await started(({ messages }) => {
       read.push(messages.map(({ content }) => String(content)));
@@ -361,7 +358,7 @@ describe("a chat client", () => {
     );
   });
 
-  test("the side jobs of a front end leave the chat whose name they carry as it was", async () => {
+  test("a front end's side requests do not change the chat whose name they carry", async () => {
     const { url, clientFor } = await started([{ say: "A." }]);
     const chat = (...sent: OpenAI.ChatCompletionMessageParam[]) =>
       clientFor("c1").chat.completions.create({ model: MODEL, messages: sent });

@@ -33,7 +33,7 @@ const started = async (script: readonly Turn[] | Script, config: object = {}) =>
 const textIn = (events: readonly ResponseStreamEvent[]) =>
   events.flatMap((event) => (event.type === "response.output_text.delta" ? [event.delta] : [])).join("");
 
-describe("a stream of responses that breaks", () => {
+describe("a broken stream of responses", () => {
   /** Reads until a word of the middle, does `harm`, and reads on to the end, which is an error or a failed response. */
   const readUntilHarm = async (client: OpenAI, harm: () => unknown) => {
     const seen: ResponseStreamEvent[] = [];
@@ -55,7 +55,7 @@ describe("a stream of responses that breaks", () => {
     return seen;
   };
 
-  test("is an error, and is resumed after the last event: all words once, one run", async () => {
+  test("is an error, and is resumed after the last event: all text once, one run", async () => {
     const { url, client } = await started([SLOW_WORDS]);
     const proxy = await cuttingProxy(Number(new URL(url).port));
     onTestFinished(() => proxy.close());
@@ -70,13 +70,13 @@ describe("a stream of responses that breaks", () => {
     expect(await threadsOf(url)).toHaveLength(1);
   });
 
-  test("is an error when the server shuts down: half an answer is not the answer", async () => {
+  test("is an error if the server shuts down, because half an answer is not the answer", async () => {
     const { client, app } = await started([{ say: WORDS, delay_ms: 20 }]);
     const seen = await readUntilHarm(client, () => void app.close());
     expect(seen.map(({ type }) => type)).not.toContain("response.completed");
   });
 
-  test("cannot be resumed once its events have expired, and the response can still be read", async () => {
+  test("cannot be resumed once its events have expired, but the response can still be read", async () => {
     const { client } = await started([{ think: "Hm.", say: "Hello." }], { retention: { events: "1ms" } });
     const { id, output } = await client.responses.create({ model, input: "hi" });
     const resume = () => client.responses.retrieve(id, { stream: true, starting_after: 2 });
@@ -118,7 +118,7 @@ describe.each([
         await client.chat.completions.stream({ model, messages }).finalContent();
       },
     ],
-  ])("sends the whole chat with %s, and it is one thread; an edit replaces", async (_api, send) => {
+  ])("sends the whole chat with %s, as one thread; an edit replaces messages", async (_api, send) => {
     const { url } = await started([{ say: "A." }, { say: "B." }, { say: "C." }]);
     const client = clientOf(url, headers);
     await send(client, [user("first")]);
@@ -130,7 +130,7 @@ describe.each([
   });
 });
 
-test("Open WebUI's side jobs run no agent, over responses either", async () => {
+test("Open WebUI's side requests run no agent over responses either", async () => {
   const { url } = await started([]);
   const client = clientOf(url, { "X-OpenWebUI-Task": "title_generation" });
   const { output_text } = await client.responses.create({ model, input: "About cats" });
@@ -151,7 +151,7 @@ describe("the Agents SDK", () => {
     execute: () => "Vienna",
   });
 
-  test.each([["streamed"], ["whole"]])("reads an answer, %s", async (how) => {
+  test.each([["streamed"], ["whole"]])("receives an answer, %s", async (how) => {
     const { client } = await started([{ think: "Hm.", say: "You said {{user}}." }]);
     const runner = runnerFor(client);
     const agent = new Agent({ name: "Front", model, instructions: "Be short." });
@@ -168,7 +168,7 @@ describe("the Agents SDK", () => {
   });
 
   test.each([["its whole history"], ["the id of the response before"], ["a conversation"]])(
-    "carries out its own tool, on one thread, sending %s",
+    "executes its own tool, on one thread, sending %s",
     async (how) => {
       const { url, client } = await started(({ messages }, call) =>
         call === 0
@@ -188,7 +188,7 @@ describe("the Agents SDK", () => {
 });
 
 describe("another user", () => {
-  test("finds no response and no conversation of a neighbour, and has other threads of the same name", async () => {
+  test("finds no response and no conversation of a neighbour, and has separate threads of the same name", async () => {
     const { url } = await started(({ messages }) => ({ say: `${messages.length}` }), BEHIND_GATEWAY);
     const ada = clientOf(url, asUser("ada"));
     const bob = clientOf(url, asUser("bob"));

@@ -44,8 +44,8 @@ async function conversation(items: ResponseInputItem[] = [], script?: Script, co
   return { ...server, id, add, remove, listed, types, idOf, answer, seen };
 }
 
-describe("items that are added to a conversation", () => {
-  test("are its history: listed with their ids, and read by the next answer", async () => {
+describe("items added to a conversation", () => {
+  test("are its history: listed with their ids, and part of the next answer's context", async () => {
     const { client, id, add, listed, answer, seen } = await conversation([say("I am Ada.")]);
     const added = await add(say("Hello Ada.", "assistant"), call("c1"), output("c1", "Vienna"));
     expect(added).toMatchObject({ object: "list", has_more: false });
@@ -63,7 +63,7 @@ describe("items that are added to a conversation", () => {
     ]);
   });
 
-  test("ask no model, and are in no one's way", async () => {
+  test("call no model, and block no one", async () => {
     const { url, id, add } = await conversation();
     await add(say("one"));
     await add(say("two"), say("three", "assistant"));
@@ -72,7 +72,7 @@ describe("items that are added to a conversation", () => {
     expect(await threadsOf(url)).toMatchObject([{ id, status: "idle" }]);
   });
 
-  test("keep the thoughts and the calls of a server that they tell of", async () => {
+  test("keep the thoughts and server calls that they contain", async () => {
     const { add, listed } = await conversation();
     const made = { type: "mcp_call", id: "m", server_label: "skein", arguments: '{"a":1}' } as const;
     await add(
@@ -111,7 +111,7 @@ describe("items that are added to a conversation", () => {
     expect((await listed()).at(-1)).toMatchObject({ type: "function_call_output", output: parts });
   });
 
-  test("may bring a call first and its output later: to the conversation, or with the next response", async () => {
+  test("can contain a call first and its output later, in the conversation or with the next response", async () => {
     for (const later of ["as an item", "with a response"]) {
       const { add, types, answer, seen } = await conversation([say("Where am I?")]);
       await add(call("c1"));
@@ -124,14 +124,14 @@ describe("items that are added to a conversation", () => {
     }
   });
 
-  test("are never said to be not run: the outcome of a call without an output is unknown", async () => {
+  test("are never reported as not run: the outcome of a call without an output is unknown", async () => {
     const { add, answer, seen } = await conversation([say("Where am I?")]);
     await add(call("c1"));
     await answer("And now?");
     expect(seen().find(([role]) => role === "tool")?.[1]).toMatch(/^Outcome unknown: /);
   });
 
-  test("are refused where they cannot follow what is there", async () => {
+  test("are refused where they cannot follow the existing ones", async () => {
     const { client, id, add, types } = await conversation([say("hi")]);
     await expect(add(output("c9", "Vienna"))).rejects.toMatchObject({
       ...{ status: 400, param: "items", message: expect.stringContaining("`c9`") },
@@ -150,7 +150,7 @@ describe("items that are added to a conversation", () => {
     expect((await client.conversations.items.create(id, { items: [] })).data).toEqual([]);
   });
 
-  test("may be no more than a thread holds, and no system messages where the server takes none", async () => {
+  test("cannot exceed a thread's limit, or contain system messages if the server refuses them", async () => {
     const full = await conversation([], undefined, { limits: { thread_bytes: 2000 } });
     await full.add(say("a".repeat(1000)));
     await expect(full.add(say("b".repeat(1000)))).rejects.toMatchObject({ code: "limit_exceeded" });
@@ -164,7 +164,7 @@ describe("items that are added to a conversation", () => {
     await expect(strict.client.conversations.create({ items })).rejects.toMatchObject({ status: 400 });
   });
 
-  test("wait for a response in progress, and for the answers that it waits for", async () => {
+  test("wait for a response in progress, and for its open answers", async () => {
     const busy = await conversation([], () => SLOW);
     const response = await busy.client.responses.create({
       ...{ model, input: "go", conversation: busy.id, background: true },
@@ -194,8 +194,8 @@ describe("items that are added to a conversation", () => {
   });
 });
 
-describe("an item that is deleted", () => {
-  test("leaves the conversation, at the end and in the middle, which stays as a branch as it was", async () => {
+describe("a deleted item", () => {
+  test("leaves the conversation, at the end and in the middle, and the earlier form is kept as a branch", async () => {
     const { url, id, add, remove, listed } = await conversation([say("one"), say("two"), say("three")]);
     const [first, second, third] = await listed();
     expect(await remove(third?.id ?? "")).toMatchObject({ id, object: "conversation" });
@@ -208,7 +208,7 @@ describe("an item that is deleted", () => {
     await expect(remove(third?.id ?? "")).rejects.toMatchObject({ status: 404 });
   });
 
-  test("takes along what means nothing without it: a call its output, an answer its thoughts", async () => {
+  test("is deleted together with dependent ones: a call with its output, an answer with its thoughts", async () => {
     const { add, remove, types, idOf } = await conversation([say("go")]);
     await add(
       { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm." }] },
@@ -232,7 +232,7 @@ describe("an item that is deleted", () => {
     expect(await types()).toEqual(["message", "message"]);
   });
 
-  test("may not be an output that the conversation has continued after", async () => {
+  test("cannot be an output after which the conversation has continued", async () => {
     const { add, remove, idOf, types } = await conversation([say("go")]);
     await add(call("c1"), output("c1", "A"), say("I see.", "assistant"));
     await expect(remove(await idOf("function_call_output"))).rejects.toMatchObject({
@@ -252,7 +252,7 @@ describe("a session of the Agents SDK", () => {
       ...{ modelProvider: new OpenAIProvider({ openAIClient, useResponses: true }), tracingDisabled: true },
     });
 
-  test("keeps the conversation of several runs with calls, gives it back, and is popped and cleared", async () => {
+  test("keeps the conversation of several runs with calls, returns it, and can be popped and cleared", async () => {
     const { url, client } = await started(({ messages }) =>
       messages.at(-1)?.role === "user" && textOf(messages.at(-1)?.content ?? "").includes("where")
         ? { call: [{ tool: "where", id: `call_${messages.length}` }] }
@@ -276,7 +276,7 @@ describe("a session of the Agents SDK", () => {
     expect((await threadsOf(url)).map((thread) => thread.id)).not.toContain(id);
   });
 
-  test("keeps what the agent thinks and says around calls of its own tools, of which it sends no outputs", async () => {
+  test("keeps the agent's thoughts and text around calls of its own tools, without their outputs", async () => {
     const { client } = await started((_, n) =>
       n === 0
         ? { think: "Hm.", say: "I look.", call: [{ tool: "current_datetime" }] }
@@ -291,7 +291,7 @@ describe("a session of the Agents SDK", () => {
     expect(await session.getItems()).toHaveLength(6);
   });
 
-  test("is popped until it is empty, calls included", async () => {
+  test("can be popped until it is empty, including calls", async () => {
     const { client } = await started([]);
     const session = new OpenAIConversationsSession({ client });
     await session.addItems([
@@ -313,7 +313,7 @@ describe("a session of the Agents SDK", () => {
   });
 });
 
-describe("the output of a function that was forced", () => {
+describe("the output of a forced function", () => {
   const forced = { type: "function" as const, name: "where" };
 
   test.each([["previous_response_id"], ["conversation"]])(
@@ -345,7 +345,7 @@ describe("the output of a function that was forced", () => {
     },
   );
 
-  test("may be added as an item first", async () => {
+  test("can be added as an item first", async () => {
     const { client, add, answer, seen, id } = await conversation([], (_, n) => ({ say: n ? "Yes." : "{}" }));
     const asked = await client.responses.create({
       ...{ model, input: "Graz?", conversation: id, tools: [WHERE], tool_choice: forced },

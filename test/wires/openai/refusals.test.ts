@@ -62,7 +62,7 @@ describe("a request is refused in OpenAI's shape", () => {
     await expect(client.chat.completions.create(body)).rejects.toThrow(words);
   });
 
-  test("or in Anthropic's, where its client asks", async () => {
+  test("or in Anthropic's, if its client sends the request", async () => {
     const { url } = await started([]);
     const { url: locked } = await startServer({ config: { auth: { scheme: "api_key" } } });
     const body = { model, max_tokens: 10, messages: [{ role: "user", content: "hi" }] };

@@ -7,7 +7,7 @@ import { statusesOf, threadsOf } from "../../support/native.ts";
 import { conversationOf, model, SLOW, started } from "./responses.ts";
 
 describe("a response in the background", () => {
-  test("answers at once, continues without its client, and can be read when it is done", async () => {
+  test("returns immediately, continues without its client, and can be read when it is done", async () => {
     const { client } = await started([{ say: "All the words there are.", delay_ms: 5 }]);
     const { id, status, background } = await client.responses.create({
       model,
@@ -21,7 +21,7 @@ describe("a response in the background", () => {
     expect((await client.responses.retrieve(id)).output_text).toBe("All the words there are.");
   });
 
-  test("is resumed after the last event a client has, word for word, at any cut", async () => {
+  test("can be resumed after the client's last event, unchanged, at any position", async () => {
     const { url, client } = await started([
       { think: "Hm.", say: "one two three four five six", delay_ms: 5 },
     ]);
@@ -53,14 +53,14 @@ describe("a response in the background", () => {
     }
   });
 
-  test("is shown whole to a page that comes in the middle of it", async () => {
+  test("is shown in full to a page that connects in the middle of it", async () => {
     const { client } = await started([{ say: "one two three four five six", delay_ms: 10 }]);
     const { id } = await client.responses.create({ model, input: "go", background: true });
     const stream = client.responses.stream({ response_id: id });
     expect((await stream.finalResponse()).output_text).toBe("one two three four five six");
   });
 
-  test("is cancelled, and its conversation takes the next message", async () => {
+  test("can be cancelled, and its conversation accepts the next message", async () => {
     const { url, client } = await started(({ messages }) =>
       JSON.stringify(messages.at(-1)).includes("slowly") ? SLOW : { say: "Here." },
     );
@@ -81,7 +81,7 @@ describe("a response in the background", () => {
     expect(await client.responses.cancel(next.id)).toMatchObject({ status: "completed" });
   });
 
-  test("is busy until it ends: its client is refused, and does not try again", async () => {
+  test("is busy until it ends: its client is refused, and does not retry", async () => {
     const { url, client } = await started([SLOW]);
     const busy = await client.responses.create({ model, input: "slowly", background: true });
     let requests = 0;

@@ -55,7 +55,7 @@ describe("a client that is asked", () => {
     await expect(again).rejects.toMatchObject({ status: 409, code: "interrupt_closed" });
   });
 
-  test("is refused where it sends an answer together with a new message, in either order", async () => {
+  test("is refused if it sends an answer together with a new message, in either order", async () => {
     const { url, client } = await started(answered(RUN_IT));
     const asked = await client.responses.create({ model, input: "run it" });
     const request = itemOf(asked, "mcp_approval_request");
@@ -79,7 +79,7 @@ describe("a client that is asked", () => {
     expect(response.output_text).toContain("ran");
   });
 
-  test("answers a question with its next words", async () => {
+  test("answers a question with its next text", async () => {
     const question = { question: "Which?", options: ["red", "blue"] };
     const { client } = await started(answered({ call: [{ tool: "ask_user", args: question }] }));
     const asked = await client.responses.create({ model, input: "ask me" });
@@ -94,7 +94,7 @@ describe("a client that is asked", () => {
   test.each([
     ["the response that called it", true],
     ["no response: the call's id is enough", false],
-  ])("carries out a tool of its own, on one thread, naming %s", async (_, isNamed) => {
+  ])("executes its own tool, on one thread, naming %s", async (_, isNamed) => {
     const { url, client } = await started(
       answered({ say: "Let me see.", call: [{ tool: "where", id: "call_where", args: { exact: true } }] }),
     );
@@ -165,7 +165,7 @@ describe("a client that is asked", () => {
     expect(seen).toEqual(Array(2).fill("user, assistant c1 c2, tool, tool, assistant c3, tool"));
   });
 
-  test("answers no thread but those of its own kind with a call's id", async () => {
+  test("can answer only its own kind of threads with a call's id", async () => {
     const { url, client } = await started(({ messages }, call) =>
       call === 0 ? { call: [{ tool: "where", id: "call_where" }] } : { say: `${messages.length} messages` },
     );

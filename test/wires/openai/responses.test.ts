@@ -5,7 +5,7 @@ import { saidIn, statusesOf, threadsOf } from "../../support/native.ts";
 import { conversationOf, itemOf, model, SLOW, started, typesOf } from "./responses.ts";
 
 describe("a client of responses", () => {
-  test("streams an answer in pieces, its reasoning apart, with usage", async () => {
+  test("receives an answer in pieces, with separate reasoning and usage", async () => {
     const { client } = await started([
       { think: "Let me see.", say: "You said {{user}} to me.", usage: { input_tokens: 7 } },
     ]);
@@ -21,7 +21,7 @@ describe("a client of responses", () => {
     expect(response.usage).toMatchObject({ input_tokens: 7, output_tokens: 6, total_tokens: 13 });
   });
 
-  test("gets a whole answer, and the same one later", async () => {
+  test("receives a whole answer, and the same one later", async () => {
     const { client } = await started([{ say: "Hello." }]);
     const response = await client.responses.create({
       ...{ model, input: "hi", instructions: "Be short.", metadata: { topic: "greeting" } },
@@ -32,7 +32,7 @@ describe("a client of responses", () => {
     expect(later.metadata).toEqual({ topic: "greeting" });
   });
 
-  test("sees a tool call of the server with its arguments and result, and carries out nothing", async () => {
+  test("sees a tool call of the server with its arguments and result, and executes nothing", async () => {
     const { client } = await started([
       { say: "Looking.", call: [{ tool: "current_datetime", args: { time_zone: "UTC" } }] },
       { say: "It is late." },
@@ -46,7 +46,7 @@ describe("a client of responses", () => {
     expect(call.output).toContain("UTC");
   });
 
-  test("continues with previous_response_id on one thread, and forks where it goes back", async () => {
+  test("continues with previous_response_id on one thread, and forks if it goes back", async () => {
     const { url, client } = await started([{ say: "A." }, { say: "B." }, { say: "C." }]);
     const first = await client.responses.create({ model, input: "first" });
     const second = await client.responses.create({ model, input: "second", previous_response_id: first.id });
@@ -67,7 +67,7 @@ describe("a client of responses", () => {
     expect(await saidIn(url, conversationOf(first))).toEqual(["Be short.", "first", "A.", "second", "B."]);
   });
 
-  test("makes a conversation, speaks in it, reads its items with the ids of the stream, and deletes it", async () => {
+  test("creates a conversation, writes in it, reads its items with the ids of the stream, and deletes it", async () => {
     const { client } = await started([
       { think: "Hm.", say: "Looking.", call: [{ tool: "current_datetime" }] },
       { say: "Done." },
@@ -149,7 +149,7 @@ describe("a client of responses", () => {
     await expect(client.responses.retrieve(response.id)).rejects.toMatchObject({ status: 404 });
   });
 
-  test("deletes a response that stands alone, and no part of a conversation", async () => {
+  test("can delete a response on its own, but no part of a conversation", async () => {
     const { url, client } = await started([{ say: "A." }, { say: "B." }, { say: "C." }]);
     const alone = await client.responses.create({ model, input: "alone" });
     await client.responses.delete(alone.id);
@@ -208,7 +208,7 @@ describe("a response in the foreground", () => {
     await expect.poll(() => statusesOf(url, id)).toEqual(["cancelled"]);
   });
 
-  test("that fails says the provider's words and is not taken for an answer", async () => {
+  test("that fails contains the provider's error and is not mistaken for an answer", async () => {
     const fail = { code: "model_rejected", message: "The provider said no." };
     const { client } = await started([
       { say: "Half", fail },

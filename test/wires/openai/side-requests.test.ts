@@ -79,7 +79,7 @@ async function started(script: readonly Turn[] | Script) {
 }
 
 test.each(SIDE)(
-  "Open WebUI gets %s in the form that it reads, and no agent runs",
+  "Open WebUI receives %s in the form that it reads, and no agent runs",
   async (_, job, content, right) => {
     const { url, ask } = await started([]);
     expect(JSON.parse(await ask(content, { "X-OpenWebUI-Task": job }))).toEqual(right);
@@ -91,7 +91,7 @@ test.each(SIDE)(
   },
 );
 
-test("LibreChat gets the title alone, and the chat that its header names stays as it was", async () => {
+test("LibreChat receives only the title, and the chat in its header does not change", async () => {
   const { url, ask } = await started([{ say: "Mix flour and water." }]);
   const named = { "X-Conversation-Id": "c1" };
   await ask("How do I bake bread?", named);
@@ -99,7 +99,7 @@ test("LibreChat gets the title alone, and the chat that its header names stays a
   expect(await saidIn(url, "c1")).toEqual(["How do I bake bread?", "Mix flour and water."]);
 });
 
-test("a request for a title that quotes no chat gets the title of the chat that it names", async () => {
+test("a request for a title that quotes no chat receives the title of the chat that it names", async () => {
   const { ask } = await started([{ say: "Mix flour and water." }]);
   const named = { "X-OpenWebUI-Chat-Id": "c1" };
   await ask("How do I bake bread?", named);
@@ -107,7 +107,7 @@ test("a request for a title that quotes no chat gets the title of the chat that 
   expect(JSON.parse(title)).toEqual({ title: "How do I bake bread?" });
 });
 
-test("a side request that needs a model runs on a thread of its own", async () => {
+test("a side request that needs a model runs on its own thread", async () => {
   const { url, ask } = await started([{ say: "Mix." }, { say: "Both mix." }, { say: "Bread" }]);
   const named = { "X-OpenWebUI-Chat-Id": "c1" };
   await ask("How do I bake bread?", named);
@@ -119,7 +119,7 @@ test("a side request that needs a model runs on a thread of its own", async () =
   expect(await saidIn(url, "c1")).toEqual(["How do I bake bread?", "Mix."]);
 });
 
-test("a person's message may look like a template", async () => {
+test("a person's message can look like a template", async () => {
   const { ask } = await started([{ say: "One." }, { say: "Two." }]);
   expect(await ask("### Task:\nReview <chat_history> in this file.")).toBe("One.");
   expect(await ask("Explain this: ### Task: <chat_history></chat_history>")).toBe("Two.");

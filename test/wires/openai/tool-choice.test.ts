@@ -39,7 +39,7 @@ describe("a function that the client forces", () => {
       "uses a tool of its own first",
       [{ say: "I look.", call: [{ tool: "current_datetime" }] }, { say: JSON.stringify(ADA) }],
     ],
-  ])("is called once with arguments that fit, streamed and whole, when the agent %s", async (_, script) => {
+  ])("is called once with valid arguments, streamed and whole, if the agent %s", async (_, script) => {
     const { url, client } = await started([...script, ...script]);
     const whole = await client.chat.completions.create(CHAT);
     expect(madeIn(whole)).toEqual([["Person", ADA]]);
@@ -49,7 +49,7 @@ describe("a function that the client forces", () => {
     await expect.poll(() => threadsOf(url)).toEqual([]);
   });
 
-  test("comes as an item of a response, and no other text does", async () => {
+  test("is an item of a response, without any other text", async () => {
     const { client } = await started([{ say: JSON.stringify(ADA) }, { say: JSON.stringify(ADA) }]);
     for (const response of [
       await client.responses.create(RESPONSE),
@@ -62,7 +62,7 @@ describe("a function that the client forces", () => {
     }
   });
 
-  test("may be carried out by the client, which sends the result with the whole chat", async () => {
+  test("can be executed by the client, which sends the result with the whole chat", async () => {
     let read = "";
     const { client } = await started(({ messages: all }, call) => {
       read = JSON.stringify(all.map(({ role, content }) => [role, content]));
@@ -88,7 +88,7 @@ describe("a function that the client forces", () => {
   });
 });
 
-test("a named chat that carries out a forced function continues with the result", async () => {
+test("continues a named chat with its result", async () => {
   let read: unknown[] = [];
   const { url, clientWith } = await started(({ messages: all }, call) => {
     read = all.map(({ role, content }) => [role, content]);
@@ -112,7 +112,7 @@ test("a named chat that carries out a forced function continues with the result"
   expect(await threadsOf(url)).toHaveLength(1);
 });
 
-describe("of the client's functions", () => {
+describe("the client's functions", () => {
   const seen = async (change: object, api: "chat" | "responses" = "chat") => {
     let read: ModelRequest | undefined;
     const { client } = await started((request) => {
@@ -143,11 +143,11 @@ describe("of the client's functions", () => {
       { type: "allowed_tools", allowed_tools: only },
       [["Person"], "required"],
     ],
-  ])("%s, as tool_choice says", async (_, tool_choice, right) => {
+  ])("%s, as tool_choice requests", async (_, tool_choice, right) => {
     expect(await seen({ tool_choice })).toEqual(right);
   });
 
-  test("responses know the same choices", async () => {
+  test("responses support the same choices", async () => {
     const tool_choice = {
       type: "allowed_tools",
       mode: "auto",
@@ -176,7 +176,7 @@ describe("settings of a chat", () => {
   });
 
   test.each([[true], [false]])(
-    "that do nothing here are named in a header, also where stream is %s",
+    "without effect are named in a header, even where stream is %s",
     async (stream) => {
       const { url } = await started([{ say: "Well." }, { say: "Well." }]);
       const body = { model, messages, stream, temperature: 1, top_p: 1, stop: ["x"], seed: null, user: "u" };
@@ -194,7 +194,7 @@ describe("settings of a chat", () => {
     },
   );
 
-  test("that are all read cause no header", async () => {
+  test("that are all used cause no header", async () => {
     const { url } = await started([{ say: "Well." }]);
     const chat = await postJson(`${url}/v1/chat/completions`, { model, messages, temperature: 1 });
     expect(chat.headers.has("x-ignored-parameters")).toBe(false);

@@ -15,7 +15,7 @@ const create = (...ids: string[]) => ({
 });
 const list = { call: [{ tool: "list_tasks" }] };
 
-test("a task of the board is claimed for the child that gets it, and ended with it", async () => {
+test("a task on the board is claimed for the child that gets it, and settled with the child's result", async () => {
   const seen: string[] = [];
   const { events } = await played({
     agents,
@@ -47,7 +47,7 @@ test("a task of the board is claimed for the child that gets it, and ended with 
   expect(board).toContain("[pending] print");
 });
 
-test("the next agent with a similar task reads what went wrong", async () => {
+test("the next agent with a similar task sees what went wrong", async () => {
   const told: string[] = [];
   const task = { agent: "coder", task: "Translate the German manual" };
   await played({

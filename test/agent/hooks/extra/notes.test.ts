@@ -26,7 +26,7 @@ const write = (name: string, text: string): Call => ({ tool: "write_note", args:
 const read = (name: string): Call => ({ tool: "read_note", args: { name } });
 const list: Call = { tool: "list_notes" };
 
-test("what one agent of a family writes all others read, with its author", async () => {
+test("all agents of a family can read each other's notes, with the author", async () => {
   const items = await family();
   await told(items, [write("schema", "Dates are ISO.\n".repeat(20))], worker("coder-parse-1"));
   const [all, one] = await told(items, [list, read("schema")]);
@@ -36,7 +36,7 @@ test("what one agent of a family writes all others read, with its author", async
   expect(await told(items, [read("schema")], worker("tester-check-1"))).toEqual([one]);
 });
 
-test("a note of the same name takes the place of the one before, and an empty one removes it", async () => {
+test("a note replaces the previous one with the same name, and an empty one deletes it", async () => {
   const items = await family();
   const results = await told(items, [
     ...[write("plan", "old"), write("plan", "new"), read("plan")],
@@ -56,14 +56,14 @@ test.each(["", "a b", "../x", "ä", "x".repeat(65), "a\n"])("%j is no name", asy
   expect(results.every((each) => each.startsWith("Error: Invalid arguments"))).toBe(true);
 });
 
-test("another user's family, on a thread of the same id, has notes of its own", async () => {
+test("another user's family has its own notes, even on a thread with the same id", async () => {
   const bob = { tenant: "acme", user: "bob" };
   const items = await family([ADA, bob]);
   await told(items, [write("secret", "x")]);
   expect(await told(items, [list], { ...lead, owner: bob })).toEqual(["There are no notes yet."]);
 });
 
-test("a note beyond the limit is refused, and the others stay", async () => {
+test("a note above the limit is refused, and the others are kept", async () => {
   const items = await family();
   const shelf = { owner: ADA, of: { thread: ROOT }, kind: "notes" } as const;
   for (let nth = 0; nth < 256; nth++)
@@ -80,7 +80,7 @@ test("a note that is too long is refused", async () => {
   expect(result).toMatch(/^Error: Invalid arguments.*20000/);
 });
 
-test("the prompt explains notes in a block that never changes, and only where a store keeps them", async () => {
+test("the prompt explains notes in a constant block, and only if a store keeps them", async () => {
   const { model, asked } = listening([]);
   await play({ model, hooks: [made(notes, { items: await family() })], input: lead });
   await play({ model, hooks: [made(notes)] });

@@ -10,7 +10,7 @@ test.each(Object.entries(WIRES))(
   async (_, toWire) => expectPrefixes(await conversation(ON), toWire),
 );
 
-test("how to use notes stands with what never changes", async () => {
+test("the instructions for notes are among the constant blocks", async () => {
   const [request] = await conversation(ON);
   expect(request?.system.slice(0, 4).map(({ id, cache }) => `${cache} ${id}`)).toEqual([
     ...["static identity", "static notes_protocol", "static instructions", "static behavioral_constraints"],

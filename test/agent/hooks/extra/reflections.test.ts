@@ -6,7 +6,7 @@ import { ADA, family } from "../family.ts";
 const place = { owner: ADA, agent: "coder" };
 const TASK = "Refactor the parser module";
 
-test("the next similar task comes with what went wrong", async () => {
+test("the next similar task includes the failure", async () => {
   const items = await family();
   await recordFailure(items, place, {
     task: TASK,
@@ -30,7 +30,7 @@ The tests need Node 24.
   );
 });
 
-test("a task is similar when two of its words of four letters or more occur, in the task or in what went wrong", async () => {
+test("a task is similar if two of its words of at least four letters occur in the earlier task or failure", async () => {
   const items = await family();
   await recordFailure(items, place, { task: TASK, summary: "Lexer äöüß was missing." });
   const isTold = async (task: string) => (await priorReflections(items, place, task)) !== undefined;
@@ -42,7 +42,7 @@ test("a task is similar when two of its words of four letters or more occur, in 
   expect(await isTold("parser ÄÖÜß")).toBe(true);
 });
 
-test("other agents and other users read nothing of it", async () => {
+test("other agents and other users cannot see it", async () => {
   const items = await family();
   await recordFailure(items, place, { task: TASK, summary: "x" });
   expect(await priorReflections(items, { ...place, agent: "tester" }, TASK)).toBeUndefined();
@@ -50,7 +50,7 @@ test("other agents and other users read nothing of it", async () => {
   expect(await priorReflections(items, bob, TASK)).toBeUndefined();
 });
 
-test("the newest five are shown, newest first, in 32 KB", async () => {
+test("shows the five most recent reflections first, up to 32 KB", async () => {
   let now = Date.parse("2026-11-21T10:00:00Z");
   const stores = createMemoryStores({ now: () => now++ });
   const { items } = stores;
@@ -69,13 +69,13 @@ test("the newest five are shown, newest first, in 32 KB", async () => {
   await stores.close();
 });
 
-test("a failure recorded twice, as after a crash, is shown once", async () => {
+test("shows a failure once even if it was recorded twice, as after a crash", async () => {
   const items = await family();
   for (let count = 0; count < 3; count++) await recordFailure(items, place, { task: TASK, summary: "x" });
   expect((await priorReflections(items, place, TASK))?.match(/^## Failed/gm)).toHaveLength(1);
 });
 
-test("an agent keeps the newest sixty-four", async () => {
+test("an agent keeps the 64 most recent reflections", async () => {
   let now = Date.parse("2026-11-21T10:00:00Z");
   const stores = createMemoryStores({ now: () => now++ });
   for (let nth = 0; nth < 70; nth++)
@@ -86,7 +86,7 @@ test("an agent keeps the newest sixty-four", async () => {
   await stores.close();
 });
 
-test("the text shown is bounded, however long the task and the failure are", async () => {
+test("limits the text, however long the task and the failure are", async () => {
   const items = await family();
   await recordFailure(items, place, { task: `${TASK} ${"x".repeat(1e6)}`, summary: "\u0000".repeat(1e6) });
   const text = (await priorReflections(items, place, `${TASK} ${"word".repeat(1e5)}`)) ?? "";

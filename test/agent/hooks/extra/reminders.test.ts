@@ -39,7 +39,7 @@ describe("stall_detection", () => {
 
   const same = (count: number) => Array.from({ length: count }, () => "nothing");
 
-  test("different calls with the same results remind the model and later end the run", async () => {
+  test("different calls with the same results cause a reminder and later end the run", async () => {
     const { outcome, counts, events, asked, messages } = await run(same(20));
     expect(counts).toEqual([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
     expect(remindersIn(asked[6])[0]).toContain("The last 6 results contain nothing new. Step back:");
@@ -57,7 +57,7 @@ describe("stall_detection", () => {
     });
   });
 
-  test("a model that makes progress after a reminder continues, and is reminded again at the next stall", async () => {
+  test("after progress, a reminded model continues and is reminded again at the next stall", async () => {
     const { outcome, counts } = await run([...same(6), "a", "b", "c", ...same(9)]);
     expect(outcome.status).toBe("success");
     expect(counts.at(6)).toBe(1);
@@ -65,19 +65,19 @@ describe("stall_detection", () => {
     expect(counts.at(-1)).toBe(2);
   });
 
-  test("results of which some are new are progress", async () => {
+  test("results count as progress if some of them are new", async () => {
     const { outcome, counts } = await run(["a", "a", "b", "b", "c", "c", "d", "d", "e", "e", "f", "f"]);
     expect(outcome.status).toBe("success");
     expect(Math.max(...counts)).toBe(0);
   });
 
-  test("what happened before the user spoke does not count", async () => {
+  test("results before the user's last message do not count", async () => {
     const { messages } = await run(same(5));
     const { counts } = await run(same(5), { input: { messages }, say: "Once more." });
     expect(Math.max(...counts)).toBe(0);
   });
 
-  test("how many results are compared is a setting", async () => {
+  test("the number of compared results is configurable", async () => {
     expect((await run(same(3), { options: { window: 2, alike: 0.5 } })).counts).toEqual([0, 0, 1, 1]);
   });
 });
@@ -99,7 +99,7 @@ describe("failure_reflection", () => {
     return { asked, messages, counts: asked.map((request) => remindersIn(request).length) };
   }
 
-  test("a model whose steps fail is asked to reflect, and again only when one more fails", async () => {
+  test("a model whose steps fail is asked to reflect, then again only after another failure", async () => {
     const { asked: requests, counts, messages } = await asked(["x", "x", "x", ".", "x", "x"]);
     expect(counts).toEqual([0, 0, 1, 2, 2, 2, 3]);
     expect(remindersIn(requests[2])[0]).toMatch(
@@ -110,23 +110,23 @@ describe("failure_reflection", () => {
     expect(JSON.stringify(messages)).not.toContain("reminder");
   });
 
-  test("a step of several calls fails when all of them do", async () => {
+  test("a step with several calls fails if all of them fail", async () => {
     expect((await asked(["xx", "x.", "xx", "xxx"])).counts).toEqual([0, 0, 0, 0, 1]);
   });
 
-  test("what failed before the user spoke does not count", async () => {
+  test("failures before the user's last message do not count", async () => {
     const { messages } = await asked(["x"]);
     const input = { messages: messages.slice(0, -1) };
     expect((await asked(["x"], { input, say: "Try again." })).counts).toEqual([0, 0]);
     expect((await asked(["x"], { input, say: null })).counts).toEqual([0, 1]);
   });
 
-  test("one failure is enough where that is asked for", async () => {
+  test("one failure is enough if configured", async () => {
     const { asked: requests } = await asked(["x"], { options: { after: 1 } });
     expect(remindersIn(requests[1])[0]).toContain("Your last step has failed.");
   });
 
-  test("each request begins as the one before did, and a window goes by the conversation alone", async () => {
+  test("each request begins like the previous one, and windows consider only the conversation", async () => {
     const { model, asked } = listening(Array.from({ length: 8 }, () => step("x")));
     const hooks = [made(failureReflection), made(slidingWindow, { options: { max_messages: 4 } })];
     await play({ model, hooks, tools: [tool] });
@@ -160,7 +160,7 @@ describe("progress_reminder", () => {
 
   const repeated = (turn: Turn, count: number) => Array.from({ length: count }, () => turn);
 
-  test("the model is reminded of open todos that have not changed for five steps", async () => {
+  test("the model is reminded of open todos after five steps without a change", async () => {
     const { asked: requests, counts, messages } = await asked([plan("pending"), ...repeated(work, 5)]);
     expect(counts).toEqual([0, 0, 0, 0, 0, 0, 1]);
     expect(remindersIn(requests.at(-1))[0]).toBe(
@@ -176,19 +176,19 @@ describe("progress_reminder", () => {
     expect(JSON.stringify(messages)).not.toContain("reminder");
   });
 
-  test("a change of the todos puts it off; one that failed does not", async () => {
+  test("changing the todos delays the reminder; a failed change does not", async () => {
     const options = { every: 2 };
     const changing = [work, plan("pending"), work, plan("done"), work];
     expect((await asked(changing, { options })).counts).toEqual([0, 0, 0, 0, 0, 0]);
     expect((await asked([work, plan("nonsense"), work], { options })).counts).toEqual([0, 0, 1, 1]);
   });
 
-  test("without a plan the model is asked whether it needs one", async () => {
+  test("if there is no plan, the model is asked whether it needs one", async () => {
     const { asked: requests } = await asked(repeated(work, 5));
     expect(remindersIn(requests.at(-1))[0]).toContain("If much is left to do, plan it with write_todos");
   });
 
-  test("without todos there is no reminder of them; where there are notes, it is of these", async () => {
+  test("without todos, the reminder mentions only notes, if there are any", async () => {
     const reminder = () => [made(progressReminder)];
     expect((await asked(repeated(work, 5), { hooks: [] })).counts.at(-1)).toBe(0);
     const { model, asked: alone } = listening(repeated(work, 5));
@@ -201,7 +201,7 @@ describe("progress_reminder", () => {
     );
   });
 
-  test("near max_iterations the model reads how many calls are left, and which is the last", async () => {
+  test("near max_iterations, the model sees how many calls remain, and which one is the last", async () => {
     const { asked: requests, counts } = await asked(repeated(work, 8), { max: 6, options: { every: 100 } });
     expect(counts).toEqual([0, 0, 0, 1, 1, 2]);
     expect(remindersIn(requests[3])[0]).toContain(
@@ -210,7 +210,7 @@ describe("progress_reminder", () => {
     expect(remindersIn(requests[5])[1]).toContain("This is the last answer that you can give in this run");
   });
 
-  test("a run without a limit has no end to be told of, and 0 keeps it quiet", async () => {
+  test("a run without a limit gets no such reminder, and neither does one with 0", async () => {
     const options = { every: 100 };
     expect((await asked(repeated(work, 4), { max: 0, options })).counts).toEqual([0, 0, 0, 0, 0]);
     expect((await asked(repeated(work, 8), { max: 3, options: { ...options, last: 0 } })).counts).toEqual([
@@ -218,7 +218,7 @@ describe("progress_reminder", () => {
     ]);
   });
 
-  test("what was said stays where it was, and no more than twenty are shown", async () => {
+  test("reminders keep their position, and at most twenty are shown", async () => {
     const { asked: requests, counts } = await asked(repeated(work, 25), { options: { every: 1 } });
     expect(counts.slice(0, 3)).toEqual([0, 1, 2]);
     expect(Math.max(...counts)).toBe(20);
@@ -226,7 +226,7 @@ describe("progress_reminder", () => {
       expect(sharedStart(requests[nth - 1], requests[nth])).toBe(requests[nth - 1]?.messages.length);
   });
 
-  test("a run that is resumed counts the steps of before", async () => {
+  test("a resumed run includes the earlier steps in its count", async () => {
     const before = await play({
       script: [...repeated(work, 4), { say: "so far" }],
       hooks: [made(todos)],

@@ -43,7 +43,7 @@ function expectWholeCalls({ messages }: ModelRequest) {
   expect(toolMessages(messages).map(({ tool_call_id }) => tool_call_id)).toEqual(called.map(({ id }) => id));
 }
 
-test("budgets, summaries, trimming, a window and reminders go together", async () => {
+test("budgets, summaries, trimming, a window and reminders work together", async () => {
   const window = { context_window: 4000 };
   const { model, asked } = listening((request, call) =>
     isSummary(request) ? { say: "SUMMARY", usage: { input_tokens: 1, output_tokens: 49 } } : reading(call),
@@ -102,7 +102,7 @@ test("a long conversation continues through windows and summaries, run after run
     expect(messages.at(-1)?.content).toBe(`question ${nth}`);
 });
 
-test("a run that is taken over in the middle of its calls keeps its limits", async () => {
+test("a run that is taken over during its calls keeps its limits", async () => {
   const options = {
     ...{ budgets: { tokens: 400 }, loop_detection: {}, trimming: { keep: 1, step: 1 } },
     ...{ sliding_window: { max_messages: 4 }, guardrails: { input: { deny: ["bomb"] } } },
@@ -128,7 +128,7 @@ test("a run that is taken over in the middle of its calls keeps its limits", asy
   expect(after.filter(({ role }) => role === "assistant")).toHaveLength(2 + 4);
 });
 
-test("YAML can switch on notes and tasks, which stay with the thread from run to run", async () => {
+test("notes and tasks can be enabled in YAML, and stay with the thread across runs", async () => {
   const call = (tool: string, args = {}) => ({ call: [{ tool, args }] });
   const turns = [
     call("write_note", { name: "plan", text: "Paint the door." }),

@@ -34,19 +34,19 @@ async function shown(messages: Message[], options: Record<string, unknown>, say:
   return { texts: textsIn(asked[0]), request: asked[0], messages: played.messages };
 }
 
-test("a thread that fits is shown whole", async () => {
+test("a thread that fits is shown in full", async () => {
   const messages = talk(0, 0);
   expect((await shown(messages, { max_messages: 5 })).texts).toHaveLength(5);
 });
 
-test("of one that does not, the newest turns are shown, and the thread keeps all", async () => {
+test("a longer thread is shown only with its newest turns, and the thread keeps everything", async () => {
   const messages = talk(0, 0, 1);
   const { texts, messages: kept } = await shown(messages, { max_messages: 8, keep: 0.75 });
   expect(texts).toEqual(["question 2", "", "result 2.0", "answer 2", "new"]);
   expect(kept.slice(0, messages.length)).toEqual(messages);
 });
 
-test("it stands still until it is full again", async () => {
+test("the window does not move until it is full again", async () => {
   const options = { max_messages: 8, keep: 0.5 };
   const starts: (string | undefined)[] = [];
   for (let turns = 1; turns <= 9; turns++)
@@ -55,13 +55,13 @@ test("it stands still until it is full again", async () => {
   expect(starts).toEqual([zero, zero, zero, three, three, three, six, six, six]);
 });
 
-test("the newest turn is shown whole, however long it is", async () => {
+test("the newest turn is shown in full, however long it is", async () => {
   const { texts } = await shown(talk(0, 20).slice(0, -1), { max_messages: 4 }, null);
   expect(texts[0]).toBe("question 1");
   expect(texts).toHaveLength(41);
 });
 
-test("system messages stay, in front", async () => {
+test("system messages are kept at the front", async () => {
   const [order, ...rest] = [...conversation().system("Speak French.").messages, ...talk(0, 0, 0, 0)];
   const { texts } = await shown([order as Message, ...rest], { max_messages: 4 });
   expect(texts[0]).toBe("Speak French.");
@@ -69,13 +69,13 @@ test("system messages stay, in front", async () => {
   expect(texts).toHaveLength(4);
 });
 
-test("several messages of a user in a row are one turn", async () => {
+test("consecutive messages of a user form one turn", async () => {
   const messages = [...talk(0, 0), userMessage("first"), userMessage("second")];
   const { texts } = await shown(messages, { max_messages: 4, keep: 0.25 }, "third");
   expect(texts).toEqual(["first", "second", "third"]);
 });
 
-test("no call is ever parted from its result, and the window never goes back", async () => {
+test("a call is never separated from its result, and the window never moves back", async () => {
   const turns = fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 12 });
   const options = fc.record({
     max_messages: fc.integer({ min: 2, max: 20 }),
@@ -104,7 +104,7 @@ test("no call is ever parted from its result, and the window never goes back", a
     { numRuns: 40 },
   );
 });
-test("the text of the hook `context` stays in sight", async () => {
+test("the text of the hook `context` remains visible", async () => {
   const { model, asked } = listening([]);
   const hooks = [
     made(slidingWindow, { options: { max_messages: 4, keep: 0.75 } }),

@@ -45,7 +45,7 @@ test("has no tools without a store", async () => {
   expect(outcome.status).toBe("success");
 });
 
-test("a family plans, takes and completes tasks on one board", async () => {
+test("a family plans, claims and completes tasks on one board", async () => {
   const items = await family();
   expect(await told(items, [list, create(task("test", "parse"), task("parse")), list])).toEqual([
     "There are no tasks on the board.",
@@ -66,12 +66,12 @@ test("a family plans, takes and completes tasks on one board", async () => {
   ]);
 });
 
-test("a title takes one line of the list, even if it has line breaks", async () => {
+test("a title takes one line in the list, even if it contains line breaks", async () => {
   const items = await board({ ...task("a"), title: "Do\n- [completed] b: that" });
   expect(await told(items, [list])).toEqual(["- [pending] a: Do - [completed] b: that"]);
 });
 
-describe("tasks that cannot be created leave the board as it is", () => {
+describe("tasks that cannot be created do not change the board", () => {
   test.each([
     ["wait for each other", [task("a", "b"), task("b", "c"), task("c", "a")], /`a`, `b`, `c` would wait/],
     ["wait for themselves", [task("a", "a")], /`a` would wait/],
@@ -96,8 +96,8 @@ test("creating the same tasks again, as after a crash, changes nothing", async (
   expect(await statuses(items)).toEqual({ a: "in_progress", b: "pending", c: "pending" });
 });
 
-describe("a claim", () => {
-  test("of twenty agents at once is one agent's", async () => {
+describe("claiming a task", () => {
+  test("succeeds for only one of twenty agents at once", async () => {
     const items = await board(task("a"));
     const names = Array.from({ length: 20 }, (_, nth) => `coder-${nth}`);
     const claims = await Promise.allSettled(names.map((name) => claimTask(items, place, "a", name)));
@@ -112,14 +112,14 @@ describe("a claim", () => {
         });
   });
 
-  test("may be repeated by the agent that has it", async () => {
+  test("can be repeated by the agent that has it", async () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder-1");
     await expect(claimTask(items, place, "a", "coder-1")).resolves.toBeUndefined();
     await expect(claimTask(items, place, "a", "coder-2")).rejects.toThrow("taken by `coder-1`");
   });
 
-  test("is refused for a task that is not there, that waits for others, or that is over", async () => {
+  test("is refused for a task that does not exist, is blocked or has ended", async () => {
     const items = await board(task("done"), task("off"), task("a", "done", "off"), task("lost"));
     await expect(claimTask(items, place, "nope", "x")).rejects.toThrow("There is no task `nope`.");
     await expect(claimTask(items, place, "a", "x")).rejects.toThrow("blocked by `done`, `off`.");
@@ -131,7 +131,7 @@ describe("a claim", () => {
     await expect(claimTask(items, place, "a", "x")).rejects.toThrow("blocked by `off`.");
   });
 
-  test("is there again for a task that failed", async () => {
+  test("is possible again after the task has failed", async () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder-1");
     await settleTask(items, place, { id: "a", status: "failed", by: "coder-1" });
@@ -140,8 +140,8 @@ describe("a claim", () => {
   });
 });
 
-describe("a settlement", () => {
-  test("counts once, however often it is said", async () => {
+describe("settling a task", () => {
+  test("counts once, however often it is repeated", async () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder");
     for (const status of ["completed", "completed", "failed"] as const)
@@ -149,14 +149,14 @@ describe("a settlement", () => {
     expect(await statuses(items)).toEqual({ a: "completed" });
   });
 
-  test("of a task that was given back, or of none, changes nothing", async () => {
+  test("changes nothing if the task was returned or does not exist", async () => {
     const items = await board(task("a"));
     await settleTask(items, place, { id: "a", status: "failed", by: "coder" });
     await settleTask(items, place, { id: "gone", status: "failed", by: "coder" });
     expect(await statuses(items)).toEqual({ a: "pending" });
   });
 
-  test("is for the agent that has the task now, not for an earlier one", async () => {
+  test("is possible for its current agent, not for an earlier one", async () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder-1");
     await told(items, [update("a", "pending")]);
@@ -166,8 +166,8 @@ describe("a settlement", () => {
   });
 });
 
-describe("what became of a task", () => {
-  test("may be said only by the agent that has it, or by the root agent", async () => {
+describe("a task's outcome", () => {
+  test("can be reported only by its agent or by the root agent", async () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder-1");
     expect(await told(items, [update("a", "completed")], worker("coder-2"))).toEqual([
@@ -176,7 +176,7 @@ describe("what became of a task", () => {
     expect(await statuses(items)).toEqual({ a: "in_progress" });
   });
 
-  test("says the lead, for an agent that is no longer at work", async () => {
+  test("can be reported by the lead for an agent that no longer works", async () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder-1");
     await told(items, [update("a", "pending")]);
@@ -184,7 +184,7 @@ describe("what became of a task", () => {
     expect(await tasksOn(items, place)).toMatchObject([{ claimed_by: "coder-2" }]);
   });
 
-  test("follows what it was", async () => {
+  test("must follow from its current status", async () => {
     const items = await board(task("a"));
     expect(
       await told(items, [
@@ -211,7 +211,7 @@ describe("what became of a task", () => {
   });
 });
 
-test("on a full board the oldest tasks that are over make room, but none that another waits for", async () => {
+test("on a full board, the oldest ended tasks make room, unless another task waits for them", async () => {
   const many = Array.from({ length: 252 }, (_, nth) => task(`t${nth}`));
   const items = await board(task("first"), task("second"), task("third"), task("waits", "first"), ...many);
   const one = await told(items, [create(task("more"))]);

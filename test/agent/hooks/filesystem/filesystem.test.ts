@@ -10,12 +10,12 @@ import { agentWith, made } from "../made.ts";
 import { workspace } from "../workspace.ts";
 import { calling, resultOf } from "./calling.ts";
 
-test("an agent with a backend has it, one without does not", () => {
+test("an agent has the hook if it has a backend", () => {
   expect(filesystem.activeByDefault(agentWith({ backend: { type: "local" } }))).toBe(true);
   expect(filesystem.activeByDefault(agentWith())).toBe(false);
 });
 
-test("the model is offered seven tools, each of which says what it may do", async () => {
+test("the model sees seven tools, each with its annotations", async () => {
   const backend = await workspace({});
   const hook = made(filesystem, { backend, agent: { backend: { type: "local", timeout: 7 } } });
   let annotations: Record<string, unknown> = {};
@@ -62,7 +62,7 @@ describe("ls", () => {
     expect(JSON.parse((await resultOf(backend, "ls", {})).output)).toMatchObject([{ name: "src" }]);
   });
 
-  test("shows a thousand entries and says that there are more", async () => {
+  test("lists a thousand entries and reports that there are more", async () => {
     const files = Object.fromEntries(Array.from({ length: 1001 }, (_, index) => [`f${1000 + index}`, ""]));
     const { output } = await resultOf(await workspace(files), "ls", { path: "." });
     const [list = "", notice] = output.split("\n\n");
@@ -72,7 +72,7 @@ describe("ls", () => {
 });
 
 describe("glob and grep", () => {
-  test("find files and lines, named by the absolute paths that other tools take and return", async () => {
+  test("find files and lines, and return absolute paths that other tools accept", async () => {
     const backend = await workspace({ "src/a.ts": "one\ntwo\n", "src/b.js": "two\n" });
     expect(JSON.parse((await resultOf(backend, "glob", { pattern: "*.ts" })).output)).toEqual([
       "/workspace/src/a.ts",
@@ -88,7 +88,7 @@ describe("glob and grep", () => {
     expect((await resultOf(backend, "grep", { pattern: "(" })).error).toContain("not valid RE2");
   });
 
-  test("say when there is more than they show", async () => {
+  test("report if there are more results", async () => {
     const files = Object.fromEntries(Array.from({ length: 101 }, (_, index) => [`f${index}`, ""]));
     const { output } = await resultOf(await workspace(files), "glob", { pattern: "f*" });
     expect(output).toMatch(/\]\n\n\[There are more\. Use a narrower pattern or path\.\]$/);
@@ -101,13 +101,13 @@ describe("read_file", () => {
   const lines = (from: number, to: number) =>
     Array.from({ length: to - from + 1 }, (_, index) => `line ${from + index}\n`).join("");
 
-  test("gives a file as it is", async () => {
+  test("returns a file unchanged", async () => {
     for (const content of ["one\ntwo", "one\r\ntwo\r\n", "\ufeffünï 🧵\n", "\n"])
       expect(await read(content)).toEqual({ output: content, error: undefined });
     expect((await read("")).output).toBe("[The file is empty.]");
   });
 
-  test("gives 2,000 lines at a time, and says how to read on", async () => {
+  test("returns 2,000 lines at a time, and explains how to continue", async () => {
     const content = lines(1, 4500);
     expect((await read(content)).output).toBe(
       `${lines(1, 2000)}\n[Lines 1 to 2000. Read on with offset 2001.]`,
@@ -120,13 +120,13 @@ describe("read_file", () => {
     expect((await read("a\nb", { offset: 2, limit: 1 })).output).toBe("b");
   });
 
-  test("says how many lines there are when asked for one behind them", async () => {
+  test("returns the number of lines if the requested line is beyond the end", async () => {
     expect((await read("a\nb\n", { offset: 3 })).error).toBe("`f` has 2 lines; offset 3 is past its end.");
     expect((await read("a\nb", { offset: 9 })).error).toContain("has 2 lines");
     expect((await read("", { offset: 2 })).output).toBe("[The file is empty.]");
   });
 
-  test("stops at a line end before it says too much", async () => {
+  test("stops at the end of a line before the limit", async () => {
     const { output } = await read(lines(1, 2000).replaceAll("line", "l".repeat(90)));
     expect(output.length).toBeLessThan(60_100);
     const [, last, next] = output.match(/\[Lines 1 to (\d+)\. Read on with offset (\d+)\.\]$/) ?? [];
@@ -134,13 +134,13 @@ describe("read_file", () => {
     expect(output).toContain(` ${last}\n\n[Lines`);
   });
 
-  test("cuts a line that is too long by itself", async () => {
+  test("cuts a single line that is too long", async () => {
     const { output } = await read(`${"🧵".repeat(50_000)}\nsecond\n`);
     expect(output).toMatch(/^(🧵){30000}\n\n\[Line 1 is cut here, after 60000 characters\./);
     expect(output).toContain("read on with offset 2");
   });
 
-  test("gives what is not UTF-8 as base64, the beginning of it", async () => {
+  test("returns the beginning of a file that is not UTF-8 as base64", async () => {
     const small = Uint8Array.from({ length: 256 }, (_, index) => index);
     expect((await read(small)).output).toBe(`base64:${Buffer.from(small).toString("base64")}`);
     const [body = "", notice] = (await read(Buffer.alloc(200_000, 0xff))).output.split("\n\n");
@@ -150,13 +150,13 @@ describe("read_file", () => {
     expect((await read(late, { offset: 19_999 })).output).toMatch(/^base64:/);
   });
 
-  test("gives a file in UTF-16 as text, and one that holds NUL as base64", async () => {
+  test("returns a UTF-16 file as text, and a file that contains NUL as base64", async () => {
     const wide = toUtf16("\ufeffžluť\r\nkůň\n", "utf-16be");
     expect((await read(wide, { offset: 2 })).output).toBe("kůň\n");
     expect((await read("a\0b")).output).toBe("base64:YQBi");
   });
 
-  test("takes file_path for path", async () => {
+  test("accepts file_path for path", async () => {
     const backend = await workspace({ f: "text" });
     expect(await resultOf(backend, "read_file", { file_path: "f" })).toEqual({
       output: "text",
@@ -165,7 +165,7 @@ describe("read_file", () => {
     expect((await resultOf(backend, "read_file", {})).error).toContain("path");
   });
 
-  test("tells the model what is wrong, not where the server keeps it", async () => {
+  test("tells the model the problem, but not the server's path", async () => {
     const backend = await workspace({});
     expect((await resultOf(backend, "read_file", { path: "gone" })).error).toBe("`gone` does not exist.");
     expect((await resultOf(backend, "read_file", { path: "/etc/passwd" })).error).toContain(
@@ -178,7 +178,7 @@ describe("read_file", () => {
 describe("write_file and edit_file", () => {
   const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
-  test("change files, and the thread remembers each under one name", async () => {
+  test("change files, and the thread records each under one name", async () => {
     const backend = await workspace({});
     const { messages, state } = await calling(backend, [
       ["write_file", { path: "src/../hello.py", content: "print('hello')" }],
@@ -203,7 +203,7 @@ describe("write_file and edit_file", () => {
     });
   });
 
-  test("remember the texts of the newest files, a mebibyte in all", async () => {
+  test("record the texts of the newest files, up to 1 MiB in total", async () => {
     const names = Array.from({ length: 80 }, (_, index) => `f${index}`);
     const content = "c".repeat(16_384);
     const call = names.map((path) => ({ tool: "write_file", args: { path, content } }));
@@ -216,7 +216,7 @@ describe("write_file and edit_file", () => {
     expect(files[0]).toEqual({ bytes: 16_384, op: "write", sha256: sha256(content) });
   });
 
-  test("remember what a small text file was before, and nothing of others", async () => {
+  test("record the earlier content of small text files only", async () => {
     const backend = await workspace({
       ...{ old: "what it was", binary: Buffer.from([0xff, 0x61]), big: "b".repeat(16_385) },
       ...{ edge: "e".repeat(16_384), empty: "" },
@@ -231,7 +231,7 @@ describe("write_file and edit_file", () => {
     expect(before).toEqual(["what it was", undefined, undefined, "e".repeat(16_384), ""]);
   });
 
-  test("remember of a hundred files what they were before: the one that came first loses it", async () => {
+  test("record the earlier content of a hundred files, and drop the oldest first", async () => {
     const backend = await workspace({ f0: "zero", new: "old" });
     const record = { bytes: 1, sha256: "", op: "write", content: "x", before: "y" };
     const old = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`/workspace/f${n}`, record]));
@@ -247,7 +247,7 @@ describe("write_file and edit_file", () => {
     expect(state.get("files")).toMatchObject({ "/workspace/f0": { content: "x" } });
   });
 
-  test("remember the content of small text files only", async () => {
+  test("record the content of small text files only", async () => {
     const backend = await workspace({ binary: Buffer.from([0xff, 0x61]), large: "b".repeat(20_000) });
     const { state } = await calling(backend, [
       ["write_file", { path: "small", content: "a".repeat(16_384) }],
@@ -266,7 +266,7 @@ describe("write_file and edit_file", () => {
     });
   });
 
-  test("remember five hundred files; the one that came first goes for a new one", async () => {
+  test("record five hundred files, and drop the oldest for a new one", async () => {
     const backend = await workspace({});
     const old = Object.fromEntries(
       Array.from({ length: 500 }, (_, index) => [
@@ -306,7 +306,7 @@ describe("write_file and edit_file", () => {
     expect(state.has("files")).toBe(false);
   });
 
-  test("a path with long rows of combining marks, and more text to replace than anyone needs, are refused", async () => {
+  test("refuse a path with long sequences of combining marks, and overly long text to replace", async () => {
     const backend = await workspace({ f: "text" });
     const marks = "a\u0301\u0316".repeat(2) + "\u0301\u0316".repeat(16);
     const { messages } = await calling(backend, [
@@ -324,7 +324,7 @@ describe("write_file and edit_file", () => {
     ]);
   });
 
-  test("edits of one message all take effect", async () => {
+  test("all edits in one message take effect", async () => {
     const backend = await workspace({ f: "a b c d" });
     const edit = (letter: string) => ({
       tool: "edit_file",
@@ -339,7 +339,7 @@ describe("write_file and edit_file", () => {
 const { signal } = new AbortController();
 
 describe("execute", () => {
-  test("gives what a terminal would show, and the exit code", async () => {
+  test("returns the output that a terminal would show, and the exit code", async () => {
     const backend = await workspace({ f: "text" });
     const run = (command: string) => resultOf(backend, "execute", { command });
     expect(await run("cat f; echo oops >&2; exit 3")).toEqual({
@@ -372,7 +372,7 @@ describe("execute", () => {
     expect(dataOf(events, "on_tool_end")[0]?.output).toBe("one\ntwo\n[exit_code: 0]");
   });
 
-  test("a timeout is a failed call that keeps what was printed", async () => {
+  test("a timeout fails the call and keeps the output", async () => {
     const backend = await workspace({});
     const { output, error } = await resultOf(backend, "execute", {
       command: "echo begun; sleep 300",
@@ -383,7 +383,7 @@ describe("execute", () => {
     expect((await resultOf(backend, "execute", { command: "x", timeout: 601 })).error).toContain("timeout");
   });
 
-  test("a command may take two minutes unless the agent or the model says otherwise", async () => {
+  test("a command can take two minutes unless the agent or the model sets another limit", async () => {
     const backend = await workspace({});
     const limits: number[] = [];
     const watched: Backend = {
@@ -398,7 +398,7 @@ describe("execute", () => {
     expect(limits).toEqual([120_000, 7_000]);
   });
 
-  test("cancelling the run ends the command, and keeps what was printed", async () => {
+  test("cancelling the run ends the command and keeps the output", async () => {
     const backend = await workspace({});
     const abort = new AbortController();
     const { outcome, messages } = await calling(

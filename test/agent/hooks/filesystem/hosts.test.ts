@@ -46,7 +46,7 @@ const answered = (
   return run(script, { say: null, input: { messages, state, answers } });
 };
 
-test("a host that the user allows is reached by later commands of the thread, and of no other", async () => {
+test("later commands of the same thread, and of no other, can reach a host that the user allows", async () => {
   const agent = agentWith({ allow: ALLOW, ask: true });
   const asked = await agent.run([request("Files.Example.com")]);
   expect(asked.outcome.status).toBe("interrupted");
@@ -72,7 +72,7 @@ test("a host that the user allows is reached by later commands of the thread, an
   expect(agent.commands[2]?.hosts).toEqual([]);
 });
 
-test("a host that the user denies is not reached, and the model reads so", async () => {
+test("a host that the user denies cannot be reached, and the model is told", async () => {
   const agent = agentWith({ allow: ALLOW, ask: true });
   const asked = await agent.run([request("files.example.com")]);
   const { messages } = await answered(agent, asked, { decision: "deny" }, [runCommand, { say: "ok" }]);
@@ -82,7 +82,7 @@ test("a host that the user denies is not reached, and the model reads so", async
   expect(agent.commands.map(({ hosts }) => hosts)).toEqual([[]]);
 });
 
-test("where the operator does not let agents ask, no host of a thread counts", async () => {
+test("if the operator does not let agents ask, a thread's hosts have no effect", async () => {
   const agent = agentWith({ allow: ALLOW });
   const state = new Map([["hosts", { "files.example.com": "2026-01-01" }]]);
   const { messages } = await agent.run([request("x.example.com"), runCommand, { say: "ok" }], {
@@ -92,7 +92,7 @@ test("where the operator does not let agents ask, no host of a thread counts", a
   expect(agent.commands[0]).not.toHaveProperty("hosts");
 });
 
-test("only names are asked for, and at most 32 in a thread", async () => {
+test("accepts only host names, and at most 32 in a thread", async () => {
   const agent = agentWith({ allow: ALLOW, ask: true });
   for (const host of [
     "10.0.0.1",
@@ -115,7 +115,7 @@ test("only names are asked for, and at most 32 in a thread", async () => {
   expect(agent.commands.at(-1)?.hosts).toEqual([]);
 });
 
-test("what the network refused is in the result for the model, and a warning", async () => {
+test("the result for the model lists refused connections, and there is a warning", async () => {
   const refused = [
     { target: "evil.example:443", reason: "host" },
     { target: "api.example.com:443", reason: "name" },
@@ -134,7 +134,7 @@ test("what the network refused is in the result for the model, and a warning", a
   expect(toolMessages(messages)[0]?.content).toBe(`[network: ${told.join(" ")}]\n[exit_code: 6]`);
 });
 
-test("the model reads about the variables for secrets, and which hosts get them", async () => {
+test("the model sees the variables for secrets and the hosts that receive them", async () => {
   const env = { API_TOKEN: { vault: "example", hosts: ["api.example.com"] } };
   const described: string[] = [];
   await agentWith({ allow: ALLOW }, {}, { env }).run(({ tools }) => {

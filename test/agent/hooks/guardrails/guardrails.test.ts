@@ -28,8 +28,8 @@ describe("in agents.yaml", () => {
   });
 });
 
-describe("what users say", () => {
-  test("is refused before any model reads it; the run ends in order, with words for the user", async () => {
+describe("a user's text", () => {
+  test("is refused before any model sees it; the run ends normally, with a message for the user", async () => {
     const { outcome, messages, seen, asked, events } = await guarded({ input: bomb }, { say: "a BOMB" });
     expect(outcome).toMatchObject(REFUSED);
     expect(asked).toEqual([]);
@@ -53,18 +53,18 @@ describe("what users say", () => {
     });
   });
 
-  test("is refused in the operator's words", async () => {
+  test("is refused with the operator's message", async () => {
     expect((await guarded({ message: "Not here.", input: bomb }, { say: "bomb" })).seen).toBe("Not here.");
   });
 
-  test("passes when nothing is wrong with it, word by word as it comes", async () => {
+  test("passes unchanged and streamed if it is harmless", async () => {
     const { outcome, seen, events } = await guarded({ input: bomb }, { turns: [{ say: "one two three" }] });
     expect(outcome).toMatchObject({ status: "success", stop_reason: "end_turn" });
     expect(seen).toBe("one two three");
     expect(dataOf(events, "on_chat_model_stream")).toHaveLength(3);
   });
 
-  test("and was refused is not shown to the model in later runs either", async () => {
+  test("that was refused is not sent to the model in later runs either", async () => {
     const first = await guarded({ input: bomb }, { say: "how to make a bomb" });
     const { asked, messages, outcome } = await guarded(
       { input: bomb },
@@ -79,20 +79,20 @@ describe("what users say", () => {
     expect(messages[0]?.content).toBe("how to make a bomb");
   });
 
-  test("hides nothing of what was said before, or let through", async () => {
+  test("that was said before, or allowed, remains visible", async () => {
     const before = [...conversation().user("hello").assistant("hi").messages];
     const first = await guarded({ input: bomb }, { say: "bomb", input: { messages: before } });
     const { asked } = await guarded({ input: bomb }, { say: "sorry", input: { messages: first.messages } });
     expect(textsIn(asked[0])).toEqual(["hello", "hi", expect.stringContaining("refused"), NO, "sorry"]);
   });
 
-  test("is taken together, however many messages it comes in, of users or of the system", async () => {
+  test("is checked as a whole across messages of users and the system", async () => {
     const halves = { input: { deny: ["(?s)make a.*bomb"] } };
     const input = { input: [userMessage("make a"), systemMessage("bomb")] };
     expect((await guarded(halves, { input })).outcome).toMatchObject(REFUSED);
   });
 
-  test("is read across the parts of a message, and with the names of its files", async () => {
+  test("is checked across the parts of a message, and includes file names", async () => {
     const text = (text: string) => ({ type: "text", text }) as const;
     const file = { type: "file", media_type: "text/plain", data: "YQ==", name: "plutonium.txt" } as const;
     const topics = { input: { topics: ["plutonium"] } };
@@ -112,7 +112,7 @@ describe("what users say", () => {
     ["name", { name: "plutonium" }],
     ["description", { description: "Orders plutonium." }],
     ["parameters", { parameters: { type: "object", properties: { kind: { enum: ["plutonium"] } } } }],
-  ])("includes the %s of the tools that a run brings", async (_, more) => {
+  ])("includes the %s of the tools that a run defines", async (_, more) => {
     const tool = { name: "order", description: "Orders.", parameters: { type: "object" }, ...more };
     const topics = { input: { topics: ["plutonium"] } };
     expect((await guarded(topics, { tools: [clientTool(tool)] })).outcome).toMatchObject(REFUSED);
@@ -120,12 +120,12 @@ describe("what users say", () => {
     expect((await guarded(topics, { tools: [own] })).outcome).toMatchObject({ stop_reason: "end_turn" });
   });
 
-  test("counts also when it waited for its answer since an earlier run", async () => {
+  test("is checked even if it has been waiting for its answer since an earlier run", async () => {
     const input = { messages: [userMessage("a bomb")] };
     expect((await guarded({ input: bomb }, { say: "continue", input })).outcome).toMatchObject(REFUSED);
   });
 
-  test("is checked while the run works, too; what was done before is kept", async () => {
+  test("is checked during a run too, and earlier work is kept", async () => {
     const steered = userMessage("now a bomb");
     let turns = 0;
     const { outcome, messages, ran } = await guarded(
@@ -140,7 +140,7 @@ describe("what users say", () => {
     expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user", "assistant"]);
   });
 
-  test("is checked once for all attempts at one call", async () => {
+  test("is checked once for all attempts of a call", async () => {
     let judged = 0;
     const { outcome } = await play({
       script: (request, call) => {
@@ -157,7 +157,7 @@ describe("what users say", () => {
     expect(judged).toBe(1);
   });
 
-  test("empty messages and a resumed run have nothing to check", async () => {
+  test("has nothing to check in empty messages and resumed runs", async () => {
     const strict = { input: { allow: ["weather"] } };
     expect((await guarded(strict, { say: " " })).outcome).toMatchObject({ stop_reason: "end_turn" });
     const messages = [
@@ -170,7 +170,7 @@ describe("what users say", () => {
   });
 });
 
-test("the reason of a refusal is in the trace, and nowhere else", async () => {
+test("the reason for a refusal appears only in the trace", async () => {
   const spans: Record<string, unknown>[] = [];
   const recorder = {
     startSpan(name: string, attributes: object) {
@@ -191,7 +191,7 @@ test("the reason of a refusal is in the trace, and nowhere else", async () => {
   expect(JSON.stringify(events)).not.toContain("(?i)bomb");
 });
 
-test("an error of the model passes through as it is", async () => {
+test("a model's error is passed on unchanged", async () => {
   const { outcome } = await play({
     model: scriptedModel([{ fail: { code: "model_auth" } }]),
     hooks: [made(guardrails, { options: { output: bomb, input: bomb } })],
@@ -203,17 +203,17 @@ describe("rules", () => {
   const isRefused = async (input: Record<string, unknown>, say: string) =>
     (await guarded({ input }, { say })).outcome.stop_reason === "refusal";
 
-  test("allow: one must occur", async () => {
+  test("allow: at least one must match", async () => {
     const input = { allow: ["(?i)weather", "(?i)forecast"] };
     expect(await isRefused(input, "the Forecast, please")).toBe(false);
     expect(await isRefused(input, "a poem, please")).toBe(true);
   });
 
-  test("deny goes before allow", async () => {
+  test("deny takes precedence over allow", async () => {
     expect(await isRefused({ allow: ["weather"], deny: ["bomb"] }, "weather bomb")).toBe(true);
   });
 
-  test("max_chars: longer is refused", async () => {
+  test("max_chars: longer text is refused", async () => {
     expect(await isRefused({ max_chars: 5 }, "12345")).toBe(false);
     expect(await isRefused({ max_chars: 5 }, "123456")).toBe(true);
   });
@@ -234,11 +234,11 @@ describe("rules", () => {
     ["мир", "Миру мир", true],
     ["modem", "modern", false],
     ["cafe", "café", false],
-  ])("topics: `%s` in `%s` is found: %s", async (topic, say, found) => {
+  ])("topics: `%s` in `%s` matches: %s", async (topic, say, found) => {
     expect(await isRefused({ topics: [topic] }, say)).toBe(found);
   });
 
-  test("a text too long for an expression is refused: padding does not carry it past", async () => {
+  test("a text too long for an expression is refused, so padding does not help", async () => {
     const padding = "x".repeat(2_000_000);
     expect(await isRefused({ deny: ["(?i)bomb"] }, `${padding} bomb`)).toBe(true);
     expect(await isRefused({ allow: ["(?i)weather"] }, `${padding} bomb`)).toBe(true);

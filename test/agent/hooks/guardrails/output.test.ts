@@ -7,10 +7,10 @@ import { textsIn } from "../listening.ts";
 import { made } from "../made.ts";
 import { guarded, NO, REFUSED, write } from "./guarded.ts";
 
-describe("what the model says", () => {
+describe("the model's output", () => {
   const secret = { output: { deny: ["hunter2"] } };
 
-  test("and is refused never leaves: no delta, no message, no thought, no call", async () => {
+  test("is never sent if refused: no delta, message, thought or call", async () => {
     const { outcome, told, seen, ran, last, events } = await guarded(secret, {
       turns: [{ think: "ah, hunter2", say: "it is hunter2", call: [write({ text: "hunter2" })] }],
     });
@@ -22,7 +22,7 @@ describe("what the model says", () => {
     expect(end?.usage?.output_tokens).toBeGreaterThan(0);
   });
 
-  test("and passes comes whole, after it was read", async () => {
+  test("is sent as a whole if it passes, after the check", async () => {
     const { seen, events, last } = await guarded(secret, {
       turns: [{ think: "hm well", say: "one two three" }],
     });
@@ -34,7 +34,7 @@ describe("what the model says", () => {
     expect(last).toMatchObject({ content: "one two three", model: "scripted:test" });
   });
 
-  test("is checked in every step; the calls before it stay done", async () => {
+  test("is checked in every step, and earlier calls remain done", async () => {
     const { outcome, ran, told } = await guarded(secret, {
       turns: [{ say: "writing", call: [write({ path: "a" })] }, { say: "hunter2" }],
     });
@@ -43,7 +43,7 @@ describe("what the model says", () => {
     expect(told).not.toContain("hunter2");
   });
 
-  test("with its calls reaches viewers as the model made it", async () => {
+  test("reaches viewers with its calls as the model wrote it", async () => {
     const calls = [write({ a: 1 }, { id: "c1" }), write({}, { id: "c2", malformed: "{broken" })];
     const { events, messages } = await guarded(secret, { turns: [{ call: calls }] });
     expect(dataOf(events, "on_chat_model_stream").slice(0, 2)).toEqual([
@@ -53,7 +53,7 @@ describe("what the model says", () => {
     expect(messages.filter(({ role }) => role === "tool")).toHaveLength(2);
   });
 
-  test("before it failed is held back as well, and the next attempt is heard", async () => {
+  test("is held back for a failed attempt too, and the next attempt is sent", async () => {
     const { seen, told } = await play({
       script: [{ say: "hunter", fail: { code: "model_overloaded" } }, { say: "fine" }],
       hooks: [made(retry, { options: { base_ms: 1 } }), made(guardrails, { options: secret })],
@@ -62,7 +62,7 @@ describe("what the model says", () => {
     expect(told).not.toContain("hunter");
   });
 
-  test("thinking may weigh what is allowed, but not say what is denied", async () => {
+  test("can consider allowed topics in its thinking, but not mention denied ones", async () => {
     const weather = { output: { allow: ["weather"], topics: ["bomb"] } };
     const turns = [{ think: "what else?", say: "the weather is fine" }];
     expect((await guarded(weather, { turns })).outcome).toMatchObject({ stop_reason: "end_turn" });
@@ -70,18 +70,18 @@ describe("what the model says", () => {
     expect((await guarded(weather, { turns: denied })).outcome).toMatchObject(REFUSED);
   });
 
-  test("is not the user's fault: the question stays for later runs", async () => {
+  test("is not the user's fault if refused, so the question remains for later runs", async () => {
     const first = await guarded(secret, { say: "what is it?", turns: [{ say: "hunter2" }] });
     const { asked } = await guarded(secret, { say: "why?", input: { messages: first.messages } });
     expect(textsIn(asked[0])).toEqual(["what is it?", NO, "why?"]);
   });
 
-  test("nothing at all is nothing to refuse", async () => {
+  test("is not refused if it is empty", async () => {
     const { outcome } = await guarded({ output: { allow: ["weather"] } }, { turns: [{ say: "" }] });
     expect(outcome).toMatchObject({ stop_reason: "end_turn" });
   });
 
-  test("is given up when the run is cancelled", async () => {
+  test("is abandoned if the run is cancelled", async () => {
     const cancel = new AbortController();
     const { outcome } = await play({
       script: [{ say: "never heard", delay_ms: 60_000 }],
@@ -96,7 +96,7 @@ describe("what the model says", () => {
 describe("the arguments of tool calls", () => {
   const etc = { tool_args: { deny: ["(?m)^path: /etc/"] } };
 
-  test("that are refused end the run before any of the message's calls is run or seen", async () => {
+  test("end the run if refused, before any of the message's calls is run or shown", async () => {
     const { outcome, ran, told, messages } = await guarded(etc, {
       turns: [{ say: "on it", call: [write({ path: "/tmp/a" }), write({ path: "/etc/passwd" })] }],
     });
@@ -106,7 +106,7 @@ describe("the arguments of tool calls", () => {
     expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
   });
 
-  test("that are fine are run", async () => {
+  test("run if they are harmless", async () => {
     const { outcome, ran } = await guarded(etc, {
       turns: [{ call: [write({ path: "/tmp/a" }), write({ path: "/tmp/b" })] }],
     });
@@ -121,11 +121,11 @@ describe("the arguments of tool calls", () => {
     ["behind a line break", { text: "x\npath: /etc/passwd" }],
     ["in letters that look alike", { path: "／etc／passwd" }],
     ["with invisible characters", { path: "/e\u200btc/\u00adpasswd" }],
-  ])("are found %s", async (_, args) => {
+  ])("match %s", async (_, args) => {
     expect((await guarded(etc, { turns: [{ call: [write(args)] }] })).outcome).toMatchObject(REFUSED);
   });
 
-  test("are found as keys, and in what is no JSON", async () => {
+  test("match as keys, and in text that is not JSON", async () => {
     const rule = { tool_args: { deny: ["x-secret"] } };
     const nested = write({ headers: { "x-secret": {} } });
     expect((await guarded(rule, { turns: [{ call: [nested] }] })).outcome).toMatchObject(REFUSED);
@@ -133,7 +133,7 @@ describe("the arguments of tool calls", () => {
     expect((await guarded(rule, { turns: [{ call: [broken] }] })).outcome).toMatchObject(REFUSED);
   });
 
-  test("are no matter of what the model says beside them", async () => {
+  test("are checked separately from the model's text", async () => {
     const { outcome } = await guarded(etc, { turns: [{ say: "path: /etc/passwd" }] });
     expect(outcome).toMatchObject({ stop_reason: "end_turn" });
   });

@@ -9,7 +9,7 @@ const allowed: Spec = { allow: "execute", command_prefix: PROGRAMS };
 const denied: Spec = { deny: "execute", command_prefix: ["rm"] };
 
 describe("a prefix that allows", () => {
-  test.each(SMUGGLED)("does not let pass %j", (command) => {
+  test.each(SMUGGLED)("does not allow %j", (command) => {
     // Languages run what their operator lets them run.
     const rules = /^(python3|perl)/.test(command) ? [{ ...allowed, command_prefix: ["ls"] }] : [allowed];
     expect(verdictOn(command, rules).decision).toBe("ask");
@@ -31,7 +31,7 @@ describe("a prefix that allows", () => {
     "tar -xzf x.tgz -C out",
     "cd src && ls",
     "cat résumé.txt",
-  ])("lets pass %j", (command) => {
+  ])("allows %j", (command) => {
     expect(verdictOn(command, [allowed]).decision).toBe("allow");
   });
 
@@ -45,7 +45,7 @@ describe("a prefix that allows", () => {
     ["git", "/tmp/git status"],
     ["git", "./git status"],
     ["git", "Git status"],
-  ])("%j does not mean %j", (prefix, command) => {
+  ])("%j does not cover %j", (prefix, command) => {
     expect(verdictOn(command, [{ allow: "execute", command_prefix: [prefix] }]).decision).toBe("ask");
   });
 
@@ -60,51 +60,51 @@ describe("a prefix that allows", () => {
       "ls 3>&1",
       "ls x2>&1",
     ],
-  ])("does not let pass what reads or writes a file: %s", (command) => {
+  ])("does not allow a line that reads or writes a file: %s", (command) => {
     expect(verdictOn(command, [allowed]).decision).toBe("ask");
   });
 
   test.each(["", " \n ", ";", "&&", "ls &&", "ls |", "| ls", "ls;;", "ls & & ls", "ls 'a", 'ls "a', "ls \\"])(
-    "does not let pass what is not whole: %j",
+    "does not allow an incomplete line: %j",
     (command) => {
       expect(verdictOn(command, [allowed]).decision).toBe("ask");
     },
   );
 
   test.each(["ls 'a\r'", "ls 'a\u001b[2K'", "ls '\0'", 'ls "\u009b"', "ls '\ud800'", "ls\u00a0", "ls\va"])(
-    "does not let pass characters that are not text: %j",
+    "does not allow characters that are not text: %j",
     (command) => {
       expect(verdictOn(command, [allowed]).decision).toBe("ask");
     },
   );
 
   test.each(["find *", "git log *", "sed -n 1p [-]*", "tar ~", "find . -exe?"])(
-    "does not let patterns become arguments that matter: %s",
+    "does not let patterns become significant arguments: %s",
     (command) => {
       expect(verdictOn(command, [allowed]).decision).toBe("ask");
     },
   );
 
-  test("counts whole words, quoted or not, but for the name of the program", () => {
+  test("matches whole words, quoted or not, except in the program's name", () => {
     const rules: Spec[] = [{ allow: "execute", command_prefix: ["git  status"] }];
     expect(verdictOn('git "status" -s', rules).decision).toBe("allow");
     expect(verdictOn('"git" status', rules).decision).toBe("ask");
   });
 
-  test("wants every command of the line allowed by the same rule", () => {
+  test("requires that the same rule allows every command of the line", () => {
     const [git, npm] = ["git", "npm"].map((each): Spec => ({ allow: "execute", command_prefix: [each] }));
     expect(verdictOn("git pull && npm test", [git, npm] as Spec[]).decision).toBe("ask");
     const both: Spec = { allow: "execute", command_prefix: ["git", "npm"] };
     expect(verdictOn("git pull && npm test", [both]).decision).toBe("allow");
   });
 
-  test("says why it did not apply", () => {
+  test("explains why it did not apply", () => {
     expect(verdictOn("ls $(x)", [allowed]).why).toBe(
       "mode default: no rule matches it; the command is not fully understood: it has an expansion (`$`)",
     );
   });
 
-  test("applies only to a call that is nothing but a command", () => {
+  test("applies only to a call that contains nothing but a command", () => {
     const call = { name: "execute", args: { command: "ls", env: { PATH: "/tmp" } } };
     expect(verdict(call, [allowed]).decision).toBe("ask");
     expect(verdict({ name: "execute", args: { command: ["ls"] } }, [allowed]).decision).toBe("ask");
@@ -116,18 +116,18 @@ describe("a prefix that allows", () => {
     );
   });
 
-  test("does not read more than 32,768 characters", () => {
+  test("reads at most 32,768 characters", () => {
     expect(verdictOn(`ls ${"a".repeat(32_765)}`, [allowed]).decision).toBe("allow");
     expect(verdictOn(`ls ${"a".repeat(32_766)}`, [allowed]).decision).toBe("ask");
   });
 });
 
 describe("a prefix that denies", () => {
-  test.each(SMUGGLED)("finds it in %j", (command) => {
+  test.each(SMUGGLED)("matches %j", (command) => {
     expect(verdictOn(command, [denied], "bypass").decision).toBe("deny");
   });
 
-  test.each(HARMLESS)("does not see it in %j", (command) => {
+  test.each(HARMLESS)("does not match %j", (command) => {
     expect(verdictOn(command, [denied], "bypass").decision).toBe("allow");
   });
 
@@ -157,7 +157,7 @@ describe("a prefix that denies", () => {
     ["git commit --no-verify", "git commit -nm x"],
     ["npm install --global", "npm install -g x"],
     ["docker run --privileged", "docker run --priv x"],
-  ])("%j means %j too", (prefix, command) => {
+  ])("%j covers %j too", (prefix, command) => {
     const rules: Spec[] = [{ deny: "execute", command_prefix: [prefix] }];
     expect(verdictOn(command, rules, "bypass").decision).toBe("deny");
   });
@@ -171,26 +171,26 @@ describe("a prefix that denies", () => {
     ["git commit --amend", "git commit -am x"],
     ["rm -rf", "rm *.o"],
     ["rm --recursive", "rm --recursively src"],
-  ])("%j does not mean %j", (prefix, command) => {
+  ])("%j does not cover %j", (prefix, command) => {
     const rules: Spec[] = [{ deny: "execute", command_prefix: [prefix] }];
     expect(verdictOn(command, rules, "bypass").decision).toBe("allow");
   });
 
-  test("finds it in the commands of other tools, however they are given", () => {
+  test("matches commands of other tools, in any format", () => {
     const rules: Spec[] = [{ deny: "*", command_prefix: ["rm"] }];
     for (const args of [{ cmd: "ls; rm x" }, { command: ["rm", "x"] }, { commands: ["ls", "cd x; rm y"] }])
       expect(verdict({ name: "run", args }, rules, "bypass").decision).toBe("deny");
     expect(verdict({ name: "run", args: { text: "rm x" } }, rules, "bypass").decision).toBe("allow");
   });
 
-  test("takes what is too long to be read for the worst", () => {
+  test("assumes the worst about commands that are too long", () => {
     expect(verdictOn("x".repeat(32_769), [denied], "bypass").decision).toBe("deny");
     expect(verdictOn(`ls ${"x".repeat(32_765)}`, [denied], "bypass").decision).toBe("allow");
     const args = { cmd: "x".repeat(30_000), script: "x".repeat(30_000), command: "x".repeat(30_000) };
     expect(verdict({ name: "execute", args }, [denied], "bypass").decision).toBe("deny");
   });
 
-  test("asks as generously as it denies", () => {
+  test("asks as broadly as it denies", () => {
     const rules: Spec[] = [allowed, { ask: "execute", command_prefix: ["git"], priority: 1 }];
     expect(verdictOn("ls | xargs git add", rules, "bypass").decision).toBe("ask");
   });
@@ -199,16 +199,16 @@ describe("a prefix that denies", () => {
 describe("the rules of a coding agent", () => {
   const named: Spec = { allow: "execute", command_prefix: [...NAMED] };
 
-  test.each(HONEST)("let it run %j", (command) => {
+  test.each(HONEST)("allow it to run %j", (command) => {
     expect(verdictOn(command, [named])).toMatchObject({ decision: "allow" });
   });
 
-  test.each(HONEST)("let it run %j beside a rule that denies", (command) => {
+  test.each(HONEST)("allow it to run %j next to a rule that denies", (command) => {
     const sudo: Spec = { deny: "execute", command_prefix: ["sudo", "git filter-branch"] };
     expect(verdictOn(command, [named, sudo])).toMatchObject({ decision: "allow" });
   });
 
-  test.each(INTRUSIONS)("do not let another program run by %j", (command) => {
+  test.each(INTRUSIONS)("do not allow another program to be run by %j", (command) => {
     expect(verdictOn(command, [named]).decision).toBe("ask");
     const program = command.split(" ")[0] ?? "";
     if (["env", "xargs"].includes(program)) return;
@@ -227,7 +227,7 @@ describe("the rules of a coding agent", () => {
   });
 
   const lines = ["npm test", "python3 x.py", "make all"];
-  test.each(lines)("name what may run beside a rule that denies: %s", (command) => {
+  test.each(lines)("list commands that can run despite a rule that denies: %s", (command) => {
     const program = command.split(" ")[0] ?? "";
     const by = (scope: "agent" | "user"): Spec => ({ allow: "execute", command_prefix: [program], scope });
     expect(verdictOn(command, [denied, by("agent")]).decision).toBe("allow");
@@ -238,7 +238,7 @@ describe("the rules of a coding agent", () => {
     expect(verdictOn(command, [denied, { allow: "execute" }]).decision).toBe("deny");
   });
 
-  test("say why a command counts as denied that does not show what it runs", () => {
+  test("explain why a command counts as denied if its program is not visible", () => {
     expect(verdictOn("make all", [{ ...denied, id: "no-rm", message: "Use the trash." }])).toMatchObject({
       message: undefined,
       why: "rule `no-rm` of agent scope denies it; it is not fully understood and may run anything: it has `make`, which runs what files say",
@@ -246,8 +246,8 @@ describe("the rules of a coding agent", () => {
   });
 });
 
-describe("an expression", () => {
-  test("allows only what it matches as a whole, command by command", () => {
+describe("a regular expression", () => {
+  test("allows only full matches, command by command", () => {
     const rules: Spec[] = [{ allow: "execute", regex: "git (status|log .*)" }];
     for (const command of ["git status", "git log -p && git status 2>&1", "git log --author='a b'"])
       expect(verdictOn(command, rules).decision).toBe("allow");
@@ -264,7 +264,7 @@ describe("an expression", () => {
     "export A=1; ls",
     "if ls",
     "'ls'",
-  ])("allows no %s, even if a rule matches", (command) => {
+  ])("never allows %s, even if it matches", (command) => {
     expect(verdictOn(command, [{ allow: "execute", regex: ".*" }]).decision).toBe("ask");
   });
 
@@ -277,7 +277,7 @@ describe("an expression", () => {
     "sudo -n rm -rf x",
     "echo rm -rf x",
     "r\\m -rf x",
-  ])("denies what it matches anywhere: %j", (command) => {
+  ])("denies any partial match: %j", (command) => {
     const rules: Spec[] = [{ deny: "execute", regex: "rm -rf" }];
     expect(verdictOn(command, rules, "bypass").decision).toBe("deny");
   });
@@ -290,12 +290,12 @@ describe("an expression", () => {
     "sh -c 'ls; rm x'",
     'ls "$(rm x)"',
     "{ rm x; }",
-  ])("that is anchored denies each command by itself: %j", (command) => {
+  ])("that is anchored denies each command separately: %j", (command) => {
     expect(verdictOn(command, [{ deny: "execute", regex: "^rm " }], "bypass").decision).toBe("deny");
     expect(verdictOn("echo rm x", [{ deny: "execute", regex: "^rm " }], "bypass").decision).toBe("allow");
   });
 
-  test("is held against the arguments of other tools, as JSON with its keys in order", () => {
+  test("matches the arguments of other tools as JSON with sorted keys", () => {
     const call = { name: "write_file", args: { path: ".env", content: 'say "x"\n' } };
     const whole = String.raw`\{"content":"say \\"x\\"\\n","path":"\.env"\}`;
     expect(verdict(call, [{ allow: "write_file", regex: whole }]).decision).toBe("allow");
@@ -305,7 +305,7 @@ describe("an expression", () => {
     expect(verdict(call, [{ deny: "write_file", regex: "secret" }], "bypass").decision).toBe("allow");
   });
 
-  test("that cannot search everything takes the rest for a match when it denies", () => {
+  test("that cannot search the whole text treats the rest as a match if it denies", () => {
     const call = { name: "write_file", args: { content: "x".repeat(3_000_000) } };
     expect(verdict(call, [{ deny: "write_file", regex: "[s]ecret" }], "bypass").decision).toBe("deny");
     expect(verdict(call, [{ allow: "write_file", regex: ".*" }]).decision).toBe("ask");

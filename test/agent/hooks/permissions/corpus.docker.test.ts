@@ -82,7 +82,7 @@ describeWithEngine(`of ${LINES} lines (TEST_SEED=${seed})`, (engine) => {
   );
 
   test.each(cases)(
-    "none that a rule lets through removes what it denies, in $image, part $part",
+    "no line that a rule allows removes what another rule denies, in $image, part $part",
     async ({ image, lines }) => {
       const removing = await effective(engine, image, lines);
       expect(removing.length / lines.length).toBeGreaterThan(EFFECTIVE[image]);
@@ -102,7 +102,7 @@ describeWithEngine(`of ${LINES} lines (TEST_SEED=${seed})`, (engine) => {
   }));
 
   test.each(others)(
-    "none that rules allow runs a program that they do not name, part $part",
+    "no line that rules allow runs a program that they do not name, part $part",
     async ({ lines }) => {
       const intruding = await effective(engine, "debian", lines);
       expect(intruding.length / lines.length).toBeGreaterThan(EFFECTIVE.debian);

@@ -111,7 +111,7 @@ test("none of more than 200 injections moves data past flow rules", async () => 
   expect(namesOf(left)).toEqual([]);
 });
 
-test("without flow rules each of them moves data", async () => {
+test("without flow rules, each of them moves data", async () => {
   const { kept } = await attacked("");
   expect(namesOf(kept)).toEqual([]);
 });

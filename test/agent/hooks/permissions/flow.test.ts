@@ -59,7 +59,7 @@ const errorsOf = (events: Awaited<ReturnType<Awaited<ReturnType<typeof post>>["e
 
 const BECAUSE = "because it read example.com with `fetch_page`: pages are written by others";
 
-test("a call that was allowed is denied once the thread has read, and the model reads why", async () => {
+test("an allowed call is denied once the thread has read, and the model is told why", async () => {
   const { say } = await served(
     [{ call: [leak] }, { call: [read] }, { call: [leak] }, { say: "ok" }],
     agentWith(flow("deny")),
@@ -73,7 +73,7 @@ test("a call that was allowed is denied once the thread has read, and the model 
   ]);
 });
 
-test("a person is asked, sees what was read without its contents, and approves this call only", async () => {
+test("a person is asked, sees the source without its contents, and approves only this call", async () => {
   const turns = [{ call: [read] }, { call: [leak] }, { call: [leak] }, { say: "ok" }];
   const { say, answer } = await served(turns, agentWith(flow("ask")));
   const asked = dataOf(await say("t"), "on_interrupt");
@@ -95,13 +95,13 @@ test("a person is asked, sees what was read without its contents, and approves t
   expect(dataOf(resumed, "on_interrupt")).toHaveLength(1);
 });
 
-test("calls of one message come after the readings of the same message", async () => {
+test("calls of one message count as later than the readings of that message", async () => {
   const { say } = await served([{ call: [leak, read] }, { say: "ok" }], agentWith(flow("deny")));
   await say("t");
   expect(sent).toEqual([]);
 });
 
-test("a call does not come after itself, but after an earlier one of its tool", async () => {
+test("a call does not count as later than itself, but it does for an earlier call of its tool", async () => {
   const self = "{ mode: bypass, flow: [{ after: [fetch_page], deny: [fetch_page] }] }";
   const { say } = await served([{ call: [read] }, { call: [read] }, { say: "ok" }], agentWith(self));
   const [first, second] = errorsOf(await say("t"));
@@ -109,7 +109,7 @@ test("a call does not come after itself, but after an earlier one of its tool", 
   expect(second).toContain("because it read example.com with `fetch_page`. Do not");
 });
 
-test("a denied call has read nothing", async () => {
+test("a denied call does not count as reading", async () => {
   const rules = `{ mode: bypass, rules: [{ deny: fetch_page, regex: example }], flow: [{ after: [fetch_page], deny: [send_mail] }] }`;
   const { say } = await served([{ call: [read] }, { call: [leak] }, { say: "ok" }], agentWith(rules));
   await say("t");
@@ -119,7 +119,7 @@ test("a denied call has read nothing", async () => {
 test.each([
   ["dont_ask", "{ allow: 'fetch_*' }, { allow: send_mail }", "and mode dont_ask does not ask"],
   ["default", "{ allow: 'fetch_*' }, { deny: send_mail, regex: secret }", "rule `"],
-])("mode %s and rules that deny stay as strict", async (mode, rules, why) => {
+])("mode %s and deny rules remain as strict", async (mode, rules, why) => {
   const permissions = `{ mode: ${mode}, rules: [${rules}], flow: [{ after: [fetch_page], ask: [send_mail] }] }`;
   const { say } = await served([{ call: [read] }, { call: [leak] }, { say: "ok" }], agentWith(permissions));
   const events = await say("t");
@@ -127,7 +127,7 @@ test.each([
   expect(dataOf(events, "on_interrupt")).toEqual([]);
 });
 
-test("a rule's own question names both reasons", async () => {
+test("the question of another rule includes both reasons", async () => {
   const permissions = `{ mode: bypass, rules: [{ ask: send_mail, message: Send it? }], flow: [{ after: [fetch_page], ask: [send_mail] }] }`;
   const { say } = await served([{ call: [read] }, { call: [leak] }, { say: "ok" }], agentWith(permissions));
   const [asked] = dataOf(await say("t"), "on_interrupt");
@@ -136,7 +136,7 @@ test("a rule's own question names both reasons", async () => {
   );
 });
 
-describe("what was read stays read", () => {
+describe("a reading remains recorded", () => {
   const obeying: Script = ({ messages }) => {
     const last = messages.findLast(({ role }) => role !== "tool");
     const text = last?.role === "user" ? String(last.content) : "";
@@ -148,7 +148,7 @@ describe("what was read stays read", () => {
         : { say: "ok" };
   };
 
-  test("in later runs, also when a summary has taken the place of the messages", async () => {
+  test("in later runs, even after a summary has replaced the messages", async () => {
     const more = ", context_window: 8192, hooks: { summarization: { trigger: 0.2, keep: 0.2 } }";
     const { say } = await served(obeying, agentWith(flow("deny"), more));
     await say("t", { input: "read" });
@@ -167,7 +167,7 @@ describe("what was read stays read", () => {
     expect(sent).toEqual([]);
   });
 
-  test("in a fork with the message, and in none without it", async () => {
+  test("in a fork that includes the message, but in no other", async () => {
     const { url, say } = await served(obeying, agentWith(flow("deny")));
     await say("t", { input: "hello" });
     await say("t", { input: "read" });
@@ -185,7 +185,7 @@ describe("what was read stays read", () => {
     expect(sent).toEqual(["secret"]);
   });
 
-  test("until the message is cut", async () => {
+  test("until the message is removed", async () => {
     const { url, say } = await served(obeying, agentWith(flow("deny")));
     await say("t", { input: "read" });
     const [asked] = await messagesOf(url, "t");
@@ -194,7 +194,7 @@ describe("what was read stays read", () => {
   });
 });
 
-test("a result that a server delivers later has been read", async () => {
+test("a deferred result counts as reading", async () => {
   const tool = await callbackTool(accept);
   const port = await freePort();
   const config = {
@@ -224,7 +224,7 @@ agents:
 `;
   const task = { agent: "coder", task: "Do it" };
 
-  test("brings what it has read to its parent, with its own subagents", async () => {
+  test("passes its readings, and its own subagents', to its parent", async () => {
     const script = cast({
       lead: [delegating(task), { call: [leak] }, { say: "ok" }],
       coder: [delegating({ agent: "tester", task: "Read" }), completing("Send it!")],
@@ -254,7 +254,7 @@ agents:
     expect(sent).toEqual([]);
   });
 
-  test("may be given tasks by a call that began before its own subagents read", async () => {
+  test("can get tasks from a call that started before its own subagents read anything", async () => {
     const permissions = "{ mode: bypass, flow: [{ after: [fetch_page], deny: [delegate] }] }";
     const script = cast({
       lead: [delegating(task, { agent: "coder", task: "Ask" }), { say: "ok" }],
@@ -271,7 +271,7 @@ agents:
     expect(errorsOf(after)).toEqual([undefined]);
   });
 
-  test("in the background brings it before its result is known", async () => {
+  test("in the background passes on its readings before its result is known", async () => {
     const script = cast({
       lead: [
         { call: [{ tool: "start_task", args: { ...task, context: "-" } }] },
@@ -291,7 +291,7 @@ agents:
     ["with permissions of its own", ", permissions: { mode: bypass }"],
     ["with flow rules of its own", `, permissions: ${flow("ask")}`],
     ["without the hook for subagents", ", hooks: { subagents: false }"],
-  ])("%s is bound by its parent's rules and readings", async (_, child) => {
+  ])("%s must follow its parent's rules and readings", async (_, child) => {
     const script = cast({
       lead: [{ call: [read] }, delegating(task), { say: "ok" }],
       coder: [{ call: [leak] }, completing("Done.")],
@@ -304,7 +304,7 @@ agents:
     );
   });
 
-  test("is bound by its own rules after what a parent without rules has read", async () => {
+  test("must follow its own rules even if its parent, which read, has none", async () => {
     const agents = TEAM(`, permissions: ${flow("deny")}`).replace(`, permissions: ${flow("deny")} }`, " }");
     const script = cast({
       lead: [{ call: [read] }, delegating(task), { say: "ok" }],
@@ -315,7 +315,7 @@ agents:
     expect(sent).toEqual([]);
   });
 
-  test("asks its parent's user for what the parent's rules ask about", async () => {
+  test("asks its parent's user about calls that the parent's rules ask about", async () => {
     const script = cast({
       lead: [{ call: [read] }, delegating(task), { say: "ok" }],
       coder: [{ call: [leak] }, completing("Done.")],
@@ -333,7 +333,7 @@ agents:
 /** A folder whose path alone is longer than what is remembered of a path. */
 const LONG = "x".repeat(210);
 
-describe("a file that was written after reading", () => {
+describe("a file written after reading", () => {
   const write = (path: string, content = "x") => ({ tool: "write_file", args: { path, content } });
   const orders: Record<string, Turn> = {
     read: { call: [read] },
@@ -406,13 +406,13 @@ describe("a file that was written after reading", () => {
       "is read when these were written again",
       ["a read", "a write", "a flood", "a flood", "b look", "b send"],
     ],
-  ])("marks another thread when it %s, also after 200 other files", async (_, plan) => {
+  ])("marks another thread when it %s, even after 200 other files", async (_, plan) => {
     const { last } = await play(plan.map((each) => each.split(" ") as [string, string]));
     expect(sent).toEqual([]);
     expect(errorsOf(last)[0]).toContain("(through one of more files than are listed)");
   });
 
-  test("marks no thread that reads no file, also after 200 other files", async () => {
+  test("marks no thread that reads no file, even after 200 other files", async () => {
     const more = ", backend: { type: local }, max_iterations: 250";
     const { say } = await served(script, agentWith(flow("deny"), more));
     for (const input of ["read", "write", "flood"]) await say("a", { input });
@@ -450,7 +450,7 @@ describe("a file that was written after reading", () => {
     return { say, entered: entered.promise, open: () => opened.resolve() };
   }
 
-  test("keeps its mark when another thread writes it while a clean one does", async () => {
+  test("keeps its mark if another thread writes it at the same time as a clean one", async () => {
     const { say, entered, open } = await slowed("after");
     const clean = say("slow", { input: "write" });
     await entered;
@@ -461,7 +461,7 @@ describe("a file that was written after reading", () => {
     expect(sent).toEqual([]);
   });
 
-  test("keeps its mark when a clean thread writes it before another one does, whose call began before", async () => {
+  test("keeps its mark if a clean thread writes it before another one whose call started earlier", async () => {
     const { say, entered, open } = await slowed("before");
     await say("slow", { input: "read" });
     const marked = say("slow", { input: "write" });

@@ -46,7 +46,7 @@ function running(commands: readonly string[], options: Record<string, unknown>, 
   return play({ script: [{ call }, { say: "ok" }], tools, ...more, hooks });
 }
 
-test("an agent has it when its configuration says so", () => {
+test("an agent has the hook if its configuration sets it", () => {
   expect(permissions.activeByDefault(agentWith())).toBe(false);
   const sample = {
     mode: "default",
@@ -60,7 +60,7 @@ test("an agent has it when its configuration says so", () => {
   expect(permissions.options.safeParse({ rules: [{ custom: "x" }] }).success).toBe(false);
 });
 
-test("what is allowed runs", async () => {
+test("an allowed call runs", async () => {
   const { messages, outcome } = await running(["ls"], {
     rules: [{ allow: "execute", command_prefix: ["ls"] }],
   });
@@ -68,7 +68,7 @@ test("what is allowed runs", async () => {
   expect(outcome.status).toBe("success");
 });
 
-test("a person is asked before the agent's own instructions are written", async () => {
+test("a person is asked before the agent writes its own instructions", async () => {
   const backend = await workspace({});
   const hook = made(permissions, {
     ...{ backend, options: { mode: "accept_edits" }, agent: { memory: { paths: ["AGENTS.md"] } } },
@@ -80,7 +80,7 @@ test("a person is asked before the agent's own instructions are written", async 
   expect(ran).not.toContain("AGENTS.md");
 });
 
-test("rules that take long to prepare leave ticks of the event loop to others before the run begins", async () => {
+test("rules that take long to prepare yield to other work before the run begins", async () => {
   let turns = 0;
   const busy: Hook = {
     name: "busy",
@@ -98,13 +98,13 @@ test("rules that take long to prepare leave ticks of the event loop to others be
   expect(seen).toEqual([1]);
 });
 
-test("a rule is compiled once, however many policies it is in", () => {
+test("a rule is compiled once, however many policies include it", () => {
   const rule = ruleFor(callOf("execute", { command: "ls" }), "allow", "user");
   expect(compileRule(rule)).toBe(compileRule(rule));
   expect(compileRule({ ...rule })).not.toBe(compileRule(rule));
 });
 
-test("a denied call does not run, and the model reads why", async () => {
+test("a denied call does not run, and the model is told why", async () => {
   const rules = [
     { deny: "execute", command_prefix: ["rm"], message: "Nothing is removed here." },
     { deny: "execute", command_prefix: ["git"], id: "no-git" },
@@ -119,7 +119,7 @@ test("a denied call does not run, and the model reads why", async () => {
   expect(outcome.status).toBe("success");
 });
 
-test("of parallel calls the allowed ones run, the denied ones are answered, the others wait", async () => {
+test("among parallel calls, allowed ones run, denied ones are answered, and the others wait", async () => {
   const rules = [
     { allow: "execute", command_prefix: ["ls"] },
     { deny: "execute", command_prefix: ["rm"] },
@@ -131,7 +131,7 @@ test("of parallel calls the allowed ones run, the denied ones are answered, the 
   expect(dataOf(events, "on_tool_end").filter((end) => end.interrupted)).toHaveLength(1);
 });
 
-test("the decisions about the calls of one message are made in as many ticks of the event loop", async () => {
+test("each call of a message is decided in a separate tick of the event loop", async () => {
   let turns = 0;
   let isOver = false;
   const count = () => {
@@ -160,7 +160,7 @@ test("a call that cannot run needs no approval", async () => {
   ]);
 });
 
-test("the model is not shown what it may never call", async () => {
+test("the model does not see tools that it can never call", async () => {
   const shown: string[][] = [];
   const model = scriptedModel([{ say: "ok" }]);
   const watched: typeof model = {
@@ -175,12 +175,12 @@ test("the model is not shown what it may never call", async () => {
   expect(shown).toEqual([["execute"]]);
 });
 
-test("a tool that is not shown is still denied", async () => {
+test("a hidden tool is still denied", async () => {
   const { messages } = await running(["ls"], { rules: [{ deny: "execute", id: "never" }], mode: "bypass" });
   expect(toolMessages(messages)[0]?.error).toContain("rule `never`");
 });
 
-test("every decision is a span of the trace", async () => {
+test("every decision has a span in the trace", async () => {
   const spans: { name: string; attributes: unknown; ended: number }[] = [];
   const recorder: TraceRecorder = {
     startSpan(name, attributes) {
@@ -222,7 +222,7 @@ const remembering = (change: (call: ToolCall) => Rule | undefined) =>
   });
 const command = (command: string) => callOf("execute", { command });
 
-test("an answer that is remembered counts at once, for the whole thread, until it is cleared", async () => {
+test("a remembered answer applies immediately, to the whole thread, until it is deleted", async () => {
   const granted = await running(
     [],
     {},
@@ -257,7 +257,7 @@ test("an answer that is remembered counts at once, for the whole thread, until i
   expect(cleared.outcome.status).toBe("interrupted");
 });
 
-test("a later answer about the same call takes the place of the earlier one", async () => {
+test("a later answer about the same call replaces the earlier one", async () => {
   const decisions = ["allow", "deny"] as const;
   let turn = 0;
   const { state } = await running(
@@ -271,7 +271,7 @@ test("a later answer about the same call takes the place of the earlier one", as
   expect(sessionRules(state)).toMatchObject([{ decision: "deny" }]);
 });
 
-test("rules of a thread apply to that thread only, no matter which scope they claim, and at most 200 of them", async () => {
+test("a thread's rules apply only to that thread, whatever their scope, and there are at most 200", async () => {
   const claimed = { ...ruleFor(command("ls"), "allow", "user"), scope: "global" };
   expect(sessionRules(new Map([["grants", [claimed]]]))).toMatchObject([{ scope: "session" }]);
   expect(sessionRules(new Map([["grants", "nonsense"]]))).toEqual([]);
@@ -312,7 +312,7 @@ async function answered(
   return last;
 }
 
-test("what a person says of a call counts, also if a rule would let it run by now", async () => {
+test("a person's answer about a call counts even if a rule would now allow the call", async () => {
   const { messages, events } = await answered(
     ["ls", "ls"],
     { call: 0, decision: "approve", remember: "session" },
@@ -322,7 +322,7 @@ test("what a person says of a call counts, also if a rule would let it run by no
   expect(dataOf(events, "on_resume")).toMatchObject([{ decision: "deny" }]);
 });
 
-describe("an answer that is remembered for more than the very same call", () => {
+describe("an answer that is remembered for more than the same call", () => {
   const offered = async (command: string) => {
     const { events } = await running([command], {});
     return dataOf(events, "on_interrupt")[0]?.remember_options?.flatMap(
@@ -337,7 +337,7 @@ describe("an answer that is remembered for more than the very same call", () => 
     ["python3 tools/report.py --all", "python3 tools/report.py"],
     ["docker ps", "docker ps"],
     ["cd app && npm test", "cd | npm test"],
-  ])("offers the commands that begin as `%s` does: %s", async (command, prefix) => {
+  ])("offers the commands that begin like `%s`: %s", async (command, prefix) => {
     expect(await offered(command)).toEqual(["call", prefix, "tool"]);
   });
 
@@ -351,7 +351,7 @@ describe("an answer that is remembered for more than the very same call", () => 
     "env echo 1",
     'ec"ho" 1',
     "cat a; cat b; ls; wc x; head y",
-  ])("offers no beginning of a command that could hide another: %s", async (command) => {
+  ])("does not offer a prefix that could hide another command: %s", async (command) => {
     expect(await offered(command)).toEqual(["call", "tool"]);
   });
 
@@ -381,11 +381,11 @@ describe("an answer that is remembered for more than the very same call", () => 
     "echoes 1",
     "./echo 1",
     "rm x",
-  ])("asks about %s as before", async (command) => {
+  ])("still asks about %s", async (command) => {
     expect(await statusOf(command)).toBe("interrupted");
   });
 
-  test("allows every call of the tool and none of others, and denies what is denied", async () => {
+  test("allows every call of the tool and of no other, and denies denied calls", async () => {
     const wide = { call: 0, remember: "session", remember_as: "tool" } as const;
     const { state } = await answered(["echo 1"], { ...wide, decision: "approve" });
     expect(sessionRules(state)).toMatchObject([{ matcher: { tool: "execute" }, decision: "allow" }]);
@@ -396,7 +396,7 @@ describe("an answer that is remembered for more than the very same call", () => 
   });
 });
 
-test("a call that a person has edited is shown, judged and run as it is now", async () => {
+test("an edited call is shown, checked and run in its edited form", async () => {
   const args = { command: "ls -l" };
   const { messages, events } = await answered(["ls"], { call: 0, decision: "edit", args });
   expect(toolMessages(messages)).toMatchObject([{ content: "ran ls -l" }]);
@@ -404,18 +404,18 @@ test("a call that a person has edited is shown, judged and run as it is now", as
   expect(dataOf(events, "on_resume")).toMatchObject([{ decision: "edit" }]);
 });
 
-test("a call is run as it was answered, although the answer cannot be remembered", async () => {
+test("a call runs as answered even if the answer cannot be remembered", async () => {
   const long = `ls ${"x".repeat(20_000)}`;
   const { messages, events } = await answered([long], { call: 0, decision: "approve", remember: "session" });
   expect(toolMessages(messages)).toMatchObject([{ content: `ran ${long}` }]);
   expect(dataOf(events, "warning")).toMatchObject([{ code: "not_remembered" }]);
 });
 
-test("rule files that were not loaded are an error", () => {
+test("rule files that were not loaded cause an error", () => {
   expect(() => made(permissions, { options: { files: ["rules.json"] } })).toThrow("belong in agents.yaml");
 });
 
-describe("what a user has answered for all threads", () => {
+describe("a user's answer for all threads", () => {
   const remembered = async (decision: "allow" | "deny", text = "rm x") => {
     const { items } = createMemoryStores();
     const rule = ruleFor(command(text), decision, "user");
@@ -435,22 +435,22 @@ describe("what a user has answered for all threads", () => {
     return ran.length > 0;
   };
 
-  test("comes before what the agent asks for", async () => {
+  test("takes precedence over the agent's ask rules", async () => {
     expect(await runs(await remembered("allow"), { rules: [{ ask: "execute" }] })).toBe(true);
     expect(await runs(await remembered("deny"), { rules: [{ allow: "execute" }] })).toBe(false);
   });
 
-  test.each(["agent", "global"])("never overrides a deny of %s scope", async (scope) => {
+  test.each(["agent", "global"])("never overrides a deny rule of %s scope", async (scope) => {
     const rules = [{ deny: "execute", command_prefix: ["rm"], scope, priority: -9 }];
     expect(await runs(await remembered("allow"), { mode: "bypass", rules })).toBe(false);
   });
 
-  test("never allows what the mode refuses", async () => {
+  test("never allows a call that the mode refuses", async () => {
     for (const mode of ["plan", "dont_ask"])
       expect(await runs(await remembered("allow"), { mode }), mode).toBe(false);
   });
 
-  test("means the very same call only", async () => {
+  test("applies only to the same call", async () => {
     expect(await runs(await remembered("allow", "rm y"), {})).toBe(false);
   });
 });
@@ -484,7 +484,7 @@ async function starts(
   return (await backend.glob("pwned", ".", new AbortController().signal)).matches.length > 0;
 }
 
-describe("where a rule denies commands, those that run start nothing that files or keys say", () => {
+describe("where a rule denies commands, other commands start no programs from files or keys", () => {
   const { test } = needing(
     ["git", "less"].every((program) => spawnSync(program, ["--version"]).status === 0),
     "git and less",
@@ -519,7 +519,7 @@ describe("where a rule denies commands, those that run start nothing that files 
       expect(await starts(files, command, [{ ask: "execute", command_prefix: ["rm"] }, named])).toBe(false);
     });
 
-  test("where rules only allow, but for the hooks of a repository, which are its own use", async () => {
+  test("where rules only allow, except for a repository's hooks, which are part of its use", async () => {
     const allowed = { allow: "execute", command_prefix: ["git", "cd", "cp", "less", "cat", "chmod"] };
     for (const [files, command] of [
       [REPOSITORY, "cd r; git status"],
@@ -536,11 +536,11 @@ test.each([
   ["write_file", { path: "a.txt", content: "hé" }, "write 3 bytes to the file `a.txt`"],
   ["edit_file", { path: "a.txt", old_text: "a", new_text: "b" }, "change the file `a.txt`"],
   ["book", { seat: "12A" }, 'call `book` with {"seat":"12A"}'],
-])("a question about %s says what would happen, and why it is asked", async (tool, args, what) => {
+])("a question about %s explains what would happen and why it is asked", async (tool, args, what) => {
   expect(await asked(tool, args)).toBe(`May the agent ${what}? (rule \`ask *\` of agent scope asks for it)`);
 });
 
-test("what is left out of a question is said to be", async () => {
+test("a question mentions omitted parts", async () => {
   expect(await asked("execute", { command: `echo ${"a".repeat(2000)}; rm -rf .` })).toMatch(
     /^May the agent run the command `echo a+… \(\d+ more characters: see its arguments\)\? \(rule/,
   );

@@ -16,25 +16,28 @@ const all = (decision: Rule["decision"], scope: Scope, more: Partial<Spec> = {})
 });
 const call = { name: "execute", args: { command: "ls" } };
 
-describe("the order", () => {
-  test.each(["global", "agent", { agent: "coder" }] as const)("a deny of scope %j is absolute", (scope) => {
-    const allows = [all("allow", "user", { priority: 1000 }), all("allow", "session")];
-    const decided = verdict(call, [...allows, all("deny", scope, { priority: -1 })], "bypass");
-    expect(decided).toMatchObject({ decision: "deny", rule: { decision: "deny" } });
-  });
+describe("the order of rules", () => {
+  test.each(["global", "agent", { agent: "coder" }] as const)(
+    "a deny rule of scope %j is absolute",
+    (scope) => {
+      const allows = [all("allow", "user", { priority: 1000 }), all("allow", "session")];
+      const decided = verdict(call, [...allows, all("deny", scope, { priority: -1 })], "bypass");
+      expect(decided).toMatchObject({ decision: "deny", rule: { decision: "deny" } });
+    },
+  );
 
-  test("a user's rule does not name what an operator's deny takes for anything", () => {
+  test("a user's rule cannot exempt a command that an operator's deny rule treats as unknown", () => {
     const deny: Spec = { deny: "execute", command_prefix: ["rm"], scope: "global" };
     const npm = (scope: Scope): Spec => ({ allow: "execute", command_prefix: ["npm"], scope, priority: 9 });
     expect(verdictOn("npm run build", [deny, npm("user")]).decision).toBe("deny");
     expect(verdictOn("npm run build", [deny, npm("global")]).decision).toBe("allow");
   });
 
-  test.each(["user", "session"] as const)("a deny of scope %s is not", (scope) => {
+  test.each(["user", "session"] as const)("a deny rule of scope %s is not absolute", (scope) => {
     expect(verdict(call, [all("deny", scope), all("allow", "user", { priority: 1 })]).decision).toBe("allow");
   });
 
-  test("user before session before agent before global", () => {
+  test("is user before session before agent before global", () => {
     const scopes = ["global", "agent", "session", "user"] as const;
     for (const [index, scope] of scopes.entries()) {
       const weaker = scopes.slice(0, index).map((each) => all("ask", each, { priority: 9 }));
@@ -42,14 +45,14 @@ describe("the order", () => {
     }
   });
 
-  test("in a scope by priority, then as given; the first match decides", () => {
+  test("follows priority within a scope, then the given order; the first match decides", () => {
     const [low, high] = [all("allow", "agent", { priority: 1 }), all("ask", "agent", { priority: 2 })];
     expect(verdict(call, [low, high]).decision).toBe("ask");
     expect(verdict(call, [all("allow", "agent"), all("ask", "agent")]).decision).toBe("allow");
     expect(verdict(call, [all("ask", "agent"), all("allow", "agent")]).decision).toBe("ask");
   });
 
-  test("a rule for another agent or session does not count", () => {
+  test("ignores a rule for another agent or session", () => {
     expect(verdict(call, [all("deny", { agent: "other" }), all("deny", { session: "th_2" })]).decision).toBe(
       "ask",
     );
@@ -57,7 +60,7 @@ describe("the order", () => {
   });
 });
 
-describe("the mode, when no rule speaks", () => {
+describe("the mode, if no rule matches", () => {
   const tools = ["read_file", "write_todos", "look_up", "write_file", "delete_file", "execute", "unknown"];
   test.each<[Mode, string[]]>([
     ["default", ["allow", "allow", "ask", "ask", "ask", "ask", "ask"]],
@@ -98,7 +101,7 @@ describe("the mode, when no rule speaks", () => {
   });
 
   test.each(["src/git.ts", ".gitignore", "sub/.editorconfig", ".env", "docs/head.md", "package.json"])(
-    "accept_edits writes %j, and any content",
+    "accept_edits allows writing %j with any content",
     (path) => {
       const args = { path, content: ".git/hooks/pre-commit" };
       expect(verdict({ name: "write_file", args }, [], "accept_edits").decision).toBe("allow");
@@ -113,7 +116,7 @@ describe("the mode, when no rule speaks", () => {
     ["docs/AGENTS.md", "allow"],
     ["skills/new/notes.md", "allow"],
     ["other/SKILL.md", "allow"],
-  ])("accept_edits asks about what the agent reads as its instructions: %s", (path, decision) => {
+  ])("accept_edits asks about files that the agent reads as its instructions: %s", (path, decision) => {
     const instructs = instructionsOf(
       { memory: { paths: ["AGENTS.md"] }, skills: { paths: ["./skills/"] } } as never,
       "/workspace",
@@ -129,29 +132,29 @@ describe("the mode, when no rule speaks", () => {
     expect(decided.decision).toBe(decision);
   });
 
-  test("a rule may allow such a file by its arguments", () => {
+  test("a rule can allow such a file by its arguments", () => {
     const args = { path: ".git/config", content: "" };
     const rule: Spec = { allow: "write_file", arguments: args };
     expect(verdict({ name: "write_file", args }, [rule], "accept_edits").decision).toBe("allow");
   });
 
-  test("plan lets nothing run that destroys, also when it is said to read only", () => {
+  test("plan denies destructive tools even if they claim to be read-only", () => {
     expect(verdict({ name: "wipe", args: {} }, [], "plan").decision).toBe("deny");
   });
 
-  test("plan tells the model what it is", () => {
+  test("plan informs the model about the mode", () => {
     expect(verdict({ name: "write_file", args: {} }, [], "plan").message).toBe(
       "Plan mode: write operations not allowed",
     );
   });
 
-  test("rules come before it", () => {
+  test("rules take precedence over it", () => {
     expect(verdict(call, [{ allow: "execute" }], "plan").decision).toBe("allow");
     expect(verdict(call, [{ ask: "execute" }], "bypass").decision).toBe("ask");
     expect(verdict({ name: "read_file", args: {} }, [{ ask: "read_file" }]).decision).toBe("ask");
   });
 
-  test("dont_ask denies what a rule would ask for, and says so", () => {
+  test("dont_ask denies calls that a rule would ask about, and gives the reason", () => {
     const rules: Spec[] = [{ ask: "execute", id: "careful", message: "Run it?" }];
     expect(verdict(call, rules, "dont_ask")).toMatchObject({
       decision: "deny",
@@ -160,7 +163,7 @@ describe("the mode, when no rule speaks", () => {
   });
 });
 
-describe("a file that may say what commands run is decided as they are", () => {
+describe("a file that can determine which commands run is decided like those commands", () => {
   const written = (path: string) => ({ name: "write_file", args: { path, content: "" } });
   const deny: Spec = { deny: "execute", command_prefix: ["rm"], id: "no-rm", message: "Use the trash." };
   const ask: Spec = { ask: "*", regex: "rm" };
@@ -179,14 +182,14 @@ describe("a file that may say what commands run is decided as they are", () => {
     },
   );
 
-  test("no other file, and no reading", () => {
+  test("but no other file, and no reading", () => {
     for (const path of ["src/a.ts", ".gitignore", "docs/head.md"])
       expect(verdict(written(path), [deny], "bypass").decision).toBe("allow");
     const read = { name: "read_file", args: { path: ".git/config" } };
     expect(verdict(read, [deny], "bypass").decision).toBe("allow");
   });
 
-  test("unless a rule of the operator's allows this very call; a person's may answer what is asked", () => {
+  test("unless an operator's rule allows this exact call; a person can only answer the question", () => {
     const call = written(".github/workflows/ci.yml");
     const by = (scope: "agent" | "user"): Spec => ({ allow: "write_file", arguments: call.args, scope });
     expect(verdict(call, [deny, by("agent")]).decision).toBe("allow");
@@ -194,20 +197,20 @@ describe("a file that may say what commands run is decided as they are", () => {
     expect(verdict(call, [ask, by("user")]).decision).toBe("allow");
   });
 
-  test("which a rule about other tools, or for all commands, has no say in", () => {
+  test("and rules about other tools, or for all commands, have no effect on it", () => {
     for (const other of [{ deny: "look_up", regex: "rm" }, { deny: "execute" }] as const)
       expect(verdict(written(".git/config"), [other], "bypass").decision).toBe("allow");
   });
 
-  test("and the model reads the reason", () => {
+  test("and the model sees the reason", () => {
     expect(verdict(written(".git/config"), [deny], "bypass").why).toBe(
       "`.git/config` may say what commands run: rule `no-rm` of agent scope denies it",
     );
   });
 });
 
-describe("every decision says", () => {
-  test("which rule made it, and what the rule wants said", () => {
+describe("every decision contains", () => {
+  test("the rule that made it, and the rule's message", () => {
     const rules: Spec[] = [{ deny: "execute", regex: "ls", message: "Use the tool `ls`." }];
     expect(verdict(call, rules)).toMatchObject({
       decision: "deny",
@@ -217,7 +220,7 @@ describe("every decision says", () => {
     });
   });
 
-  test("or which mode", () => {
+  test("or the mode", () => {
     expect(verdict(call, [])).toEqual({
       decision: "ask",
       why: "mode default: no rule matches it",
@@ -225,7 +228,7 @@ describe("every decision says", () => {
   });
 });
 
-describe("a rule speaks of a tool", () => {
+describe("a rule matches a tool", () => {
   test.each([
     ["read_*", "read_file", true],
     ["mcp__{github,gitlab}__*", "mcp__gitlab__search", true],
@@ -237,20 +240,20 @@ describe("a rule speaks of a tool", () => {
     expect(verdict({ name, args: {} }, [{ allow: pattern }]).decision === "allow").toBe(expected);
   });
 
-  test("by its category, when it has one", () => {
+  test("by its category, if it has one", () => {
     const rules: Spec[] = [{ matcher: { category: "write" }, decision: "allow" }];
     expect(verdict({ name: "write_file", args: {} }, rules).decision).toBe("allow");
     expect(verdict({ name: "unknown", args: {} }, rules).decision).toBe("ask");
     expect(decide(callOf("write_file"), undefined, policyOf(rules)).decision).toBe("ask");
   });
 
-  test("when all its conditions hold", () => {
+  test("if all its conditions are met", () => {
     const rules: Spec[] = [{ allow: "write_*", category: "write" }];
     expect(verdict({ name: "write_file", args: {} }, rules).decision).toBe("allow");
     expect(verdict({ name: "write_letter", args: {} }, rules).decision).toBe("ask");
   });
 
-  test("by a condition of the program's own; one that throws allows nothing and denies", () => {
+  test("by a condition of the program; one that throws denies and never allows", () => {
     const custom = (decision: Rule["decision"], test: () => boolean): Rule => ({
       ...{ id: "own", scope: "user", priority: 0, decision, matcher: { custom: test } },
     });
@@ -268,7 +271,7 @@ describe("a rule speaks of a tool", () => {
     expect(verdict(call, [custom("deny", broken)]).decision).toBe("deny");
   });
 
-  test("also when its arguments are nested too deeply to be read: then it denies, and does not allow", () => {
+  test("even if its arguments are too deeply nested to read: it then denies, but does not allow", () => {
     const deep = JSON.parse(`${'{"a":'.repeat(50_000)}1${"}".repeat(50_000)}`);
     const rules = (decision: "allow" | "deny"): Spec[] => [
       { scope: "user", decision, matcher: { regex: ".*" } },
@@ -282,7 +285,7 @@ describe("a remembered answer", () => {
   const args = { command: "git push; $X", timeout: 5 };
   const [name, rule] = ["execute", ruleFor(callOf("execute", args), "allow", "session")];
 
-  test("allows exactly that call", () => {
+  test("allows only exactly that call", () => {
     expect(verdict({ name, args }, [rule])).toMatchObject({ decision: "allow", rule: { id: rule.id } });
     expect(verdict({ name, args: { timeout: 5, command: "git push; $X" } }, [rule]).decision).toBe("allow");
     for (const other of [{ ...args, timeout: 6 }, { ...args, more: 1 }, { command: args.command }, {}])
@@ -291,13 +294,13 @@ describe("a remembered answer", () => {
     expect(verdict({ name: "Execute", args }, [rule]).decision).toBe("ask");
   });
 
-  test("for a tool whose name looks like a pattern means that tool alone", () => {
+  test("for a tool whose name looks like a pattern applies only to that tool", () => {
     const odd = ruleFor(callOf("a*[b]{c,d}\\?"), "allow", "session");
     expect(verdict({ name: "a*[b]{c,d}\\?", args: {} }, [odd]).decision).toBe("allow");
     expect(verdict({ name: "axbc?", args: {} }, [odd]).decision).toBe("ask");
   });
 
-  test("is the same rule each time, and survives being written down", () => {
+  test("is the same rule each time and survives being saved", () => {
     expect(ruleFor(callOf("execute", { ...args }), "deny", "session").id).toBe(rule.id);
     expect(ruleFor(callOf("execute", { ...args, timeout: 6 }), "allow", "session").id).not.toBe(rule.id);
     expect(ruleOf(JSON.parse(JSON.stringify(rule)))).toEqual(rule);
@@ -310,7 +313,7 @@ describe("a remembered answer", () => {
     );
   });
 
-  test("of very long arguments is refused", () => {
+  test("with very long arguments is refused", () => {
     const long = callOf("write_file", { content: "x".repeat(16_384) });
     expect(() => ruleFor(long, "allow", "session")).toThrow(
       "The call has 16398 characters of arguments; at most 16384 can be remembered.",
@@ -318,11 +321,11 @@ describe("a remembered answer", () => {
   });
 });
 
-describe("a tool is denied for good", () => {
+describe("a tool is always denied", () => {
   const isHidden = (name: string, rules: readonly Spec[], mode: Mode = "default") =>
     isDeniedForGood(name, toolNamed(name), policyOf(rules, mode));
 
-  test("when a rule denies it for all arguments", () => {
+  test("if a rule denies it for all arguments", () => {
     expect(isHidden("execute", [{ deny: "exec*" }])).toBe(true);
     expect(isHidden("execute", [{ deny: "*", category: "execute" }])).toBe(true);
     expect(isHidden("execute", [all("deny", "global"), all("allow", "user")])).toBe(true);
@@ -330,7 +333,7 @@ describe("a tool is denied for good", () => {
     expect(isHidden("write_file", [{ deny: "exec*" }])).toBe(false);
   });
 
-  test("not when some arguments might be allowed or asked for", () => {
+  test("unless some arguments could be allowed or asked about", () => {
     expect(isHidden("execute", [{ deny: "execute", command_prefix: ["rm"] }])).toBe(false);
     expect(isHidden("execute", [all("deny", "session"), all("ask", "user")])).toBe(false);
     const some: Spec = { allow: "execute", command_prefix: ["ls"], scope: "user" };
@@ -341,13 +344,13 @@ describe("a tool is denied for good", () => {
     ).toBe(true);
   });
 
-  test("not by a mode, which may be another tomorrow", () => {
+  test("but not because of a mode, which can change", () => {
     expect(isHidden("write_file", [], "plan")).toBe(false);
     expect(isHidden("write_file", [], "dont_ask")).toBe(false);
   });
 });
 
-test("the same policy decides the same call alike each time", () => {
+test("the same policy always decides the same call in the same way", () => {
   const policy = makePolicy({
     ...{ mode: "default", agent: "coder", session: "th_1" },
     rules: [ruleOf({ allow: "execute", command_prefix: ["ls"] })],
@@ -358,7 +361,7 @@ test("the same policy decides the same call alike each time", () => {
   expect(decisions).toEqual(["allow", "ask", "allow", "ask"]);
 });
 
-describe("more work than a decision may take", () => {
+describe("more work than a decision can take", () => {
   const line = (commands: number) => Array.from({ length: commands }, (_, n) => `true ${n}`).join("; ");
   const prefixed = (rules: number, decision: Rule["decision"]): Spec[] =>
     Array.from({ length: rules }, (_, rule) => ({
@@ -367,7 +370,7 @@ describe("more work than a decision may take", () => {
     }));
   const execute = (commands: number) => ({ name: "execute", args: { command: line(commands) } });
 
-  test("is refused by what denies, and not allowed by what allows", () => {
+  test("is refused by rules that deny, and not allowed by rules that allow", () => {
     expect(verdict(execute(1500), prefixed(200, "deny"), "bypass").decision).toBe("deny");
     expect(verdict(execute(1500), prefixed(200, "allow")).decision).toBe("ask");
     const regexes = Array.from({ length: 200 }, (_, n): Spec => ({ deny: "*", regex: `(x?){200}y${n}$` }));
@@ -375,7 +378,7 @@ describe("more work than a decision may take", () => {
     expect(verdict({ name: "write_todos", args: { todos } }, regexes, "bypass").decision).toBe("deny");
   });
 
-  test("is not taken by more rules: a command is read once for all of them", () => {
+  test("does not come from more rules, because a command is parsed once for all of them", () => {
     const readsFor = (count: number) => {
       let reads = 0;
       const args = {
@@ -394,7 +397,7 @@ describe("more work than a decision may take", () => {
     expect(readsFor(70)).toBe(readsFor(1));
   });
 
-  test("is not what the rules of an agent take for a long line", () => {
+  test("does not come from an agent's rules for a long line", () => {
     expect(verdict(execute(1500), prefixed(2, "deny"), "bypass").decision).toBe("allow");
     const regex: Spec = { deny: "execute", regex: "rm -rf" };
     expect(verdict(execute(1500), Array(20).fill(regex), "bypass").decision).toBe("allow");

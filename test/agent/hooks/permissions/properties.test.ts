@@ -71,21 +71,21 @@ const smuggled = fc
   );
 
 describe("every line", () => {
-  test("of allowed commands is allowed, however they are joined", () => {
+  test("made of allowed commands is allowed, however they are joined", () => {
     const joined = fc
       .tuple(harmless, fc.array(fc.tuple(fc.constantFrom(";", " && ", "||", " | ", " & "), harmless)))
       .map(([first, others]) => first + others.flat().join(""));
     fc.assert(fc.property(joined, (line) => verdictOn(line, [allowed]).decision === "allow"));
   });
 
-  test("with another command in it is not allowed", () => {
+  test("that contains another command is not allowed", () => {
     fc.assert(
       fc.property(smuggled, (line) => verdictOn(line, [allowed]).decision === "ask"),
       { numRuns: 500 },
     );
   });
 
-  test("that runs what is denied is denied", () => {
+  test("that runs a denied command is denied", () => {
     fc.assert(
       fc.property(smuggled, (line) => verdictOn(line, [denied], "bypass").decision === "deny"),
       { numRuns: 500 },
@@ -148,7 +148,7 @@ const rules: Spec[] = [
   allowed,
 ];
 
-test("nothing makes a decision fail", () => {
+test("never makes a decision fail", () => {
   fc.assert(
     fc.property(noise, fc.dictionary(fc.string(), fc.jsonValue()), (pieces, args) => {
       const call = { name: "execute", args: { ...args, command: pieces.join("") } };
@@ -159,7 +159,7 @@ test("nothing makes a decision fail", () => {
 });
 
 // Work that grew with the square of the length would run into the time limit of the test.
-test("the longest commands are decided", () => {
+test("is decided, even if it is very long", () => {
   const policy = policyOf(rules);
   const tool = toolNamed("execute");
   const decided = (unit: string, length: number) => {

@@ -27,7 +27,7 @@ function fileOf(text: string): string {
   return path;
 }
 
-test("a file holds rules in the short form and in the long one", async () => {
+test("a file can contain rules in the short and the long form", async () => {
   const file = fileOf(`[
     { "allow": "read_file" },
     { "ask": "execute", "command_prefix": ["git"], "message": "May it?" },
@@ -54,7 +54,7 @@ test("a file holds rules in the short form and in the long one", async () => {
   ]);
 });
 
-test("what is saved is loaded again as it was", async () => {
+test("saved rules are loaded unchanged", async () => {
   const path = join(folder, "saved.json");
   const rules = [
     ruleOf({ deny: "*", regex: "^rm$", scope: { session: "th_1" }, priority: -3 }),
@@ -67,7 +67,7 @@ test("what is saved is loaded again as it was", async () => {
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-test("a save that fails leaves the old rules, and nothing else", async () => {
+test("a failed save keeps the old rules and leaves nothing else", async () => {
   const home = mkdtempSync(join(folder, "home-"));
   const path = join(home, "rules.json");
   await saveRules(path, [ruleOf({ allow: "ls" })]);
@@ -81,7 +81,7 @@ test("a save that fails leaves the old rules, and nothing else", async () => {
   expect(readdirSync(folder).filter((name) => name.includes("draft"))).toEqual([]);
 });
 
-test("many at once: one of them is there in the end, whole", async () => {
+test("after many simultaneous saves, one of them is stored completely", async () => {
   const path = join(folder, "raced.json");
   const saves = Array.from({ length: 8 }, (_, index) =>
     saveRules(path, Array(50).fill(ruleOf({ allow: `tool_${index}` }))),
@@ -92,7 +92,7 @@ test("many at once: one of them is there in the end, whole", async () => {
   expect(new Set(rules.map(({ id }) => id)).size).toBe(1);
 });
 
-describe("a file is refused, with its name and the place", () => {
+describe("a file is refused with its name and the location of the error", () => {
   test.each([
     ["[", "must be JSON: "],
     ["{}", "must be a list"],
@@ -127,13 +127,13 @@ describe("a file is refused, with its name and the place", () => {
     await expect(refusal).rejects.toThrow(`${file}: ${problem}`);
   });
 
-  test("all problems at once", async () => {
+  test("and with all problems at once", async () => {
     const file = fileOf('[{ "allow": "[" }, { "ask": "x", "regex": "(" }]');
     const problems = await loadRules(file).catch((error: Error) => error.message.split("\n"));
     expect(problems).toHaveLength(2);
   });
 
-  test("also when it is not there, no file, or may not be read", async () => {
+  test("even if it is missing, not a file, or not readable", async () => {
     await expect(loadRules(join(folder, "none.json"))).rejects.toThrow("none.json: the file does not exist");
     await expect(loadRules(folder)).rejects.toThrow("the file is not a file");
     const file = fileOf("[]");
@@ -143,7 +143,7 @@ describe("a file is refused, with its name and the place", () => {
   });
 });
 
-test("the rules have a JSON schema, for editors", () => {
+test("the rules have a JSON schema for editors", () => {
   expect(z.toJSONSchema(RuleSpec, { io: "input" })).toMatchObject({
     type: "object",
     additionalProperties: false,

@@ -16,7 +16,7 @@ import { dataOf, textSeen } from "../../../support/drain.ts";
 import { compacting, full, listening, promptOf, talk, WINDOW } from "./compacting.ts";
 
 describe("a conversation that fits", () => {
-  test("is sent as it is, at no cost", async () => {
+  test("is sent unchanged, at no cost", async () => {
     const { model, asked, summaries } = listening();
     const messages = talk(10, 450);
     const { state } = await play({ model, hooks: [compacting()], input: { messages } });
@@ -25,7 +25,7 @@ describe("a conversation that fits", () => {
     expect(state.size).toBe(0);
   });
 
-  test("is known to fit by the provider's own count", async () => {
+  test("is recognised by the provider's own count", async () => {
     const messages = full();
     const usage = { input_tokens: 800, output_tokens: 100, cache_read_tokens: 0, cache_write_tokens: 0 };
     const { model, summaries } = listening();
@@ -34,7 +34,7 @@ describe("a conversation that fits", () => {
     expect(summaries).toEqual([]);
   });
 
-  test("is known not to fit by the provider's own count", async () => {
+  test("is distinguished from one that does not by the provider's own count", async () => {
     const { model, summaries } = listening();
     const usage = { input_tokens: 8600, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
     const last = { ...conversation().assistant("counted").messages[0], usage };
@@ -42,7 +42,7 @@ describe("a conversation that fits", () => {
     expect(summaries).toHaveLength(1);
   });
 
-  test("may hold an image, which is not counted like a text of its length", async () => {
+  test("can contain an image, which does not count like text of its length", async () => {
     const image = { type: "image" as const, media_type: "image/png" as const, data: "A".repeat(400_000) };
     const { model, summaries } = listening();
     await play({
@@ -85,7 +85,7 @@ describe("a conversation that has grown too long", () => {
     expect(estimateTokens(asked[0]?.messages ?? [])).toBeLessThan(WINDOW / 2);
   });
 
-  test("stays whole in the thread, with the summary beside it", async () => {
+  test("remains complete in the thread, with the summary next to it", async () => {
     const messages = full();
     const played = await compacted({ input: { messages } });
     expect(played.messages.slice(0, messages.length)).toEqual(messages);
@@ -105,13 +105,13 @@ describe("a conversation that has grown too long", () => {
     expect(textSeen(events)).toBe("ok");
   });
 
-  test("costs the tokens that its summary costs", async () => {
+  test("counts the tokens of its summary", async () => {
     const usage = { input_tokens: 700, output_tokens: 70 };
     const { events } = await compacted({}, listening({ summary: { say: "S", usage }, turns: [{ usage }] }));
     expect(dataOf(events, "done")[0]?.usage).toMatchObject({ input_tokens: 1400, output_tokens: 140 });
   });
 
-  test("is summarised once, not at every turn", async () => {
+  test("is summarised once, not in every turn", async () => {
     const listener = listening();
     const first = await compacted({}, listener);
     const { messages, state } = first;
@@ -121,7 +121,7 @@ describe("a conversation that has grown too long", () => {
     expect(textOf(listener.asked[2]?.messages[0]?.content ?? "")).toContain("SUMMARY");
   });
 
-  test("is measured again after a summary, not by earlier counts", async () => {
+  test("is measured again after a summary instead of by earlier counts", async () => {
     const usage = { input_tokens: 9000, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
     const messages = full().map((message) =>
       message.role === "assistant" ? { ...message, usage } : message,
@@ -132,7 +132,7 @@ describe("a conversation that has grown too long", () => {
     expect(listener.summaries).toHaveLength(1);
   });
 
-  test("is summarised again when it has grown again, the old summary folded into the new one", async () => {
+  test("is summarised again after it has grown, and the new summary includes the old one", async () => {
     const listener = listening({ summary: (nth) => ({ say: `SUMMARY ${nth}` }) });
     const { messages, state } = await compacted({}, listener);
     const grown = [...messages, ...talk(18, 450, "new")];
@@ -146,7 +146,7 @@ describe("a conversation that has grown too long", () => {
     expect(played.state.get("summary")).toMatchObject({ text: "SUMMARY 2" });
   });
 
-  test("forgets a summary of messages that were cleared away", async () => {
+  test("drops a summary of messages that were deleted", async () => {
     const listener = listening();
     const { state } = await compacted({}, listener);
     const messages = talk(1, 10);
@@ -154,7 +154,7 @@ describe("a conversation that has grown too long", () => {
     expect(listener.asked[1]?.messages.slice(0, -1)).toEqual(messages);
   });
 
-  test("keeps its system messages as they are", async () => {
+  test("keeps its system messages unchanged", async () => {
     const messages = [...conversation().system("Answer in French.").messages, ...full()];
     const { asked } = await compacted({ input: { messages } });
     expect(asked[0]?.messages[0]).toMatchObject({ role: "system", content: "Answer in French." });
@@ -169,7 +169,7 @@ describe("a conversation that has grown too long", () => {
     expect(kept).toEqual(orders.slice(1));
   });
 
-  test("is not parted between a call and its result in a long run of tools", async () => {
+  test("is not cut between a call and its result in a long sequence of tool calls", async () => {
     const read = defineTool({
       ...{ name: "read_file", description: "", parameters: z.object({}) },
       execute: () => "x".repeat(3000),
@@ -193,20 +193,20 @@ describe("a conversation that has grown too long", () => {
     }
   });
 
-  test("cannot break out of the summary's tags", async () => {
+  test("cannot close the summary's tags", async () => {
     const { asked } = await compacted({}, listening({ summary: { say: "a </conversation_summary> b" } }));
     const text = textOf(asked[0]?.messages[0]?.content ?? "");
     expect(text.match(/<\/conversation_summary>/g)).toHaveLength(1);
   });
 
-  test("is not summarised where that would save next to nothing", async () => {
+  test("is not summarised if that would save next to nothing", async () => {
     const messages = [...talk(2, 100), userMessage("x".repeat(36_000))];
     const { summaries, asked } = await compacted({ input: { messages } });
     expect(summaries).toEqual([]);
     expect(asked[0]?.messages).toHaveLength(messages.length + 1);
   });
 
-  test("has the results of its newest step cut where they alone are too long", async () => {
+  test("has the results of its newest step shortened if they alone are too long", async () => {
     const calls = Array.from({ length: 4 }, (_, n) => ({ id: `c${n}`, name: "execute", args: {} }));
     let step = conversation()
       .user("go")
@@ -218,7 +218,7 @@ describe("a conversation that has grown too long", () => {
     expect(messages[2]?.content).toHaveLength(30_003);
   });
 
-  test("has them cut at its next step too, though the provider counted only what it was sent", async () => {
+  test("has them shortened in its next step too, even though the provider counted only the shorter request", async () => {
     const calls = Array.from({ length: 4 }, (_, n) => ({ id: `c${n}`, name: "execute", args: {} }));
     let step = conversation()
       .user("go")
@@ -243,7 +243,7 @@ function turn(of: ReturnType<typeof conversation>, steps: number, name: string) 
   return turn.assistant(`answer ${name}`);
 }
 
-describe("where a conversation is cut", () => {
+describe("a conversation is cut", () => {
   const talk = ["a", "b", "c", "d", "e"].reduce((of, name) => turn(of, 2, name), conversation()).messages;
 
   test("between two turns, with at least the newest tenth kept", () => {
@@ -251,7 +251,7 @@ describe("where a conversation is cut", () => {
     expect(talk[cutPoint(talk, 0.3, PLENTY)]).toMatchObject({ role: "user", content: "request d" });
   });
 
-  test("between two steps where the turn is too long to be kept", () => {
+  test("between two steps if the turn is too long to keep", () => {
     const { messages } = turn(turn(conversation(), 1, "a"), 50, "b");
     const at = cutPoint(messages, 0.1, 2000);
     expect(messages[at]).toMatchObject({ role: "assistant", tool_calls: [{ name: "read_file" }] });
@@ -259,7 +259,7 @@ describe("where a conversation is cut", () => {
     expect(messages.length - at).toBeLessThan(20);
   });
 
-  test("later than the newest tenth where that alone is too large", () => {
+  test("later than the newest tenth if that part alone is too large", () => {
     const small = Array.from({ length: 18 }).reduce<ReturnType<typeof conversation>>(
       (of, _, n) => of.user(`q${n}`).assistant(`a${n}`),
       conversation(),
@@ -280,7 +280,7 @@ describe("where a conversation is cut", () => {
       }
   });
 
-  test("nowhere, while there is nothing to cut off", () => {
+  test("nowhere if there is nothing to cut", () => {
     expect(cutPoint([], 0.1, PLENTY)).toBe(0);
     expect(cutPoint(conversation().user("a").assistant("b").messages, 0.1, 0)).toBe(0);
     const { messages } = conversation()
@@ -291,10 +291,10 @@ describe("where a conversation is cut", () => {
   });
 });
 
-describe("a request that the model finds too long", () => {
+describe("a request that is too long for the model", () => {
   const overflow: Turn = { fail: { code: "context_overflow" } };
 
-  test("is tried once more with a summary, though it seemed to fit", async () => {
+  test("is retried with a summary even though it seemed to fit", async () => {
     const listener = listening({ turns: [overflow, { say: "ok" }] });
     const { outcome, events } = await play({
       ...{ model: listener.model, hooks: [compacting()] },
@@ -307,7 +307,7 @@ describe("a request that the model finds too long", () => {
     expect(second).toBeLessThan((first ?? 0) / 2);
   });
 
-  test("teaches the run how much fits", async () => {
+  test("teaches the run the actual limit", async () => {
     const step: Turn = { call: [{ tool: "execute" }] };
     const listener = listening({ turns: [overflow, step, step, step, step] });
     const execute = defineTool({
@@ -324,7 +324,7 @@ describe("a request that the model finds too long", () => {
     for (const { messages } of listener.asked.slice(1)) expect(estimateTokens(messages)).toBeLessThan(3700);
   });
 
-  test("fails when it is too long even so", async () => {
+  test("fails if it is still too long", async () => {
     const listener = listening({ turns: [overflow, overflow] });
     const { outcome } = await play({
       ...{ model: listener.model, hooks: [compacting()] },
@@ -334,7 +334,7 @@ describe("a request that the model finds too long", () => {
     expect(listener.asked).toHaveLength(2);
   });
 
-  test("is not sent again when there is nothing to leave out", async () => {
+  test("is not retried if nothing can be left out", async () => {
     const listener = listening({ turns: [overflow] });
     const { outcome } = await play({ model: listener.model, hooks: [compacting()] });
     expect(outcome).toMatchObject({ status: "error", error: { code: "context_overflow" } });

@@ -7,7 +7,7 @@ import { dataOf } from "../../../support/drain.ts";
 import { made } from "../made.ts";
 import { compacting, full, listening, promptOf, talk, WINDOW } from "./compacting.ts";
 
-describe("the call that makes the summary", () => {
+describe("the summarizing call", () => {
   const summaryOf = async (messages: readonly Message[], listener = listening(), options = {}) => {
     const played = await play({ model: listener.model, hooks: [compacting(options)], input: { messages } });
     return { ...played, ...listener, prompt: promptOf(listener.summaries[0]) };
@@ -30,14 +30,14 @@ describe("the call that makes the summary", () => {
     expect(summaries[0]?.messages).toHaveLength(1);
   });
 
-  test("does not think with the budget of the run", async () => {
+  test("does not use the run's thinking budget", async () => {
     const listener = listening();
     const settings = { thinking: 20_000, max_tokens: 30_000, temperature: 1 };
     await play({ model: listener.model, hooks: [compacting()], input: { messages: full(), settings } });
     expect(listener.summaries[0]?.settings).toEqual({ temperature: 1, max_tokens: 2000 });
   });
 
-  test("sees no more than 2,000 characters of a file that was written", async () => {
+  test("includes at most 2,000 characters of a written file", async () => {
     const content = `${"w".repeat(5000)}`;
     const write = { id: "w1", name: "write_file", args: { path: "/a.txt", content } };
     const messages = [
@@ -51,7 +51,7 @@ describe("the call that makes the summary", () => {
     expect(run).toBeLessThanOrEqual(2000);
   });
 
-  test("fits the window, however much there is to say", async () => {
+  test("fits the window, however long the conversation is", async () => {
     const call = (n: number) => ({ id: `c${n}`, name: "execute", args: { command: "y".repeat(10_000) } });
     let long = conversation().user("z".repeat(100_000));
     for (let n = 0; n < 50; n++)
@@ -61,7 +61,7 @@ describe("the call that makes the summary", () => {
     expect(estimateTokens(summaries[0]?.messages ?? [])).toBeLessThan(WINDOW * 0.8);
   });
 
-  test("is made smaller where the provider counts more tokens than an estimate does", async () => {
+  test("is made smaller if the provider counts more tokens than the estimate", async () => {
     const usage = { input_tokens: 36_000, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
     const messages = full().map((message) =>
       message.role === "assistant" ? { ...message, usage } : message,
@@ -70,7 +70,7 @@ describe("the call that makes the summary", () => {
     expect(estimateTokens(summaries[0]?.messages ?? [])).toBeLessThan((WINDOW / 4) * 0.8);
   });
 
-  test("is asked once more with half of it when the model finds it too long", async () => {
+  test("is retried with half of the text if it is too long for the model", async () => {
     const summary = (nth: number): Turn =>
       nth === 1 ? { fail: { code: "context_overflow" } } : { say: "SHORT" };
     const { summaries, state } = await summaryOf(full(), listening({ summary }));
@@ -80,7 +80,7 @@ describe("the call that makes the summary", () => {
     expect(state.get("summary")).toMatchObject({ text: "SHORT" });
   });
 
-  test("may not write a book", async () => {
+  test("limits the length of the summary", async () => {
     const { asked } = await summaryOf(full(), listening({ summary: { say: "blah ".repeat(20_000) } }));
     expect(estimateTokens(asked[0]?.messages ?? [])).toBeLessThan(WINDOW * 0.85);
   });
@@ -90,7 +90,7 @@ describe("the call that makes the summary", () => {
     ["finds both too long", { fail: { code: "context_overflow" } }],
     ["says nothing", { say: " " }],
     ["is refused", { say: "No.", stop_reason: "refusal" }],
-  ] satisfies [string, Turn][])("that %s leaves the messages as they are", async (_, summary) => {
+  ] satisfies [string, Turn][])("leaves the messages unchanged if it %s", async (_, summary) => {
     const messages = full();
     const { asked, events, outcome, state } = await summaryOf(messages, listening({ summary }));
     expect(outcome.status).toBe("success");
@@ -99,14 +99,14 @@ describe("the call that makes the summary", () => {
     expect(state.size).toBe(0);
   });
 
-  test("that failed is not repeated at every step of the run", async () => {
+  test("is not repeated in every step of the run after a failure", async () => {
     const step: Turn = { call: [{ tool: "nothing" }] };
     const summary: Turn = { fail: { code: "model_rejected" } };
     const { summaries } = await summaryOf(full(), listening({ summary, turns: [step, step, step] }));
     expect(summaries).toHaveLength(1);
   });
 
-  test("is given up when it hangs", async () => {
+  test("is abandoned if it hangs", async () => {
     const listener = listening({ summary: { say: "never", delay_ms: 60_000 } });
     const hooks = [compacting(), made(timeout, { options: { model: 0.02 } })];
     const { outcome, events } = await play({ model: listener.model, hooks, input: { messages: full() } });
@@ -114,7 +114,7 @@ describe("the call that makes the summary", () => {
     expect(dataOf(events, "warning")[0]?.code).toBe("summarization_failed");
   });
 
-  test("ends with the run when that is cancelled", async () => {
+  test("ends if the run is cancelled", async () => {
     const cancel = new AbortController();
     const { model } = listening({
       summary: () => {

@@ -13,7 +13,7 @@ describe("an answer", () => {
     ["no text", { result: "" }, ""],
     ["a result and an error that is none", { result: "fine", error: "" }, "fine"],
     ["a result and no error", { result: "fine", error: null }, "fine"],
-  ])("may be %s", async (_, reply, content) => {
+  ])("can be %s", async (_, reply, content) => {
     const { answer } = await call((await httpServer(json(reply))).url);
     expect(answer).toMatchObject({ content });
     expect(answer?.error).toBeUndefined();
@@ -23,13 +23,13 @@ describe("an answer", () => {
     [{ error: "No such city." }, "No such city.", ""],
     [{ error: { code: 7 } }, '{"code":7}', ""],
     [{ error: "Half done.", result: [1] }, "Half done.", "[1]"],
-  ])("may be a failure: %j", async (reply, error, content) => {
+  ])("can be a failure: %j", async (reply, error, content) => {
     const { answer, outcome } = await call((await httpServer(json(reply))).url);
     expect(answer).toMatchObject({ error, content });
     expect(outcome).toMatchObject({ status: "success" });
   });
 
-  test("may say nothing", async () => {
+  test("can be empty", async () => {
     const { answer } = await call((await httpServer((_, response) => response.writeHead(204).end())).url);
     expect(answer).toMatchObject({ content: "The tool finished without output." });
   });
@@ -63,18 +63,18 @@ describe("an answer", () => {
       `{"result": "${"x".repeat(1_100_000)}"}`,
       "the response is larger than 1024 KiB",
     ],
-  ])("of %s is a failed call", async (_, type, text, sentence) => {
+  ])("with %s is a failed call", async (_, type, text, sentence) => {
     const { answer } = await call((await body(type, text)).url);
     expect(answer?.error).toContain(`The call of the tool's server failed: ${sentence}`);
   });
 
-  test("that is nested too deeply to be shown is not", async () => {
+  test("that is too deeply nested to show is not shown", async () => {
     const deep = `{"result": ${"[".repeat(19_000)}${"]".repeat(19_000)}}`;
     const { answer } = await call((await body("application/json", deep)).url);
     expect(answer).toMatchObject({ content: "(nested too deeply to be shown)" });
   });
 
-  test("without a type, or of a type like JSON, is believed to be JSON", async () => {
+  test("without a type, or with one like JSON, is treated as JSON", async () => {
     const untyped = await httpServer((_, response) => response.end('{"result": 1}'));
     expect((await call(untyped.url)).answer).toMatchObject({ content: "1" });
     const typed = await body("application/problem+json", '{"result": 2}');

@@ -5,7 +5,7 @@ import { createPublicFetch } from "../../../../src/lib/ssrf-safe-fetch/index.ts"
 import { type Heard, httpServer, json } from "../../../support/hostile.ts";
 import { call, OK } from "./caller.ts";
 
-describe("another try", () => {
+describe("a retry", () => {
   const FAILS = json({ error: "Busy." }, 503);
   const BREAKS = (_: Heard, response: ServerResponse) => response.socket?.resetAndDestroy();
 
@@ -13,7 +13,7 @@ describe("another try", () => {
     ["a busy server", FAILS],
     ["a connection that broke", BREAKS],
     ["too many calls", json({}, 429)],
-  ])("follows %s, if the tool may be repeated, with the same key and body", async (_, first) => {
+  ])("follows %s if the tool allows retries, with the same key and body", async (_, first) => {
     for (const tool of [{ idempotent: true }, { annotations: { read_only: true } }]) {
       const server = await httpServer([first, OK]);
       expect((await call(server.url, { tool })).answer).toMatchObject({ content: "4 degrees" });
@@ -27,27 +27,27 @@ describe("another try", () => {
   test.each([
     ["a busy server", FAILS, "The tool's server returned HTTP 503: Busy."],
     ["a connection that broke", BREAKS, "What the call did is not known."],
-  ])("never follows %s, if the tool may not be repeated", async (_, first, sentence) => {
+  ])("never follows %s if the tool does not allow retries", async (_, first, sentence) => {
     const server = await httpServer([first, OK]);
     expect((await call(server.url)).answer?.error).toContain(sentence);
     expect(server.heard).toHaveLength(1);
   });
 
-  test("is not made of what its server has decided", async () => {
+  test("never follows a decision of the tool's server", async () => {
     const server = await httpServer([json({ error: "Bad." }, 500), OK]);
     const { answer } = await call(server.url, { tool: { idempotent: true } });
     expect(answer?.error).toContain("HTTP 500: Bad.");
     expect(server.heard).toHaveLength(1);
   });
 
-  test("is made three times at the most", async () => {
+  test("happens at most three times", async () => {
     const server = await httpServer(FAILS);
     const { answer } = await call(server.url, { tool: { idempotent: true } });
     expect(answer?.error).toContain("HTTP 503");
     expect(server.heard).toHaveLength(3);
   });
 
-  test("follows for every tool if nothing had been sent", async () => {
+  test("is possible for every tool if nothing had been sent", async () => {
     const server = await httpServer(OK);
     let connected = 0;
     const flaky = createPublicFetch({

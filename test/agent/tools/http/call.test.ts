@@ -11,7 +11,7 @@ import { type Heard, httpServer, json, tcpServer } from "../../../support/hostil
 import { answerOf, call, fetch, httpStatus, OK, registered } from "./caller.ts";
 
 describe("a call", () => {
-  test("carries the tool, its arguments, the user, the thread, the run and the tool's own headers", async () => {
+  test("contains the tool, its arguments, the user, the thread, the run and the tool's own headers", async () => {
     const server = await httpServer(OK);
     const headers = { authorization: "Bearer key", "x-team": "weather" };
     const { answer, outcome, events } = await call(`${server.url}/tools/weather?v=1`, { tool: { headers } });
@@ -32,7 +32,7 @@ describe("a call", () => {
     expect(heard?.headers["content-type"]).toBe("application/json");
   });
 
-  test("is signed, so that its server can verify who made it and that it is unchanged", async () => {
+  test("is signed, so its server can verify the sender and the content", async () => {
     const server = await httpServer(OK);
     const tool = await registered(server.url);
     const tools = await createHttpTools([tool], { fetch });
@@ -54,7 +54,7 @@ describe("a call", () => {
     expect(() => verify(heard, "whsec_b3RoZXI=")).toThrow(/signature/);
   });
 
-  test("is signed with the secret before as well, for a day after the tool was registered again", async () => {
+  test("is also signed with the previous secret for a day after the tool was registered again", async () => {
     const server = await httpServer([OK, OK]);
     const before = await registered(server.url);
     const now = await registered(server.url);
@@ -74,7 +74,7 @@ describe("a call", () => {
     expect(() => later(before.secret)).toThrow(/signature/);
   });
 
-  test("whose id could not stand in a header has a key nevertheless", async () => {
+  test("whose id cannot be a header still has a key", async () => {
     const server = await httpServer(OK);
     const [tool] = await createHttpTools([await registered(server.url)], { fetch });
     for (const id of ["a\r\nx-evil: 1", "ü", "a.b", "x".repeat(5000)]) {
@@ -91,14 +91,14 @@ describe("a call", () => {
     expect(server.heard.map(({ headers }) => headers["x-evil"])).toEqual(Array(4).fill(undefined));
   });
 
-  test("with invalid arguments is not made, and the model reads why", async () => {
+  test("with invalid arguments is not made, and the model sees the reason", async () => {
     const server = await httpServer(OK);
     const { answer } = await call(server.url, { args: { town: "Oslo" } });
     expect(answer?.error).toBe("Invalid arguments. It has no `city`. It has an unknown key `town`.");
     expect(server.heard).toEqual([]);
   });
 
-  test("never leads inside, and says no more than that", async () => {
+  test("never reaches an internal address, and the error reveals no more", async () => {
     const server = await httpServer(OK);
     const { answer } = await call(server.url, { services: { fetch: createPublicFetch() } });
     expect(answer?.error).toBe("The call of the tool's server failed: its host has no public address.");
@@ -117,7 +117,7 @@ describe("the end of a call", () => {
   test.each([
     ["says nothing", SILENT],
     ["drips", DRIPS],
-  ])("comes when its time is over, if its server %s", async (_, answered) => {
+  ])("is reached after its time limit if its server %s", async (_, answered) => {
     const server = await httpServer(answered);
     const { answer, outcome } = await call(server.url, { tool: { timeout_ms: 200 } });
     expect(answer?.error).toBe(
@@ -131,7 +131,7 @@ describe("the end of a call", () => {
     ["says nothing", SILENT],
     ["drips", DRIPS],
     ["asks for patience", json({}, 503, { "retry-after": "5" })],
-  ])("comes with the run's, at once, if its server %s", async (_, answered) => {
+  ])("is reached immediately with the end of the run if its server %s", async (_, answered) => {
     const server = await httpServer(answered);
     const stop = new AbortController();
     // Nothing but the abort ends it within the time of a test.
@@ -189,7 +189,7 @@ test("a secret that an endpoint repeats is masked in its progress, results and e
   }
 });
 
-test("a secret that an endpoint cuts into several pieces of progress is masked", async () => {
+test("a secret that an endpoint splits across several pieces of progress is masked", async () => {
   const cut = (_: Heard, reply: ServerResponse) => {
     const pieces = ["it is Bear", "er tok-12", "3456, or tok-1", "23"].map((progress) => ({ progress }));
     reply.writeHead(200, { "content-type": "application/x-ndjson" });
@@ -201,7 +201,7 @@ test("a secret that an endpoint cuts into several pieces of progress is masked",
   expect(shown.join("")).toBe("it is ***, or tok-123");
 });
 
-test("a tool whose tenant is not trusted is no freer than one that says nothing of itself", async () => {
+test("a tool of an untrusted tenant has no more freedom than one without annotations", async () => {
   const said = [
     { read_only: true, category: "plan", requires_permission: false },
     { read_only: true, category: "read", destructive: true, requires_permission: true },
@@ -214,7 +214,7 @@ test("a tool whose tenant is not trusted is no freer than one that says nothing 
   ]);
 });
 
-test("a tool of a trusted tenant is what its registration says", async () => {
+test("a tool of a trusted tenant follows its registration", async () => {
   const tools = await createHttpTools(
     [
       await registered("https://a.example/"),

@@ -61,7 +61,7 @@ test("a deferred result suspends the run, and the next run continues with it", a
   expect([...store.calls.values()]).toMatchObject([{ state: "delivered" }]);
 });
 
-test("a result that is faster than the answer is the result", async () => {
+test("a result that arrives before the answer is the call's result", async () => {
   const { deferral, deliver } = deferring();
   const server = await httpServer(async (heard, response) => {
     await deliver(heard, { error: "No such city." });
@@ -72,7 +72,7 @@ test("a result that is faster than the answer is the result", async () => {
   expect(outcome).toMatchObject({ status: "success" });
 });
 
-test("a result that is kept was delivered, also when the secrets to mask in it cannot be looked up", async () => {
+test("a stored result counts as delivered even if the secrets to mask cannot be read", async () => {
   const { store, deferral, deliver } = deferring();
   const server = await httpServer(LATER);
   await call(server.url, { services: { deferral } });
@@ -82,7 +82,7 @@ test("a result that is kept was delivered, also when the secrets to mask in it c
   expect(await deliver(server.heard[0], { result: 5 })).toBeUndefined();
 });
 
-test("an address is good for one result", async () => {
+test("an address accepts one result", async () => {
   const { deferral, deliver } = deferring();
   const server = await httpServer(LATER);
   await call(server.url, { services: { deferral } });
@@ -91,14 +91,14 @@ test("an address is good for one result", async () => {
   expect(outcomes.filter(Boolean)).toHaveLength(1);
 });
 
-test("what is kept of a call does not let its reader deliver anything", async () => {
+test("a reader of the stored call cannot deliver anything", async () => {
   const { store, deferral } = deferring();
   const server = await httpServer(LATER);
   await call(server.url, { services: { deferral } });
   expect(JSON.stringify([...store.calls])).not.toContain(tokenIn(server.heard[0]));
 });
 
-test("every call has an address of its own", async () => {
+test("every call has its own address", async () => {
   const { deferral } = deferring();
   const server = await httpServer(LATER);
   for (let n = 0; n < 3; n++) await call(server.url, { services: { deferral } });
@@ -116,7 +116,7 @@ test("a callback address is closed once the call has any answer", async () => {
   }
 });
 
-test("a call whose answer was lost with the process is sent again, with another address", async () => {
+test("a call whose answer was lost with the process is sent again with a new address", async () => {
   const { store, deferral, deliver } = deferring();
   const server = await httpServer([LATER, json({ result: "again" })]);
   const first = await call(server.url, { services: { deferral }, input: { threadId: "th_1" } });
@@ -127,7 +127,7 @@ test("a call whose answer was lost with the process is sent again, with another 
   expect(await deliver(server.heard[0], { result: "late" })).toBeUndefined();
 });
 
-test("a promise that was not kept within its time is a failed call", async () => {
+test("a deferred call whose result does not arrive in time has failed", async () => {
   const { store, deferral } = deferring();
   const server = await httpServer(LATER);
   const first = await call(server.url, { services: { deferral }, input: { threadId: "th_1" } });
@@ -138,7 +138,7 @@ test("a promise that was not kept within its time is a failed call", async () =>
   expect(server.heard).toHaveLength(1);
 });
 
-test("another user's or another thread's call of the same id is another call", async () => {
+test("a call of another user or thread with the same id is a different call", async () => {
   const { deferral } = deferring();
   const server = await httpServer([LATER, json({ result: "mine" })]);
   const first = await call(server.url, { services: { deferral }, input: { threadId: "th_1" } });
@@ -146,13 +146,13 @@ test("another user's or another thread's call of the same id is another call", a
   expect(answerOf(other)).toMatchObject({ content: "mine" });
 });
 
-test("where none is taken later, the call has failed", async () => {
+test("if no late results are accepted, the call fails", async () => {
   const server = await httpServer(LATER);
   const { answer } = await call(server.url);
   expect(answer?.error).toContain("which this server cannot receive");
   expect(JSON.parse(server.heard[0]?.body ?? "")).not.toHaveProperty("result_url");
 });
 
-test.each([null, [], "text", 5, {}, { results: 1 }, { error: "" }])("%j is no reply", (reply) => {
+test.each([null, [], "text", 5, {}, { results: 1 }, { error: "" }])("%j is not a valid reply", (reply) => {
   expect(replyResult(reply)).toBeUndefined();
 });

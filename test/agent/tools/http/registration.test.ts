@@ -18,14 +18,14 @@ const made = (more: object = {}, isTaken = (_: string) => false) =>
     isRefused: async ({ hostname }) => hostname === "10.0.0.5",
   });
 
-test("a registration needs four things, and has sensible defaults for the rest", () => {
+test("a registration needs four fields, and has sensible defaults for the others", () => {
   expect(HttpToolRegistration.parse(WEATHER)).toEqual({
     ...WEATHER,
     ...{ headers: {}, timeout_ms: 30_000, idempotent: false, annotations: {}, agents: ["*"] },
   });
 });
 
-test("a change keeps the secret, and the headers that it does not name", async () => {
+test("a change keeps the secret and the headers that it does not name", async () => {
   const before = await made({ headers: { "x-key": "1", "x-old": "2" } });
   const checks = { isTaken: () => false, isRefused: async () => false };
   const headers = { "x-new": "3", "x-old": null };
@@ -71,7 +71,7 @@ describe("a registration is refused", () => {
     expect(HttpToolRegistration.safeParse({ ...WEATHER, ...more }).success).toBe(false);
   });
 
-  test("for parameters that are not JSON Schema of an object, with the reason", async () => {
+  test("for parameters that are not a JSON Schema of an object, with the reason", async () => {
     await expect(made({ parameters: { type: "array" } })).rejects.toMatchObject({
       code: "invalid_request",
       message: expect.stringContaining('"type": "object"'),
@@ -83,7 +83,7 @@ describe("a registration is refused", () => {
     });
   });
 
-  test("for parameters that models cannot be shown, with the reason", async () => {
+  test("for parameters that models cannot be sent, with the reason", async () => {
     const parameters = { type: "object", properties: { "filter[id]": { type: "string" } } };
     await expect(made({ parameters })).rejects.toMatchObject({
       code: "invalid_request",
@@ -93,14 +93,14 @@ describe("a registration is refused", () => {
     });
   });
 
-  test("for the name of a tool of the server itself", async () => {
+  test("for the name of one of the server's own tools", async () => {
     await expect(made({ name: "read_file" }, (name) => name === "read_file")).rejects.toMatchObject({
       code: "already_exists",
     });
   });
 });
 
-test("every tool has a secret of its own, which is shown with the registration only", async () => {
+test("every tool has its own secret, which is shown only in the response to the registration", async () => {
   const [one, two] = [await made(), await made()];
   expect(HttpTool.parse(one)).toEqual(one);
   expect(one.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);

@@ -29,13 +29,13 @@ describe("progress", () => {
         'data: {"result": "all"}\n\n',
       ],
     ],
-  ])("comes as %s before the result", async (_, type, parts) => {
+  ])("arrives as %s before the result", async (_, type, parts) => {
     const played = await call((await lines(type, parts)).url);
     expect(outputs(played)).toEqual(["a third", '{"done":2}']);
     expect(played.answer).toMatchObject({ content: "all" });
   });
 
-  test("is shown while the tool works", async () => {
+  test("is shown during the call", async () => {
     const shown = Promise.withResolvers<void>();
     const server = await httpServer(async (_, response) => {
       response.writeHead(200, { "content-type": "application/x-ndjson" });
@@ -47,7 +47,7 @@ describe("progress", () => {
     expect((await call(server.url, { onEvent })).answer).toMatchObject({ content: "all" });
   });
 
-  test("after the result is not waited for", async () => {
+  test("after the result is not awaited", async () => {
     const server = await httpServer((_, response) => {
       response.writeHead(200, { "content-type": "application/x-ndjson" });
       response.write('{"result": "all"}\n{"progress": "more"}\n');
@@ -58,7 +58,7 @@ describe("progress", () => {
     await expect.poll(() => server.open()).toBe(0);
   });
 
-  test("may end in a failure", async () => {
+  test("can end with a failure", async () => {
     const server = await lines("application/x-ndjson", ['{"progress": "half"}\n', '{"error": "No."}\n']);
     expect((await call(server.url)).answer).toMatchObject({ error: "No." });
   });

@@ -76,7 +76,7 @@ test.each(Object.entries(cases))("%s", async (_, [block, content]) => {
   expect(await answered({ content: [block] })).toMatchObject({ content, error: undefined });
 });
 
-test("several parts stay in their order, and empty ones go", async () => {
+test("several parts keep their order, and empty ones are dropped", async () => {
   const image = { type: "image", data: PNG, mimeType: "image/png" };
   const { content } = await answered({
     content: [{ type: "text", text: "" }, image, { type: "text", text: "b" }],
@@ -93,7 +93,7 @@ test("structured content is shown once", async () => {
   expect((await answered({ content: other, structuredContent })).content).toBe('It is warm.\n{"degrees":21}');
 });
 
-test("too much of anything is left out, and the thread can be read again", async () => {
+test("excess data is left out, and the thread remains readable", async () => {
   const data = "A".repeat(5_000_004);
   const files = Array.from({ length: 4 }, () => ({
     ...{ type: "audio", data: `/w${"A".repeat(3_999_998)}`, mimeType: "audio/wav" },
@@ -108,7 +108,7 @@ test("too much of anything is left out, and the thread can be read again", async
   expect(Message.safeParse(message).success).toBe(true);
 });
 
-test("a failure that is no text keeps what it shows", async () => {
+test("a failure that is not text keeps its contents", async () => {
   const image = { type: "image", data: PNG, mimeType: "image/png" };
   expect(await answered({ content: [image], isError: true })).toMatchObject({
     error: "The tool reports an error.",

@@ -7,7 +7,7 @@ const abortedIn = (ms: number) => ({ input: { signal: AbortSignal.timeout(ms) } 
 
 describe("a call", () => {
   test.each(["normal", "newest"])(
-    "that is cancelled on a hung server (%s) ends at once, the server with all that it started soon",
+    "that is cancelled on a hung server (%s) ends immediately, and the server with its processes soon after",
     async (mode) => {
       const servers = await opened({ bad: hostile(mode) });
       const [before] = await servers.processes();
@@ -23,7 +23,7 @@ describe("a call", () => {
     },
   );
 
-  test("that says nothing for too long is given up", async () => {
+  test("that is silent for too long is abandoned", async () => {
     const servers = await opened({ bad: hostile("normal", { idle_timeout: 0.2 }) });
     const { error, outcome } = await call(servers, "mcp__bad__forget");
     expect(error).toBe(
@@ -35,7 +35,7 @@ describe("a call", () => {
     expect(await servers.processes()).toContain(before);
   });
 
-  test("that shows progress may take longer than its silence may, and shows it", async () => {
+  test("that reports progress can take longer than the allowed silence", async () => {
     const servers = await opened({ bad: hostile("normal", { idle_timeout: 0.6 }) });
     const { text, shown } = await call(servers, "mcp__bad__tell_progress");
     expect(text).toBe("through");
@@ -47,7 +47,7 @@ describe("a call", () => {
     expect((await call(servers, "mcp__bad__tell_progress")).error).toContain("did not end within 0.6 s");
   });
 
-  test("that crashes the server says so, and the next call restarts it", async () => {
+  test("that crashes the server reports this, and the next call restarts the server", async () => {
     const servers = await opened({ bad: hostile() });
     expect((await call(servers, "mcp__bad__crash")).error).toBe(
       "MCP server `bad` ended (exit code 3) during the call, so its effect is unknown.",
@@ -55,7 +55,7 @@ describe("a call", () => {
     expect((await call(servers, "mcp__bad__echo")).error).toBeUndefined();
   });
 
-  describe("of a server that survives", () => {
+  describe("a call to a server that survives", () => {
     let servers: Opened;
     beforeAll(async () => {
       servers = await open({ bad: hostile() });
@@ -66,13 +66,13 @@ describe("a call", () => {
       ["lie", /does not respond like an MCP server/],
       ["fail", /^it is broken$/],
       ["refuse", /returned an error: .*wrong arguments/],
-    ])("that is answered wrongly (%s) is an error in words", async (tool, words) => {
+    ])("that gets an invalid answer (%s) fails with a readable error", async (tool, words) => {
       const { error, outcome } = await call(servers, `mcp__bad__${tool}`);
       expect(error).toMatch(words);
       expect(outcome.status).toBe("success");
     });
 
-    test.each(["garble", "chatter"])("gets its answer out of noise (%s)", async (tool) => {
+    test.each(["garble", "chatter"])("finds its answer among noise (%s)", async (tool) => {
       expect(await call(servers, `mcp__bad__${tool}`)).toMatchObject({ text: "through", error: undefined });
       expect(servers.log.length).toBeLessThan(300);
       expect(Math.max(...servers.log.map((line) => line.length))).toBeLessThan(1500);
@@ -95,13 +95,13 @@ describe("a call", () => {
     });
   });
 
-  test("whose answer has no end is an error in words", async () => {
+  test("whose answer never ends fails with a readable error", async () => {
     const servers = await opened({ bad: hostile() });
     expect((await call(servers, "mcp__bad__endless_line")).error).toContain("during the call");
   });
 });
 
-test("one user's hanging calls leave room for others, and too many of them are refused in words", async () => {
+test("one user's hanging calls leave capacity for others, and excess ones are refused with a readable error", async () => {
   const servers = await opened({ bad: hostile("normal", { timeout: 30 }) });
   const greedy = { input: { owner: { tenant: "t", user: "greedy" }, signal: AbortSignal.timeout(1000) } };
   const hanging = Array.from({ length: 80 }, () => call(servers, "mcp__bad__forget", {}, greedy));
@@ -115,7 +115,7 @@ describe("a server that", () => {
   test.each([
     ["mute", 0.5, "did not answer within 0.5 s"],
     ["exits", 60, "ended (exit code 7)"],
-  ])("never comes up (%s) offers nothing and is tried again", async (mode, connect_timeout, why) => {
+  ])("never starts (%s) offers nothing and is tried again", async (mode, connect_timeout, why) => {
     const servers = await opened({ bad: hostile(mode, { connect_timeout }), good: hostile() });
     expect(namesOf(servers)).toContain("mcp__good__echo");
     expect(namesOf(servers)).not.toContain("mcp__bad__echo");
@@ -132,7 +132,7 @@ describe("a server that", () => {
     expect(servers.log.join("\n")).toContain("`nowhere` cannot be started (ENOENT)");
   });
 
-  test("dies after listing keeps its tools, whose calls fail in words", async () => {
+  test("dies after listing keeps its tools, whose calls fail with a readable error", async () => {
     const servers = await opened({ bad: hostile("dies-after-list") });
     await eventually(() => expect(namesOf(servers)).toContain("mcp__bad__echo"));
     for (const _ of [1, 2, 3]) {
@@ -142,7 +142,7 @@ describe("a server that", () => {
     }
   });
 
-  test("speaks the newest revision only is understood", async () => {
+  test("supports only the newest revision works", async () => {
     const servers = await opened({ new: hostile("newest", { idle_timeout: 0.6 }) });
     const { text, shown } = await call(servers, "mcp__new__tell_progress");
     expect(text).toBe("through");
@@ -151,12 +151,12 @@ describe("a server that", () => {
     expect((await call(servers, "mcp__new__echo", { a: 1 })).text).toBe('{"a":1}');
   });
 
-  test("breaks when it is asked for a newer revision is spoken to as before", async () => {
+  test("fails when asked for a newer revision is called in the old one", async () => {
     const servers = await opened({ old: hostile("breaks-when-probed") });
     expect((await call(servers, "mcp__old__echo", { a: 1 })).text).toBe('{"a":1}');
   });
 
-  test("floods us leaves time for everybody else", async () => {
+  test("floods us leaves time for other work", async () => {
     const servers = await opened({ bad: hostile("flood"), good: hostile() });
     let ticks = 0;
     const timer = setInterval(() => ticks++, 10);
@@ -165,7 +165,7 @@ describe("a server that", () => {
     clearInterval(timer);
   });
 
-  test("will not end is ended", async () => {
+  test("refuses to end is killed", async () => {
     const servers = await opened({ bad: hostile("stays") });
     expect(await servers.processes()).not.toEqual([]);
     await servers.close();
@@ -173,27 +173,27 @@ describe("a server that", () => {
   });
 });
 
-describe("a listing", () => {
-  test("that is empty counts as absent, and is asked for again until it has tools", async () => {
+describe("a list of tools", () => {
+  test("that is empty counts as absent, and is requested again until it has tools", async () => {
     const servers = await opened({ s: hostile("empty-first") });
     expect(servers.absent()).toEqual([{ server: "s", why: "lists no tools" }]);
     await expect.poll(() => servers.tools().length, { timeout: 20_000 }).toBeGreaterThan(0);
     expect(servers.absent()).toEqual([]);
   });
 
-  test("of thousands of tools has an end, and says what is left out", async () => {
+  test("with thousands of tools is limited, and the log names what is left out", async () => {
     const servers = await opened({ bad: hostile("many") });
     expect(namesOf(servers)).toHaveLength(128);
     expect(servers.log.join("\n")).toContain("after the first 128: select");
   });
 
-  test("is cut to what the operator chooses", async () => {
+  test("is limited to the operator's selection", async () => {
     const tools = { include: ["tool_*"], exclude: ["tool_?", "tool_[!3]?", "tool_???*"] };
     const servers = await opened({ bad: hostile("many", { tools }) });
     expect(namesOf(servers)).toEqual(Array.from({ length: 10 }, (_, digit) => `mcp__bad__tool_3${digit}`));
   });
 
-  test("that is strange gives what can be used of it", async () => {
+  test("with errors provides its usable entries", async () => {
     const servers = await opened({ bad: hostile("strange") });
     expect(namesOf(servers)).toEqual([
       expect.stringMatching(/^mcp__bad__a_b$/),
@@ -222,13 +222,13 @@ describe("a listing", () => {
     await eventually(() => expect(namesOf(servers)).toContain("mcp__bad__grown"));
   });
 
-  test("that is old is read again by the next who asks", async () => {
+  test("that is old is read again at the next use", async () => {
     const servers = await opened({ bad: hostile("normal", { refresh: 0.05 }) });
     const before = servers.tools();
     await eventually(() => expect(servers.tools()).not.toBe(before));
   });
 
-  test("that changes all the time is read now and then", async () => {
+  test("that changes constantly is read only occasionally", async () => {
     const servers = await opened({ bad: hostile("restless") });
     const lists = () => servers.log.filter((line) => line.includes("lists")).length;
     await eventually(() => expect(lists()).toBeGreaterThan(2));

@@ -8,7 +8,7 @@ import { answer, freePort, overHttp } from "./over-http.ts";
 
 const text = (content: string) => ({ content: [{ type: "text", text: content }] });
 
-test("an expired session is replaced, and the call is made again", async () => {
+test("an expired session is replaced, and the call is repeated", async () => {
   let calls = 0;
   const server = await overHttp({ echo: ({ id, response }) => answer(response, id, text(String(++calls))) });
   const servers = await opened({ far: { url: server.url } });
@@ -18,7 +18,7 @@ test("an expired session is replaced, and the call is made again", async () => {
   expect(results.map((each) => each.text).sort()).toEqual(["2", "3", "4", "5", "6"]);
 });
 
-test("a call that a server refuses leaves the session and the calls of others alone", async () => {
+test("a call that a server refuses does not affect the session or other calls", async () => {
   let finish = () => {};
   const server = await overHttp({
     slow: ({ id, response }) => (finish = () => answer(response, id, text("through"))),
@@ -33,7 +33,7 @@ test("a call that a server refuses leaves the session and the calls of others al
   expect(await slow).toMatchObject({ text: "through", error: undefined });
 });
 
-test("a cancelled call closes its connection at once, and the server is notified", async () => {
+test("a cancelled call closes its connection immediately, and the server is notified", async () => {
   const closed = Promise.withResolvers<void>();
   const server = await overHttp({
     hang: ({ response }) => void once(response, "close").then(() => closed.resolve()),
@@ -95,7 +95,7 @@ test.each([
     "a redirection",
     (response: ServerResponse) => response.writeHead(307, { location: "http://example.com/" }).end(),
   ],
-])("%s is an error in words", async (_, respond) => {
+])("%s causes a readable error", async (_, respond) => {
   const server = await overHttp({ call: ({ response }) => void respond(response) });
   const servers = await opened({ far: { url: server.url, idle_timeout: 0.5 } });
   const { error, outcome } = await call(servers, "mcp__far__call");
@@ -104,7 +104,7 @@ test.each([
   expect(outcome.status).toBe("success");
 });
 
-test("headers reach the server, and no log, event or result", async () => {
+test("headers reach the server, but no log, event or result", async () => {
   const secret = "s3cret-of-the-operator";
   const server = await overHttp({
     echo: ({ id, request, response }) =>
@@ -118,7 +118,7 @@ test("headers reach the server, and no log, event or result", async () => {
   expect(JSON.stringify([results, servers.log])).not.toContain(secret);
 });
 
-test("a server that does not accept us, or is not there, offers nothing and says why in the log", async () => {
+test("a server that refuses us or is missing offers nothing, and the log gives the reason", async () => {
   const server = await overHttp({}, (_, response) => {
     response.writeHead(401).end();
     return true;
@@ -132,7 +132,7 @@ test("a server that does not accept us, or is not there, offers nothing and says
   expect(servers.log.join("\n")).toContain("`gone` cannot be reached (ECONNREFUSED)");
 });
 
-test("a server that comes up later is found", async () => {
+test("a server that starts later is found", async () => {
   let isUp = false;
   const server = await overHttp({ echo: () => {} }, (_, response) => {
     if (!isUp) response.writeHead(503).end();

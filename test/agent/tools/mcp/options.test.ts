@@ -12,7 +12,7 @@ const faults = (value: unknown) => {
     : [];
 };
 
-test("an address or a command is enough", () => {
+test("an address or a command is sufficient", () => {
   expect(
     McpServerDefinitions.parse({ far: { url: "https://example.com/mcp" }, near: { command: "npx" } }),
   ).toEqual({
@@ -39,10 +39,10 @@ test.each([
   [{ a: { url: "https://example.com", headers: { "X Y": "c" } } }, "must be the name of a header"],
   [{ a: { url: "https://example.com", headers: { X: "a\r\nY: b" } } }, "a.headers.X: must be one line"],
   [{ a: { command: "npx", tools: { include: ["[a"] } } }, "must be a glob: it has a `[` without `]`"],
-])("%j is refused in words", (value, fault) => {
+])("%j is refused with a readable error", (value, fault) => {
   expect(faults(value).join("\n")).toContain(fault);
 });
 
-test("editors can be told", () => {
+test("editors get a JSON schema", () => {
   expect(() => z.toJSONSchema(McpServerDefinitions, { io: "input" })).not.toThrow();
 });

@@ -17,12 +17,12 @@ test("a server sees no environment variable of Skein but PATH, HOME and LANG", a
   expect(Object.keys(seen).filter((name) => !known.includes(name))).toEqual([]);
 });
 
-test("a secret that a server was given is not in what it says", async () => {
+test("a secret that a server received is masked in its output", async () => {
   const servers = await opened({ a: hostile("normal", { env: { API_TOKEN: "tok-123456" } }) });
   expect((await call(servers, "mcp__a__leak")).text).toBe("my token is ***");
 });
 
-test("servers end when this process is killed, even those that would not", async () => {
+test("servers end when this process is killed, even if they resist", async () => {
   const mark = randomUUID();
   const { command, args } = hostile("stays") as { command: string; args: string[] };
   const definition = JSON.stringify({ a: { command, args, env: { TEST_MARK: mark } } });
@@ -35,7 +35,7 @@ test("servers end when this process is killed, even those that would not", async
 
 const OWNER = fileURLToPath(new URL("../../../fixtures/mcp/owner.ts", import.meta.url));
 
-test("a server whose definition stays is kept, the others are ended", async () => {
+test("a server with an unchanged definition is kept, and the others are ended", async () => {
   const servers = await opened({ kept: hostile(), gone: hostile() });
   const before = await servers.processes();
   const gone = servers.tools().filter(({ name }) => name.startsWith("mcp__gone__"));
@@ -49,7 +49,7 @@ test("a server whose definition stays is kept, the others are ended", async () =
   expect(error).toBe("MCP server `gone` is no longer configured.");
 });
 
-test("a call that is under way when the servers close ends in words", async () => {
+test("a call in progress when the servers close ends with a readable error", async () => {
   const servers = await opened({ a: hostile() });
   const running = call(
     servers,

@@ -10,7 +10,7 @@ import { freePort } from "./over-http.ts";
 
 const everything = published("server-everything/dist/index.js", "stdio");
 
-test("a server's tools are offered under its name, with what it says of them", async () => {
+test("a server's tools are offered under its name with their descriptions", async () => {
   const servers = await opened({ everything: { ...everything, trust_annotations: true } });
   expect(namesOf(servers)).toEqual(
     expect.arrayContaining(["mcp__everything__echo", "mcp__everything__get-sum"]),
@@ -38,7 +38,7 @@ describe.each(["stdio", "http"])("over %s", (way) => {
     };
   });
 
-  test("a call has its answer", async () => {
+  test("a call returns its answer", async () => {
     expect(await ask("echo", { message: "hello" })).toMatchObject({
       text: expect.stringContaining("hello"),
       error: undefined,
@@ -46,7 +46,7 @@ describe.each(["stdio", "http"])("over %s", (way) => {
     expect((await ask("get-sum", { a: 2, b: 3 })).text).toContain("5");
   });
 
-  test("the model reads that arguments were wrong", async () => {
+  test("the model is told that arguments were invalid", async () => {
     expect((await ask("get-sum", { a: "two" })).error).toMatch(/a|number|arguments/i);
   });
 
@@ -63,14 +63,14 @@ describe.each(["stdio", "http"])("over %s", (way) => {
     expect(weather.text.match(/temperature/g)).toHaveLength(1);
   });
 
-  test("a long operation shows its progress", async () => {
+  test("a long operation reports its progress", async () => {
     const { shown, text } = await ask("trigger-long-running-operation", { duration: 0.4, steps: 4 });
     expect(shown.join("")).toMatch(/1\/4\n(.*\n)*4\/4\n/);
     expect(text).toContain("completed");
   });
 });
 
-test("a restarted HTTP server is called again in a new session", async () => {
+test("a restarted HTTP server is called in a new session", async () => {
   const port = await freePort();
   const first = await startHttp(port);
   onTestFinished(() => stop(first));
@@ -83,7 +83,7 @@ test("a restarted HTTP server is called again in a new session", async () => {
   expect(await ask()).toMatchObject({ error: undefined, text: expect.stringContaining("hello") });
 });
 
-test("files are read through the file server, and none outside its folder", async () => {
+test("the file server reads files, but none outside its folder", async () => {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "mcp-")));
   onTestFinished(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, "note.txt"), "buy milk");

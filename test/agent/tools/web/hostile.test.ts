@@ -10,7 +10,7 @@ const MIB = 1024 * 1024;
 const serving = (type: string, body: string | Buffer, headers: Record<string, string> = {}) =>
   httpServer((_, response) => response.writeHead(200, { "content-type": type, ...headers }).end(body));
 
-test("a page without end is given up", async () => {
+test("an endless page is abandoned", async () => {
   const server = await httpServer((_, response) => {
     response.writeHead(200, { "content-type": "text/html" });
     const more = () => {
@@ -25,7 +25,7 @@ test("a page without end is given up", async () => {
   await expect.poll(() => server.open()).toBe(0);
 });
 
-test("what a small response becomes is bounded too", async () => {
+test("the decompressed size of a small response is limited too", async () => {
   const bomb = gzipSync(Buffer.alloc(64 * MIB, "x"));
   const server = await serving("text/html", bomb, { "content-encoding": "gzip" });
   expect((await readPage(server)).error).toBe(
@@ -33,7 +33,7 @@ test("what a small response becomes is bounded too", async () => {
   );
 });
 
-test("a server that never ends its answer is left", async () => {
+test("a server that never ends its response is abandoned", async () => {
   const server = await httpServer((_, response) => {
     response.writeHead(200, { "content-type": "text/html" });
     const drip = setInterval(() => response.write("x"), 20);
@@ -62,7 +62,7 @@ test.each([
 test.each([
   ["attributes", `<div ${Array.from({ length: 400_000 }, (_, n) => `a${n}=b`).join(" ")}>x</div>`],
   ["brackets", "<".repeat(5 * MIB)],
-])("a page of %s that takes too much ends its thread, and the next page is read", async (_, markup) => {
+])("a page of %s that takes too long ends its thread, and the next page is read", async (_, markup) => {
   const server = await httpServer([
     (_, response) => response.writeHead(200, { "content-type": "text/html" }).end(markup),
     (_, response) => response.writeHead(200, { "content-type": "text/plain" }).end("good words"),
@@ -74,7 +74,7 @@ test.each([
   expect((await called(tools, "web_fetch", { url: server.url })).text).toContain("good words");
 });
 
-test("a document that takes too long is given up, while others are read", async () => {
+test("a document that takes too long is abandoned, while others are read", async () => {
   const slow = `${"<ul><li>".repeat(195)}${"<p>x</p>".repeat(20_000)}`;
   const server = await httpServer(({ path }, response) => {
     const [type, body] = path === "/slow" ? ["text/html", slow] : ["text/plain", "good words"];
@@ -87,7 +87,7 @@ test("a document that takes too long is given up, while others are read", async 
   expect((await late).error).toBe("The document takes longer than 2 s to read.");
 });
 
-test("a PDF with very many pages comes with a part of them", async () => {
+test("a PDF with very many pages is returned in part", async () => {
   const pages = Array.from({ length: 600 }, (_, n) => `words of ${n + 1}`);
   const server = await serving("application/pdf", pdfOf(...pages));
   const { text } = await readPage(server, "/", { max_chars: 60_000 });
@@ -99,11 +99,11 @@ test("a PDF with very many pages comes with a part of them", async () => {
 test.each([
   ["%PDF-1.4\nnothing", "The document is not a valid PDF."],
   [pdfOf(""), "The document has no text: its pages are probably images."],
-])("a PDF without text says why", async (body, reason) => {
+])("a PDF without text explains why", async (body, reason) => {
   expect((await readPage(await serving("application/pdf", body))).error).toBe(reason);
 });
 
-test("a robots.txt of hostile rules takes no other's time", async () => {
+test("a robots.txt with hostile rules does not slow down others", async () => {
   const rules = `User-agent: *\nDisallow: /${"*a".repeat(200_000)}b`;
   const server = await httpServer(({ path }, response) =>
     response.writeHead(200, { "content-type": "text/plain" }).end(path === "/robots.txt" ? rules : "words"),

@@ -49,7 +49,7 @@ describe.each(["searxng", "brave", "tavily"] as const)("a search through %s", (p
     return { server, search: { provider, url: `${server.url}/base/`, api_key: "key-1" } };
   };
 
-  test("returns titles, addresses and lines of the pages, as words of others", async () => {
+  test("returns the pages' titles, addresses and excerpts, marked as text from others", async () => {
     const { text, error, sources } = await searchWith((await start()).search);
     expect(error).toBeUndefined();
     expect(sources).toEqual([
@@ -60,19 +60,19 @@ describe.each(["searxng", "brave", "tavily"] as const)("a search through %s", (p
     expect(text).toContain(FOUND);
   });
 
-  test("returns at most as many pages as wanted", async () => {
+  test("returns at most the requested number of pages", async () => {
     const { text } = await searchWith((await start()).search, { query: "wool", count: 1 });
     expect(text).toContain("wool.example");
     expect(text).not.toContain("yarn.example");
   });
 
-  test("that finds nothing says so", async () => {
+  test("that finds nothing reports this", async () => {
     const server = await httpServer(json(provider === "brave" ? { type: "search" } : { results: [] }));
     const { text } = await searchWith({ provider, url: server.url, api_key: "key-1" });
     expect(text).toContain("(nothing found)");
   });
 
-  test("fails with words, and without the key, when the service cannot be used", async () => {
+  test("fails with a readable error, without the key, if the service is unavailable", async () => {
     const answers: [Parameters<typeof httpServer>[0], RegExp][] = [
       [
         json({}, 401),
@@ -106,7 +106,7 @@ describe.each(["searxng", "brave", "tavily"] as const)("a search through %s", (p
     }
   });
 
-  test("returns only addresses of the web", async () => {
+  test("returns only web addresses", async () => {
     const bad = [
       "javascript:alert(1)",
       "file:///etc/passwd",
@@ -140,14 +140,14 @@ async function heardBy(provider: SearchOptions["provider"]): Promise<Heard> {
   return server.heard[0] as Heard;
 }
 
-test("SearXNG is asked for JSON", async () => {
+test("SearXNG requests ask for JSON", async () => {
   const { method, path, headers } = await heardBy("searxng");
   expect(method).toBe("GET");
   expect(path).toBe("/base/search?q=wool+%26+yarn&format=json&categories=general&pageno=1");
   expect(headers["user-agent"]).toBe(AGENT);
 });
 
-test("SearXNG without JSON says which setting its operator has to change", async () => {
+test("if SearXNG returns no JSON, the error names the setting to change", async () => {
   const server = await httpServer((_, response) => response.writeHead(403).end("Forbidden"));
   const { error } = await searchWith({ provider: "searxng", url: server.url });
   expect(error).toBe(
@@ -155,20 +155,20 @@ test("SearXNG without JSON says which setting its operator has to change", async
   );
 });
 
-test("Brave is asked with its key", async () => {
+test("Brave requests contain its key", async () => {
   const { method, path, headers } = await heardBy("brave");
   expect([method, path]).toEqual(["GET", "/base/web/search?q=wool+%26+yarn&count=3"]);
   expect(headers["x-subscription-token"]).toBe("key-1");
 });
 
-test("Tavily is asked with its key", async () => {
+test("Tavily requests contain its key", async () => {
   const { method, path, headers, body } = await heardBy("tavily");
   expect([method, path]).toEqual(["POST", "/base/search"]);
   expect(headers.authorization).toBe("Bearer key-1");
   expect(JSON.parse(body)).toEqual({ query: "wool & yarn", max_results: 3, search_depth: "basic" });
 });
 
-test("without a configured service there is no search, and an agent that names it is doubtful", async () => {
+test("without a configured service, there is no search, and an agent that names it causes a warning", async () => {
   const tools = toolsWith({});
   expect(tools.map(({ name }) => name)).toEqual(["web_fetch"]);
   const file = await agentsFile(
@@ -182,7 +182,7 @@ test("without a configured service there is no search, and an agent that names i
   expect(await warningsWith(toolsWith({ search: { provider: "brave", api_key: "k" } }))).toEqual([]);
 });
 
-test("a search needs permission, which names the query", () => {
+test("a search needs permission, and the question contains the query", () => {
   const tool = toolsWith({ search: { provider: "brave", api_key: "k" } }).find(
     ({ name }) => name === "web_search",
   );
