@@ -242,7 +242,7 @@ test("an answer that was cut off is shown up to that point, live and after a rel
     });
 });
 
-test("a message of the thread is shown as stored, whatever its pieces were", async () => {
+test("a message of the thread is shown as stored regardless of its pieces", async () => {
   const { events } = await recorded({ script: [{ say: "one two three" }] });
   const lost = events.filter(
     (event) => event.event !== "on_chat_model_stream" || !JSON.stringify(event).includes("two"),

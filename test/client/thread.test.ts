@@ -81,7 +81,7 @@ describe("a thread as a store", () => {
     await expect.poll(() => read(now())).toEqual(["Hi.", "Hello."]);
   });
 
-  test("shows existing messages, then new ones, whoever starts runs, and each message once", async () => {
+  test("shows existing messages, then new ones regardless of who starts runs, and each message once", async () => {
     const { tool, open, entered } = gate();
     const options = { script: [{ say: "First." }, ...gated], tools: [tool], agents: WITH_GATE };
     const first = await opened(options);

@@ -180,7 +180,7 @@ test("a user's number of agent schedules is limited, even with simultaneous call
   expect(await ada.call([create])).toEqual([expect.stringContaining("already 4 schedules")]);
 });
 
-test("the model is told why a schedule cannot be created", async () => {
+test("the model learns why a schedule cannot be created", async () => {
   const ada = (await serve({ permissions: ALLOWED })).as("ada");
   const create = (args: object): Call => ["schedule_create", { input: "go", ...args }];
   const results = await ada.call([

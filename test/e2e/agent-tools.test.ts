@@ -111,7 +111,7 @@ test("a subagent has exactly the built-in tools in its own list, and task_comple
   expect(offered(1)).toEqual(["read_file", "task_complete"]);
 });
 
-test("an agent whose list leaves one way to delegate is told of no other", async () => {
+test("an agent whose list leaves one way to delegate learns of no other", async () => {
   const { run, offered, asked } = await serve(team("tools: [task, read_file]", ""));
   await run();
   expect(offered()).toEqual(["read_file", "task"]);
@@ -120,7 +120,7 @@ test("an agent whose list leaves one way to delegate is told of no other", async
   expect(told).not.toMatch(/delegate|start_task/);
 });
 
-test("an agent whose list leaves no way to delegate is told nothing about other agents", async () => {
+test("an agent whose list leaves no way to delegate learns nothing about other agents", async () => {
   const { run, offered, asked } = await serve(team("tools: [read_file]", ""));
   await run();
   expect(offered()).toEqual(["read_file"]);

@@ -33,7 +33,7 @@ async function stopped(client: Client): Promise<StreamEvent[]> {
   return events;
 }
 
-test("stopping keeps the text, and the model is told once that it was cut off", async () => {
+test("stopping keeps the text, and the model learns once that it was cut off", async () => {
   const { client, requests } = await started();
   const events = await stopped(client);
   expect(checkGrammar(events)).toEqual([]);

@@ -294,7 +294,7 @@ test("a very long result is shortened in the middle", async () => {
   expect(text).toMatch(/begin x+\s+\.\.\. \(truncated \d+ characters\) \.\.\.\s+x+ end$/);
 });
 
-test("the next run of a fork is told that the outcome of a call in the first thread is unknown", async () => {
+test("the next run of a fork learns that the outcome of a call in the first thread is unknown", async () => {
   const tool = await callbackTool(() => {});
   const { url } = await startServer({
     script: [{ call: [{ tool: "freight" }] }, { say: "I see." }],
@@ -312,7 +312,7 @@ test("the next run of a fork is told that the outcome of a call in the first thr
   expect(tool.calls).toHaveLength(1);
 });
 
-test("the next run of a fork is told that a call is pending in the first thread", async () => {
+test("the next run of a fork learns that a call is pending in the first thread", async () => {
   const { url, tool } = await waiting([{ say: "I see." }]);
   expect((await send(`${url}/threads/t/fork`, { id: "copy" })).status).toBe(201);
   await (await post(`${url}/threads/copy/runs`, { input: "And now?" })).ended();

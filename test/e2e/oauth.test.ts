@@ -228,7 +228,7 @@ const SPOILED: readonly [string, (parts: Deployment) => void, string][] = [
 ];
 
 test.each(SPOILED)(
-  "an authorization server that %s is not used, and the caller is told why",
+  "an authorization server that %s is not used, and the caller learns why",
   async (_, spoil, words) => {
     const parts = await deployment();
     const { as } = await serve(parts);
@@ -275,7 +275,7 @@ test("every waiting thread of the user continues, and no one else's", async () =
   expect(await as("ada", "other").connections()).toEqual([]);
 });
 
-test("a person who declines is told so, and can agree later", async () => {
+test("a person who declines learns this, and can agree later", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);
   const ada = as("ada");

@@ -53,7 +53,7 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
     expect(await file.text()).toBe("print(sum(range(101)), flush=True)\n");
   });
 
-  test("is told that its container was lost during a command, and continues", async () => {
+  test("learns that its container was lost during a command, and continues", async () => {
     const { url } = await start(engine, {
       script: [
         call("write_file", { path: "f", content: "kept" }),

@@ -19,7 +19,7 @@ const as = (user: string) => ({
 const runAs = async ({ url }: ServerProcess, user: string) =>
   (await post(`${url}/threads/t1/runs`, { input: "go" }, as(user))).ended();
 
-test("the app itself, whatever its configuration, refuses a public address without authentication", async () => {
+test("the app itself, under any configuration, refuses a public address without authentication", async () => {
   await expect(startServer({ config: { listen: { host: "0.0.0.0", port: 0 } } })).rejects.toMatchObject({
     code: "config_invalid",
     message: expect.stringContaining("HOST=0.0.0.0"),

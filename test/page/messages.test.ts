@@ -150,7 +150,7 @@ test("a message that is edited or answered again keeps its versions, and navigat
   expect(await barriers()).toEqual([]);
 });
 
-test("a deleted conversation can be restored for ten seconds, and the server is told only then", async () => {
+test("a deleted conversation can be restored for ten seconds, and the server learns of it only then", async () => {
   const { url } = await startServer();
   await runs(url, "one", { input: "Keep me" });
   const tab = await seen(url);

@@ -20,7 +20,7 @@ const question: Interrupt = {
 type Status = EventData<"done">["status"];
 const done = (status: Status, stop_reason: string) => doneEvent({ status, stop_reason, usage: NO_USAGE });
 
-describe("a person is told why a run stopped", () => {
+describe("a person learns why a run stopped", () => {
   test.each([
     ["max_iterations", { limit: "max_iterations", most: 25 }, "after 25 model calls (`max_iterations`)"],
     ["max_iterations", { limit: "max_iterations", most: 1 }, "after 1 model call (`max_iterations`)"],

@@ -60,7 +60,7 @@ test.each([
   expect((await fetch(`${url}/mcp/other`)).status).toBe(401);
 });
 
-test("a client that registers without a key is told that this server has no OAuth", async () => {
+test("a client that registers without a key learns that this server has no OAuth", async () => {
   const url = await started({ auth: { scheme: "api_key" } });
   const answer = await postJson(`${url}/register`, { redirect_uris: ["http://localhost/"] });
   expect(answer.status).toBe(404);

@@ -29,7 +29,7 @@ describe.each(PROVIDERS)("$name", ({ model, countsNoWrites = false }) => {
     expect((await ask(model(fake.current))).reply.stop_reason).toBe(reason);
   });
 
-  test("stops for tools if there are calls, whatever the stop reason", async () => {
+  test("stops for tools if there are calls under any stop reason", async () => {
     fake.current.enqueue({ blocks: [call("read")], stop: "end_turn" });
     expect((await ask(model(fake.current))).reply.stop_reason).toBe("tool_use");
   });

@@ -75,7 +75,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     await tab.screenshot(`${name}-approved`);
   });
 
-  test("does not run a call that the person denies, and the agent is told why", async () => {
+  test("does not run a call that the person denies, and the agent learns why", async () => {
     const { server, tab, chat } = await asked();
     await chat.press("Deny");
     await chat.reads("As you like.");

@@ -53,7 +53,7 @@ describe("an editor", () => {
     expect(await prompt).toEqual({ stopReason: "cancelled" });
   });
 
-  test("shows the provider's error, and is told when a limit ends the turn", async () => {
+  test("shows the provider's error, and learns when a limit ends the turn", async () => {
     const fail = { code: "model_rejected", message: "The provider said no." };
     const { say, sessionId } = await opened([
       { say: "Half", fail },
@@ -104,7 +104,7 @@ describe("an editor", () => {
     await first;
   });
 
-  test("is told why it cannot begin: no server, no key, no such agent", async () => {
+  test("learns why it cannot begin: no server, no key, no such agent", async () => {
     const { url } = await startServer({ agents: AGENTS, config: { auth: { scheme: "api_key" } } });
     const failed = async (its: Awaited<ReturnType<typeof editor>>) =>
       its.open().catch((error: unknown) => error);

@@ -109,7 +109,7 @@ describe("an editor", () => {
     ]);
   });
 
-  test("is told that its own MCP servers are not used", async () => {
+  test("learns that its own MCP servers are not used", async () => {
     const { url } = await startServer({ script: [{ say: "ok" }], agents: AGENTS });
     const { agent, say, updates, log } = await editor(url, { capabilities: { session: { notices: {} } } });
     const server: McpServer = { name: "files", command: "files", args: [], env: [] };

@@ -180,7 +180,7 @@ describe("a page with CopilotKit, without its runtime", () => {
     expect(again.failures).toEqual([]);
   });
 
-  test("is told that the server shuts down", async () => {
+  test("learns that the server shuts down", async () => {
     const { app, ...mine } = await started([{ say: "a ".repeat(500), delay_ms: 20 }]);
     const sending = mine.say("go");
     await until(() => texts(mine).length > 1);

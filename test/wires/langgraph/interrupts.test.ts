@@ -58,7 +58,7 @@ describe("an approval", () => {
     ],
     ["denied", { decisions: [{ type: "reject", message: "Not today." }] }, /Not today\./],
     ["answered in the older form", [{ type: "response", args: "Use the other one." }], /Use the other one\./],
-  ])("is %s, and the model is told the outcome", async (_, value, result) => {
+  ])("is %s, and the model learns the outcome", async (_, value, result) => {
     let read = "";
     const { client } = await asked(({ messages }, call) => {
       read = JSON.stringify(messages.at(-1)).replaceAll("\\\\n", "\n").replaceAll("\\n", "\n");

@@ -18,7 +18,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     expect(textIn(again)).toContain("has no open interrupt");
   });
 
-  test("denies with a tool, and the agent is told why", async () => {
+  test("denies with a tool, and the agent learns why", async () => {
     const client = await connected(await started(EXECUTES), { era });
     const { thread_id } = outcomeOf(await client.callTool(run("run it")));
     const deny = { thread_id, decision: "deny", message: "Not on a Friday." };

@@ -59,7 +59,7 @@ const errorsOf = (events: Awaited<ReturnType<Awaited<ReturnType<typeof post>>["e
 
 const BECAUSE = "because it read example.com with `fetch_page`: pages are written by others";
 
-test("an allowed call is denied once the thread has read, and the model is told why", async () => {
+test("an allowed call is denied once the thread has read, and the model learns why", async () => {
   const { say } = await served(
     [{ call: [leak] }, { call: [read] }, { call: [leak] }, { say: "ok" }],
     agentWith(flow("deny")),

@@ -104,7 +104,7 @@ test("a rule is compiled once, however many policies include it", () => {
   expect(compileRule({ ...rule })).not.toBe(compileRule(rule));
 });
 
-test("a denied call does not run, and the model is told why", async () => {
+test("a denied call does not run, and the model learns why", async () => {
   const rules = [
     { deny: "execute", command_prefix: ["rm"], message: "Nothing is removed here." },
     { deny: "execute", command_prefix: ["git"], id: "no-git" },
@@ -271,7 +271,7 @@ test("a later answer about the same call replaces the earlier one", async () => 
   expect(sessionRules(state)).toMatchObject([{ decision: "deny" }]);
 });
 
-test("a thread's rules apply only to that thread, whatever their scope, and there are at most 200", async () => {
+test("a thread's rules apply only to that thread regardless of their scope, and there are at most 200", async () => {
   const claimed = { ...ruleFor(command("ls"), "allow", "user"), scope: "global" };
   expect(sessionRules(new Map([["grants", [claimed]]]))).toMatchObject([{ scope: "session" }]);
   expect(sessionRules(new Map([["grants", "nonsense"]]))).toEqual([]);

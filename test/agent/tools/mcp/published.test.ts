@@ -46,7 +46,7 @@ describe.each(["stdio", "http"])("over %s", (way) => {
     expect((await ask("get-sum", { a: 2, b: 3 })).text).toContain("5");
   });
 
-  test("the model is told that arguments were invalid", async () => {
+  test("the model learns that arguments were invalid", async () => {
     expect((await ask("get-sum", { a: "two" })).error).toMatch(/a|number|arguments/i);
   });
 
