@@ -17,7 +17,7 @@ export interface SandboxEntry {
   /** The name of the engine that has the sandbox's files. */
   readonly engine: string;
   readonly state: "running" | "ending" | "stopped" | "removed";
-  /** The time in milliseconds since 1970. */
+  /** The time of the last use, in milliseconds since 1970. */
   readonly used_at: number;
 }
 

@@ -1,4 +1,4 @@
-// Holds for runs, streams and threads: acquired before work starts and refreshed while it continues.
+// Holds for runs, streams and threads. They are acquired before work starts and refreshed while it continues.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import type { Owner } from "../../protocol/ids.ts";

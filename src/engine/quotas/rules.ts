@@ -18,7 +18,7 @@ export const RATE_WINDOW_MS = 60_000;
 /** A hundredth of a millisecond, to allow for rounding errors in sums of fractions. */
 export const RATE_SLACK_MS = 0.01;
 
-/** Returns the milliseconds that one more request adds at a rate. Undefined without a rate. */
+/** Returns the milliseconds that one more request adds at a rate, or undefined if there is no rate. */
 export const requestMs = (perMinute: number | undefined): number | undefined =>
   perMinute === undefined ? undefined : RATE_WINDOW_MS / perMinute;
 

@@ -129,7 +129,7 @@ export class ActiveRuns {
     }
   }
 
-  /** Renews leases after the machine has slept. To other processes and to this one, they look abandoned. */
+  /** Renews leases after the machine has slept, when they look abandoned to this process and to others. */
   async renewIfLate(): Promise<void> {
     if (Date.now() - this.#renewedAt > this.#services.stores.runs.leaseMs / 2) await this.renewAll();
   }
@@ -145,7 +145,7 @@ export class ActiveRuns {
       if (stop) this.stop(lease.run_id, stop);
       return undefined;
     } catch (err) {
-      // The run ended in the meantime, and with it its lease.
+      // The run has ended in the meantime, and so has its lease.
       if (this.#runs.get(lease.run_id) !== active) return undefined;
       if (hasCode(err, "lease_lost")) {
         if (await this.#hasEnded(lease)) return undefined;

@@ -26,7 +26,7 @@ export interface Caller {
   readonly idempotency_key?: string | undefined;
 }
 
-/** A thread as the turn finds it. Each part is read only once, on first use. */
+/** A thread at the beginning of a turn. Each part is read only once, when it is first used. */
 export interface FoundThread extends ReadableThread {
   /** Returns the questions that wait for an answer. */
   open(): Promise<readonly Interrupt[]>;
@@ -56,7 +56,7 @@ export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
   readonly words?: ((text: string, open: readonly Interrupt[]) => Answer[]) | undefined;
   /** Defaults to `reject`. */
   readonly on_busy?: RunCommand["on_busy"];
-  /** Defaults to none; for answers, to the metadata of the interrupted run. */
+  /** Defaults to the metadata of the interrupted run for answers, and to none otherwise. */
   readonly metadata?: RunCommand["metadata"];
   readonly request?: Partial<Omit<RunRequest, "input" | "answers">>;
 }

@@ -28,7 +28,7 @@ const COPIED = ["todos", "files", "refused_files"];
 
 export function copiedState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const copied = Object.fromEntries(Object.entries(state).filter(([key]) => COPIED.includes(key)));
-  // The copy includes the readings of its subagents, although the subagents stay with the original.
+  // The copy includes the readings of its subagents, even though the subagents are not copied.
   const slots = new Map(Object.entries(state));
   const read = bounded([...storedReadings(slots), ...readByChildren(slots)]);
   return read.length > 0 ? { ...copied, [FLOW_STATE]: read } : copied;
@@ -77,7 +77,7 @@ async function keptOf(threads: ThreadStore, { owner, thread_id }: ThreadKey): Pr
     .sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
 }
 
-/** Returns the thread's branches, newest first. Each contains messages that the thread does not. */
+/** Returns the thread's branches, newest first. Each branch contains messages that the thread does not have. */
 export async function branchesOf(threads: ThreadStore, place: ThreadKey): Promise<Thread[]> {
   const kept = await keptOf(threads, place);
   const held = await Promise.all(kept.map((branch) => heldIn(threads, place, branch)));

@@ -31,7 +31,7 @@ export async function newestRun(
   return items[0];
 }
 
-/** Throws `not_found`. */
+/** Returns a run. Throws `not_found`. */
 export async function getRun(
   { stores }: WithStores,
   { owner, thread_id, run_id }: RunKey,

@@ -1,5 +1,5 @@
-// Actions on a whole thread: forks it, names it, adds up its usage, and deletes or clears it together with its
-// subagents' threads.
+// Forks, names, clears and deletes whole threads, and adds up their usage. Clearing and deleting include the threads of
+// subagents.
 
 import { z } from "zod";
 import { keptOverrides } from "../../agent/agents/overrides.ts";
@@ -172,7 +172,7 @@ function beginningOf(messages: readonly Message[]): string {
 /** The maximum number of characters to read from the first line, because models write more than a title. */
 const LINE_CHARS = 500;
 
-/** Removes quotes and markup that models add. Empty if nothing is left. */
+/** Removes quotes and markup that models add. The result is empty if nothing is left. */
 function titleOf({ message, stop_reason }: Completion): string {
   if (stop_reason === "refusal") return "";
   const [line = ""] = message.content.split(/[\r\n]+/).filter((each) => /[\p{L}\p{N}]/u.test(each));

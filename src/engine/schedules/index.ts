@@ -66,7 +66,7 @@ export interface Schedules extends Pick<DueWorker, "open" | "close"> {
    * `invalid_request` for a timing that is invalid or in the past, `limit_exceeded` or `precondition_failed`.
    */
   put(owner: Owner, id: string, spec: ScheduleSpec, options?: WriteOptions): Promise<VersionedSchedule>;
-  /** Throws `not_found`. */
+  /** Returns a schedule. Throws `not_found`. */
   get(owner: Owner, id: string): Promise<VersionedSchedule>;
   /** Returns a user's schedules, sorted by id. */
   list(

@@ -44,8 +44,8 @@ export interface Kernel<Thread> {
 
   /**
    * Calls `look` for threads with runs that no process holds, until `limit` runs are found or no threads are left.
-   * Tenants take turns; within a tenant, the longest-waiting thread comes first. A thread without a result is checked
-   * again at `until`. Tenants in `except` are skipped and keep their turn.
+   * Tenants take turns. Within a tenant, the thread that has waited longest comes first. A thread without a result is
+   * checked again at `until`. Tenants in `except` are skipped and keep their turn.
    */
   eachDue<T>(which: Due, look: (thread: Thread) => Promise<Looked<T>>): Promise<T[]>;
 

@@ -11,8 +11,8 @@ export interface StoreOptions {
   /** The number of attempts that end with a dead process after which a run fails. */
   readonly maxAttempts?: number;
   /**
-   * The maximum number of waiting runs per thread, plus one that goes before all of them. Further runs are refused with
-   * `queue_full`.
+   * The maximum number of waiting runs per thread. One more run is possible if it goes before all of them. Further runs
+   * are refused with `queue_full`.
    */
   readonly queueLength?: number;
   /**

@@ -319,7 +319,7 @@ function assertFree(head: ThreadHead): void {
 export function openCall({ head, now, calls = [] }: View, call: NewDeferredCall): Decision<void> {
   if (!head) throw noSuchThread(call.thread_id);
   const others = calls.filter(({ call_id }) => call_id !== call.call_id);
-  // Deletes calls that were never accepted first.
+  // First deletes calls that were never accepted.
   const gone = others.filter((each) => each.state === "sent" && isOver(each, now));
   if (others.length - gone.length >= MAX_DEFERRED_CALLS) throw tooManyDeferredCalls(call.thread_id);
   const put: Write = { write: "put_call", call: { ...call, state: "sent" }, due_at: undefined };

@@ -1,5 +1,5 @@
 // Credentials of users and tenants: what a request can send, what the store keeps, and what readers see. The formats
-// match those of the vaults of OpenAI and Anthropic.
+// match the vaults of OpenAI and Anthropic.
 
 import { z } from "zod";
 import type { OwnedCollection } from "../../agent/core/documents.ts";

@@ -21,7 +21,7 @@ export interface MemoryStoreOptions extends StoreOptions {
    * except the end of a run, which is always written. Documents of users and their agents have a separate limit.
    */
   readonly maxBytes?: number;
-  /** The maximum number of bytes in uncompressed idle threads. The least recently used threads are compressed. */
+  /** The maximum size in bytes of uncompressed idle threads. The least recently used threads are compressed. */
   readonly uncompressedBytes?: number;
 }
 

@@ -34,7 +34,7 @@ export interface Bounds {
   readonly uncompressedBytes: number;
 }
 
-/** The maximum number of bytes in a thread to compress. Compressing a larger thread would delay all other work. */
+/** The maximum size in bytes of a thread to compress. Compressing a larger thread would delay all other work. */
 const MAX_COMPRESSED_BYTES = 256 * 1024;
 
 /** The threads of a tenant. */

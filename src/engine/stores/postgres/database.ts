@@ -255,7 +255,7 @@ async function ask<Row>(client: PoolClient, sql: string, values: readonly unknow
   const { rows } = await client.query<QueryResultRow>(
     values.length === 0 ? { text: sql } : { name: statementName(sql), text: sql, values: [...values] },
   );
-  // The statement determines what it returns.
+  // The statement defines what it returns.
   return rows as Row[];
 }
 

@@ -151,7 +151,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
   }
 }
 
-/** The lease under which a run ends that never began. */
+/** The lease under which a run that never began has ended. */
 const firstLease = ([owner, thread_id]: ThreadKey, run_id: string): Lease => ({
   owner: ownerOf(owner),
   thread_id,

@@ -14,7 +14,7 @@ interface Sessions {
   readonly deadlineMs: number;
 }
 
-/** Throws `config_invalid`. */
+/** Throws `config_invalid` if a connection does not keep its session. */
 export async function checkSessions(sessions: Sessions): Promise<void> {
   const isKept = (await keepsProcess(sessions)) && (await hearsNotification(sessions));
   if (!isKept) throw new AppError("config_invalid", NO_SESSIONS);

@@ -120,7 +120,7 @@ async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise
   });
   try {
     await withTimeout(deadlineMs, new Promise<void>((resolve) => commands.once("ready", resolve)));
-    // Redis refused something, for example the database number, but would be used anyway.
+    // Redis refused something, for example the database number, but the client would use the connection anyway.
     if (isReply(last)) throw last;
     return await withTimeout(deadlineMs, described(commands));
   } catch (error) {

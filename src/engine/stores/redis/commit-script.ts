@@ -67,7 +67,7 @@ local function stay(key)
 end
 local write = {}
 function write.create_thread(owner, agent, title, metadata, parent, forked_from)
-  -- A thread that is made again is at no version that the one before was at.
+  -- If a thread is created again, it never has a version that the previous thread had.
   about = { owner, 'idle', now }
   redis.call('HSET', meta, 'owner', owner, 'metadata', metadata, 'outcome', 'idle', 'created', now, 'updated', now)
   if agent ~= '' then redis.call('HSET', meta, 'agent', agent) end

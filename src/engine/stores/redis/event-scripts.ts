@@ -177,7 +177,7 @@ elseif held[1] == run then
   last, epoch = tonumber(held[2]), tonumber(held[3])
 end
 
--- Ids begin with the epoch.
+-- Each id begins with the epoch.
 local epochs, next_epoch = { 1, 1 }, 2
 while next_epoch <= epoch do
   local row = redis.call('XRANGE', events, next_epoch .. '-0', '+', 'COUNT', 1)[1]

@@ -165,7 +165,7 @@ export const FORMAT_KEY = "sk:{format}";
 /** Text: a secret shared by all processes. */
 export const SECRET = "sk:{secret}";
 
-/** Written to test if Redis accepts writes. Expires after a second. */
+/** Written to test whether Redis accepts writes. Expires after a second. */
 export const PROBE = "sk:{probe}";
 
 /** A value written in order to wait for replicas. */
@@ -177,7 +177,7 @@ export const runChannel = (channels: string, thread: string, runId: string) =>
   `${channels}:{${thread}}:${runId}`;
 export const userChannel = (channels: string, owner: Owner) => `${channels}:{${ownerTag(owner)}}`;
 export const callChannel = (channels: string) => `${channels}:{calls}`;
-/** No process listens to it. A message proves that messages can be sent. */
+/** Returns a channel that no process listens to. Sending a message on it checks that messages can be sent. */
 export const probeChannel = (channels: string) => `${channels}:{probe}`;
 
 /**

@@ -1,4 +1,4 @@
-// When threads expire, and the lists in which their owners find them.
+// Defines when threads expire, and keeps the lists in which owners find their threads.
 //
 // All keys of a thread expire together, by Redis's own clock. The owner's list is in another cluster slot. It may name
 // expired threads but is never missing one, because a thread is added before it is created and removed after it has

@@ -64,7 +64,7 @@ export const COMMANDS = [
   ...["ZREVRANGEBYSCORE", "ZSCORE", "TIME", "PING"],
 ] as const;
 
-/** Names the section that lists the rights. */
+/** Refers to the page that lists the rights. */
 const HELP = `${docsPage("guides/redis.md")} lists the rights that it needs.`;
 
 /** Throws `config_invalid` if the user lacks rights, or `unavailable`. */

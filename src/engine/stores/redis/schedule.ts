@@ -157,9 +157,9 @@ end`;
 
 /**
  * Output: up to `limit` due entries, as tenant, thread, time …. Takes one entry of each tenant in turn, starting with
- * the least recently served tenant, and skips the tenants in `except`. Postpones the entries by `hold`, so that no
- * other process claims them before. `taken` stores the claimed entries, so the call can be repeated. Builds the key of
- * a tenant's set itself, because all sets are in one slot.
+ * the least recently served tenant, and skips the tenants in `except`. Postpones the entries by `hold`, so no other
+ * process claims them in the meantime. `taken` stores the claimed entries, so the call can be repeated. Builds the key
+ * of a tenant's set itself, because all sets are in one slot.
  */
 const claimEntries = script<string[]>()({
   kind: "always",

@@ -49,7 +49,7 @@ export const LOOKUPS = [
   ...["wants_inbox", "call", "wants_calls", "last"],
 ] as const;
 
-/** `head()`: a HeadReply. Uses queue and what `headOf` makes. */
+/** `head()`: a HeadReply. Uses queue and the locals that `headOf` defines. */
 const HEAD_VIEW = `
 local function head()
   local life = redis.call('PTTL', meta) .. ' ' .. (about[2] or '')

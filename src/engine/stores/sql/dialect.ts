@@ -20,7 +20,7 @@ export interface Dialect {
   chosen(text: string): string;
   /** Decodes a text that a user chose from its column. */
   plain(stored: string): string;
-  /** Folds a title, or part of one, for searches. In some locales, neither database folds more than ASCII. */
+  /** Folds a title, or part of one, for searches. Neither database folds non-ASCII characters in every locale. */
   folded(text: string | undefined): string | null;
   /**
    * The end of a SELECT. Prevents other transactions from deleting the row before this one ends. SQLite has no other

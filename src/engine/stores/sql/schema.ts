@@ -52,7 +52,7 @@ CREATE TABLE threads (
 CREATE INDEX threads_by_change ON threads (owner, updated_at, id);
 CREATE INDEX threads_by_parent ON threads (owner, parent_thread, updated_at, id);
 
--- begun numbers the runs of a thread in the order in which they began.
+-- begun contains the number of a run in the order in which the runs of its thread began.
 CREATE TABLE runs (
   owner ${id} NOT NULL,
   thread_id ${id} NOT NULL,
@@ -112,7 +112,7 @@ CREATE TABLE inbox (
   ${ofRun}
 )${key};
 
--- One row holds one entry, or consecutive deltas, one in a line. It is named after its last one.
+-- A row contains one entry, or several consecutive deltas, one per line. Its key is the number of its last entry.
 CREATE TABLE events (
   owner ${id} NOT NULL,
   thread_id ${id} NOT NULL,
@@ -125,7 +125,7 @@ CREATE TABLE events (
   ${ofRun}
 )${key};
 
--- due_at is when a call must be checked, if ever.
+-- due_at is the time at which a call must be checked, if any.
 CREATE TABLE deferred_calls (
   owner ${id} NOT NULL,
   thread_id ${id} NOT NULL,
@@ -168,7 +168,7 @@ CREATE TABLE documents (
 CREATE INDEX documents_due ON documents (collection, due, key) WHERE due IS NOT NULL;
 CREATE INDEX documents_by_creation ON documents (collection, created_at, key);
 CREATE INDEX documents_by_change ON documents (collection, updated_at, key);
--- When the due documents of a tenant are to be looked for next.
+-- The next time to check for due documents of a tenant.
 CREATE TABLE document_turns (
   collection ${id} NOT NULL PRIMARY KEY,
   kind ${id} NOT NULL,

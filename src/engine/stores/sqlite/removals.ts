@@ -21,16 +21,16 @@ const THREAD = "owner = ? AND thread_id = ?";
 export const DELETED = "";
 
 export interface Removals {
-  /** Deletes a free thread without remains of an earlier deletion. Call this within a transaction. */
+  /** Deletes a free thread that has no data left from an earlier deletion. Call this within a transaction. */
   removeThread(thread: ThreadKey, room: Room, afterCommit: AfterCommit): void;
   /**
-   * Removes the messages from a position on. The thread must have no remains of an earlier deletion. Call this within a
-   * transaction.
+   * Removes the messages from a position on. The thread must have no data left from an earlier deletion. Call this
+   * within a transaction.
    */
   removeMessages(thread: ThreadKey, from: number, afterCommit: AfterCommit): void;
   /** Resolves when all removed data of the thread is deleted. Returns undefined if nothing remains. Throws `unavailable`. */
   of(thread: ThreadKey): Promise<void> | undefined;
-  /** Resolves when no thread has remains. Throws `unavailable`. */
+  /** Resolves when no thread has data left to delete. Throws `unavailable`. */
   all(): Promise<void>;
   /** Continues the deletions that an earlier process did not complete. */
   start(): void;

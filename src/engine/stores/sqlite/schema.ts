@@ -37,7 +37,7 @@ CREATE UNIQUE INDEX one_running ON runs (owner, thread_id) WHERE status = 'runni
 CREATE UNIQUE INDEX runs_waiting ON runs (owner, thread_id, place) WHERE status = 'pending';
 CREATE INDEX runs_ended ON runs (ended_at) WHERE has_events = 1 AND ended_at IS NOT NULL;
 
--- Rows of events that are not there yet, as JSON. See tail.ts.
+-- Rows that are not in events yet, as JSON. See tail.ts.
 CREATE TABLE tail (
   id INTEGER PRIMARY KEY,
   body TEXT NOT NULL

@@ -61,7 +61,7 @@ interface KeptClient {
   readonly client_id?: string;
   readonly auth?: OAuthClient["auth"];
   readonly sealed?: string;
-  /** In milliseconds since 1970. */
+  /** The time at which the client's secret expires, in milliseconds since 1970. */
   readonly expires_at?: number;
   /** The registration in progress, valid until a time by the store's clock. */
   readonly registering?: { readonly id: string; readonly until: number };
