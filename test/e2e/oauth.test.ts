@@ -217,8 +217,18 @@ const SPOILED: readonly [string, (parts: Deployment) => void, string][] = [
   ["refuses the registration", ({ issuer }) => (issuer.state.refusesClients = 403), "auth.oauth.client_id"],
   [
     "is at a private address",
-    ({ calendar }) => (calendar.state.resource.authorization_servers = ["http://10.255.255.1"]),
+    ({ calendar }) => (calendar.state.resource.authorization_servers = ["https://10.255.255.1"]),
     "no public address",
+  ],
+  [
+    "is named without TLS",
+    ({ calendar }) => (calendar.state.resource.authorization_servers = ["http://issuer.example.com"]),
+    "authorization server must begin with https://",
+  ],
+  [
+    "has its metadata at an address without TLS",
+    ({ calendar }) => (calendar.state.metadata = "http://metadata.example.com/mcp"),
+    "metadata must begin with https://",
   ],
   [
     "is of a server that is not itself",

@@ -11,6 +11,8 @@ export interface OAuthMcpServer {
   readonly state: {
     /** The document about the protected resource. */
     resource: Record<string, unknown>;
+    /** Where its challenge says that the document is; default: where it is. */
+    metadata?: string;
     /** More parameters of its challenge. */
     challenge: string;
     /** The scope that calls need, by tool. */
@@ -42,7 +44,8 @@ export async function oauthMcpServer(issuer: AuthorizationServer): Promise<OAuth
       return true;
     }
     const info = await infoOf({ request });
-    const about = `resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`;
+    const document = state.metadata ?? `${origin}/.well-known/oauth-protected-resource/mcp`;
+    const about = `resource_metadata="${document}"`;
     if (!info || info.audience !== server.url) {
       const header = `Bearer ${about}${state.challenge}`;
       response.writeHead(401, { "www-authenticate": header }).end();

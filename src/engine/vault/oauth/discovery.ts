@@ -114,6 +114,7 @@ async function resourceOf(
   const path = pathname.replace(/\/+$/, "");
   const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
   const places = announced === undefined ? [...new Set([wellKnown + path, wellKnown])] : [announced];
+  for (const place of places) assertHttps(server, place, "the address of its protected resource metadata");
   for (const place of places) {
     const json = await tried(server, "its protected resource metadata could not be read", () =>
       jsonAt(requests, place),
@@ -147,6 +148,7 @@ async function issuerAt(
   issuer: string,
   requests: FlowRequests,
 ): Promise<IssuerMetadata> {
+  assertHttps(server, issuer, "the address of its authorization server");
   for (const place of metadataPlaces(issuer)) {
     const json = await tried(server, "its authorization server could not be reached", () =>
       jsonAt(requests, place),
@@ -180,12 +182,20 @@ function assertUsable(server: AccountServer, issuer: IssuerMetadata): void {
     throw failed(server, "its authorization server does not support PKCE with S256");
   const { authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint } = issuer;
   const addresses = [authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint];
-  for (const address of addresses) {
-    const url = address === undefined ? undefined : new URL(address);
-    if (url && url.protocol !== "https:" && !isLoopback(url.hostname.replace(/^\[|\]$/g, "")))
-      throw failed(server, "its authorization server has URLs without TLS");
-  }
+  if (addresses.some((address) => address !== undefined && !isEncrypted(new URL(address))))
+    throw failed(server, "its authorization server has URLs without TLS");
 }
+
+/** Without TLS, an attacker between the servers could name another authorization server. The MCP server's own address is the operator's choice. */
+function assertHttps(server: AccountServer, address: string, what: string): void {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (url && (isEncrypted(url) || url.origin === new URL(server.url).origin)) return;
+  throw failed(server, `${what} must begin with https://`);
+}
+
+/** Nothing leaves this machine on the way to a loopback address. */
+const isEncrypted = (url: URL) =>
+  url.protocol === "https:" || isLoopback(url.hostname.replace(/^\[|\]$/g, ""));
 
 const withoutAuthorization = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => name.toLowerCase() !== "authorization"));
