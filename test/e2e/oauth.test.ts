@@ -1,6 +1,8 @@
 // Accounts at MCP servers that people connect in a browser.
 
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import type { Model } from "../../src/agent/core/model.ts";
 import { scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
@@ -162,6 +164,31 @@ test("a consent counts once, and only within ten minutes", async () => {
   expect((await visit(browser, tooLate)).status).toBe(404);
   expect(await proceed(second, newBrowser())).not.toHaveProperty("page");
   expect(parts.issuer.tokenRequests).toHaveLength(1);
+});
+
+test("an address that is opened often leads back from its last visit only, and keeps nothing of the others", async () => {
+  const parts = await deployment();
+  const { as, dir } = await serve(parts, { config: { store: "sqlite" } });
+  const ada = as("ada");
+  const address = await ada.address();
+  const places = () => {
+    const database = new DatabaseSync(join(dir, "data", "skein.db"), { readOnly: true });
+    const sql = "SELECT count(*) AS number FROM documents WHERE collection LIKE '%connect_places%'";
+    const [row] = database.prepare(sql).all();
+    database.close();
+    return Number(row?.number);
+  };
+  const first = newBrowser();
+  const tooEarly = await consent(address, first);
+  for (let visit = 0; visit < 3; visit++) await proceed(address, newBrowser());
+  const browser = newBrowser();
+  const back = await consent(address, browser);
+  // One leads from the address to the request, and one from the last visit.
+  expect(places()).toBe(2);
+  expect((await visit(first, tooEarly)).status).toBe(404);
+  expect((await visit(browser, back)).status).toBe(200);
+  expect(places()).toBe(0);
+  expect(await ada.connections()).toMatchObject([{ id: "calendar" }]);
 });
 
 test("an answer from a different authorization server is refused, and its text is not shown", async () => {

@@ -3,6 +3,7 @@
 import { hash } from "node:crypto";
 import { AppError } from "../../../agent/core/errors.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Keeper } from "../credential.ts";
 import type { OAuthClient } from "./client-id.ts";
 import { redirectUri } from "./client-id.ts";
 import { type AccountServer, type Discovered, discover } from "./discovery.ts";
@@ -12,6 +13,7 @@ import {
   digestOf,
   type Flow,
   type FlowSecrets,
+  type FlowStore,
   newSecret,
 } from "./flow-store.ts";
 import { BEGIN_MS, baseOf, type FlowParts, gone, openRequest } from "./parts.ts";
@@ -42,14 +44,22 @@ export async function beginFlow(
   const scope = await scopeFor(parts, server, { found, request, keeper });
   const about = { ...aboutIssuer(found), base, client_id: client.client_id, auth: client.auth, sealed };
   const flow = { ...about, ...omitUndefined({ scope }), state: digestOf(state), browser: digestOf(browser) };
-  await store.place(keeper, request.id, flow.state);
-  const written = await store.update(keeper, request.id, (before, now) =>
-    before.grant || before.expires_at <= now
-      ? undefined
-      : { ...before, begun: before.begun + 1, flow: { ...flow, until: now + FLOW_MS } satisfies Flow },
-  );
-  if (!written) throw gone();
+  await write(store, keeper, request.id, flow);
   return addressAt(found, { client, base, scope, state, verifier });
+}
+
+/** Only the last state of a request leads to it. Throws `not_found`. */
+async function write(store: FlowStore, keeper: Keeper, id: string, flow: Omit<Flow, "until">): Promise<void> {
+  let replaced: string | undefined;
+  await store.place(keeper, id, flow.state);
+  const written = await store.update(keeper, id, (before, now) => {
+    if (before.grant || before.expires_at <= now) return undefined;
+    replaced = before.flow?.state;
+    return { ...before, begun: before.begun + 1, flow: { ...flow, until: now + FLOW_MS } };
+  });
+  const useless = written ? replaced : flow.state;
+  if (useless !== undefined) await store.displace(useless);
+  if (!written) throw gone();
 }
 
 const aboutIssuer = ({ issuer, resource }: Discovered) => ({
@@ -88,7 +98,7 @@ function addressAt(
 interface Wanted {
   readonly found: Discovered;
   readonly request: ConnectRequest;
-  readonly keeper: Parameters<FlowParts["vault"]["get"]>[0];
+  readonly keeper: Keeper;
 }
 
 /**

@@ -106,6 +106,8 @@ export interface FlowStore {
   at(secret: string): Promise<(FoundRequest & { readonly now: number }) | undefined>;
   /** Stores a state so that the request can be found by it. */
   place(keeper: Keeper, id: string, stateDigest: string): Promise<void>;
+  /** Deletes a stored state. */
+  displace(stateDigest: string): Promise<void>;
   /**
    * Writes what `update` returns. Returns the written request and its version. By default, `due` is the time at which
    * the request expires.
@@ -131,8 +133,9 @@ export function createFlowStore(documents: Documents): FlowStore {
     const write = { key: digest, seen: undefined, body: JSON.stringify({ ...keeper, id }) };
     await documents.write(PLACES, [write], { version: newVersion() });
   };
+  const displace = async (digest: string) => void (await remove(documents, PLACES, digest));
   const unplace = async ({ key, flow }: ConnectRequest) => {
-    for (const each of [key, ...(flow ? [flow.state] : [])]) await remove(documents, PLACES, each);
+    for (const each of [key, ...(flow ? [flow.state] : [])]) await displace(each);
   };
   const deleteOne = async (keeper: Keeper, request: ConnectRequest) => {
     await unplace(request);
@@ -142,7 +145,7 @@ export function createFlowStore(documents: Documents): FlowStore {
     (await documents.list(requestsOf(keeper))).map(({ body }) => requestIn(body));
 
   return {
-    ...{ place, unplace, delete: deleteOne, list },
+    ...{ place, displace, unplace, delete: deleteOne, list },
     async create(keeper, { lifetimeMs, ...about }) {
       const old = (await list(keeper)).sort((a, b) => a.created_at - b.created_at);
       for (const each of old.slice(0, Math.max(0, old.length - MAX_REQUESTS + 1)))
