@@ -9,6 +9,7 @@ import {
 } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
 import type { Page } from "../../agent/core/stores.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Cipher } from "./cipher.ts";
 import {
@@ -44,7 +45,7 @@ export interface ConnectionStore {
     keeper: Keeper,
     id: string,
     spec: ConnectionSpec,
-    precondition?: Precondition,
+    options?: PutOptions,
   ): Promise<Versioned & { readonly isNew: boolean }>;
   get(keeper: Keeper, id: string): Promise<Versioned | undefined>;
   /** Returns the connections, sorted by id. */
@@ -63,6 +64,15 @@ export interface ConnectionStore {
   seal(keeper: Keeper, id: string, secrets: Secrets): Promise<string>;
   /** Throws an `UnreadableSecret`. */
   secretsOf(keeper: Keeper, kept: KeptConnection): Promise<Secrets>;
+}
+
+export interface PutOptions {
+  readonly precondition?: Precondition;
+  /**
+   * Id of the request that a person agreed to. A connection that already has its credentials stays as it is: they may have been renewed
+   * since.
+   */
+  readonly request?: string;
 }
 
 interface PageQuery {
@@ -88,7 +98,7 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
       // Not validated, because only `seal` writes it.
       return JSON.parse(await cipher.open(sealed, contextOf(keeper, id))) as Secrets;
     },
-    async put(keeper, id, spec, precondition = () => {}) {
+    async put(keeper, id, spec, { precondition = () => {}, request } = {}) {
       const { secrets, rest } = splitSpec(spec);
       const sealed = await seal(keeper, id, secrets);
       const generation = randomId();
@@ -96,11 +106,16 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
       return change(documents, at, ({ found: [found], now, version }) => {
         precondition(found?.version);
         const before = found && keptIn(found.body);
+        if (found && before?.request !== undefined && before.request === request)
+          return {
+            result: { connection: connectionInfo(before), version: found.version, isNew: false },
+          };
         const made = iso(now);
         const times = { created_at: before?.created_at ?? made, updated_at: made };
         const { expires_at } = rest;
         const ofToken = expires_at === undefined ? {} : tokenTimes(Date.parse(expires_at), now);
-        const kept: KeptConnection = { id, ...rest, ...times, ...ofToken, sealed, generation };
+        const about = { id, ...rest, ...times, ...ofToken, ...omitUndefined({ request }) };
+        const kept: KeptConnection = { ...about, sealed, generation };
         const connection = connectionInfo(kept);
         return { writes: [writeOf(kept, found, now)], result: { connection, version, isNew: !before } };
       });

@@ -148,6 +148,8 @@ export const KeptConnection = Connection.extend({
    * mistake.
    */
   generation: z.string(),
+  /** Id of the request that a person agreed to, and whose credentials these are. They may have been renewed since. */
+  request: z.string().optional(),
   /** The time after which the next use renews the access token. */
   renew_at: z.iso.datetime().optional(),
   /**

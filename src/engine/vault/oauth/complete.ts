@@ -73,16 +73,12 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
   const request = requestIn(claimed.body);
   const { id, server, grant } = request;
   if (grant?.sealed === undefined) return { outcome: "stored", claimed };
-  const before = await vault.get(keeper, server);
-  const isNewer = before && Date.parse(before.connection.updated_at) >= grant.at;
-  if (!isNewer) {
-    const spec = specIn(await vault.cipher.open(grant.sealed, contextOf(keeper, id, "grant")));
-    try {
-      await vault.put(keeper, server, spec);
-    } catch (error) {
-      if (!hasCode(error, "limit_exceeded")) throw error;
-      return { outcome: "refused", error };
-    }
+  const spec = specIn(await vault.cipher.open(grant.sealed, contextOf(keeper, id, "grant")));
+  try {
+    await vault.put(keeper, server, spec, { request: id });
+  } catch (error) {
+    if (!hasCode(error, "limit_exceeded")) throw error;
+    return { outcome: "refused", error };
   }
   const body = JSON.stringify({ ...request, grant: { at: grant.at } } satisfies ConnectRequest);
   const renewed = await renew(documents, claimed, { body, leaseMs: LEASE_MS });

@@ -103,12 +103,9 @@ function writingRoutes(
     async (request, reply) => {
       const { connection_id: id } = request.params;
       const precondition = expectedIn(request.headers);
-      const { connection, version, isNew } = await opened(vault).put(
-        keeperOf(request),
-        id,
-        request.body,
+      const { connection, version, isNew } = await opened(vault).put(keeperOf(request), id, request.body, {
         precondition,
-      );
+      });
       changed(request, "put_connection", id);
       return reply
         .code(isNew ? 201 : 200)
