@@ -4,9 +4,11 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
+import type { KeyWrapper } from "../../src/agent/core/key-wrapper.ts";
 import type { Model } from "../../src/agent/core/model.ts";
 import { scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
+import { localWrapper } from "../../src/engine/vault/cipher.ts";
 import {
   type AuthorizationServer,
   authorizationServer,
@@ -70,6 +72,12 @@ async function serve(parts: Deployment, { auth, per, config, ...more }: Serving 
         for await (const _ of client.run(thread, { input }));
       },
       interrupts: (thread = "t") => client.interrupts(thread),
+      /** What an export of the user has of a type. */
+      async exported(type: string) {
+        const path = `${server.url}/admin/tenants/${tenant}/users/${user}/export`;
+        const text = await (await fetch(path, { headers })).text();
+        return text.split("\n").filter((line) => line.includes(`"type":"${type}"`));
+      },
       messages: async (thread = "t") => JSON.stringify(await client.threads.messages(thread)),
     };
   };
@@ -189,6 +197,18 @@ test("an address that is opened often leads back from its last visit only, and k
   expect((await visit(browser, back)).status).toBe(200);
   expect(places()).toBe(0);
   expect(await ada.connections()).toMatchObject([{ id: "calendar" }]);
+});
+
+test("an account that is connected in the moment in which another one was replaces it", async () => {
+  const parts = await deployment();
+  const moment = Date.now();
+  const { as } = await serve(parts, { now: () => moment });
+  const ada = as("ada");
+  await connectAt(await ada.address());
+  parts.issuer.state.account = "grace";
+  await connectAt(await ada.address());
+  await ada.run("look");
+  expect(await ada.messages()).toContain("the calendar of grace");
 });
 
 test("an answer from a different authorization server is refused, and its text is not shown", async () => {
@@ -401,6 +421,39 @@ test("no data is kept about a user who was deleted while at the authorization se
   expect((await visit(browser, back)).status).toBe(404);
   expect(await as("eve").connections()).toEqual([]);
   expect(parts.issuer.tokenRequests).toEqual([]);
+});
+
+test("a server that was held up leaves the account alone that another one has connected meanwhile", async () => {
+  const parts = await deployment();
+  let late = 0;
+  const hold = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const own = localWrapper(randomBytes(32).toString("base64"));
+  /** Takes its time for the first connection. */
+  const vaultKey: KeyWrapper = {
+    ...own,
+    async wrap(key, context) {
+      const isFirst = late === 0 && context.includes("connections");
+      if (isFirst) held.resolve();
+      if (isFirst) await hold.promise;
+      return own.wrap(key, context);
+    },
+  };
+  const plugins = [{ name: "keys", vaultKey }];
+  const { as } = await serve(parts, { now: () => Date.now() + late, plugins });
+  const ada = as("ada");
+  await ada.run("look");
+  const [asked] = await ada.interrupts();
+  const connecting = connectAt(asked?.url ?? "");
+  await held.promise;
+  // Longer than the claim of a request.
+  late = 40_000;
+  await expect.poll(() => ada.messages()).toContain("the calendar of ada");
+  await expect.poll(async () => (await ada.exported("connection_request")).length).toBe(0);
+  hold.resolve();
+  expect((await connecting).text).toContain("The account is connected");
+  expect(await ada.connections()).toMatchObject([{ id: "calendar" }]);
+  expect(parts.calendar.calls).toEqual([{ user: "ada", tool: "list" }]);
 });
 
 test("the trail records who connected which account", async () => {

@@ -9,7 +9,6 @@ import {
 } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
 import type { Page } from "../../agent/core/stores.ts";
-import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Cipher } from "./cipher.ts";
 import {
@@ -54,6 +53,8 @@ export interface ConnectionStore {
   delete(keeper: Keeper, id: string, precondition?: Precondition): Promise<KeptConnection>;
   /** Deletes and returns all connections of a user. */
   deleteAll(keeper: Keeper): Promise<KeptConnection[]>;
+  /** Deletes a connection with the credentials of a request that is not over. Returns what it deleted. */
+  withdraw(keeper: Keeper, id: string, request: string): Promise<KeptConnection | undefined>;
 
   read(
     keeper: Keeper,
@@ -88,7 +89,6 @@ export const LOOK_MS = 24 * 3_600_000;
 
 /** `most` is the maximum number of connections per user, and per tenant. */
 export function createConnectionStore(documents: Documents, cipher: Cipher, most: number): ConnectionStore {
-  const limit = { count: most, error: () => tooMany(most) };
   const seal = (keeper: Keeper, id: string, secrets: Secrets) =>
     cipher.seal(JSON.stringify(secrets), contextOf(keeper, id));
 
@@ -98,28 +98,7 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
       // Not validated, because only `seal` writes it.
       return JSON.parse(await cipher.open(sealed, contextOf(keeper, id))) as Secrets;
     },
-    async put(keeper, id, spec, { precondition = () => {}, request } = {}) {
-      const { secrets, rest } = splitSpec(spec);
-      const sealed = await seal(keeper, id, secrets);
-      const generation = randomId();
-      const at = { collection: connectionsOf(keeper), keys: [id], limit };
-      return change(documents, at, ({ found: [found], now, version }) => {
-        precondition(found?.version);
-        const before = found && keptIn(found.body);
-        if (found && before?.request !== undefined && before.request === request)
-          return {
-            result: { connection: connectionInfo(before), version: found.version, isNew: false },
-          };
-        const made = iso(now);
-        const times = { created_at: before?.created_at ?? made, updated_at: made };
-        const { expires_at } = rest;
-        const ofToken = expires_at === undefined ? {} : tokenTimes(Date.parse(expires_at), now);
-        const about = { id, ...rest, ...times, ...ofToken, ...omitUndefined({ request }) };
-        const kept: KeptConnection = { ...about, sealed, generation };
-        const connection = connectionInfo(kept);
-        return { writes: [writeOf(kept, found, now)], result: { connection, version, isNew: !before } };
-      });
-    },
+    put: putIn(documents, seal, most),
     async get(keeper, id) {
       const [found] = (await documents.read(connectionsOf(keeper), [id])).found;
       return found && { connection: connectionInfo(keptIn(found.body)), version: found.version };
@@ -140,6 +119,12 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
       await retain(documents, connectionsOf(keeper), { count: 0 });
       return all.map(({ body }) => keptIn(body));
     },
+    withdraw: (keeper, id, request) =>
+      change(documents, { collection: connectionsOf(keeper), keys: [id] }, ({ found: [found] }) => {
+        const kept = found && keptIn(found.body);
+        if (!kept || kept.request?.id !== request || kept.request.isOver) return { result: undefined };
+        return { writes: [{ key: id, seen: found.version, body: undefined }], result: kept };
+      }),
     async read(keeper, id) {
       const { found, now } = await documents.read(connectionsOf(keeper), [id]);
       return { kept: found[0] && keptIn(found[0].body), now };
@@ -149,6 +134,32 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
         const next = found && update(keptIn(found.body), now);
         return next ? { writes: [writeOf(next, found, now)], result: next } : { result: undefined };
       }),
+  };
+}
+
+function putIn(documents: Documents, seal: ConnectionStore["seal"], most: number): ConnectionStore["put"] {
+  const limit = { count: most, error: () => tooMany(most) };
+  return async (keeper, id, spec, { precondition = () => {}, request } = {}) => {
+    const { secrets, rest } = splitSpec(spec);
+    const sealed = await seal(keeper, id, secrets);
+    const generation = randomId();
+    const at = { collection: connectionsOf(keeper), keys: [id], limit };
+    return change(documents, at, ({ found: [found], now, version }) => {
+      precondition(found?.version);
+      const before = found && keptIn(found.body);
+      if (found && before?.request && before.request.id === request)
+        return {
+          result: { connection: connectionInfo(before), version: found.version, isNew: false },
+        };
+      const made = iso(now);
+      const times = { created_at: before?.created_at ?? made, updated_at: made };
+      const { expires_at } = rest;
+      const ofToken = expires_at === undefined ? {} : tokenTimes(Date.parse(expires_at), now);
+      const about = { id, ...rest, ...times, ...ofToken, ...(request ? { request: { id: request } } : {}) };
+      const kept: KeptConnection = { ...about, sealed, generation };
+      const connection = connectionInfo(kept);
+      return { writes: [writeOf(kept, found, now)], result: { connection, version, isNew: !before } };
+    });
   };
 }
 

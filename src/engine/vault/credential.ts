@@ -148,8 +148,11 @@ export const KeptConnection = Connection.extend({
    * mistake.
    */
   generation: z.string(),
-  /** Id of the request that a person agreed to, and whose credentials these are. They may have been renewed since. */
-  request: z.string().optional(),
+  /**
+   * The request that a person agreed to, and whose credentials these are. They may have been renewed since. `isOver`: no process has to
+   * finish it.
+   */
+  request: z.object({ id: z.string(), isOver: z.literal(true).optional() }).optional(),
   /** The time after which the next use renews the access token. */
   renew_at: z.iso.datetime().optional(),
   /**

@@ -45,6 +45,13 @@ export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pi
     id: string,
     options: { readonly precondition?: Precondition; readonly signal: AbortSignal },
   ): Promise<{ readonly isRevoked: boolean }>;
+  /** Notes that the request with this id, whose credentials a connection has, is over. */
+  endRequest(keeper: Keeper, id: string, request: string): Promise<void>;
+  /**
+   * Deletes a connection with the credentials of this request, unless it is over, and revokes its tokens: the request was deleted with its
+   * user. Returns false if there is no connection then.
+   */
+  withdraw(keeper: Keeper, id: string, request: string): Promise<boolean>;
   /** Records that a value was sent to its receiver. Returns at once. */
   used(keeper: Keeper, id: string): void;
   /** Encrypts users' other secrets with the same keys. */
@@ -62,7 +69,8 @@ export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pi
   close(): Promise<void>;
 }
 
-/** The maximum time for revoking all tokens of a deleted user, in milliseconds. */
+
+/** The maximum time for revoking the tokens of a deleted user, in milliseconds. */
 const REVOKING_MS = 30_000;
 
 /** The caller must open and close it. */
@@ -97,6 +105,17 @@ export function createVault(options: VaultOptions): Vault {
     async delete(keeper, id, { precondition, signal }) {
       const kept = await store.delete(keeper, id, precondition);
       return { isRevoked: await revoke(keeper, kept, signal) };
+    },
+    async endRequest(keeper, id, request) {
+      await store.update(keeper, id, (before) =>
+        before.request?.id === request ? { ...before, request: { id: request, isOver: true } } : undefined,
+      );
+    },
+    async withdraw(keeper, id, request) {
+      const kept = await store.withdraw(keeper, id, request);
+      if (!kept) return (await store.get(keeper, id)) !== undefined;
+      await revoke(keeper, kept, AbortSignal.timeout(REVOKING_MS));
+      return false;
     },
     records: {
       async list(owner, page) {

@@ -4,6 +4,7 @@
 import { type ClaimedDocument, finish, renew } from "../../../agent/core/document-claims.ts";
 import { type AppError, hasCode } from "../../../agent/core/errors.ts";
 import type { Owner } from "../../../protocol/ids.ts";
+import { withPatience } from "../access.ts";
 import type { Keeper } from "../credential.ts";
 import { type ConnectRequest, contextOf, requestCollection, requestIn } from "./flow-store.ts";
 import { specIn } from "./grant.ts";
@@ -56,6 +57,7 @@ export async function complete(parts: FlowParts, claimed: ClaimedDocument): Prom
       return undefined;
     }
   }
+  await parts.vault.endRequest(keeper, request.server, request.id);
   await store.unplace(request);
   await finish(documents, stored.claimed, { body: undefined });
   return undefined;
@@ -89,8 +91,9 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
   const [still] = (await documents.read(requestCollection(keeper), [id])).found;
   // Another process has claimed the request.
   if (still) return { outcome: "stored", claimed };
-  await vault.delete(keeper, server, { signal: AbortSignal.timeout(LEASE_MS) }).catch(() => {});
-  return { outcome: "deleted" };
+  // Another process has finished it, or the user was deleted.
+  const isLeft = await withPatience(() => vault.withdraw(keeper, server, id));
+  return isLeft ? { outcome: "stored", claimed } : { outcome: "deleted" };
 }
 
 /**

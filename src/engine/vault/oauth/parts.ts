@@ -22,7 +22,7 @@ export const BEGIN_MS = 30_000;
 export interface OAuthOptions {
   readonly documents: Documents;
   readonly owners: Owners;
-  readonly vault: Pick<Vault, "put" | "get" | "delete" | "cipher">;
+  readonly vault: Pick<Vault, "put" | "get" | "endRequest" | "withdraw" | "cipher">;
   readonly runs: Runs;
   readonly logger: Logger;
   /** Private addresses that authorization servers can have. */
