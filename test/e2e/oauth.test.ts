@@ -3,12 +3,15 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { KeyWrapper } from "../../src/agent/core/key-wrapper.ts";
 import type { Model } from "../../src/agent/core/model.ts";
 import { scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
 import { localWrapper } from "../../src/engine/vault/cipher.ts";
+import { issueApiKey } from "../../src/server/auth/api-keys.ts";
+import { ServerConfig } from "../../src/server/config/server.ts";
+import { openApiKeys } from "../../src/skein/app/stores.ts";
 import {
   type AuthorizationServer,
   authorizationServer,
@@ -16,7 +19,7 @@ import {
   visit,
 } from "../support/authorization-server.ts";
 import { connectAt, consent, type OAuthMcpServer, oauthMcpServer, proceed } from "../support/connecting.ts";
-import { type ServerOptions, startServer } from "../support/server.ts";
+import { type ServerOptions, startServer, temporaryFolder } from "../support/server.ts";
 
 interface Deployment {
   readonly issuer: AuthorizationServer;
@@ -520,6 +523,29 @@ test("runs that cannot continue immediately, because the user has too many, cont
   await connectAt(await ada.address());
   for (const thread of ["a", "b", "c"])
     await expect.poll(() => ada.messages(thread)).toContain("the calendar of ada");
+});
+
+test("a run that continues by itself ends with the API key that began it", async () => {
+  const parts = await deployment();
+  const dir = await temporaryFolder();
+  const store = { store: "sqlite", data_dir: join(dir, "data") };
+  const config = { ...store, auth: { scheme: "api_key", on_revoked: "cancel" } };
+  const { url } = await serve(parts, { dir, config });
+  const { keys, close } = await openApiKeys(ServerConfig.parse(config));
+  onTestFinished(() => close());
+  const issue = () =>
+    issueApiKey(keys, { tenant: "acme", user: "ada", scopes: ["read", "run"] as const, name: "" });
+  const [begun, other] = [await issue(), await issue()];
+  const clientWith = ({ key }: { readonly key: string }) =>
+    createClient({ baseUrl: url, headers: { authorization: `Bearer ${key}` } });
+  for await (const _ of clientWith(begun).run("t", { input: "look" }));
+  const client = clientWith(other);
+  const [asked] = await client.interrupts("t");
+  await keys.revoke(begun.record.id);
+  expect((await connectAt(asked?.url ?? "")).status).toBe(200);
+  const statuses = async () => (await client.runs.of("t", { limit: 10 })).items.map(({ status }) => status);
+  await expect.poll(statuses).toEqual(["cancelled", "interrupted"]);
+  expect(parts.calendar.calls).toEqual([]);
 });
 
 test("a user who cannot start runs does not delay the other users of a tenant's account", async () => {

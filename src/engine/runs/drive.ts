@@ -36,6 +36,7 @@ import { firstAttempt, type PreviousAttempt, previousAttempt } from "./previous-
 import { restoredCalls, withRestored } from "./restored-calls.ts";
 import type { Control, EndingRun, RunListener, RunObserver, RunServices } from "./services.ts";
 import { recount, threadLimit } from "./thread-bytes.ts";
+import { keepsWaitingKey } from "./waiting-key.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
 
 /**
@@ -68,6 +69,7 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
     const observers: readonly RunObserver[] = [
       threadLimit(services, lease, bytes),
       interrupts,
+      keepsWaitingKey(stores.items, claim),
       releaseQuota(hold),
       bell,
       { beforeWrite: (event) => reportFailure(event, log.cause, claim, services) },

@@ -65,6 +65,8 @@ export interface ResumeCommand extends Pick<RunCommand, "thread_id" | "idempoten
   readonly lineage?: Lineage;
   /** The id of the API key that sends the answers. */
   readonly api_key?: string | undefined;
+  /** Id of the API key with which the interrupted run began, if the server answers by itself. */
+  readonly begun_with?: string | undefined;
   /** The request that contains the answers. */
   readonly origin?: Origin | undefined;
   /** True if no one can answer the questions of the resumed run. */
@@ -92,7 +94,8 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
     answers,
     tools,
     lineage,
-    api_key,
+    begun_with,
+    api_key = begun_with,
     origin,
     unattended,
     metadata: own,

@@ -7,6 +7,7 @@ import type { Interrupt } from "../../../protocol/interrupt.ts";
 import type { Runs } from "../../runs/executor.ts";
 import { listInterrupts } from "../../runs/find.ts";
 import { resumeRun } from "../../runs/start.ts";
+import { waitingKeyOf } from "../../runs/waiting-key.ts";
 
 const PAGE = 50;
 /** The maximum number of a user's threads to check, most recently changed first. */
@@ -51,8 +52,10 @@ interface Asking {
 async function approve(runs: Runs, owner: Owner, { thread_id, questions, key }: Asking): Promise<void> {
   const answers = questions.map(({ id }) => ({ id, decision: "approve" as const }));
   const run_id = questions[0]?.run_id ?? "";
+  const begun_with = await waitingKeyOf(runs.stores.items, owner, thread_id);
+  const resume = { thread_id, run_id, answers, begun_with, idempotency_key: `connect_${key}` };
   try {
-    await resumeRun(runs, owner, { thread_id, run_id, answers, idempotency_key: `connect_${key}` });
+    await resumeRun(runs, owner, resume);
   } catch (error) {
     if (!CLOSED.some((code) => hasCode(error, code))) throw error;
   }
