@@ -62,8 +62,8 @@ async function serve(parts: Deployment, { auth, per, config, ...more }: Serving 
       ...config,
     },
   });
-  const as = (user: string, tenant = "acme") => {
-    const headers = { "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": "read,run,admin" };
+  const as = (user: string, tenant = "acme", scopes = "read,run,admin") => {
+    const headers = { "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": scopes };
     const client = createClient({ baseUrl: server.url, headers });
     return {
       headers,
@@ -319,6 +319,22 @@ test("an admin connects the account of a tenant, and the runs of all its users c
     await expect.poll(() => person.messages()).toContain("the calendar of ada");
   expect(await other.interrupts()).toHaveLength(1);
   expect(await ada.connections()).toEqual([]);
+});
+
+test("an operator of another tenant connects the account of a tenant, and the trail and the page say who it was", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts, { per: "tenant" });
+  const [ada, operator, namesake] = [as("ada"), as("root", "skein", "read,operator"), as("root")];
+  const { url } = await operator.client.admin.connections.authorize("calendar", { tenant: "acme" });
+  expect(await proceed(url, { ...newBrowser(), headers: namesake.headers })).toMatchObject({ status: 403 });
+  const { text } = await connectAt(url, { ...newBrowser(), headers: operator.headers });
+  expect(text).toContain("<strong>root</strong> of the tenant <strong>skein</strong>");
+  await ada.run("look");
+  expect(await ada.messages()).toContain("the calendar of ada");
+  const entries = async () => (await ada.client.admin.audit({ action: "connection.connect" })).items;
+  await expect
+    .poll(entries)
+    .toMatchObject([{ tenant: "acme", actor: { type: "operator", id: "root", tenant: "skein" } }]);
 });
 
 test("every waiting thread of the user continues, and no one else's", async () => {

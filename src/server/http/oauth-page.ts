@@ -42,7 +42,8 @@ export const failedPage = (message: string) => page(TEXTS.failed, `<p>${escaped(
 
 function whose({ keeper: { tenant, user }, by }: ShownRequest): string {
   if (user !== undefined) return `the Skein user ${strong(user)} of the tenant ${strong(tenant)}`;
-  return `all Skein users of the tenant ${strong(tenant)}, for which ${strong(by)} connects it`;
+  const from = by.tenant === tenant ? "" : ` of the tenant ${strong(by.tenant)}`;
+  return `all Skein users of the tenant ${strong(tenant)}, for which ${strong(by.user)}${from} connects it`;
 }
 
 const strong = (text: string) => `<strong>${escaped(text)}</strong>`;

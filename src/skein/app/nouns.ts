@@ -242,8 +242,10 @@ function oauthOf(
     serverOf: accountServer,
     // Browsers on this machine can reach a server that listens only there.
     base: () => public_url ?? (isLoopback(listen.host) ? ownAddress() : undefined),
-    onConnected({ keeper: { tenant, user }, request: { by, server: id } }) {
-      const actor = { type: "user" as const, id: by, user: by };
+    onConnected({ keeper: { tenant, user }, by, server: id }) {
+      const of =
+        by.tenant === tenant ? { type: "user" as const } : { type: "operator" as const, tenant: by.tenant };
+      const actor = { ...of, id: by.user, user: by.user };
       const target = { type: "connection", id, ...omitUndefined({ user }) };
       audit.record({ tenant, actor, action: "connection.connect", target, outcome: "ok" });
     },

@@ -8,7 +8,7 @@ import { withPatience } from "../access.ts";
 import type { Keeper } from "../credential.ts";
 import { type ConnectRequest, contextOf, requestCollection, requestIn } from "./flow-store.ts";
 import { specIn } from "./grant.ts";
-import { type FlowParts, gone } from "./parts.ts";
+import { type FlowParts, gone, shownOf } from "./parts.ts";
 import { answerWaiting } from "./waiting-runs.ts";
 
 /** How long a process has for each step, in milliseconds. */
@@ -85,7 +85,7 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
   const body = JSON.stringify({ ...request, grant: { at: grant.at } } satisfies ConnectRequest);
   const renewed = await renew(documents, claimed, { body, leaseMs: LEASE_MS });
   if (renewed) {
-    parts.onConnected({ keeper, request });
+    parts.onConnected(shownOf({ keeper, request }));
     return { outcome: "stored", claimed: renewed };
   }
   const [still] = (await documents.read(requestCollection(keeper), [id])).found;

@@ -21,6 +21,8 @@ export interface ConnectRequest {
   readonly server: string;
   /** The user who made the request and to whom its address belongs. */
   readonly by: string;
+  /** Tenant of that user, if it is another one: an operator connects the account of a tenant. */
+  readonly by_tenant?: string;
   /** The digest of the key in the request's address. */
   readonly key: string;
   /** Scopes to request in addition to those from the server and the settings. */
@@ -100,7 +102,7 @@ export interface FlowStore {
   /** Creates a request. Returns it along with the key of its address. */
   create(
     keeper: Keeper,
-    request: Pick<ConnectRequest, "server" | "by" | "scopes"> & { readonly lifetimeMs: number },
+    request: Pick<ConnectRequest, "server" | "by" | "by_tenant" | "scopes"> & { readonly lifetimeMs: number },
   ): Promise<{ readonly request: ConnectRequest; readonly key: string }>;
   /** Returns the request with this key or state, even if it has expired. */
   at(secret: string): Promise<(FoundRequest & { readonly now: number }) | undefined>;

@@ -4,6 +4,7 @@
 
 import type { ClaimedDocument } from "../../../agent/core/document-claims.ts";
 import { AppError } from "../../../agent/core/errors.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { createDueWorker, type DueWorker } from "../../due-worker.ts";
 import type { Keeper } from "../credential.ts";
@@ -12,15 +13,7 @@ import { beginFlow } from "./begin.ts";
 import { createClientIds } from "./client-id.ts";
 import { complete, LEASE_MS } from "./complete.ts";
 import { type AccountServer, discover } from "./discovery.ts";
-import {
-  createFlowStore,
-  digestOf,
-  type FlowStore,
-  type FoundRequest,
-  KIND,
-  MAX_LIFETIME_MS,
-  requestIn,
-} from "./flow-store.ts";
+import { createFlowStore, digestOf, type FlowStore, KIND, MAX_LIFETIME_MS, requestIn } from "./flow-store.ts";
 import { type Consent, keepGrant } from "./grant.ts";
 import {
   BEGIN_MS,
@@ -30,6 +23,7 @@ import {
   type OAuthOptions,
   openRequest,
   type ShownRequest,
+  shownOf,
 } from "./parts.ts";
 import { createFlowRequests } from "./requests.ts";
 
@@ -41,7 +35,7 @@ export interface OAuth extends Pick<DueWorker, "open" | "close"> {
    */
   authorize(
     keeper: Keeper,
-    asked: { readonly server: string; readonly by: string; readonly signal: AbortSignal },
+    asked: { readonly server: string; readonly by: Owner; readonly signal: AbortSignal },
   ): Promise<{ readonly url: string; readonly expires_at: string }>;
   /** Returns the address for a run's question; see `Connections.addressFor`. */
   addressFor(
@@ -105,7 +99,9 @@ export function createOAuth(options: OAuthOptions): OAuth {
       // Discovers the issuer now, so the caller sees any problem at once.
       const { issuer } = await discover(server, requests(server, both));
       await parts.clients.clientFor(server, issuer, base, both);
-      const about = { server: name, by, scopes: [], lifetimeMs: ADDRESS_MS };
+      const by_tenant = by.tenant === keeper.tenant ? undefined : by.tenant;
+      const asker = { by: by.user, ...omitUndefined({ by_tenant }) };
+      const about = { server: name, ...asker, scopes: [], lifetimeMs: ADDRESS_MS };
       const { request, key } = await store.create(keeper, about);
       return { url: addressOf(base, key), expires_at: new Date(request.expires_at).toISOString() };
     },
@@ -152,7 +148,6 @@ const recordsOf = (store: FlowStore): OAuth["records"] => ({
 });
 
 const addressOf = (base: string, key: string) => `${base}/oauth/start?key=${key}`;
-const shownOf = ({ keeper, request: { by, server } }: FoundRequest): ShownRequest => ({ keeper, by, server });
 
 function oauthServer(
   { serverOf }: Pick<OAuthOptions, "serverOf">,

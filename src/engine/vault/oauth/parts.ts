@@ -7,6 +7,7 @@ import type { HostList } from "../../../lib/hosts.ts";
 import type { Logger } from "../../../lib/logger.ts";
 import type { PublicFetch } from "../../../lib/ssrf-safe-fetch/index.ts";
 import { timingSafeEqualText } from "../../../lib/text.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import type { Runs } from "../../runs/executor.ts";
 import type { Keeper } from "../credential.ts";
 import type { Vault } from "../index.ts";
@@ -34,7 +35,7 @@ export interface OAuthOptions {
   /** Returns the public URL of this server, or undefined if it is unknown. */
   base(): string | undefined;
   /** Called for each connected account. Must return at once and not throw. */
-  onConnected(found: FoundRequest): void;
+  onConnected(request: ShownRequest): void;
 }
 
 /** The services of one flow. */
@@ -49,9 +50,15 @@ export interface FlowParts extends OAuthOptions {
 export interface ShownRequest {
   readonly keeper: Keeper;
   /** The user who made the request. */
-  readonly by: string;
+  readonly by: Owner;
   readonly server: string;
 }
+
+export const shownOf = ({ keeper, request }: FoundRequest): ShownRequest => ({
+  keeper,
+  by: { tenant: request.by_tenant ?? keeper.tenant, user: request.by },
+  server: request.server,
+});
 
 export const gone = () =>
   new AppError("not_found", "This address was already used or has expired. Ask for a new one.");

@@ -159,8 +159,8 @@ function authorizingRoute(
       const { connection_id: server } = request.params;
       opened(vault);
       if (!oauth) throw noConnection(server);
-      const { user: by } = principalOf(request);
       const signal = clientDisconnect(reply);
+      const by = ownerOf(request);
       const authorization = await oauth.authorize(keeperOf(request), { server, by, signal });
       changed(request, "authorize_connection", server);
       return authorization;

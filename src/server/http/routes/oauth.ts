@@ -94,13 +94,13 @@ function cookieAt({ base }: Pick<OAuth, "base">) {
 }
 
 /** If a browser's requests identify a user, it may connect only that user's accounts. */
-async function assertSame(request: FastifyRequest, { keeper, by }: ShownRequest, authenticate: Authenticate) {
+async function assertSame(request: FastifyRequest, { by }: ShownRequest, authenticate: Authenticate) {
   const principal = await authenticate(request).catch((error: unknown) => {
     // Any other error leaves the user unknown. The page must not treat it as "no one is signed in".
     if (!hasCode(error, "unauthorized")) throw error;
     return undefined;
   });
-  if (!principal || (principal.tenant === keeper.tenant && principal.user === by)) return;
+  if (!principal || (principal.tenant === by.tenant && principal.user === by.user)) return;
   throw new AppError(
     "forbidden",
     "This address is for another user of Skein than the one who is signed in here.",
