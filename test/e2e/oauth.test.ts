@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import type { ElicitRequest } from "@modelcontextprotocol/client";
 import { expect, onTestFinished, test } from "vitest";
 import type { KeyWrapper } from "../../src/agent/core/key-wrapper.ts";
 import type { Model } from "../../src/agent/core/model.ts";
@@ -20,6 +21,7 @@ import {
 } from "../support/authorization-server.ts";
 import { connectAt, consent, type OAuthMcpServer, oauthMcpServer, proceed } from "../support/connecting.ts";
 import { type ServerOptions, startServer, temporaryFolder } from "../support/server.ts";
+import { connected, outcomeOf, run } from "../wires/mcp/client.ts";
 
 interface Deployment {
   readonly issuer: AuthorizationServer;
@@ -323,7 +325,8 @@ test("an admin connects the account of a tenant, and the runs of all its users c
 
 test("an operator of another tenant connects the account of a tenant, and the trail and the page say who it was", async () => {
   const parts = await deployment();
-  const { as } = await serve(parts, { per: "tenant" });
+  const auth = { scheme: "header", trusted_proxies: ["127.0.0.1"], external_operators: true };
+  const { as } = await serve(parts, { per: "tenant", config: { auth } });
   const [ada, operator, namesake] = [as("ada"), as("root", "skein", "read,operator"), as("root")];
   const { url } = await operator.client.admin.connections.authorize("calendar", { tenant: "acme" });
   expect(await proceed(url, { ...newBrowser(), headers: namesake.headers })).toMatchObject({ status: 403 });
@@ -531,6 +534,46 @@ test.each(ON_WIRES)("a front end of %s receives the address with the question", 
   expect((await connectAt(address)).text).toContain("The account is connected");
 });
 
+test.each([[{ url: {} }], [{ form: {}, url: {} }]])(
+  "an MCP client that opens addresses (%j) is sent to this one within its call, and told when the person has finished",
+  async (elicitation) => {
+    const parts = await deployment();
+    const { as, url } = await serve(parts, { config: { wires: ["mcp"] } });
+    const asked: ElicitRequest["params"][] = [];
+    const client = await connected(url, {
+      ...{ headers: as("ada").headers, elicitation },
+      ask({ params }) {
+        asked.push(params);
+        if (params.mode === "url") void connectAt(params.url);
+        return { action: "accept" };
+      },
+    });
+    const finished: object[] = [];
+    client.setNotificationHandler(
+      "notifications/elicitation/complete",
+      ({ params }) => void finished.push(params),
+    );
+    const outcome = outcomeOf(await client.callTool(run("look")));
+    expect(outcome).toMatchObject({ status: "success", text: "done" });
+    expect(await as("ada").messages(outcome.thread_id)).toContain("the calendar of ada");
+    expect(asked).toMatchObject([{ mode: "url", message: expect.stringContaining("your account") }]);
+    const [id] = asked.map((each) => each.mode === "url" && each.elicitationId);
+    expect(finished).toEqual([{ elicitationId: id }]);
+  },
+);
+
+test("an MCP client whose person does not want to go to the address lets the agent know", async () => {
+  const parts = await deployment();
+  const { as, url } = await serve(parts, { config: { wires: ["mcp"] } });
+  const client = await connected(url, {
+    ...{ headers: as("ada").headers, elicitation: { url: {} } },
+    ask: () => ({ action: "decline" }),
+  });
+  const outcome = outcomeOf(await client.callTool(run("look")));
+  expect(outcome).toMatchObject({ status: "success", text: "done" });
+  expect(await as("ada").messages(outcome.thread_id)).toContain("was not connected");
+});
+
 test("runs that cannot continue immediately, because the user has too many, continue later", async () => {
   const parts = await deployment();
   const { as } = await serve(parts, { config: { quotas: { user: { concurrent_runs: 1 } } } });
@@ -558,6 +601,13 @@ test("a run that continues by itself ends with the API key that began it", async
   const client = clientWith(other);
   const [asked] = await client.interrupts("t");
   await keys.revoke(begun.record.id);
+  await expect
+    .poll(() =>
+      clientWith(begun)
+        .me()
+        .catch(({ status }) => status),
+    )
+    .toBe(401);
   expect((await connectAt(asked?.url ?? "")).status).toBe(200);
   const statuses = async () => (await client.runs.of("t", { limit: 10 })).items.map(({ status }) => status);
   await expect.poll(statuses).toEqual(["cancelled", "interrupted"]);

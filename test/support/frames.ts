@@ -60,7 +60,12 @@ const agui = (isCurrent: boolean, version?: number): Recorded => ({
 });
 const mcp = (asking: Asking): Recorded => ({
   begin: () =>
-    framed(mcpMessages({ id: 1, progressToken: 7, asking, namesType: true, cursorOf: ({ id }) => id }).fold),
+    framed(
+      mcpMessages({
+        ...{ id: 1, progressToken: 7, asking, namesType: true, cursorOf: ({ id }) => id },
+        shows: { forms: asking !== "never", addresses: false },
+      }).fold,
+    ),
 });
 const a2a = (resultOf?: (result: object) => object): Recorded => ({
   begin: () =>

@@ -368,6 +368,7 @@ describe("MCP's messages of any run", () => {
   const TOKEN = 7;
   const optionsOf = (asking: Asking, comesBack: boolean) => ({
     ...{ id: 1, progressToken: TOKEN, asking, namesType: asking === "as_result" },
+    shows: { forms: asking !== "never", addresses: false },
     cursorOf: comesBack ? () => "call" : undefined,
   });
   const framesOf = (events: readonly StreamEvent[], asking: Asking, comesBack: boolean) => {

@@ -66,6 +66,7 @@ const READERS: Readonly<Record<string, (log: Log) => unknown>> = {
       id: 1,
       progressToken: 7,
       asking: "within",
+      shows: { forms: true, addresses: false },
       namesType: true,
       cursorOf: undefined,
     } as const;

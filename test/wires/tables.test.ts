@@ -64,7 +64,8 @@ test("over the AI SDK, a call that a stop prevented from starting is shown compl
 });
 
 test("over MCP, the text is the last non-empty one, even if the last answer is empty", () => {
-  const options = { id: 1, progressToken: undefined, asking: "never", namesType: false } as const;
+  const shows = { forms: false, addresses: false };
+  const options = { id: 1, progressToken: undefined, asking: "never", shows, namesType: false } as const;
   const { fold } = mcpMessages({ ...options, cursorOf: undefined });
   const frames = [
     ...[

@@ -110,7 +110,10 @@ const WIRES_OF_TURNS: Readonly<Record<string, Wire>> = {
   },
   MCP: {
     begin: () =>
-      mcpMessages({ id: 1, progressToken: 7, asking: "never", namesType: true, cursorOf: undefined }).fold,
+      mcpMessages({
+        ...{ id: 1, progressToken: 7, asking: "never", namesType: true, cursorOf: undefined },
+        shows: { forms: false, addresses: false },
+      }).fold,
     isLast: ({ data }) => "result" in parsed(data),
   },
 };

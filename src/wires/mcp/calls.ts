@@ -25,9 +25,9 @@ import { foldedFrames } from "../fold.ts";
 import { RPC, RpcError, RpcId, readParams, rpcResult } from "../json-rpc.ts";
 import { threadIdOf } from "../messages.ts";
 import { readRun, streamRun } from "../reply.ts";
-import { answerIn, questionOf } from "./elicitation.ts";
+import { answerIn, isUnderWay, questionOf } from "./elicitation.ts";
 import { AnswerQuestion, OneThread, RunAgent, TOOL_NAMES, type ToolName } from "./input.ts";
-import { type ClientOfCall, cursorOf } from "./protocol.ts";
+import { type ClientOfCall, clientOf, cursorOf } from "./protocol.ts";
 import { outcomeOf, type ProjectOptions, project, toolError, toolResult } from "./table.ts";
 
 const CallParams = z.looseObject({
@@ -93,7 +93,7 @@ export async function whole(
   { request, reply }: Exchange,
 ): Promise<object> {
   const { name, read } = namedCall(params);
-  const client = { session: undefined, asking: "never", comesBack: false, namesType: false } as const;
+  const client = IN_A_BATCH;
   try {
     if (name !== "run_agent" && name !== "answer")
       return rpcResult(id, toolResult(await atOnce(services, name, read.arguments, request)));
@@ -115,6 +115,11 @@ export async function whole(
     return rpcResult(id, toolError(error.message));
   }
 }
+
+const IN_A_BATCH: ClientOfCall = {
+  ...{ session: undefined, asking: "never", comesBack: false, namesType: false },
+  shows: { forms: false, addresses: false },
+};
 
 type Start = (stream?: string) => Promise<RunRecord>;
 
@@ -178,8 +183,8 @@ async function streamed(
   { id, progressToken, client, request, reply }: Streamed,
 ) {
   const owner = ownerOf(request);
-  const { asking, namesType, comesBack, session } = client;
-  const projection = projected({ id, progressToken, asking, namesType, comesBack });
+  const { session, ...about } = client;
+  const projection = projected({ id, progressToken, ...about });
   await streamRun(services, reply, {
     owner,
     start,
@@ -275,7 +280,7 @@ export async function takeForm(
   const { thread_id, interrupt_id } = question;
   const caller = callerOf(request);
   const interrupt = (await openOn(threads, caller.owner, thread_id)).find(({ id }) => id === interrupt_id);
-  if (!interrupt) return;
+  if (!interrupt || isUnderWay(result, interrupt, clientOf(request, undefined).shows)) return;
   const { start } = await beginTurn(runs, caller, {
     thread_id,
     answers: () => [answerIn(result, interrupt)],

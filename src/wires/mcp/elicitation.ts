@@ -1,5 +1,5 @@
 // Converts a run's question to a form that an MCP client shows to its user, and reads the answer from the completed
-// form.
+// form. A client may also open the address of a question for its user.
 
 import { z } from "zod";
 import { firstChars } from "../../lib/text.ts";
@@ -9,7 +9,52 @@ import { type Answer, asksToApprove, type Interrupt, promptText } from "../../pr
 /** The maximum number of characters of the arguments to show. */
 const MAX_ARGS = 2000;
 
-/** Returns the parameters of `elicitation/create`. */
+/** How a client can ask its user. */
+export interface Shows {
+  readonly forms: boolean;
+  /** It opens addresses. */
+  readonly addresses: boolean;
+}
+
+const isOpened = ({ kind, url }: Interrupt, { addresses }: Shows) =>
+  addresses && kind === "connect" && url !== undefined;
+
+/** A form can contain every answer except the result of a front end's own tool. */
+export const canShow = (question: Interrupt, shows: Shows): boolean =>
+  isOpened(question, shows) || (shows.forms && question.kind !== "tool");
+
+/** Names the visit of an address: a later question may have the id of this one. */
+const visitId = (threadId: string, { id, created_at }: Interrupt) =>
+  `${questionId(threadId, id)}:${Date.parse(created_at)}`;
+
+/** The request that asks a client. */
+export const askingOf = (threadId: string, question: Interrupt, shows: Shows) => ({
+  jsonrpc: "2.0",
+  id: questionId(threadId, question.id),
+  method: "elicitation/create",
+  params: isOpened(question, shows)
+    ? {
+        ...{ mode: "url", message: question.prompt, url: question.url },
+        elicitationId: visitId(threadId, question),
+      }
+    : formOf(question),
+});
+
+/** Tells a client that its user has finished at the address of a question. Undefined if the client has none. */
+export const finishedAt = (threadId: string, question: Interrupt, shows: Shows) =>
+  isOpened(question, shows)
+    ? {
+        jsonrpc: "2.0",
+        method: "notifications/elicitation/complete",
+        params: { elicitationId: visitId(threadId, question) },
+      }
+    : undefined;
+
+/** The user goes to the address. The run continues by itself when they have finished there. */
+export const isUnderWay = (filled: unknown, question: Interrupt, shows: Shows): boolean =>
+  isOpened(question, shows) && Filled.safeParse(filled).data?.action === "accept";
+
+/** Returns the parameters of `elicitation/create` for a form. */
 export function formOf({ kind, name, args, options = [], one_of_options, ...asked }: Interrupt) {
   const prompt = promptText(asked);
   if (asksToApprove(kind))

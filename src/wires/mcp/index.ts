@@ -143,8 +143,8 @@ async function comeBack(services: RouteServices, { request, reply }: Exchange) {
   const { call, seen } = readCursor(eventId);
   const owner = ownerOf(request);
   const run = await getRun(services, { owner, thread_id: call.thread_id, run_id: call.run_id });
-  const { asking, namesType } = clientOf(request, undefined);
-  const projection = projected({ ...call, asking, namesType, comesBack: true });
+  const { asking, shows, namesType } = clientOf(request, undefined);
+  const projection = projected({ ...call, asking, shows, namesType, comesBack: true });
   const frames = after(seen, framesOf(services, owner, run, projection));
   await services.streams.send(reply, frames, projection.beat ?? "comment", "cut");
   return undefined;

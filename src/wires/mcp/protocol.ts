@@ -8,6 +8,7 @@ import { randomId } from "../../lib/random-id.ts";
 import { firstChars } from "../../lib/text.ts";
 import { Id } from "../../protocol/ids.ts";
 import { RpcError, RpcId } from "../json-rpc.ts";
+import type { Shows } from "./elicitation.ts";
 import type { Asking } from "./table.ts";
 
 /** Every request describes its client completely, and closing the connection cancels the call. */
@@ -26,21 +27,33 @@ export interface ClientOfCall {
   /** Undefined if the client cancels a call by closing the connection. */
   readonly session: string | undefined;
   readonly asking: Asking;
+  readonly shows: Shows;
   readonly comesBack: boolean;
   readonly namesType: boolean;
 }
 
 const Capabilities = z.looseObject({
-  elicitation: z.looseObject({ form: z.looseObject({}).optional() }).optional(),
+  elicitation: z
+    .looseObject({ form: z.looseObject({}).optional(), url: z.looseObject({}).optional() })
+    .optional(),
 });
 
 /** A client that supports only forms sends an empty object. */
-function showsForms(capabilities: unknown): boolean {
+function shownBy(capabilities: unknown): Shows {
   const { elicitation } = Capabilities.safeParse(capabilities).data ?? {};
-  return (
-    elicitation !== undefined && (elicitation.form !== undefined || Object.keys(elicitation).length === 0)
-  );
+  if (!elicitation) return SHOWS.plain;
+  const { form, url } = elicitation;
+  const forms = form !== undefined || Object.keys(elicitation).length === 0;
+  return { forms, addresses: url !== undefined };
 }
+
+/** By the first part of the id of a session. */
+const SHOWS = {
+  plain: { forms: false, addresses: false },
+  forms: { forms: true, addresses: false },
+  urls: { forms: false, addresses: true },
+  both: { forms: true, addresses: true },
+} satisfies Record<string, Shows>;
 
 export const InitializeParams = z.looseObject({
   protocolVersion: z.string().max(64),
@@ -50,11 +63,20 @@ export const InitializeParams = z.looseObject({
 /** Returns the client's revision, or the newest one with sessions if the revision is unknown. */
 export const versionFor = (asked: string) => (VERSIONS.includes(asked) ? asked : WITH_SESSIONS[0]);
 
-/** Sessions are not stored. The id encodes whether the client shows forms, and distinguishes the client's calls. */
-export const newSession = (capabilities: unknown) =>
-  `${showsForms(capabilities) ? "forms" : "plain"}-${randomId()}`;
+/** Sessions are not stored. The id encodes what the client can show, and distinguishes the client's calls. */
+export function newSession(capabilities: unknown): string {
+  const { forms, addresses } = shownBy(capabilities);
+  const kind = forms ? (addresses ? "both" : "forms") : addresses ? "urls" : "plain";
+  return `${kind satisfies keyof typeof SHOWS}-${randomId()}`;
+}
 
-const SESSION = /^(forms|plain)-[0-9A-Za-z]{22}$/;
+const SESSION = /^(forms|plain|urls|both)-[0-9A-Za-z]{22}$/;
+
+function shownIn(session: string | undefined): Shows {
+  const [, kind = "plain"] = SESSION.exec(session ?? "") ?? [];
+  // The pattern has the same words.
+  return SHOWS[kind as keyof typeof SHOWS];
+}
 
 const Envelope = z.looseObject({
   _meta: z.looseObject({
@@ -81,13 +103,18 @@ export function clientOf(request: FastifyRequest, call: SentCall | undefined): C
     if (each !== undefined && !VERSIONS.includes(each)) throw unsupported(each);
   if (call && (version !== undefined || spoken === STATELESS)) {
     checkHeaders(request, call, version);
-    const shows = showsForms(_meta?.["io.modelcontextprotocol/clientCapabilities"]);
-    return { session: undefined, asking: shows ? "as_result" : "never", comesBack: false, namesType: true };
+    const { forms } = shownBy(_meta?.["io.modelcontextprotocol/clientCapabilities"]);
+    const asking = forms ? "as_result" : "never";
+    // Nothing tells such a client that its person has finished at an address.
+    const shows = { forms, addresses: false };
+    return { session: undefined, asking, shows, comesBack: false, namesType: true };
   }
   const session = sessionOf(request);
+  const shows = shownIn(session);
   return {
     session,
-    asking: session?.startsWith("forms") ? "within" : "never",
+    asking: shows.forms || shows.addresses ? "within" : "never",
+    shows,
     comesBack: session !== undefined && spoken >= COMES_BACK,
     namesType: false,
   };

@@ -13,7 +13,7 @@ import type { Frame } from "../../server/http/sse.ts";
 import type { Fold } from "../fold.ts";
 import { type RpcId, rpcResult } from "../json-rpc.ts";
 import { shownInterrupt } from "../shown.ts";
-import { formOf, questionId } from "./elicitation.ts";
+import { askingOf, canShow, finishedAt, formOf, type Shows } from "./elicitation.ts";
 
 /** How the client receives a run's questions: within the call, as the call's result, or not at all. */
 export type Asking = "within" | "as_result" | "never";
@@ -24,6 +24,7 @@ export interface ProjectOptions {
   /** The client's token for progress of the call, or undefined if it requests none. */
   readonly progressToken: RpcId | undefined;
   readonly asking: Asking;
+  readonly shows: Shows;
   /** True if results include their type, as in revisions since 2026-07-28. */
   readonly namesType: boolean;
   /** Returns the prefix of the frames' ids, based on the call's first run. Undefined if the client cannot reconnect. */
@@ -48,7 +49,7 @@ export interface CallOutcome {
 }
 
 export function project(options: ProjectOptions): CallProjection {
-  const { id, progressToken, asking, namesType, cursorOf } = options;
+  const { id, progressToken, asking, shows, namesType, cursorOf } = options;
   let cursor: string | undefined;
   let sent = 0;
   let beats = 0;
@@ -56,6 +57,8 @@ export function project(options: ProjectOptions): CallProjection {
   /** The text of the message in progress. */
   let partial = "";
   let agent = "";
+  /** The question that the client was asked last, and its thread. */
+  let last: { readonly thread_id: string; readonly question: Interrupt } | undefined;
 
   const frame = (message: object): Frame => {
     const data = JSON.stringify(message);
@@ -86,13 +89,17 @@ export function project(options: ProjectOptions): CallProjection {
     return [{ id: `${cursor}.${sent}`, data: "" }];
   };
 
-  const asked = (run: RunRecord) => (interrupt: Interrupt) =>
-    frame({
-      jsonrpc: "2.0",
-      id: questionId(run.thread_id, interrupt.id),
-      method: "elicitation/create",
-      params: formOf(interrupt),
-    });
+  const ask = ({ thread_id }: RunRecord, [first]: readonly Interrupt[]): Frame[] => {
+    if (!first) return [];
+    last = { thread_id, question: first };
+    return [frame(askingOf(thread_id, first, shows))];
+  };
+  /** The client's user has finished at the address that the client opened: the run continues, and no one has denied. */
+  const finished = (): Frame[] => {
+    const message = last && finishedAt(last.thread_id, last.question, shows);
+    last = undefined;
+    return message ? [frame(message)] : [];
+  };
 
   const ended = ({ as, status, reason, message, questions }: End, run: RunRecord): Frame[] => {
     if (as === "failed" || as === "limit") return failed(run, { code: reason, message });
@@ -102,9 +109,8 @@ export function project(options: ProjectOptions): CallProjection {
     }
     // The call continues when a deferred result arrives.
     if (as === "waits") return [];
-    if (as === "asks" && asking === "within" && canAsk(questions))
-      return questions.slice(0, 1).map(asked(run));
-    if (as === "asks" && asking === "as_result" && canAsk(questions))
+    if (as === "asks" && asking === "within" && canAsk(questions, shows)) return ask(run, questions);
+    if (as === "asks" && asking === "as_result" && canAsk(questions, shows))
       return [frame(rpcResult(id, inputRequired(run, questions)))];
     return answered(toolResult(outcomeOf(run, { status, text, open: questions })));
   };
@@ -114,9 +120,13 @@ export function project(options: ProjectOptions): CallProjection {
       agent = run.agent;
       return opened(run);
     },
+    answered({ id, decision }) {
+      if (last?.question.id === id && decision !== "approve") last = undefined;
+      return [];
+    },
     step() {
       partial = "";
-      return progressed(`${agent} thinks`);
+      return [...finished(), ...progressed(`${agent} thinks`)];
     },
     delta(kind, delta) {
       if (kind === "text") partial += delta;
@@ -135,7 +145,7 @@ export function project(options: ProjectOptions): CallProjection {
   return {
     fold,
     beat: progressToken === undefined ? undefined : beat(progressToken),
-    end: asking === "within" ? trackAskingTurn : () => trackTurn(),
+    end: asking === "within" ? () => trackAskingTurn(shows) : () => trackTurn(),
   };
 }
 
@@ -145,12 +155,12 @@ const progressMessage = (progressToken: RpcId, progress: number, message: string
   params: { progressToken, progress, message },
 });
 
-/** A form can contain every answer except the result of a front end's own tool. */
-const canAsk = (questions: readonly Interrupt[]) => questions.every(({ kind }) => kind !== "tool");
+const canAsk = (questions: readonly Interrupt[], shows: Shows) =>
+  questions.every((each) => canShow(each, shows));
 
 /** Works like `trackTurn`, but a turn continues if the client can show its questions. */
-const trackAskingTurn = () =>
-  trackTurn(({ as, questions }) => as === "waits" || (as === "asks" && canAsk(questions)));
+const trackAskingTurn = (shows: Shows) =>
+  trackTurn(({ as, questions }) => as === "waits" || (as === "asks" && canAsk(questions, shows)));
 
 /** The client asks its user and repeats the call with the answers. */
 const inputRequired = ({ thread_id }: RunRecord, questions: readonly Interrupt[]) => ({

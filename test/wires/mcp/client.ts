@@ -23,17 +23,19 @@ export interface Connecting {
   readonly headers?: Record<string, string>;
   /** Asks the person; a client without it shows no forms. */
   readonly ask?: (request: ElicitRequest) => ElicitResult | Promise<ElicitResult>;
+  /** How it asks; default: by forms. */
+  readonly elicitation?: { readonly form?: Record<string, never>; readonly url?: Record<string, never> };
   readonly fetch?: typeof fetch;
 }
 
 /** A connected client of a stock program. Closed when the test has finished. */
 export async function connected(
   url: string,
-  { era = "legacy", headers = {}, ask, fetch: by }: Connecting = {},
+  { era = "legacy", headers = {}, ask, elicitation = {}, fetch: by }: Connecting = {},
 ) {
   const client = new Client(
     { name: "test", version: "1" },
-    { versionNegotiation: { mode: era }, ...(ask ? { capabilities: { elicitation: {} } } : {}) },
+    { versionNegotiation: { mode: era }, ...(ask ? { capabilities: { elicitation } } : {}) },
   );
   if (ask) client.setRequestHandler("elicitation/create", async (request) => ask(request));
   const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {
