@@ -54,7 +54,9 @@ export function createLane(lane: Lane, tools: LaneTools) {
       else said.end(endOf(error));
     },
     assistant(message) {
-      if (isNew(message)) said.keep(message, message.tool_calls?.length ? [] : sources.take());
+      if (!isNew(message)) return;
+      sources.add(message.sources);
+      said.keep(message, message.tool_calls?.length ? [] : sources.take());
     },
     user(message) {
       if (isNew(message)) list.add(userCell(message, newKey()));

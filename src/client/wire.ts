@@ -78,6 +78,8 @@ export type Usage = {
   output_tokens: number;
   cache_read_tokens: number;
   cache_write_tokens: number;
+  /** Searches of the web that the models' provider made. Absent if it made none. */
+  web_searches?: number | undefined;
   /** Cost in millionths of the currency. Absent if the models have no price. */
   cost?: number | undefined;
   /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
@@ -89,6 +91,28 @@ export type Usage = {
 export type WebSource = {
   url: string;
   title?: string | undefined;
+};
+
+export type Citation = {
+  url: string;
+  title?: string | undefined;
+  /** Position in `content` where the part begins. */
+  start_index: number;
+  /** Position after its last character. */
+  end_index: number;
+};
+
+export type ProviderBlock = {
+  /** The block as the provider wrote it. It is returned to the provider unchanged. */
+  data: Record<string, unknown>;
+  /** Characters of `content` before the block. */
+  after_text: number;
+  /** Calls before the block. */
+  after_calls: number;
+  /** Blocks of reasoning before the block. */
+  after_thoughts: number;
+  /** Characters of `content` that are the text of the block. Only for a text with citations. */
+  characters?: number | undefined;
 };
 
 export type Message = {
@@ -108,6 +132,12 @@ export type Message = {
   content: string;
   tool_calls?: ToolCall[] | undefined;
   reasoning?: Reasoning[] | undefined;
+  /** Web pages that the model's provider found while the model wrote the message. */
+  sources?: WebSource[] | undefined;
+  /** Parts of `content` that come from these pages. */
+  citations?: Citation[] | undefined;
+  /** Blocks of the provider's own tools, in the order of the reply. */
+  provider_blocks?: ProviderBlock[] | undefined;
   /** The model that wrote the message, as `provider:model`. */
   model?: string | undefined;
   usage?: Usage | undefined;
@@ -237,6 +267,8 @@ export type StreamEvent = {
     model: string;
     /** Number of messages in the request. */
     message_count?: number | undefined;
+    /** True if the model's provider may search the web during the call. */
+    web_search?: true | undefined;
   };
 } | {
   event: "on_chat_model_stream";
@@ -778,6 +810,8 @@ export type ThreadUsage = {
   output_tokens: number;
   cache_read_tokens: number;
   cache_write_tokens: number;
+  /** Searches of the web that the models' provider made. Absent if it made none. */
+  web_searches?: number | undefined;
   /** Cost in millionths of the currency. Absent if the models have no price. */
   cost?: number | undefined;
   /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */

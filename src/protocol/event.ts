@@ -61,6 +61,10 @@ const ModelStart = named(
     message_id: z.string(),
     model: z.string(),
     message_count: z.int().optional().describe("Number of messages in the request."),
+    web_search: z
+      .literal(true)
+      .optional()
+      .describe("True if the model's provider may search the web during the call."),
   }),
 );
 const ModelStream = z.object({

@@ -49,6 +49,10 @@ export const Usage = z
     output_tokens: z.int(),
     cache_read_tokens: z.int(),
     cache_write_tokens: z.int(),
+    web_searches: z
+      .int()
+      .optional()
+      .describe("Searches of the web that the models' provider made. Absent if it made none."),
     cost: z
       .int()
       .optional()
@@ -69,6 +73,36 @@ export const Usage = z
   .meta({ id: "Usage" });
 export type Usage = z.infer<typeof Usage>;
 
+/** A web page. */
+export const WebSource = z
+  .object({ url: z.string(), title: z.string().optional() })
+  .meta({ id: "WebSource" });
+export type WebSource = z.infer<typeof WebSource>;
+
+/** A part of an answer that comes from a page of the web. */
+export const Citation = WebSource.extend({
+  start_index: z.int().describe("Position in `content` where the part begins."),
+  end_index: z.int().describe("Position after its last character."),
+}).meta({ id: "Citation" });
+export type Citation = z.infer<typeof Citation>;
+
+/** A block of a provider's own tool, with its place among the text, calls and reasoning of its message. */
+export const ProviderBlock = z
+  .object({
+    data: z
+      .record(z.string(), z.unknown())
+      .describe("The block as the provider wrote it. It is returned to the provider unchanged."),
+    after_text: z.int().describe("Characters of `content` before the block."),
+    after_calls: z.int().describe("Calls before the block."),
+    after_thoughts: z.int().describe("Blocks of reasoning before the block."),
+    characters: z
+      .int()
+      .optional()
+      .describe("Characters of `content` that are the text of the block. Only for a text with citations."),
+  })
+  .meta({ id: "ProviderBlock" });
+export type ProviderBlock = z.infer<typeof ProviderBlock>;
+
 const identity = { id: z.string(), created_at: z.iso.datetime() };
 
 export const SystemMessage = z.object({ ...identity, role: z.literal("system"), content: Content });
@@ -79,6 +113,15 @@ export const AssistantMessage = z.object({
   content: z.string(),
   tool_calls: z.array(ToolCall).optional(),
   reasoning: z.array(Reasoning).optional(),
+  sources: z
+    .array(WebSource)
+    .optional()
+    .describe("Web pages that the model's provider found while the model wrote the message."),
+  citations: z.array(Citation).optional().describe("Parts of `content` that come from these pages."),
+  provider_blocks: z
+    .array(ProviderBlock)
+    .optional()
+    .describe("Blocks of the provider's own tools, in the order of the reply."),
   model: z.string().optional().describe("The model that wrote the message, as `provider:model`."),
   usage: Usage.optional(),
   by_user: z
@@ -92,11 +135,6 @@ export const AssistantMessage = z.object({
       "Present only if the answer was cut off: `stopped` by someone, or `failed` by an error or a limit. `content` contains the answer up to that point.",
     ),
 });
-/** A web page. */
-export const WebSource = z
-  .object({ url: z.string(), title: z.string().optional() })
-  .meta({ id: "WebSource" });
-export type WebSource = z.infer<typeof WebSource>;
 
 export const ToolMessage = z.object({
   ...identity,

@@ -16,6 +16,7 @@ import { doubtsOf, patternDoubt, serverDoubts } from "./doubts.ts";
 import { aliasesIn, type ModelAliases, withAliases } from "./model-aliases.ts";
 import { automaticModel } from "./model-choice.ts";
 import { modelFaults, modelsIn } from "./named-models.ts";
+import { searchFaults } from "./provider-search.ts";
 import { draftsOf, isSingle, namedTools, type RawAgent } from "./raw-agent.ts";
 import { type FiledRules, readRuleFiles, ruleFiles } from "./rule-files.ts";
 import { type AgentSchema, fileSchemas } from "./schema.ts";
@@ -97,7 +98,7 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const named = withAliases(catalogue, models);
   const faults = [
     ...Object.entries(models).flatMap(([name, spec]) => modelFaults(spec, ["models", name], named)),
-    ...drafts.flatMap((draft) => [...faultsOf(draft, named), ...serverFaults(draft, servers)]),
+    ...drafts.flatMap((draft) => [...faultsOf(draft, named, env), ...serverFaults(draft, servers)]),
     ...drafts.flatMap(permissionFaults),
     ...faultsAmong(drafts, document.data),
   ];
@@ -179,8 +180,9 @@ function flowDoubts(permissions: unknown, catalogue: Catalogue, servers: readonl
 const FlowFields = z.looseObject({ flow: z.array(FlowRule) });
 
 /** Returns faults that involve several fields. Skips parts that the schema has rejected. */
-function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): Fault[] {
-  const faults: Fault[] = [];
+function faultsOf(draft: Drafted, catalogue: Catalogue, env: Variables): Fault[] {
+  const { fields, prompt, placeOf } = draft;
+  const faults: Fault[] = searchFaults(draft, catalogue, env);
   for (const field of ["skills", "memory"])
     if (field in fields && !("backend" in fields))
       faults.push({ path: placeOf(field), message: "needs a `backend`: the backend stores its files" });

@@ -24,7 +24,10 @@ export const AgentInfo = z
     name: z.string(),
     description: z.string().optional(),
     prefix: z.string().optional().describe("Icon to show before the agent's name."),
-    suggestions: z.array(z.string()).optional().describe("Questions to suggest to users at the start of a conversation."),
+    suggestions: z
+      .array(z.string())
+      .optional()
+      .describe("Questions to suggest to users at the start of a conversation."),
     default: z.boolean().describe("True if the agent handles runs that don't specify an agent."),
     model: z.string(),
     tools: z

@@ -57,9 +57,7 @@ function agentSchema({ backends, hooks, tools }: Parts) {
     ),
     backend: backends
       .optional()
-      .describe(
-        "Backend for the agent's files and commands. Without one, the agent has neither.",
-      ),
+      .describe("Backend for the agent's files and commands. Without one, the agent has neither."),
     tools: z
       .array(toolName(tools().map(({ name }) => name)))
       .optional()

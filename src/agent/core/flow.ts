@@ -111,6 +111,7 @@ export const through = (readings: readonly Reading[], way: string): Reading[] =>
 function readIn(messages: readonly Message[], except: ToolCall | undefined): Reading[] {
   const made: { readonly call: ToolCall; isDenied: boolean }[] = [];
   const open = new Map<string, { isDenied: boolean }>();
+  let hasSearched = false;
   for (const message of messages) {
     if (message.role === "assistant")
       for (const call of message.tool_calls ?? []) {
@@ -118,13 +119,18 @@ function readIn(messages: readonly Message[], except: ToolCall | undefined): Rea
         made.push(each);
         open.set(call.id, each);
       }
+    hasSearched ||= message.role === "assistant" && message.sources !== undefined;
     const answered = message.role === "tool" && message.denied ? open.get(message.tool_call_id) : undefined;
     if (answered) answered.isDenied = true;
   }
   // Call ids may repeat. The call that is being decided is the newest one with its id.
   const own = except && open.get(except.id);
-  return made.flatMap((each) => (each.isDenied || each === own ? [] : readingIn(each.call)));
+  const called = made.flatMap((each) => (each.isDenied || each === own ? [] : readingIn(each.call)));
+  return hasSearched ? [...called, { tool: WEB_SEARCH }] : called;
 }
+
+/** The tool that a model's provider may execute, without a call in the thread. */
+const WEB_SEARCH = "web_search";
 
 /** A call with a name that no tool can have adds no reading. */
 const NAME = /^[\w.:/-]{1,128}$/;

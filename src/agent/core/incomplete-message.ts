@@ -28,6 +28,7 @@ export function trackPartial(): PartialMessage {
   let model = "";
   let text = "";
   let usage: Usage | undefined;
+  let maySearch = false;
   const forget = () => {
     [id, text] = ["", ""];
   };
@@ -36,6 +37,7 @@ export function trackPartial(): PartialMessage {
       opened({ start: { data } }) {
         [id, model, text] = [data.message_id, data.model, ""];
         usage = undefined;
+        maySearch = data.web_search === true;
       },
       progress({ data }) {
         if ("delta" in data) text += data.delta;
@@ -57,7 +59,10 @@ export function trackPartial(): PartialMessage {
     message(why) {
       if (id === "" || isBlank(text)) return undefined;
       const used = usage === undefined ? {} : { usage };
-      return { id, created_at: isoTime(), role: "assistant", content: text, model, ...used, incomplete: why };
+      const base = { id, created_at: isoTime(), role: "assistant", content: text, model, ...used } as const;
+      // The pages are lost, but flow rules must know that the text may come from them.
+      const hasSearched = usage ? usage.web_searches !== undefined : maySearch;
+      return { ...base, ...(hasSearched ? { sources: [] } : {}), incomplete: why };
     },
   };
 }

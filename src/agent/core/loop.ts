@@ -225,10 +225,11 @@ async function* runOnStop(agent: Agent, message: AssistantMessage, run: MutableR
 async function* prepare(agent: Agent, run: MutableRun): Stream<ModelRequest> {
   run.step++;
   offerCurrentTools(agent, run);
-  const tools = shownTools(agent, run).map(({ name, description, parameters }) => ({
+  const tools = shownTools(agent, run).map(({ name, description, parameters, ofProvider }) => ({
     name,
     description,
     parameters,
+    ...(ofProvider ? { ofProvider } : {}),
   }));
   let request: ModelRequest = {
     model: agent.model,

@@ -7,6 +7,7 @@ import {
   type Content,
   type Message,
   type Part,
+  type ProviderBlock,
   Role,
   type SystemMessage,
   type ToolCall,
@@ -33,10 +34,15 @@ export function addUsage(a: Usage, b: Usage): Usage {
     output_tokens: a.output_tokens + b.output_tokens,
     cache_read_tokens: a.cache_read_tokens + b.cache_read_tokens,
     cache_write_tokens: a.cache_write_tokens + b.cache_write_tokens,
+    ...searchesOf((a.web_searches ?? 0) + (b.web_searches ?? 0)),
     ...(hasCost ? { cost: (a.cost ?? 0) + (b.cost ?? 0) } : {}),
     ...(a.estimated || b.estimated ? { estimated: true } : {}),
   };
 }
+
+/** Usage has no count of searches unless there was one. */
+export const searchesOf = (count: number): Pick<Usage, "web_searches"> =>
+  count > 0 ? { web_searches: count } : {};
 
 /** Adds the fraction of the input that the provider read from its cache. */
 export function withHitRatio<U extends Usage>(usage: U): U {
@@ -197,6 +203,16 @@ function sizeOf(message: Message): number {
   for (const call of message.tool_calls ?? [])
     size += textSize(call.name) + textSize(call.malformed ?? JSON.stringify(call.args));
   for (const block of message.reasoning ?? []) size += textSize(block.text);
+  return size + blocksSize(message.provider_blocks);
+}
+
+const blockSizes = new WeakMap<readonly ProviderBlock[], number>();
+
+/** Bytes of a provider's blocks as JSON. They are measured once, because they are long and never change. */
+function blocksSize(blocks: readonly ProviderBlock[] | undefined): number {
+  if (!blocks) return 0;
+  const size = blockSizes.get(blocks) ?? textSize(JSON.stringify(blocks));
+  blockSizes.set(blocks, size);
   return size;
 }
 
@@ -225,8 +241,12 @@ export const lengthOfAll = (messages: readonly Message[]) =>
 /** The approximate number of bytes of a message without its content: its id, role and time. */
 const FRAME_BYTES = 100;
 
-function lengthOf({ content }: Message): number {
-  if (typeof content === "string") return FRAME_BYTES + content.length;
+function lengthOf(message: Message): number {
+  const { content } = message;
+  if (typeof content === "string")
+    return (
+      FRAME_BYTES + content.length + (message.role === "assistant" ? blocksSize(message.provider_blocks) : 0)
+    );
   return content.reduce(
     (sum, part) => sum + (part.type === "text" ? part.text : part.data).length,
     FRAME_BYTES,

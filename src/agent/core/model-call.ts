@@ -22,7 +22,7 @@ export async function* callModel(
   run: MutableRun,
   deltas?: DeltaSink,
 ): Stream<Completion> {
-  const request = { ...given, messages: withIncompleteNotes(given.messages) };
+  const request = { ...asOffered(given), messages: withIncompleteNotes(given.messages) };
   const { model } = request;
   const meter = usageMeter(request);
   request.onMeter?.(meter);
@@ -30,8 +30,7 @@ export async function* callModel(
   const id = newMessageId();
   run.offeredTools = request.tools.map(({ name }) => name);
   await run.onModelRequest(request, id);
-  const shown = { model: model.name, message_count: request.messages.length };
-  yield { event: "on_chat_model_start", name: model.name, data: { message_id: id, ...shown } };
+  yield { event: "on_chat_model_start", name: model.name, data: { message_id: id, ...shown(request) } };
   try {
     const begun = performance.now();
     let first_token_ms: number | undefined;
@@ -78,6 +77,18 @@ export async function* callModel(
     count(meter.soFar);
   }
 }
+
+/** Leaves out tools that the model's provider cannot execute. */
+const asOffered = (request: ModelRequest): ModelRequest => ({
+  ...request,
+  tools: request.tools.filter(({ ofProvider }) => !ofProvider || request.model.searches),
+});
+
+const shown = ({ model, messages, tools }: ModelRequest) => ({
+  model: model.name,
+  message_count: messages.length,
+  ...(tools.some(({ ofProvider }) => ofProvider) ? { web_search: true as const } : {}),
+});
 
 /**
  * Returns a function that returns a call's usage with its cost. Its first use also adds the usage to the run.
@@ -132,7 +143,7 @@ const CANCELLED = new AppError("cancelled", "Cancelled before the model had fini
 const reasonOf = ({ reason }: AbortSignal) => (reason instanceof AppError ? reason : CANCELLED);
 
 function asMessage(id: string, model: string, reply: ModelReply): AssistantMessage {
-  const { content, tool_calls, reasoning, usage } = reply;
+  const { content, tool_calls, reasoning, usage, sources, citations = [], provider_blocks = [] } = reply;
   return {
     id,
     created_at: isoTime(),
@@ -140,6 +151,9 @@ function asMessage(id: string, model: string, reply: ModelReply): AssistantMessa
     content,
     ...(tool_calls.length > 0 ? { tool_calls: distinct(tool_calls) } : {}),
     ...(reasoning.length > 0 ? { reasoning: [...reasoning] } : {}),
+    ...(sources ? { sources: [...sources] } : {}),
+    ...(citations.length > 0 ? { citations: [...citations] } : {}),
+    ...(provider_blocks.length > 0 ? { provider_blocks: [...provider_blocks] } : {}),
     model,
     usage,
   };

@@ -4,7 +4,16 @@ import { z } from "zod";
 import { globMatcher } from "../../lib/glob.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
-import type { AssistantMessage, Message, Reasoning, ToolCall, Usage } from "./message.ts";
+import type {
+  AssistantMessage,
+  Citation,
+  Message,
+  ProviderBlock,
+  Reasoning,
+  ToolCall,
+  Usage,
+  WebSource,
+} from "./message.ts";
 import type { DeltaSink, Stream } from "./stream.ts";
 
 /** Why the model stopped. */
@@ -26,6 +35,17 @@ export interface ToolSchema {
   readonly name: string;
   readonly description: string;
   readonly parameters: JsonSchema;
+  /** Set for a tool that the model's provider executes during the call. Only models with `searches` are offered it. */
+  readonly ofProvider?: ProviderSearch;
+}
+
+/** Options of the web search that a model's provider executes. */
+export interface ProviderSearch {
+  /** Maximum number of searches in one model call. */
+  readonly max_uses?: number | undefined;
+  /** The only domains to search. */
+  readonly allowed_domains?: readonly string[] | undefined;
+  readonly blocked_domains?: readonly string[] | undefined;
 }
 
 export const ToolChoice = z
@@ -116,6 +136,11 @@ export interface ModelReply {
   readonly reasoning: readonly Reasoning[];
   readonly stop_reason: StopReason;
   readonly usage: Usage;
+  /** Blocks of the provider's own tools, in the order of the reply. */
+  readonly provider_blocks?: readonly ProviderBlock[];
+  /** The pages that the provider's search found. Undefined if no search succeeded. */
+  readonly sources?: readonly WebSource[];
+  readonly citations?: readonly Citation[];
   readonly remark?: Remark;
 }
 
@@ -136,6 +161,8 @@ export interface Model {
   readonly name: string;
   /** Set for models that call no provider. Their answers cost no tokens. */
   readonly isFree?: true;
+  /** True if its provider executes tools with `ofProvider`. */
+  readonly searches?: true;
   /** The model to call when this one remains unavailable. */
   readonly fallback?: Model | undefined;
   /**

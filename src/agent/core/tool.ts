@@ -15,7 +15,7 @@ import {
   toolMessage,
   type Usage,
 } from "./message.ts";
-import type { ModelSettings } from "./model.ts";
+import type { ModelSettings, ProviderSearch } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import { isStream, type MaybeStream, mapResult } from "./stream.ts";
 
@@ -100,6 +100,8 @@ export interface Tool {
   readonly annotations: ToolAnnotations;
   /** The client defined the tool with the run, so its name, description and parameters are user input. */
   readonly fromClient?: boolean;
+  /** Set for a tool that the model's provider executes during the model call. No person can be asked about its calls. */
+  readonly ofProvider?: ProviderSearch;
   /** Describes the call to the person who decides on it, such as "run `make`". `args` come from `parse`. */
   describeCall?(args: unknown): string;
   /** Awaited before a call is parsed. Do work here that would make the first `parse` slow. Must not throw. */

@@ -124,5 +124,6 @@ export function plausible(usage: Usage): Usage {
     output_tokens: whole(usage.output_tokens),
     cache_read_tokens: whole(usage.cache_read_tokens),
     cache_write_tokens: whole(usage.cache_write_tokens),
+    ...(usage.web_searches === undefined ? {} : { web_searches: whole(usage.web_searches) }),
   };
 }

@@ -23,6 +23,8 @@ const FEW = 64;
 export interface WireSteps<M = unknown> {
   readonly callId: RegExp;
   readonly keepsOwnIds: boolean;
+  /** The provider whose own blocks are kept. */
+  readonly blocksOf?: string | undefined;
   readonly write: (steps: readonly HistoryStep[]) => readonly M[];
 }
 
@@ -84,7 +86,8 @@ export async function closedTurns(
   const news = messages.slice(from, newestTurn(messages));
   if (news.length === 0 || !news.every(Object.isFrozen)) return before;
   const ids = before?.ids.copy() ?? new CallIds(wire.callId);
-  const steps = repairClosed(news, { ids, author: wire.keepsOwnIds ? model.name : undefined }, from === 0);
+  const scope = { ids, author: wire.keepsOwnIds ? model.name : undefined };
+  const steps = repairClosed(news, scope, { isBeginning: from === 0, blocksOf: wire.blocksOf });
   if (!steps) return before;
   if (areLong(news)) await ownTick(tenant);
   const texts = [...(before ? [before.text, COMMA] : []), ...(await jsonList(wire.write(steps), tenant))];

@@ -26,6 +26,8 @@ export interface Exchange {
   readonly secret?: string;
   /** Sends the request. See `Send`. */
   open(signal: AbortSignal): Promise<IncomingMessage>;
+  /** The exchange for the rest of a reply that the provider paused. Its reader returns the whole reply. */
+  next?(reply: ModelReply): Exchange | undefined;
 }
 
 /**
@@ -46,6 +48,20 @@ export function converse(request: ModelRequest, exchange: Exchange): Stream<Mode
 }
 
 async function* run(
+  request: ModelRequest,
+  exchange: Exchange,
+  controller: AbortController,
+): Stream<ModelReply> {
+  let current = exchange;
+  for (;;) {
+    const reply = yield* oneExchange(request, current, controller);
+    const next = current.next?.(reply);
+    if (!next) return reply;
+    current = next;
+  }
+}
+
+async function* oneExchange(
   { model, signal, onPartialUsage }: ModelRequest,
   { reader, deltas, secret, open }: Exchange,
   controller: AbortController,

@@ -90,7 +90,15 @@ function withAnswer(reply: ModelReply, name: string): ModelReply {
   if (tool_calls.length > 0) return { ...reply, tool_calls };
   const content = answer.malformed ?? JSON.stringify(answer.args);
   const stop_reason = reply.stop_reason === "tool_use" ? "end_turn" : reply.stop_reason;
-  return { ...reply, content, tool_calls, stop_reason };
+  return { ...reply, ...withoutPlaces(reply), content, tool_calls, stop_reason };
+}
+
+/** The answer replaces the text in which the provider's blocks and citations had their places. */
+function withoutPlaces({
+  provider_blocks = [],
+}: ModelReply): Pick<ModelReply, "provider_blocks" | "citations"> {
+  const blocks = provider_blocks.filter(({ characters }) => characters === undefined);
+  return { provider_blocks: blocks.map((block) => ({ ...block, after_text: 0 })), citations: [] };
 }
 
 /**

@@ -8,6 +8,7 @@ import type {
   Content,
   Message,
   Part,
+  ProviderBlock,
   Reasoning,
   ToolCall,
   ToolMessage,
@@ -22,6 +23,8 @@ export type HistoryStep =
       /** Contains only reasoning that must be sent back to the same model. */
       readonly reasoning: readonly Reasoning[];
       readonly calls: readonly AnsweredCall[];
+      /** Only blocks that may go back to the provider that wrote them. */
+      readonly blocks: readonly ProviderBlock[];
     };
 
 export interface AnsweredCall {
@@ -42,6 +45,8 @@ interface RepairOptions {
    * True if the model accepts its own ids in any format. The model created these ids and may depend on them.
    */
   readonly keepsOwnIds: boolean;
+  /** The provider whose blocks are kept; undefined to leave out those of every provider. */
+  readonly blocksOf?: string | undefined;
   /** The ids that closed turns before these messages use. See `repairClosed`. */
   readonly after?: CallIds | undefined;
 }
@@ -57,11 +62,13 @@ const OWN_ID = /^[\w.:+/=-]{1,255}$/;
 
 export function repair(
   messages: readonly Message[],
-  { model, callId, keepsOwnIds, after }: RepairOptions,
+  { model, callId, keepsOwnIds, blocksOf, after }: RepairOptions,
 ): HistoryStep[] {
   const drafts = pair(messages, { ids: new CallIds(callId, after), author: keepsOwnIds ? model : undefined });
   const loop = loopStart(drafts);
-  const steps = drafts.map((draft, index) => finish(draft, index > loop && isBy(draft, model)));
+  const steps = drafts.map((draft, index) =>
+    finish(draft, { thinks: index > loop && isBy(draft, model), blocksOf }),
+  );
   return withEnds(steps);
 }
 
@@ -72,12 +79,12 @@ export function repair(
 export function repairClosed(
   messages: readonly Message[],
   taken: CallIdScope,
-  isBeginning: boolean,
+  { isBeginning, blocksOf }: { readonly isBeginning: boolean } & Pick<RepairOptions, "blocksOf">,
 ): HistoryStep[] | undefined {
   const drafts = pair(messages, taken);
   if (drafts.some((draft) => draft.role === "assistant" && draft.calls.some(({ result }) => !result)))
     return undefined;
-  const steps = drafts.map((draft) => finish(draft, false));
+  const steps = drafts.map((draft) => finish(draft, { thinks: false, blocksOf }));
   return isBeginning ? withBeginning(steps) : steps;
 }
 
@@ -167,14 +174,19 @@ function loopStart(drafts: readonly Draft[]): number {
 
 const isBy = (draft: Draft, model: string) => draft.role === "assistant" && draft.message.model === model;
 
-function finish(draft: Draft, thinks: boolean): HistoryStep {
+function finish(
+  draft: Draft,
+  { thinks, blocksOf }: { readonly thinks: boolean } & Pick<RepairOptions, "blocksOf">,
+): HistoryStep {
   if (draft.role !== "assistant") return draft;
   const { message, calls } = draft;
+  const isOfProvider = blocksOf !== undefined && message.model?.startsWith(`${blocksOf}:`);
   return {
     role: "assistant",
     text: message.content.trim() === "" ? "" : message.content.toWellFormed(),
     reasoning: thinks ? (message.reasoning ?? []) : [],
     calls: calls.map(answered),
+    blocks: isOfProvider ? (message.provider_blocks ?? []) : [],
   };
 }
 

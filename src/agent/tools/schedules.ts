@@ -34,11 +34,7 @@ const WHEN = {
     .datetime({ offset: true })
     .optional()
     .describe("For a single run: its time with an offset, such as 2030-05-04T10:00:00+02:00."),
-  timezone: z
-    .string()
-    .max(256)
-    .default("UTC")
-    .describe("IANA time zone of `cron`, such as Europe/Berlin."),
+  timezone: z.string().max(256).default("UTC").describe("IANA time zone of `cron`, such as Europe/Berlin."),
   until: z.iso
     .datetime({ offset: true })
     .optional()
@@ -66,7 +62,9 @@ const creation = (schedules: () => OwnSchedules): Tool =>
         .trim()
         .min(1)
         .max(MAX_INPUT_CHARS)
-        .describe("The message that starts each run. Describe the whole task, because the run has no other information."),
+        .describe(
+          "The message that starts each run. Describe the whole task, because the run has no other information.",
+        ),
       thread: z
         .enum(["new", "this"])
         .default("new")

@@ -32,6 +32,13 @@ export type LimitName = keyof Quota;
 
 const PerMillion = z.number().min(0).max(1_000_000).transform(millionths);
 
+/** Millionths per search. */
+const PerThousand = z
+  .number()
+  .min(0)
+  .max(1_000_000)
+  .transform((amount) => Math.round((amount * MILLION) / 1000));
+
 /** Prices per million tokens. By default, cache reads and writes cost as much as input. */
 export const Price = z.strictObject({
   input: PerMillion.describe("Price per million input tokens."),
@@ -41,6 +48,9 @@ export const Price = z.strictObject({
   ),
   cache_write: PerMillion.optional().describe(
     "Price per million input tokens written to the cache. Default: `input`.",
+  ),
+  web_search: PerThousand.optional().describe(
+    "Price per thousand searches of the web that the provider makes. Default: 0.",
   ),
 });
 export type Price = z.output<typeof Price>;

@@ -360,13 +360,14 @@ function pricing(prices: Readonly<Record<string, Price>>): (model: string) => Pr
 }
 
 /** Returns whole millionths, rounded up. */
-function priceOf({ input, output, cache_read = input, cache_write = input }: Price, usage: Usage): number {
-  const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
+function priceOf(price: Price, usage: Usage): number {
+  const { input, output, cache_read = input, cache_write = input, web_search = 0 } = price;
+  const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, web_searches = 0 } = usage;
   const fresh = Math.max(0, input_tokens - cache_read_tokens - cache_write_tokens);
   const sum =
     fresh * input +
     output_tokens * output +
     cache_read_tokens * cache_read +
     cache_write_tokens * cache_write;
-  return Math.ceil(sum / MILLION);
+  return Math.ceil(sum / MILLION) + web_searches * web_search;
 }

@@ -54,7 +54,7 @@ export interface Spending {
 }
 
 /** The total usage of several model calls. */
-export interface Used extends Omit<Usage, "cache_hit_ratio"> {
+export interface Used extends Omit<Usage, "cache_hit_ratio" | "web_searches"> {
   readonly calls: number;
   readonly cost: number;
 }

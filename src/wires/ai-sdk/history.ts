@@ -38,6 +38,7 @@ export function historyOf({ messages, open, state }: History): UIMessage[] {
     for (const { text } of message.reasoning ?? [])
       answer.parts.push({ type: "reasoning", text, state: "done" });
     if (message.content) answer.parts.push({ type: "text", text: message.content, state: "done" });
+    answer.parts.push(...sourceParts(message.id, message));
     for (const { id, name, args } of message.tool_calls ?? [])
       answer.parts.push(...toolParts({ id, name, args }, results.get(id), open));
   }
@@ -81,11 +82,14 @@ export function uiPartsOf(content: Content): UIPart[] {
   });
 }
 
-/** Returns the pages that a result is based on. */
-export const sourceParts = ({ tool_call_id, sources = [] }: ToolMessage): (UIPart & { type: string })[] =>
+/** Returns the pages that a result or an answer is based on. `id` is the id of its call or its message. */
+export const sourceParts = (
+  id: string,
+  { sources = [] }: Pick<ToolMessage, "sources">,
+): (UIPart & { type: string })[] =>
   sources.map(({ url, title }, index) => ({
     type: "source-url",
-    sourceId: `${tool_call_id}:${index}`,
+    sourceId: `${id}:${index}`,
     url,
     ...(title === undefined ? {} : { title }),
   }));
@@ -99,7 +103,10 @@ function toolParts(
   const ours = { ...part, providerExecuted: true };
   if (result?.error !== undefined) return [{ ...ours, state: "output-error", errorText: resultText(result) }];
   if (result)
-    return [{ ...ours, state: "output-available", output: textOf(result.content) }, ...sourceParts(result)];
+    return [
+      { ...ours, state: "output-available", output: textOf(result.content) },
+      ...sourceParts(id, result),
+    ];
   const questions = open.filter(({ call_id }) => call_id === id);
   const approval = questions.find(({ kind }) => asksToApprove(kind));
   // A subagent's question has its own part, next to the call that delegates.

@@ -113,9 +113,9 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
           chunks.push({ type: "tool-input-delta", toolCallId, inputTextDelta: args_delta });
         return chunks;
       },
-      assistant({ tool_calls = [] }) {
-        for (const call of tool_calls) calls.set(call.id, call);
-        return [];
+      assistant(message) {
+        for (const call of message.tool_calls ?? []) calls.set(call.id, call);
+        return sourceParts(message.id, message);
       },
       // Sends the user's steering messages. Versions before 7 show them after a reload.
       user: ({ id, content }, isSteering) =>
@@ -133,7 +133,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
           return [
             ...chunks,
             { type: "tool-output-available", toolCallId, output, dynamic: true },
-            ...sourceParts(message),
+            ...sourceParts(toolCallId, message),
           ];
         }
         if (denied.delete(toolCallId) && version > 5)

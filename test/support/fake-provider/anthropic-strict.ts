@@ -3,12 +3,18 @@
 
 import { createHash, createHmac } from "node:crypto";
 import { z } from "zod";
+import { Citations, SearchResult, SearchTool, ServerToolUse, searchFault } from "./anthropic-search.ts";
 import { type Asked, firstFault, shapeFault, unsupportedIn } from "./vendor.ts";
 
 const cache_control = z
   .strictObject({ type: z.literal("ephemeral"), ttl: z.enum(["5m", "1h"]).optional() })
   .optional();
-const Text = z.strictObject({ type: z.literal("text"), text: z.string(), cache_control });
+const Text = z.strictObject({
+  type: z.literal("text"),
+  text: z.string(),
+  citations: Citations,
+  cache_control,
+});
 const Image = z.strictObject({
   type: z.literal("image"),
   source: z.strictObject({
@@ -44,7 +50,17 @@ const ToolResult = z.strictObject({
 });
 const Thinking = z.strictObject({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() });
 const Redacted = z.strictObject({ type: z.literal("redacted_thinking"), data: z.string() });
-const Block = z.discriminatedUnion("type", [Text, Image, Document, ToolUse, ToolResult, Thinking, Redacted]);
+const Block = z.discriminatedUnion("type", [
+  Text,
+  Image,
+  Document,
+  ToolUse,
+  ToolResult,
+  Thinking,
+  Redacted,
+  ServerToolUse,
+  SearchResult,
+]);
 type Block = z.infer<typeof Block>;
 
 const Body = z.strictObject({
@@ -82,12 +98,15 @@ const Body = z.strictObject({
     .optional(),
   tools: z
     .array(
-      z.strictObject({
-        name: z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/),
-        description: z.string().optional(),
-        input_schema: z.looseObject({ type: z.literal("object") }),
-        cache_control,
-      }),
+      z.union([
+        z.strictObject({
+          name: z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/),
+          description: z.string().optional(),
+          input_schema: z.looseObject({ type: z.literal("object") }),
+          cache_control,
+        }),
+        SearchTool,
+      ]),
     )
     .optional(),
 });
@@ -119,6 +138,7 @@ const CHECKS: readonly ((request: Request) => string | undefined)[] = [
   everyResultAsked,
   thinkingFirst,
   signatures,
+  ({ body }) => searchFault(body),
 ];
 
 const versionOf = (model: string) => {
@@ -168,7 +188,10 @@ function outputFormat({ body: { model, output_config } }: Request) {
 function ends({ body: { messages } }: Request) {
   if (messages.length === 0) return "messages: at least one message is required";
   if (messages[0]?.role !== "user") return 'messages: first message must use the "user" role';
-  return messages.at(-1)?.role === "assistant"
+  const last = messages.at(-1);
+  // A paused reply continues.
+  const isPaused = last?.content.some(({ type }) => type === "server_tool_use");
+  return last?.role === "assistant" && !isPaused
     ? "This model does not support assistant message prefill. The conversation must end with a user message."
     : undefined;
 }

@@ -1,7 +1,8 @@
 // Anthropic's side of the wire.
 
+import { citation, pageSeal, textsIn } from "./anthropic-search.ts";
 import { anthropicFault, type Body, seal, signature } from "./anthropic-strict.ts";
-import { type Block, countsOf, type Failure, type Moment, stopOf, timeline } from "./script.ts";
+import { type Answer, type Block, countsOf, type Failure, type Moment, stopOf, timeline } from "./script.ts";
 import type { Asked, Refusal, Vendor } from "./vendor.ts";
 
 const FAILURES: Readonly<Record<Failure, readonly [status: number, type: string, message: string]>> = {
@@ -44,12 +45,12 @@ export const anthropic: Vendor = {
     const [first, ...rest] = timeline(answer);
     return [
       event("message_start", { message }),
-      ...(first ? [frame(first, asked)] : []),
+      ...(first ? [frame(first, answer, asked)] : []),
       event("ping", {}),
-      ...rest.map((moment) => frame(moment, asked)),
+      ...rest.map((moment) => frame(moment, answer, asked)),
       event("message_delta", {
         delta: { stop_reason: stopOf(answer), stop_sequence: null },
-        usage: { output_tokens: output },
+        usage: { output_tokens: output, ...searchesIn(answer) },
       }),
       event("message_stop", {}),
     ];
@@ -63,19 +64,24 @@ function refusal(status: number, type: string, message: string): Refusal {
 const event = (type: string, fields: object) =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 
-function frame(moment: Moment, asked: Asked): string {
+function searchesIn({ blocks = [] }: Answer) {
+  const made = blocks.filter((block) => block.type === "results" && !("error" in block.pages)).length;
+  return made > 0 ? { server_tool_use: { web_search_requests: made, web_fetch_requests: 0 } } : {};
+}
+
+function frame(moment: Moment, answer: Answer, asked: Asked): string {
   const { index, block } = moment;
   switch (moment.at) {
     case "start":
-      return event("content_block_start", { index, content_block: opened(block) });
+      return event("content_block_start", { index, content_block: opened(moment, answer, asked) });
     case "piece":
       return event("content_block_delta", { index, delta: delta(block, moment.piece) });
     case "end":
-      return signed(moment, asked) + event("content_block_stop", { index });
+      return cites(moment) + signed(moment, asked) + event("content_block_stop", { index });
   }
 }
 
-function opened(block: Block): object {
+function opened({ index, block }: Moment, { blocks = [] }: Answer, { body }: Asked): object {
   switch (block.type) {
     case "text":
       return { type: "text", text: "" };
@@ -85,13 +91,38 @@ function opened(block: Block): object {
       return { type: "redacted_thinking", data: seal("redacted") };
     case "call":
       return { type: "tool_use", id: block.id, name: block.name, input: {} };
+    case "search":
+      return { type: "server_tool_use", id: block.id, name: "web_search", input: {}, caller: DIRECT };
+    case "results": {
+      const { messages } = body as Body;
+      const last = messages.at(-1);
+      const paused = last?.role === "assistant" ? last.content : [];
+      const before = textsIn([...paused, ...blocks.slice(0, index)]);
+      const content =
+        "error" in block.pages
+          ? { type: "web_search_tool_result_error", error_code: block.pages.error }
+          : block.pages.map((page) => ({
+              ...{ type: "web_search_result", ...page, page_age: null },
+              encrypted_content: pageSeal(page, before),
+            }));
+      return { type: "web_search_tool_result", tool_use_id: block.id, content, caller: DIRECT };
+    }
   }
 }
 
+const DIRECT = { type: "direct" };
+
 function delta(block: Block, piece: string): object {
-  if (block.type === "call") return { type: "input_json_delta", partial_json: piece };
+  if (block.type === "call" || block.type === "search")
+    return { type: "input_json_delta", partial_json: piece };
   if (block.type === "reasoning") return { type: "thinking_delta", thinking: piece };
   return { type: "text_delta", text: piece };
+}
+
+function cites({ index, block }: Moment): string {
+  if (block.type !== "text") return "";
+  const deltas = (block.cites ?? []).map((page) => ({ type: "citations_delta", citation: citation(page) }));
+  return deltas.map((delta) => event("content_block_delta", { index, delta })).join("");
 }
 
 function signed({ index, block }: Moment, { body }: Asked): string {

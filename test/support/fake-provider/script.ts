@@ -2,10 +2,22 @@
 
 /** One block of a reply. Its text comes in pieces. */
 export type Block =
-  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "text"; readonly text: string; readonly cites?: readonly Page[] }
   | { readonly type: "reasoning"; readonly text: string }
   | { readonly type: "redacted" }
-  | { readonly type: "call"; readonly id: string; readonly name: string; readonly json: string };
+  | { readonly type: "call"; readonly id: string; readonly name: string; readonly json: string }
+  /** A search that the provider executes, and its results. */
+  | { readonly type: "search"; readonly id: string; readonly query: string }
+  | {
+      readonly type: "results";
+      readonly id: string;
+      readonly pages: readonly Page[] | { readonly error: string };
+    };
+
+export interface Page {
+  readonly url: string;
+  readonly title: string;
+}
 
 export type Stop = "end_turn" | "tool_use" | "max_tokens" | "refusal" | "stop_sequence" | "pause_turn";
 
@@ -57,6 +69,7 @@ export interface Answer {
 }
 
 export const say = (text: string): Block => ({ type: "text", text });
+export const cited = (text: string, ...cites: readonly Page[]): Block => ({ type: "text", text, cites });
 export const think = (text: string): Block => ({ type: "reasoning", text });
 export const redacted = (): Block => ({ type: "redacted" });
 
@@ -68,6 +81,15 @@ export const call = (name: string, args: unknown = {}, id = `call_${++made}`): B
   name,
   json: JSON.stringify(args),
 });
+
+/** A search of the provider. An id tells the query, so that a changed one is noticed. */
+export function search(query: string, pages: readonly Page[] | { readonly error: string }): [Block, Block] {
+  const id = `srvtoolu_${Buffer.from(query).toString("hex")}_${++made}`;
+  return [
+    { type: "search", id, query },
+    { type: "results", id, pages },
+  ];
+}
 
 /** A call whose arguments are the model's text, JSON or not. */
 export const rawCall = (name: string, json: string, id = `call_${++made}`): Block => ({
@@ -108,7 +130,8 @@ function inTurns(strands: readonly Moment[][]): Moment[] {
 
 /** Text by words, as models stream it; arguments by a few characters, wherever that cuts. */
 function pieces(block: Block): string[] {
-  if (block.type === "redacted") return [];
+  if (block.type === "redacted" || block.type === "results") return [];
+  if (block.type === "search") return JSON.stringify({ query: block.query }).match(/[\s\S]{1,7}/gu) ?? [];
   if (block.type === "call") return block.json.match(/[\s\S]{1,7}/gu) ?? [];
   return block.text.match(/\S+\s*|\s+/g) ?? [];
 }

@@ -7,7 +7,11 @@ const Block = z.looseObject({
   type: z.string(),
   input: z.unknown().optional(),
   tool_use_id: z.string().optional(),
-  content: z.array(z.looseObject({ text: z.string().optional() })).optional(),
+  // The result of a failed search is none.
+  content: z
+    .array(z.looseObject({ text: z.string().optional() }))
+    .optional()
+    .catch(undefined),
   cache_control: z.unknown().optional(),
 });
 const Call = z.looseObject({ function: z.looseObject({ name: z.string(), arguments: z.string() }) });

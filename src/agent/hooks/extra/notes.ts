@@ -82,7 +82,8 @@ function readNote(items: ItemStore): Tool {
 function listNotes(items: ItemStore): Tool {
   return defineTool({
     name: "list_notes",
-    description: "Lists all notes, most recently written first, with their name, author, time and first words.",
+    description:
+      "Lists all notes, most recently written first, with their name, author, time and first words.",
     parameters: z.strictObject({}),
     annotations: { readOnly: true, category: "plan", requiresPermission: false },
     async execute(_args, _call, run) {

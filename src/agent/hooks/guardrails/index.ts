@@ -118,8 +118,13 @@ async function* refusal(words: string): Stream<Completion> {
   return { message, stop_reason };
 }
 
-/** Replaces the text, reasoning and calls of a message, and keeps its id and usage. */
+/** Replaces the text, reasoning, calls and pages of a message, and keeps its id and usage. */
 function inPlaceOf({ message }: Completion, words: string, stage: Stage): Completion {
-  const { tool_calls: _calls, reasoning: _thoughts, ...rest } = message;
-  return { message: { ...rest, content: words, model: authorOf(stage) }, stop_reason: "refusal" };
+  const { tool_calls: _calls, reasoning: _thoughts, ...others } = message;
+  const { citations: _citations, provider_blocks: _blocks, ...rest } = others;
+  const searched = rest.sources ? { sources: [] } : {};
+  return {
+    message: { ...rest, ...searched, content: words, model: authorOf(stage) },
+    stop_reason: "refusal",
+  };
 }

@@ -19,9 +19,18 @@ import { denied, interrupted, type Run, type TraceRecorder } from "../../core/to
 import { answered } from "./answered.ts";
 import { type HeldVerdict, held } from "./flow/held.ts";
 import { holdFor } from "./flow/hold.ts";
+import { unheld } from "./flow/unheld.ts";
 import { instructionsOf } from "./instructions.ts";
 import { compileRule } from "./match.ts";
-import { decideOn, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
+import {
+  decideOn,
+  isAllowedForAll,
+  isDeniedForGood,
+  Mode,
+  makePolicy,
+  type Policy,
+  type Verdict,
+} from "./policy.ts";
 import { ask, isRunnable, refusal } from "./question.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
 import { rememberOptions } from "./rule-options.ts";
@@ -169,8 +178,14 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
 
         hides({ name }, run) {
           const { policy, base } = policiesFor(run);
-          return [policy, base].some((each) => isDeniedForGood(name, run.tools.get(name), each));
+          const tool = run.tools.get(name);
+          return [policy, base].some((each) =>
+            // No person can decide about calls that the provider executes.
+            tool?.ofProvider ? !isAllowedForAll(name, tool, each) : isDeniedForGood(name, tool, each),
+          );
         },
+
+        modifyRequest: (request, run) => unheld(request, hold, run),
 
         async *wrapToolCall(request, next, run) {
           // The policies are read now so that a rule remembered from another call of this message applies

@@ -141,6 +141,19 @@ export function isDeniedForGood(name: string, tool: Tool | undefined, policy: Po
   return false;
 }
 
+/** True if the rules or the mode allow the tool for all arguments. */
+export function isAllowedForAll(name: string, tool: Tool | undefined, policy: Policy): boolean {
+  const subject = subjectOf({ id: "", name, args: {} }, tool);
+  if (policy.absolute.some(({ covers }) => covers(subject) !== "none")) return false;
+  for (const { rule, covers } of policy.ordered) {
+    const covered = covers(subject);
+    if (covered === "none") continue;
+    if (rule.decision !== "allow") return false;
+    if (covered === "all") return true;
+  }
+  return byMode(policy, subject).decision === "allow";
+}
+
 function byRule(rule: Rule): Verdict {
   const { decision, id, scope, message } = rule;
   const verb = { allow: "allows", deny: "denies", ask: "asks for" }[decision];

@@ -37,7 +37,12 @@ export const subagents = defineHook({
     const { agent, subagents, items } = services;
     const inherited = inheritedFlow(services);
     if (agent.hooks.subagents === false)
-      return { name: "subagents", beforeAgent: inherited.begin, wrapToolCall: inherited.wrap };
+      return {
+        name: "subagents",
+        beforeAgent: inherited.begin,
+        modifyRequest: inherited.request,
+        wrapToolCall: inherited.wrap,
+      };
     const tasks = boardFor(services);
     const config = subagents && agent.subagents.length > 0 && { agent, subagents, items, tasks, concurrency };
     const mayDelegate = ({ lineage }: Run) => (lineage?.depth ?? 0) < agent.max_delegation_depth;
@@ -58,7 +63,8 @@ export const subagents = defineHook({
         }
       },
 
-      modifyRequest(request, run) {
+      async modifyRequest(given, run) {
+        const request = await inherited.request(given, run);
         const usable = mayDelegate(run) ? DELEGATING_TOOLS.filter((name) => run.tools.has(name)) : [];
         const blocks = [
           ...(run.lineage ? [completionProtocol] : []),

@@ -1,15 +1,17 @@
 // The client for Claude. The official SDK makes the requests, and this code reads the replies.
 
 import { httpFetch } from "../../../lib/http-fetch.ts";
-import type { Model } from "../../core/model.ts";
+import type { Model, ModelReply, ModelRequest } from "../../core/model.ts";
 import { closedTurns, leftOut } from "../closed-turns.ts";
-import { converse } from "../exchange.ts";
+import { converse, type Exchange } from "../exchange.ts";
 import { type ModelOptions, secretOf } from "../options.ts";
 import { enforceable, planned } from "../output.ts";
+import type { ReplyReader } from "../reply.ts";
 import { besideSdk, type Send, type WireOf } from "../sending.ts";
 import { generationOf, maxTokens } from "./generation.ts";
+import { continuing, MAX_PAUSES, restOf } from "./paused.ts";
 import { anthropicReply } from "./reply.ts";
-import { toWire, wireSteps } from "./wire.ts";
+import { blocksOf, toWire, wireSteps } from "./wire.ts";
 
 /**
  * The path of the requests. `messages.create` is not used, because it prints advice about models to the
@@ -24,37 +26,53 @@ interface AnthropicOptions extends ModelOptions {
    * True if the provider enforces output schemas. Default: true if Anthropic enforces them for this model.
    */
   readonly enforces?: boolean;
+  /** True if the provider executes its web search. Default: true for Anthropic itself. */
+  readonly searches?: boolean;
 }
 
 export function anthropicModel(options: AnthropicOptions): Model {
   const { name, model, baseUrl, key, settings, fallback, connect = byKey } = options;
-  const { enforces = generationOf(model).output } = options;
+  const { enforces = generationOf(model).output, searches = !options.connect } = options;
   const keepsOwnIds = !options.connect && !/(^|\.)anthropic\.com$/.test(new URL(baseUrl).hostname);
   const steps = wireSteps(keepsOwnIds);
+  const stepsWithBlocks = wireSteps(keepsOwnIds, name.split(":", 1)[0]);
   let connected: Promise<Send> | undefined;
+  const send: Send = async (...call) => {
+    connected ??= connect(options);
+    return (await connected)(...call);
+  };
   return {
     name,
     ...(fallback ? { fallback } : {}),
+    ...(searches ? { searches } : {}),
     outputLimit: (request) => maxTokens({ ...settings, ...request.settings }),
     stream(asked, deltas) {
       const mode = enforces && asked.output && enforceable(asked.output) ? "native" : "tool";
-      const { request, reader } = planned(asked, anthropicReply(), { mode, settings });
-      return converse(request, {
-        reader,
-        deltas,
-        ...("secret" in key ? { secret: key.secret } : {}),
-        async open(signal) {
-          connected ??= connect(options);
-          const target = { model, settings: { ...settings, ...request.settings }, keepsOwnIds };
-          const send = await connected;
-          const wireOf: WireOf = async ({ isWhole }) => {
-            const closed = isWhole ? undefined : await closedTurns(request, steps);
-            const wire = toWire(request, target, closed);
-            return { ...wire, leftOut: leftOut(closed, wire.params) };
-          };
-          return send(request, wireOf, signal);
-        },
-      });
+      const plan = (reader: ReplyReader) => planned(asked, reader, { mode, settings });
+      const { request } = plan(anthropicReply());
+      const searching = blocksOf(request) !== undefined;
+      const wireOf =
+        (asking: ModelRequest, paused: ModelReply | undefined): WireOf =>
+        async ({ isWhole }) => {
+          const target = { model, settings: { ...settings, ...asking.settings }, keepsOwnIds };
+          const closed = isWhole ? undefined : await closedTurns(asking, searching ? stepsWithBlocks : steps);
+          const wire = toWire(asking, target, { closed, paused });
+          return { ...wire, leftOut: leftOut(closed, wire.params) };
+        };
+      const exchange = (asking: ModelRequest, paused?: ModelReply, pauses = 0): Exchange => {
+        const own = anthropicReply();
+        return {
+          reader: plan(paused ? continuing(own, paused) : own).reader,
+          deltas,
+          ...("secret" in key ? { secret: key.secret } : {}),
+          open: (signal) => send(asking, wireOf(asking, paused), signal),
+          next(reply) {
+            const rest = own.isPaused && searching && pauses < MAX_PAUSES && restOf(request, reply);
+            return rest ? exchange(rest, reply, pauses + 1) : undefined;
+          },
+        };
+      };
+      return converse(request, exchange(request));
     },
   };
 }

@@ -5,6 +5,7 @@ import type { StreamEvent } from "../../../protocol/event.ts";
 import type { Reasoning } from "../../core/message.ts";
 import { openThought, replyDraft, type Thought } from "../reading/draft.ts";
 import { type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";
+import { searchBlocks } from "./search-blocks.ts";
 
 /**
  * A thought and its position in the reply, which are kept because a stored reply separates text from calls.
@@ -18,11 +19,17 @@ interface PlacedThought {
   readonly afterCalls: number;
 }
 
-export function anthropicReply(): ReplyReader {
+interface AnthropicReader extends ReplyReader {
+  /** True if the provider paused its own tools. The reply continues with another request. */
+  readonly isPaused: boolean;
+}
+
+export function anthropicReply(): AnthropicReader {
   const draft = replyDraft();
   const thoughts: PlacedThought[] = [];
   /** Unfinished thoughts, by the index of their block. */
   const open = new Map<unknown, PlacedThought>();
+  const own = searchBlocks(draft, () => thoughts.length);
 
   const begin = (place: unknown, block: ProviderEvent): PlacedThought => {
     const placed: PlacedThought = {
@@ -38,8 +45,10 @@ export function anthropicReply(): ReplyReader {
   };
 
   const start = (place: unknown, block: ProviderEvent, out: StreamEvent[]) => {
+    own.end();
     switch (block.type) {
       case "text":
+        own.text(place, block);
         draft.say(block.text, out);
         break;
       case "thinking":
@@ -54,6 +63,8 @@ export function anthropicReply(): ReplyReader {
         draft.call({ place, id, name, args, begins: true }, out);
         break;
       }
+      default:
+        own.begin(place, block);
     }
   };
 
@@ -64,7 +75,10 @@ export function anthropicReply(): ReplyReader {
         draft.say(delta.text, out);
         break;
       case "input_json_delta":
-        draft.call({ place, args: delta.partial_json }, out);
+        if (!own.input(place, delta.partial_json)) draft.call({ place, args: delta.partial_json }, out);
+        break;
+      case "citations_delta":
+        own.cite(place, delta.citation);
         break;
       case "thinking_delta":
         // Some gateways omit the beginning of a block.
@@ -117,7 +131,10 @@ export function anthropicReply(): ReplyReader {
     get usage() {
       return draft.counts.usage;
     },
-    finish: (out) => draft.finish(() => thoughts.map(toReasoning), out),
+    get isPaused() {
+      return draft.ending.word === "pause_turn";
+    },
+    finish: (out) => ({ ...draft.finish(() => thoughts.map(toReasoning), out), ...own.finish() }),
   };
 }
 

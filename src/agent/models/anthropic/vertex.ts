@@ -29,6 +29,7 @@ export function vertexModel(options: ModelOptions, env: NodeJS.ProcessEnv): Mode
   return anthropicModel({
     ...options,
     enforces,
+    searches: true,
     connect: () => connect(options, place),
   });
 }

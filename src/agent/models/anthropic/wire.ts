@@ -3,8 +3,15 @@
 
 import type { Anthropic } from "@anthropic-ai/sdk";
 import type { JsonSchema } from "../../../lib/untrusted-schema/index.ts";
-import type { Part, Reasoning } from "../../core/message.ts";
-import type { ModelRequest, ModelSettings, SystemBlock, ToolChoice, ToolSchema } from "../../core/model.ts";
+import type { Part, ProviderBlock, Reasoning } from "../../core/message.ts";
+import type {
+  ModelReply,
+  ModelRequest,
+  ModelSettings,
+  SystemBlock,
+  ToolChoice,
+  ToolSchema,
+} from "../../core/model.ts";
 import type { ClosedTurns, WireSteps } from "../closed-turns.ts";
 import { effortOf } from "../effort.ts";
 import { fileText, isPdf, nameOf } from "../file-text.ts";
@@ -12,6 +19,7 @@ import { enforceable } from "../output.ts";
 import { type AnsweredCall, CALL_ID, type HistoryStep, repair } from "../repair.ts";
 import { forces, toolChoiceOf } from "../tool-choice.ts";
 import { generationOf, limited, maxTokens } from "./generation.ts";
+import { acceptedBlocks, searchTool } from "./search-tool.ts";
 
 type Block = Anthropic.ContentBlockParam;
 type Reply = Extract<HistoryStep, { role: "assistant" }>;
@@ -34,17 +42,22 @@ export interface Wire {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Omits the closed turns of the request, if any. */
+/** The turns that a request leaves out, and the paused reply that it continues. */
+interface Context {
+  readonly closed?: ClosedTurns | undefined;
+  readonly paused?: ModelReply | undefined;
+}
+
 export function toWire(
   request: ModelRequest,
   { model, settings: configured, keepsOwnIds }: Target,
-  closed?: ClosedTurns,
+  { closed, paused }: Context = {},
 ): Wire {
   const settings = limited(configured, request.outputLimit);
   const open = request.messages.slice(closed?.messages.length ?? 0);
   const steps = repair(open, {
     ...{ model: request.model.name, callId: CALL_ID, keepsOwnIds },
-    after: closed?.ids,
+    ...{ blocksOf: blocksOf(request), after: closed?.ids },
   });
   const wanted = toolChoiceOf(request, settings);
   const thinks = generationOf(model).thinking === "always";
@@ -64,7 +77,7 @@ export function toWire(
       ...(request.tools.length > 0 ? { tools: tools(request.tools) } : {}),
       ...(choice === undefined ? {} : { tool_choice: toolChoice(choice) }),
       ...(system.length > 0 ? { system } : {}),
-      messages: cachedToTheEnd(turnsOf(steps)),
+      messages: [...cachedToTheEnd(turnsOf(steps)), ...(paused ? [pausedTurn(paused)] : [])],
       ...thinking.params,
       ...(format ? { output_config: { ...effortIn(thinking.params), format } } : {}),
       // The current API version does not support a temperature. The previous version does, for models that
@@ -77,6 +90,10 @@ export function toWire(
     },
   };
 }
+
+/** Blocks of the provider's own tools need the tool in the request. */
+export const blocksOf = ({ tools, model }: Pick<ModelRequest, "tools" | "model">): string | undefined =>
+  tools.some(({ ofProvider }) => ofProvider) ? model.name.split(":", 1)[0] : undefined;
 
 function toolChoice(choice: ToolChoice): Anthropic.ToolChoice {
   if (typeof choice === "object") return { type: "tool", name: choice.name };
@@ -133,13 +150,14 @@ function systemBlocks(blocks: readonly SystemBlock[]): Anthropic.TextBlockParam[
   return kinds.flat();
 }
 
-function tools(schemas: readonly ToolSchema[]): Anthropic.Tool[] {
+function tools(schemas: readonly ToolSchema[]): Anthropic.ToolUnion[] {
   return cacheLast(
-    schemas.map(({ name, description, parameters }) => ({
-      name,
-      description,
-      input_schema: { ...parameters, type: "object" as const },
-    })),
+    schemas.map(
+      ({ name, description, parameters, ofProvider }): Anthropic.ToolUnion =>
+        ofProvider
+          ? searchTool(ofProvider)
+          : { name, description, input_schema: { ...parameters, type: "object" as const } },
+    ),
   );
 }
 
@@ -151,6 +169,7 @@ interface Turn {
 /** Merges consecutive messages of the same role into one turn. */
 function turnsOf(steps: readonly HistoryStep[]): Turn[] {
   const turns: Turn[] = [];
+  const accepted = acceptedBlocks(steps);
   const add = (role: "user" | "assistant", content: Block[]) => {
     const last = turns.at(-1);
     if (last?.role === role) last.content.push(...content);
@@ -158,7 +177,7 @@ function turnsOf(steps: readonly HistoryStep[]): Turn[] {
   };
   for (const step of steps) {
     if (step.role === "assistant") {
-      add("assistant", replyBlocks(step));
+      add("assistant", replyBlocks({ ...step, blocks: step.blocks.filter((block) => accepted.has(block)) }));
       add("user", step.calls.map(toolResult));
     } else {
       add("user", step.role === "user" ? step.content.map(block) : asUser(step.content));
@@ -167,10 +186,19 @@ function turnsOf(steps: readonly HistoryStep[]): Turn[] {
   return turns;
 }
 
-/** With `keepsOwnIds`, the server is a compatible one whose ids may have another format. */
-export const wireSteps = (keepsOwnIds: boolean): WireSteps<Turn> => ({
-  ...{ callId: CALL_ID, keepsOwnIds },
+/**
+ * With `keepsOwnIds`, the server is a compatible one whose ids may have another format. The blocks of the provider
+ * `blocksOf` are kept.
+ */
+export const wireSteps = (keepsOwnIds: boolean, blocksOf?: string): WireSteps<Turn> => ({
+  ...{ callId: CALL_ID, keepsOwnIds, blocksOf },
   write: turnsOf,
+});
+
+/** The reply so far, to which the provider adds. Its last block may be a call that the provider has yet to execute. */
+const pausedTurn = ({ content, reasoning, provider_blocks = [] }: ModelReply): Turn => ({
+  role: "assistant",
+  content: replyBlocks({ text: content, reasoning, calls: [], blocks: provider_blocks }),
 });
 
 /** Marks the last block for the cache. */
@@ -179,27 +207,53 @@ const cachedToTheEnd = (turns: readonly Turn[]): Anthropic.MessageParam[] =>
     index === turns.length - 1 ? { ...turn, content: cacheLast(turn.content) } : turn,
   );
 
-/** Returns a reply in its original order, with each thought between the texts and calls that surround it. */
-function replyBlocks({ text, calls, reasoning }: Reply): Block[] {
+/**
+ * Returns a reply in its original order, with each thought and each block of the provider between the texts and calls that
+ * surround it.
+ */
+function replyBlocks({ text, calls, reasoning, blocks: own }: Omit<Reply, "role">): Block[] {
   const blocks: Block[] = [];
   let said = 0;
   let called = 0;
-  const upTo = (characters: number, count: number) => {
+  const say = (characters: number, more: object = {}) => {
     const part = text.slice(said, characters);
-    if (part.trim() !== "") blocks.push({ type: "text", text: part });
+    if (part.trim() !== "") blocks.push({ type: "text", text: part, ...more });
+    said = Math.max(said, characters);
+  };
+  const upTo = (characters: number, count: number) => {
+    say(characters);
     for (const { id, name, args } of calls.slice(called, count))
       blocks.push({ type: "tool_use", id, name, input: args });
-    said = Math.max(said, characters);
     called = Math.max(called, count);
   };
-  for (const thought of reasoning) {
-    const param = thoughtBlock(thought);
+  for (const each of inOrder(reasoning, own)) {
+    if ("data" in each) {
+      upTo(each.after_text, each.after_calls);
+      if (each.characters === undefined) blocks.push(each.data as unknown as Block);
+      else say(each.after_text + each.characters, each.data);
+      continue;
+    }
+    const param = thoughtBlock(each);
     if (!param) continue;
-    upTo(numberIn(thought, "after_text"), numberIn(thought, "after_calls"));
+    upTo(numberIn(each, "after_text"), numberIn(each, "after_calls"));
     blocks.push(param);
   }
   upTo(text.length, calls.length);
   return blocks;
+}
+
+/** Thoughts and the provider's blocks in the order of the reply. */
+function inOrder(
+  reasoning: readonly Reasoning[],
+  own: readonly ProviderBlock[],
+): (Reasoning | ProviderBlock)[] {
+  let thought = 0;
+  const all = own.flatMap((block) => {
+    const before = reasoning.slice(thought, block.after_thoughts);
+    thought = Math.max(thought, block.after_thoughts);
+    return [...before, block];
+  });
+  return [...all, ...reasoning.slice(thought)];
 }
 
 function thoughtBlock({ text, metadata }: Reasoning): Block | undefined {

@@ -1,7 +1,7 @@
 // Reads the token counts of a provider under all known names. A count never decreases within a reply.
 
 import { isObject } from "../../../lib/json.ts";
-import { NO_USAGE, type Usage } from "../../core/message.ts";
+import { NO_USAGE, searchesOf, type Usage } from "../../core/message.ts";
 
 /** More tokens than any provider counts in one call. */
 const MAX_COUNT = 1e9;
@@ -49,6 +49,7 @@ const usageBeside = (counts: Counts, input_tokens: number): Usage => ({
   output_tokens: countIn(counts.output_tokens) ?? countIn(counts.completion_tokens) ?? 0,
   cache_read_tokens: countIn(counts.cache_read_input_tokens) ?? cachedIn(counts),
   cache_write_tokens: countIn(counts.cache_creation_input_tokens) ?? 0,
+  ...searchesOf(countIn(detailsIn(counts.server_tool_use).web_search_requests) ?? 0),
 });
 
 /** Reads OpenAI's counts, in which `prompt_tokens` includes cached tokens. */
@@ -81,6 +82,7 @@ const higher = (a: Usage, b: Usage): Usage => ({
   output_tokens: Math.max(a.output_tokens, b.output_tokens),
   cache_read_tokens: Math.max(a.cache_read_tokens, b.cache_read_tokens),
   cache_write_tokens: Math.max(a.cache_write_tokens, b.cache_write_tokens),
+  ...searchesOf(Math.max(a.web_searches ?? 0, b.web_searches ?? 0)),
 });
 
 /**

@@ -26,6 +26,8 @@ export interface Draft {
   think(thought: Thought, words: unknown, out: StreamEvent[]): void;
   /** Adds a piece of a call. Returns the number of the call, once it has a name. */
   call(piece: CallPiece, out: StreamEvent[]): number | undefined;
+  /** Counts other content towards the maximum length of a reply. */
+  weigh(words: string): void;
   /** Records that the model declined to answer in its own words. */
   refuse(): void;
   /** Records that the provider has announced the end. */
@@ -104,6 +106,9 @@ export function replyDraft(): Draft {
     call(piece, out) {
       weigh(textIn(piece.args));
       return calls.take(piece, out);
+    },
+    weigh(words) {
+      weigh(words);
     },
     refuse() {
       isRefused = true;

@@ -54,7 +54,7 @@ const WORDS: readonly (readonly [End, readonly string[]])[] = [
   ["stop_sequence", ["stop_sequence"]],
   [
     "end_turn",
-    // `pause_turn` concerns the provider's own tools, which Skein never offers.
+    // `pause_turn` concerns the provider's own tools. The client for Anthropic continues such a reply.
     [
       "stop",
       "end_turn",

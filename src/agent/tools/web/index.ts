@@ -3,12 +3,13 @@
 import { hostList } from "../../../lib/hosts.ts";
 import { createPublicFetch } from "../../../lib/ssrf-safe-fetch/index.ts";
 import { createDocumentPool } from "../../../lib/web-documents/pool.ts";
+import type { ProviderSearch } from "../../core/model.ts";
 import type { Tool } from "../../core/tool.ts";
 import { webFetch } from "./fetch.ts";
 import { hostsOf, publicGet } from "./get.ts";
 import { createRobots } from "./robots.ts";
-import { createSearch, type SearchOptions } from "./search/index.ts";
-import { webSearch } from "./search.ts";
+import { createSearch, type SearchOptions, type ServiceOptions } from "./search/index.ts";
+import { providerSearch, webSearch } from "./search.ts";
 
 export interface WebOptions {
   /** The patterns of hosts that may be read. If undefined, all hosts may be read. */
@@ -19,8 +20,11 @@ export interface WebOptions {
   readonly private: string;
   readonly robots: "respect" | "ignore";
   /** The service that `web_search` uses. Without it, the tool does not exist. */
-  readonly search?: SearchOptions | undefined;
+  readonly search?: SearchSetting | undefined;
 }
+
+/** The options of every service, as server.yaml has them. */
+type SearchSetting = Pick<SearchOptions, "provider"> & Omit<ServiceOptions, "provider"> & ProviderSearch;
 
 export interface WebTools {
   readonly tools: readonly Tool[];
@@ -37,7 +41,13 @@ export function createWebTools(options: WebOptions, userAgent: string, limits = 
   const get = publicGet(createPublicFetch({ allow: hostList(options.private) }), userAgent);
   const hosts = hostsOf(options);
   const robots = options.robots === "respect" ? createRobots(get, hosts, pool) : undefined;
-  const searches = options.search ? [webSearch(createSearch(options.search, userAgent))] : [];
+  const searches = options.search ? [searchTool(options.search, userAgent)] : [];
   const tools = [webFetch({ get, hosts, pool, robots }, limits.call), ...searches];
   return { tools, close: () => pool.close() };
+}
+
+function searchTool({ provider, ...options }: SearchSetting, userAgent: string): Tool {
+  return provider === "model"
+    ? providerSearch(options)
+    : webSearch(createSearch({ provider, ...options }, userAgent));
 }

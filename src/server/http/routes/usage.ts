@@ -25,7 +25,7 @@ const UsageQuery = z.strictObject({
     ),
 });
 
-export const Used = Usage.extend({
+export const Used = Usage.omit({ web_searches: true }).extend({
   calls: z.int().describe("Number of model calls."),
   cost: z.int().describe("Cost in millionths of the currency of the server's prices."),
 });

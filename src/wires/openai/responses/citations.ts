@@ -1,7 +1,7 @@
 // The web pages that an answer cites, as OpenAI's annotations. An annotation marks a position in the text, so a page is
 // cited where the text contains its URL.
 
-import type { ToolMessage } from "../../../agent/core/message.ts";
+import type { AssistantMessage, ToolMessage } from "../../../agent/core/message.ts";
 import { indexIn } from "../../../lib/search.ts";
 
 type Source = NonNullable<ToolMessage["sources"]>[number];
@@ -17,6 +17,10 @@ interface Citation {
 
 /** The maximum number of pages to look for in an answer. */
 const MOST = 100;
+
+/** Returns the places that the provider itself cited. */
+export const citedIn = ({ citations = [] }: Pick<AssistantMessage, "citations">): Citation[] =>
+  citations.map(({ title = "", ...place }) => ({ type: "url_citation", ...place, title }));
 
 /** Collects the sources of results until an answer uses them. */
 export function citing() {

@@ -13,7 +13,7 @@ import {
 import { asksToApprove, type Interrupt } from "../../../protocol/interrupt.ts";
 import { resultText } from "../../shown.ts";
 import { questionText } from "../../words.ts";
-import { citing } from "./citations.ts";
+import { citedIn, citing } from "./citations.ts";
 import { approvalIdOf, askedCallOf } from "./ids.ts";
 
 export type Item = { readonly type: string; readonly id: string } & Readonly<Record<string, unknown>>;
@@ -126,7 +126,7 @@ export function historyOf({ messages, open, isServerTool }: History): Item[] {
     }
     if (message.role !== "assistant") return [inputItem(message)];
     for (const call of message.tool_calls ?? []) calls.set(call.id, call);
-    const said = spoken(message, cited.in(message.content));
+    const said = spoken(message, [...citedIn(message), ...cited.in(message.content)]);
     if (!message.tool_calls?.length) cited.clear();
     return said;
   });

@@ -15,7 +15,7 @@ import { readTurn } from "../../../protocol/turn-reader.ts";
 import type { Frame } from "../../../server/http/sse.ts";
 import type { Fold } from "../../fold.ts";
 import { forcedCallId } from "../pairing.ts";
-import { citing } from "./citations.ts";
+import { citedIn, citing } from "./citations.ts";
 import {
   callItem,
   functionCall,
@@ -83,6 +83,8 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   const thought = thoughtOf(frames, output);
   let isBegun = false;
   let messageId = "";
+  /** True if the model has finished the message. */
+  let isWhole = false;
   let thoughts = 0;
   /** The response has the id of its first run. */
   let first: RunRecord | undefined;
@@ -153,7 +155,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     emit(`response.${type}`, { response: snapshot(run) });
   };
   const finished = (run: RunRecord, how: End) => {
-    close("incomplete");
+    close(isWhole ? "completed" : "incomplete");
     usage = addUsage(usage, how.usage ?? NO_USAGE);
     // The response continues when its deferred result arrives.
     if (how.as === "waits") return;
@@ -173,12 +175,21 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   const read = readTurn<never, RunRecord>({
     run: begin,
     step({ id }) {
+      message.close("completed");
+      isWhole = false;
       messageId = id;
       thoughts = 0;
     },
     delta: (kind, text) => (kind === "text" ? say(text) : think(text)),
-    stepEnd: ({ failed }) => close(failed ? "incomplete" : "completed"),
-    assistant({ tool_calls = [] }) {
+    // The message itself has the citations of a text that did not fail.
+    stepEnd({ failed }) {
+      isWhole = !failed;
+      if (failed) close("incomplete");
+      else thought.close("completed");
+    },
+    assistant(said) {
+      const { tool_calls = [] } = said;
+      message.close("completed", citedIn(said));
       if (tool_calls.length === 0) cited.clear();
       // The messages before the first model call are the input, which the client already has.
       if (messageId) for (const call of tool_calls) calls.set(call.id, call);
@@ -278,12 +289,12 @@ function messageOf(
       open ??= begin(id);
       grow("response.output_text.delta", open, delta, ',"logprobs":[]');
     },
-    close(status: ItemStatus): void {
+    close(status: ItemStatus, cited: readonly object[] = []): void {
       if (!open) return;
       const { id, index, text } = open;
       const place = { ...placeOf(open), content_index: 0 };
       open = undefined;
-      const annotations = citationsIn(text);
+      const annotations = [...cited, ...citationsIn(text)];
       for (const [annotation_index, annotation] of annotations.entries())
         emit("response.output_text.annotation.added", { ...place, annotation_index, annotation });
       emit("response.output_text.done", { ...place, text, logprobs: [] });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { loadAgents } from "../../../../src/agent/agents/load.ts";
-import type { SearchOptions } from "../../../../src/agent/tools/web/search/index.ts";
+import type { SearchOptions, ServiceOptions } from "../../../../src/agent/tools/web/search/index.ts";
 import { catalogueOf } from "../../../../src/skein/app/catalogue.ts";
 import { type Heard, httpServer, json } from "../../../support/hostile.ts";
 import { agentsFile } from "../../agents/kit.ts";
@@ -130,7 +130,7 @@ describe.each(["searxng", "brave", "tavily"] as const)("a search through %s", (p
   });
 });
 
-async function heardBy(provider: SearchOptions["provider"]): Promise<Heard> {
+async function heardBy(provider: ServiceOptions["provider"]): Promise<Heard> {
   const server = await httpServer(json(SERVICES[provider]));
   await searchWith(
     { provider, url: `${server.url}/base/`, api_key: "key-1" },

@@ -2,6 +2,7 @@
 
 import { FLOW_RULES } from "../../../core/flow-rules.ts";
 import type { CallTool, HookServices, ToolRequest } from "../../../core/hook.ts";
+import type { ModelRequest } from "../../../core/model.ts";
 import { approvalOf } from "../../../core/open-interrupts.ts";
 import type { Stream } from "../../../core/stream.ts";
 import { denied, interrupted, type Run, type ToolResult } from "../../../core/tool.ts";
@@ -9,9 +10,11 @@ import { answered } from "../answered.ts";
 import { ask, isRunnable, refusal } from "../question.ts";
 import { held } from "./held.ts";
 import { type Hold, holdFor } from "./hold.ts";
+import { unheld } from "./unheld.ts";
 
 export interface InheritedFlow {
   begin(run: Run): Stream<void>;
+  request(request: ModelRequest, run: Run): Promise<ModelRequest>;
   wrap(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
 }
 
@@ -27,6 +30,8 @@ export function inheritedFlow(services: HookServices): InheritedFlow {
       hold = holdFor(rules, services);
       yield* hold.begin(run);
     },
+
+    request: async (request, run) => (hold ? unheld(request, hold, run) : request),
 
     wrap: (request, next, run) =>
       hold ? decide({ hold, workdir: services.backend?.workdir }, { request, next }, run) : next(request),

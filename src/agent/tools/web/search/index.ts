@@ -2,17 +2,20 @@
 
 import { httpFetch, readCapped, release, streamOf } from "../../../../lib/http-fetch.ts";
 import { firstChars } from "../../../../lib/text.ts";
+import type { ProviderSearch } from "../../../core/model.ts";
 import { brave } from "./brave.ts";
 import { searxng } from "./searxng.ts";
 import type { FoundPage, SearchRequest, SearchService } from "./service.ts";
 import { tavily } from "./tavily.ts";
 
-export interface SearchOptions {
+export interface ServiceOptions {
   readonly provider: "searxng" | "brave" | "tavily";
   /** The address of the service. Required for SearXNG, because every operator runs their own instance. */
   readonly url?: string | undefined;
   readonly api_key?: string | undefined;
 }
+
+export type SearchOptions = ServiceOptions | ({ readonly provider: "model" } & ProviderSearch);
 
 /** Thrown when the service cannot be used. The message is one sentence and does not contain the key. */
 export class SearchError extends Error {
@@ -27,13 +30,13 @@ export class SearchError extends Error {
 /** Searches the web. Throws a `SearchError` or the reason of `signal`. */
 export type Search = (query: string, count: number, signal: AbortSignal) => Promise<readonly FoundPage[]>;
 
-const SERVICES: Readonly<Record<SearchOptions["provider"], SearchService>> = { searxng, brave, tavily };
+const SERVICES: Readonly<Record<ServiceOptions["provider"], SearchService>> = { searxng, brave, tavily };
 const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_TITLE = 300;
 const MAX_SNIPPET = 1000;
 const MAX_ADDRESS = 2000;
 
-export function createSearch({ provider, url, api_key = "" }: SearchOptions, userAgent: string): Search {
+export function createSearch({ provider, url, api_key = "" }: ServiceOptions, userAgent: string): Search {
   const service = SERVICES[provider];
   const base = (url ?? service.base).replace(/\/+$/, "");
   return async (query, count, signal) => {

@@ -1,0 +1,76 @@
+// Replies that the provider pauses while it executes its own tools. Another request continues them, and both are one reply.
+
+import { addUsage, type ProviderBlock, type Reasoning } from "../../core/message.ts";
+import type { ModelReply, ModelRequest } from "../../core/model.ts";
+import type { ReplyReader } from "../reply.ts";
+
+/** Maximum number of requests that continue a reply. */
+export const MAX_PAUSES = 10;
+
+/** Reads the rest of a reply. Its usage and its result include those of the reply so far. */
+export const continuing = (reader: ReplyReader, before: ModelReply): ReplyReader => ({
+  take: (event, out) => reader.take(event, out),
+  close: () => reader.close(),
+  get ended() {
+    return reader.ended;
+  },
+  get usage() {
+    return addUsage(before.usage, reader.usage);
+  },
+  finish: (out) => joined(before, reader.finish(out)),
+});
+
+/** The request for the rest of a reply; undefined if the reply has reached its limit. */
+export function restOf(request: ModelRequest, { usage }: ModelReply): ModelRequest | undefined {
+  const { outputLimit, tools } = request;
+  const left = outputLimit === undefined ? undefined : outputLimit - usage.output_tokens;
+  if (left !== undefined && left < 1) return undefined;
+  const made = usage.web_searches ?? 0;
+  return {
+    ...request,
+    tools: tools.map((tool) => {
+      const most = tool.ofProvider?.max_uses;
+      // The provider counts the searches of one request, and accepts no limit of 0.
+      if (most === undefined) return tool;
+      return { ...tool, ofProvider: { ...tool.ofProvider, max_uses: Math.max(1, most - made) } };
+    }),
+    ...(left === undefined ? {} : { outputLimit: left }),
+  };
+}
+
+function joined(before: ModelReply, after: ModelReply): ModelReply {
+  const chars = before.content.length;
+  const sources = [...(before.sources ?? []), ...(after.sources ?? [])];
+  const hasSources = before.sources !== undefined || after.sources !== undefined;
+  return {
+    ...after,
+    content: before.content + after.content,
+    reasoning: [...before.reasoning, ...after.reasoning.map((each) => moved(each, chars))],
+    usage: addUsage(before.usage, after.usage),
+    provider_blocks: [
+      ...(before.provider_blocks ?? []),
+      ...(after.provider_blocks ?? []).map((each) => movedBlock(each, chars, before.reasoning.length)),
+    ],
+    ...(hasSources ? { sources: [...new Map(sources.map((each) => [each.url, each])).values()] } : {}),
+    citations: [
+      ...(before.citations ?? []),
+      ...(after.citations ?? []).map((each) => ({
+        ...each,
+        start_index: each.start_index + chars,
+        end_index: each.end_index + chars,
+      })),
+    ],
+  };
+}
+
+function moved({ text, metadata = {} }: Reasoning, chars: number): Reasoning {
+  const { after_text } = metadata;
+  const at = chars + (typeof after_text === "number" ? after_text : 0);
+  return { text, metadata: { ...metadata, ...(at > 0 ? { after_text: at } : {}) } };
+}
+
+const movedBlock = (block: ProviderBlock, chars: number, thoughts: number): ProviderBlock => ({
+  ...block,
+  after_text: block.after_text + chars,
+  after_thoughts: block.after_thoughts + thoughts,
+});

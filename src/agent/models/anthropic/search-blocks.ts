@@ -1,0 +1,141 @@
+// Reads the blocks of Anthropic's own web search: its calls, their results, and the citations of texts.
+
+import { isObject } from "../../../lib/json.ts";
+import { firstChars } from "../../../lib/text.ts";
+import { readArguments } from "../../core/call-arguments.ts";
+import type { Citation, ProviderBlock, WebSource } from "../../core/message.ts";
+import type { ModelReply } from "../../core/model.ts";
+import type { Draft } from "../reading/draft.ts";
+import { isKeepable, jsonIn, type ProviderEvent, textIn } from "../reply.ts";
+
+/** Maximum number of pages of one reply. */
+const MAX_SOURCES = 200;
+const MAX_TITLE = 300;
+const MAX_ADDRESS = 2000;
+
+/** A block whose pieces are still arriving. */
+interface OpenBlock {
+  readonly block: ProviderEvent;
+  readonly place: Place;
+  /** The arguments of a call, as JSON. */
+  json: string;
+}
+
+export interface SearchBlocks {
+  /** A block begins, so the text before it has ended. */
+  end(): void;
+  text(place: unknown, block: ProviderEvent): void;
+  /** A block of any other type. Blocks of unknown types are left out. */
+  begin(place: unknown, block: ProviderEvent): void;
+  /** Returns false if the block at this place is none of the provider's own. */
+  input(place: unknown, json: unknown): boolean;
+  cite(place: unknown, citation: unknown): void;
+  finish(): Pick<ModelReply, "provider_blocks" | "sources" | "citations">;
+}
+
+export function searchBlocks(draft: Draft, thoughts: () => number): SearchBlocks {
+  const blocks: (OpenBlock | ProviderBlock)[] = [];
+  const open = new Map<unknown, OpenBlock>();
+  const sources = new Map<string, WebSource>();
+  let found = 0;
+
+  const placeNow = () => ({
+    after_text: draft.text.length,
+    after_calls: draft.callCount,
+    after_thoughts: thoughts(),
+  });
+  const texts = citedTexts(draft, placeNow, (block) => blocks.push(block));
+
+  const see = ({ content }: ProviderEvent) => {
+    if (!Array.isArray(content)) return;
+    found++;
+    // Counted now, because the provider reports the number only at the end.
+    draft.counts.take({ server_tool_use: { web_search_requests: found } });
+    for (const page of content.flatMap((each) => pageIn(each)))
+      if (sources.size < MAX_SOURCES && !sources.has(page.url)) sources.set(page.url, page);
+  };
+
+  return {
+    end: texts.end,
+    text: texts.begin,
+    cite: texts.cite,
+    begin(at, block) {
+      const type = textIn(block.type);
+      if (!(type === "server_tool_use" || type.endsWith("_tool_result")) || !isKeepable(block)) return;
+      draft.weigh(jsonIn(block));
+      const opened = { block, place: placeNow(), json: "" };
+      blocks.push(opened);
+      open.set(at, opened);
+      if (type === "web_search_tool_result") see(block);
+    },
+    input(at, json) {
+      const opened = open.get(at);
+      if (!opened) return false;
+      opened.json += textIn(json);
+      draft.weigh(textIn(json));
+      return true;
+    },
+    finish() {
+      texts.end();
+      return {
+        ...(blocks.length > 0 ? { provider_blocks: blocks.map(closed) } : {}),
+        ...(found > 0 ? { sources: [...sources.values()] } : {}),
+        ...(texts.citations.length > 0 ? { citations: texts.citations } : {}),
+      };
+    },
+  };
+}
+
+type Place = Omit<ProviderBlock, "data">;
+
+/** Reads the texts and their citations. A text with citations becomes a block at its end. */
+function citedTexts(draft: Draft, placeNow: () => Place, keep: (block: ProviderBlock) => void) {
+  const citations: Citation[] = [];
+  let open: { readonly at: unknown; readonly place: Place; readonly cited: unknown[] } | undefined;
+  return {
+    citations,
+    begin(at: unknown, { citations: given }: ProviderEvent): void {
+      open = { at, place: placeNow(), cited: Array.isArray(given) ? given.filter(isKeepable) : [] };
+    },
+    cite(at: unknown, citation: unknown): void {
+      if (!open || open.at !== at || !isKeepable(citation)) return;
+      draft.weigh(jsonIn(citation));
+      open.cited.push(citation);
+    },
+    end(): void {
+      const { place, cited } = open ?? { cited: [] };
+      open = undefined;
+      if (!place || cited.length === 0 || draft.text.length === place.after_text) return;
+      const part = { start_index: place.after_text, end_index: draft.text.length };
+      keep({
+        data: { type: "text", citations: cited },
+        ...place,
+        characters: part.end_index - part.start_index,
+      });
+      const pages = new Map(cited.flatMap((each) => pageIn(each)).map((page) => [page.url, page]));
+      for (const page of pages.values()) citations.push({ ...part, ...page });
+    },
+  };
+}
+
+function closed(each: OpenBlock | ProviderBlock): ProviderBlock {
+  if ("data" in each) return each;
+  const { block, place, json } = each;
+  return { data: json === "" ? { ...block } : { ...block, input: inputIn(json) }, ...place };
+}
+
+/** The provider refuses a call without an object. */
+function inputIn(json: string): unknown {
+  const read = readArguments(json);
+  return "args" in read ? read.args : {};
+}
+
+/** The page of a result or of a citation. */
+function pageIn(value: unknown): WebSource[] {
+  if (!isObject(value)) return [];
+  const url = textIn(value.url);
+  const { protocol } = URL.parse(url) ?? {};
+  if ((protocol !== "https:" && protocol !== "http:") || url.length > MAX_ADDRESS) return [];
+  const title = firstChars(textIn(value.title).toWellFormed().replace(/\s+/g, " ").trim(), MAX_TITLE);
+  return [title === "" ? { url } : { url, title }];
+}
