@@ -78,7 +78,7 @@ export type Usage = {
   output_tokens: number;
   cache_read_tokens: number;
   cache_write_tokens: number;
-  /** Searches of the web that the models' provider made. Absent if it made none. */
+  /** Web searches that the models' provider made. Absent if it made none. */
   web_searches?: number | undefined;
   /** Cost in millionths of the currency. Absent if the models have no price. */
   cost?: number | undefined;
@@ -810,7 +810,7 @@ export type ThreadUsage = {
   output_tokens: number;
   cache_read_tokens: number;
   cache_write_tokens: number;
-  /** Searches of the web that the models' provider made. Absent if it made none. */
+  /** Web searches that the models' provider made. Absent if it made none. */
   web_searches?: number | undefined;
   /** Cost in millionths of the currency. Absent if the models have no price. */
   cost?: number | undefined;

@@ -52,7 +52,7 @@ export const Usage = z
     web_searches: z
       .int()
       .optional()
-      .describe("Searches of the web that the models' provider made. Absent if it made none."),
+      .describe("Web searches that the models' provider made. Absent if it made none."),
     cost: z
       .int()
       .optional()
@@ -79,7 +79,7 @@ export const WebSource = z
   .meta({ id: "WebSource" });
 export type WebSource = z.infer<typeof WebSource>;
 
-/** A part of an answer that comes from a page of the web. */
+/** A part of an answer that comes from a web page. */
 export const Citation = WebSource.extend({
   start_index: z.int().describe("Position in `content` where the part begins."),
   end_index: z.int().describe("Position after its last character."),

@@ -50,7 +50,7 @@ export const Price = z.strictObject({
     "Price per million input tokens written to the cache. Default: `input`.",
   ),
   web_search: PerThousand.optional().describe(
-    "Price per thousand searches of the web that the provider makes. Default: 0.",
+    "Price per thousand web searches that the provider makes. Default: 0.",
   ),
 });
 export type Price = z.output<typeof Price>;

@@ -16,7 +16,7 @@ const MAX_ADDRESS = 2000;
 /** A block whose pieces are still arriving. */
 interface OpenBlock {
   readonly block: ProviderEvent;
-  readonly place: Place;
+  readonly place: BlockPlace;
   /** The arguments of a call, as JSON. */
   json: string;
 }
@@ -86,12 +86,12 @@ export function searchBlocks(draft: Draft, thoughts: () => number): SearchBlocks
   };
 }
 
-type Place = Omit<ProviderBlock, "data">;
+type BlockPlace = Omit<ProviderBlock, "data">;
 
 /** Reads the texts and their citations. A text with citations becomes a block at its end. */
-function citedTexts(draft: Draft, placeNow: () => Place, keep: (block: ProviderBlock) => void) {
+function citedTexts(draft: Draft, placeNow: () => BlockPlace, keep: (block: ProviderBlock) => void) {
   const citations: Citation[] = [];
-  let open: { readonly at: unknown; readonly place: Place; readonly cited: unknown[] } | undefined;
+  let open: { readonly at: unknown; readonly place: BlockPlace; readonly cited: unknown[] } | undefined;
   return {
     citations,
     begin(at: unknown, { citations: given }: ProviderEvent): void {
