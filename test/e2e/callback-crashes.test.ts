@@ -15,7 +15,7 @@ import {
 import { needing } from "../support/needing.ts";
 import { serve } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { SHARED_STORES } from "../support/shared-stores.ts";
+import { USUAL_STORES } from "../support/shared-stores.ts";
 import { post } from "../support/sse.ts";
 import { contradictionsIn, placeOf } from "../support/store-check.ts";
 
@@ -94,7 +94,7 @@ describe("a server that is killed before a callback tool has answered", () => {
   }, 90_000);
 });
 
-for (const { start: startStore, program } of SHARED_STORES) {
+for (const { start: startStore, program } of USUAL_STORES) {
   const shared = await startStore();
   afterAll(() => shared?.close());
 

@@ -15,7 +15,7 @@ import { needing } from "../support/needing.ts";
 import { serving, skein } from "../support/process.ts";
 import { settingsIn } from "../support/replicas.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
-import { SHARED_STORES } from "../support/shared-stores.ts";
+import { USUAL_STORES } from "../support/shared-stores.ts";
 
 /** The address of the load balancer in front of the servers. */
 const PUBLIC = "https://skein.example.com";
@@ -80,7 +80,7 @@ test("a consent after a restart continues the run, with SQLite", async () => {
   await consentElsewhere(await authorizationServer(), { ...settingsOf(), store: "sqlite" }, [dir, dir]);
 });
 
-for (const { start, program } of SHARED_STORES) {
+for (const { start, program } of USUAL_STORES) {
   const shared = await start();
   afterAll(() => shared?.close());
   const { test: withStore } = needing(shared, program);

@@ -8,7 +8,7 @@ import { needing } from "../support/needing.ts";
 import { killed, type ServerProcess, serving, skein } from "../support/process.ts";
 import { settingsIn } from "../support/replicas.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { SHARED_STORES } from "../support/shared-stores.ts";
+import { USUAL_STORES } from "../support/shared-stores.ts";
 
 /** `poison` kills its process, if it can with two others at work; the others need longer than it waits for them. */
 const PLUGIN = `
@@ -116,7 +116,7 @@ describe("on sqlite, a run that kills the server, and another that starts later,
   });
 });
 
-for (const { start, program } of SHARED_STORES) {
+for (const { start, program } of USUAL_STORES) {
   const shared = await start();
   afterAll(() => shared?.close());
 

@@ -7,13 +7,13 @@ import { dataOf } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
 import { type ServerProcess, serve } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { SHARED_STORES } from "../support/shared-stores.ts";
+import { USUAL_STORES } from "../support/shared-stores.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
 import { contradictionsIn, placeOf } from "../support/store-check.ts";
 import { json, own, results, wellFormed } from "../support/team.ts";
 
 const stores = await Promise.all(
-  SHARED_STORES.map(async ({ start, program }) => ({ shared: await start(), program })),
+  USUAL_STORES.map(async ({ start, program }) => ({ shared: await start(), program })),
 );
 afterAll(() => Promise.all(stores.map(({ shared }) => shared?.close())));
 

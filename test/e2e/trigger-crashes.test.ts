@@ -6,7 +6,7 @@ import { deliver, fromGithub, githubIssue } from "../support/deliveries.ts";
 import { needing } from "../support/needing.ts";
 import { killed, type ServerProcess, serveWith } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { SHARED_STORES } from "../support/shared-stores.ts";
+import { USUAL_STORES } from "../support/shared-stores.ts";
 
 const SECRET = "a secret of 16 characters or more";
 const DELIVERIES = 24;
@@ -76,7 +76,7 @@ test("a delivery whose server dies before it responds has one run after it is se
   await deliverThroughKills({ store: "sqlite" }, await temporaryFolder());
 });
 
-for (const { start, program } of SHARED_STORES) {
+for (const { start, program } of USUAL_STORES) {
   const shared = await start();
   afterAll(() => shared?.close());
 

@@ -5,11 +5,11 @@ import { createClient } from "../../src/client/client.ts";
 import { deliver, fromGithub, githubIssue } from "../support/deliveries.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
-import { SHARED_STORES } from "../support/shared-stores.ts";
+import { USUAL_STORES } from "../support/shared-stores.ts";
 
 const SECRET = "a secret of 16 characters or more";
 
-for (const { start, program } of SHARED_STORES) {
+for (const { start, program } of USUAL_STORES) {
   const shared = await start();
   afterAll(() => shared?.close());
 

@@ -34,7 +34,7 @@ export interface Tab {
   readonly page: Page;
   /** What the page threw or logged as an error. A test takes out what it expects: what is left at its end fails it. */
   readonly errors: string[];
-  /** Writes a screenshot of the whole page to `screenshots/`, for people to look at. */
+  /** With `SCREENSHOTS=true`, writes a screenshot of the whole page to `screenshots/`, for people to look at. */
   screenshot(name: string): Promise<void>;
   look(look: Look): Promise<void>;
   /** What axe-core finds that keeps people from using the page as it is now, each as `rule: element`. */
@@ -74,8 +74,10 @@ export async function openTab(url: string, { before }: TabOptions = {}): Promise
   return {
     page,
     errors,
-    screenshot: async (name) =>
-      void (await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true })),
+    async screenshot(name) {
+      if (process.env.SCREENSHOTS !== "true") return;
+      await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+    },
     look: async ({ theme, width, height }) => {
       await page.emulateMedia({ colorScheme: theme });
       await page.setViewportSize({ width, height });

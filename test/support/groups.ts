@@ -41,13 +41,16 @@ const LONG = [
 ];
 
 /**
- * `npm run test:nightly` alone has these: they take minutes. The site changes only with its pages, the image with its Dockerfile, and the
- * corpus with its rules. A cluster runs the scripts of one Redis. What stock clients are promised does not depend on the store: two
- * replicas on Redis are enough for a commit.
+ * Only `npm run test:nightly` runs these, because they take minutes. The site changes only with its pages, the package and the image with
+ * what they are made from, and the corpus with its rules. The nightly run itself starts chaos for longer. Few deployments have several
+ * engines or disks of a hard size. A cluster runs the same scripts as one Redis. The promises to stock clients do not depend on the store,
+ * so two replicas on Redis are enough for a commit.
  */
 const NIGHTLY = [
   "test/agent/hooks/permissions/corpus.docker.test.ts",
-  "test/deploy/{image.docker,site}.test.ts",
+  "test/chaos/{chaos,slots/slots}.test.ts",
+  "test/sandbox/docker/{disk,drain,engines}.test.ts",
+  "test/deploy/{image.docker,package,site}.test.ts",
   "test/e2e/wires/{postgres,sqlite}.test.ts",
   "test/engine/stores/redis-cluster.test.ts",
 ];

@@ -2,6 +2,7 @@
 
 import { startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
+import { sampled } from "./seed.ts";
 
 export interface SharedStore {
   readonly kind: "redis" | "postgres";
@@ -55,3 +56,6 @@ export const SHARED_STORES = [
   { start: sharedRedis, program: "redis-server" },
   { start: sharedPostgres, program: "postgres" },
 ] as const;
+
+/** The stores for promises that do not depend on the store: both of them at night, and Redis alone otherwise. */
+export const USUAL_STORES = sampled(SHARED_STORES, 2);

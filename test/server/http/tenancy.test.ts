@@ -5,6 +5,7 @@ import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import { WireName } from "../../../src/server/config/wire-names.ts";
 import { type Operation, operations } from "../../support/openapi.ts";
+import { isNightly } from "../../support/seed.ts";
 import { startServer } from "../../support/server.ts";
 import { view } from "../../support/sse.ts";
 import { BODIES, type Input, inputsOf, mixturesOf } from "./inputs.ts";
@@ -174,7 +175,7 @@ describe.each([
       };
 
       const pairFor = pairsOf(method, (isOwner) => enter(url, newcomer, isOwner));
-      for (const each of casesOf(method)) {
+      for (const [index, each] of casesOf(method).entries()) {
         if (newcomer === neighbour && each.inputs.some(isOfTenant)) continue;
         // The neighbour is an admin of the tenant.
         if (newcomer === neighbour && each.operation.path.startsWith("/admin/")) continue;
@@ -183,7 +184,8 @@ describe.each([
         // A newcomer's own trail names the ids that the newcomer asked for: test/e2e/audit.test.ts.
         if (each.operation.path === "/admin/audit") continue;
         const [asking, comparing] = await pairFor(each);
-        for (const things of adas) {
+        // The cases take turns with the states of the run, so that a route is tried with several of them.
+        for (const things of adas.filter((_, state) => isNightly || state === index % adas.length)) {
           const { sent, text } = await answered(each, asking, things);
           expect(text, sent).toBe((await answered(each, comparing, neverMade(things))).text);
         }

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { fullReading } from "../../../../src/agent/hooks/permissions/shell/known-commands.ts";
 import { plainReading } from "../../../../src/agent/hooks/permissions/shell/simple-command.ts";
 import { needing } from "../../../support/needing.ts";
-import { seedOr } from "../../../support/seed.ts";
+import { isNightly, sampled, seedOr } from "../../../support/seed.ts";
 import { SMUGGLED } from "./commands.ts";
 import { hasShells, playground } from "./real-shells.ts";
 
@@ -86,13 +86,14 @@ test("no shell runs more than the strict parser reports, or anything that the br
     fc.property(line, (each) => {
       expect(surprises(each, [...shells.run(each)])).toEqual([]);
     }),
-    { numRuns: 100, seed: seedOr(6) },
+    { numRuns: isNightly ? 100 : 30, seed: seedOr(6) },
   );
 });
 
 test("most of the smuggling lines work: some shell runs the command", () => {
   using shells = playground();
-  const lines = SMUGGLED.filter((each) => /\brm -rf src/.test(each)).map((each) =>
+  const removing = SMUGGLED.filter((each) => /\brm -rf src/.test(each));
+  const lines = sampled(removing, 3).map((each) =>
     each.replaceAll("rm -rf src", "evil").replace(/\bls\b/g, "ok"),
   );
   const ranIt = (calls: string[][]) => calls.some(([name]) => name === "evil");
