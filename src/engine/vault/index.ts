@@ -69,7 +69,6 @@ export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pi
   close(): Promise<void>;
 }
 
-
 /** The maximum time for revoking the tokens of a deleted user, in milliseconds. */
 const REVOKING_MS = 30_000;
 

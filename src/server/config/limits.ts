@@ -63,7 +63,9 @@ export const Limits = z.strictObject({
   triggers: count.default(100).describe("Maximum number of triggers per user."),
   trigger_requests: count
     .default(600)
-    .describe("Maximum requests per minute that one trigger accepts in this process. Further requests get 429."),
+    .describe(
+      "Maximum requests per minute that one trigger accepts in this process. Further requests get 429.",
+    ),
   streams: count.default(10_000).describe("Maximum number of open event streams in this process."),
   unread_bytes: count
     .default(256 * MIB)

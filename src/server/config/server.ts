@@ -245,7 +245,9 @@ export const ServerConfig = z.strictObject({
   wires: z
     .array(WireName)
     .default([...DEFAULT_WIRES])
-    .describe("Protocols of existing front ends that the server enables. `mcp` and `a2a` are off by default."),
+    .describe(
+      "Protocols of existing front ends that the server enables. `mcp` and `a2a` are off by default.",
+    ),
   backends: Backends.prefault({}),
   limits: Limits.prefault({}),
   models: z

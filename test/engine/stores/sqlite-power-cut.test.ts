@@ -333,7 +333,9 @@ test("a disk that refuses a flush once gets no more writes: waiting calls fail, 
     code: "unavailable",
   });
   // What `/ready` asks.
-  await expect(stores.ping()).rejects.toMatchObject({ message: expect.stringMatching(/EIO.*until the server restarts/) });
+  await expect(stores.ping()).rejects.toMatchObject({
+    message: expect.stringMatching(/EIO.*until the server restarts/),
+  });
   await stores.close();
   await expect(reading).rejects.toMatchObject({ code: "unavailable" });
   expect(seen).toEqual([]);

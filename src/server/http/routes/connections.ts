@@ -31,7 +31,9 @@ const Authorization = z
   .object({
     url: z
       .string()
-      .describe("Address of this server for the person to open in a browser. It can connect one account, once."),
+      .describe(
+        "Address of this server for the person to open in a browser. It can connect one account, once.",
+      ),
     expires_at: z.iso.datetime(),
   })
   .meta({ id: "ConnectionAuthorization" });
