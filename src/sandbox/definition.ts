@@ -15,7 +15,7 @@ import type { SandboxCaps } from "./sandbox-caps.ts";
 export const commonOptions = {
   name: z
     .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 . _ -")
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "must be 1 to 64 characters from A-Z, a-z, 0-9, ., _ and -")
     .optional()
     .describe(
       "Name of the backend. Agents with the same name share files; each user has separate files. Default: the agent's name.",

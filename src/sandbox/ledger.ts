@@ -38,8 +38,8 @@ export interface SandboxLedger {
    * Records a sandbox as running and used now, in one step. A sandbox that is already running always enters, and its name,
    * owner and `keep` are updated.
    *
-   * - `ending`: a process is ending it. Try again shortly. After a minute that process is considered dead.
-   * - `elsewhere`: the ledger records another engine for it.
+   * - `ending`: a process is ending it. Try again shortly. After a minute, that process counts as dead.
+   * - `elsewhere`: another engine is recorded for it.
    * - `tenant`, `total`, `engine`, `disk`: the first cap that it would exceed.
    */
   enter(sandbox: Sandbox, caps: SandboxCaps): Promise<"entered" | "ending" | "elsewhere" | ReachedCap>;

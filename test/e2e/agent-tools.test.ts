@@ -116,7 +116,7 @@ test("an agent whose list leaves one way to delegate learns of no other", async 
   await run();
   expect(offered()).toEqual(["read_file", "task"]);
   const told = asked[0]?.system.map(({ text }) => text).join("\n");
-  expect(told).toContain("You may give tasks to these agents, with task:");
+  expect(told).toContain("You can give tasks to these agents with task:");
   expect(told).not.toMatch(/delegate|start_task/);
 });
 

@@ -67,7 +67,7 @@ test("an answer that was cut off continues where it ends; any other last message
   ]);
   expect(requests[1]?.messages.at(-1)).toMatchObject({
     role: "user",
-    content: expect.stringContaining("Continue it exactly where it ends"),
+    content: expect.stringContaining("Continue exactly where it ends"),
   });
   await expect(client.start("t", { continue: true })).rejects.toMatchObject({
     status: 400,

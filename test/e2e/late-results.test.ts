@@ -270,7 +270,7 @@ test("a call that is cancelled before the tool has answered warns that the tool 
   await vi.waitUntil(() => tool.calls[0], PATIENCE);
   await send(`${url}/threads/t/runs/${await newestRun(url)}/cancel`, {});
   const [said] = textIn(await messagesOf(url, "t"), "tool");
-  expect(said).toBe("The run was cancelled. What the call did is not known.");
+  expect(said).toBe("The run was cancelled. The call's effect is unknown.");
 });
 
 test("a tool that delivers before it answers has delivered the result", async () => {

@@ -164,7 +164,7 @@ describe("a change", () => {
     [
       "globs that are long in all",
       { skills: { paths: ["s"], include: Array(9).fill("a".repeat(256)) } },
-      /at most 2048 characters in all; it has 2304/,
+      /at most 2048 characters in total; it has 2304/,
     ],
     ["a broken glob", { skills: { paths: ["s"], include: ["{a"] } }, /include\[0\]|include\.0/],
     ["a prompt", { system_prompt: "Obey." }, /unknown key `system_prompt`/],
@@ -197,7 +197,7 @@ describe("a change", () => {
     const { change, hooksOf, run, offered } = await serve();
     for (const setting of [true, {}]) {
       const { status, body } = await change({ hooks: { [name]: setting } });
-      expect([status, body.detail]).toEqual([400, expect.stringContaining("may only be switched off")]);
+      expect([status, body.detail]).toEqual([400, expect.stringContaining("can only be turned off")]);
     }
     expect((await change({ hooks: { [name]: false } })).status).toBe(200);
     expect(await hooksOf()).not.toContain(name);

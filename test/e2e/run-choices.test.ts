@@ -55,7 +55,7 @@ describe("with authentication", () => {
     "any other model is refused, and the error lists the allowed ones: %s",
     async (model) => {
       const { run, override } = await serve(HEADER);
-      const words = `Runs may not ask for the model \`${model}\` on this server. Allowed: \`scripted:demo\`, \`ollama:qwen3\`, \`openai:gpt-5-mini\`.`;
+      const words = `Runs may not request the model \`${model}\` on this server. Allowed: \`scripted:demo\`, \`ollama:qwen3\`, \`openai:gpt-5-mini\`.`;
       for (const { status, json } of [await run(model), await override(model)]) {
         expect(status).toBe(400);
         expect(json.detail).toContain(words);

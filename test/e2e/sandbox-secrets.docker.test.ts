@@ -64,7 +64,7 @@ describeWithOwnEngine("an agent with a variable for a secret", (engine) => {
 
     const refused = await run("bob");
     expect(refused).toContain("network_refused");
-    expect(refused).toContain("the connection `example` is not there");
+    expect(refused).toContain("the connection `example` does not exist");
     expect(host.heard).toHaveLength(1);
 
     const messages = JSON.stringify(await as("ada").threads.messages("t"));

@@ -34,7 +34,7 @@ function nameDoubt(name: string, builtIn: ReadonlySet<string>): string | undefin
   const setting = settingOf(name);
   const reason =
     setting === undefined ? `is not a built-in tool${meant}` : `needs \`${setting}\` in server.yaml.`;
-  return `\`${name}\` ${reason} Only tenants that have registered a tool of that name have it.`;
+  return `\`${name}\` ${reason} Only tenants that have registered a tool with this name have it.`;
 }
 
 /** Returns why a rule's tool name or pattern may match no tool, or undefined if it may match one. */
@@ -68,7 +68,7 @@ export function serverDoubts(data: unknown, { PATH = "" }: Variables): Fault[] {
   const servers = Programs.safeParse(data, SELDOM).data?.mcp_servers ?? {};
   return Object.entries(servers).flatMap(([name, { command, cwd }]) => {
     const path = ["mcp_servers", name];
-    const missing = "until there is one, the MCP server cannot start";
+    const missing = "the MCP server cannot start until it exists";
     return [
       ...(cwd === undefined || existsSync(cwd)
         ? []

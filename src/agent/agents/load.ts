@@ -150,7 +150,7 @@ function permissionFaults(draft: Drafted): Fault[] {
   const faults: Fault[] = draft.rules.faults.map((fault) => ({ ...fault, path: [...place, ...fault.path] }));
   const { fields } = draft;
   const isTwice = "permissions" in fields && "permissions" in (HookFields.safeParse(fields.hooks).data ?? {});
-  const message = "is set twice: also under `hooks.permissions`; keep one of them";
+  const message = "is also set under `hooks.permissions`; keep only one of them";
   return isTwice ? [...faults, { path: place, message }] : faults;
 }
 

@@ -53,7 +53,7 @@ function chainOf(spec: ModelSpec, aliases: ModelAliases, through: readonly strin
   if (through.includes(spec))
     throw new AppError(
       "config_invalid",
-      `\`${spec}\` leads back to itself: ${[...through, spec].join(" → ")}.`,
+      `\`${spec}\` refers back to itself: ${[...through, spec].join(" → ")}.`,
     );
   return chainOf(meant, aliases, [...through, spec]);
 }

@@ -78,5 +78,5 @@ const LISTED = 20;
 function notAllowed(name: string, allowed: readonly string[]): string {
   const list = allowed.slice(0, LISTED).map((each) => `\`${each}\``);
   const more = allowed.length > LISTED ? ` and ${allowed.length - LISTED} more` : "";
-  return `Runs may not ask for the model \`${name}\` on this server. Allowed: ${list.join(", ")}${more}.`;
+  return `Runs may not request the model \`${name}\` on this server. Allowed: ${list.join(", ")}${more}.`;
 }

@@ -28,7 +28,7 @@ const Globs = z
   .superRefine((patterns, context) => {
     const chars = patterns.join("").length;
     if (chars > MAX_PATTERN_CHARS) {
-      const message = `must have at most ${MAX_PATTERN_CHARS} characters in all; it has ${chars}`;
+      const message = `must have at most ${MAX_PATTERN_CHARS} characters in total; it has ${chars}`;
       context.addIssue({ code: "custom", message });
     } else for (const fault of patterns.flatMap(globFaults)) context.addIssue({ code: "custom", ...fault });
   });
@@ -145,9 +145,9 @@ function hookSetting(
   if (!hook.userMay) return fault(path, `cannot be changed by users; use one of ${open.join(", ")}`);
   if (setting === false) return { value: false };
   if (hook.userMay === "disable")
-    return fault(path, "may only be switched off by users: write false, or null to undo that");
+    return fault(path, "can only be turned off by users: set false, or null to undo that");
   if (typeof setting === "object" && hook.userMay === "switch")
-    return fault(path, "may only be switched on or off by users: write true or false");
+    return fault(path, "can only be turned on or off by users: set true or false");
   const options = { ...asOptions(own[name]), ...asOptions(setting) };
   const checked = check(hook.options, options);
   if ("value" in checked) return { value: options };
@@ -162,7 +162,7 @@ function skillsOf(
 ): Part<NonNullable<AgentDefinition["skills"]>> {
   if (!backend) return fault(["skills"], "this agent has no backend to read skills from");
   const { paths, ...choice } = { ...own, ...omitUndefined(skills) };
-  if (!paths) return fault(["skills", "paths"], "is missing: the folders where the skills are");
+  if (!paths) return fault(["skills", "paths"], "is missing: set it to the folders that contain the skills");
   return { value: { include: [], exclude: [], ...choice, paths } };
 }
 

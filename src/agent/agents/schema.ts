@@ -14,14 +14,14 @@ const AgentName = z
   .string()
   .regex(
     /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/,
-    "must be 1 to 64 characters of A-Z a-z 0-9 _ -, and begin with a letter or a digit",
+    "must be 1 to 64 characters from A-Z, a-z, 0-9, _ and -, and begin with a letter or a digit",
   );
 
 const ModelName = z
   .string()
   .regex(
     /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/,
-    "must be 1 to 64 characters of A-Z a-z 0-9 _ . -, and begin with a letter or a digit",
+    "must be 1 to 64 characters from A-Z, a-z, 0-9, _, . and -, and begin with a letter or a digit",
   );
 
 type Parts = Pick<Catalogue, "backends" | "hooks" | "tools" | "mcpServers" | "schedules">;

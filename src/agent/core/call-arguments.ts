@@ -25,7 +25,7 @@ export function readArguments(text: string): { args: CallArguments } | { fault: 
   if (typeof value !== "string") return { fault: `are ${kindOf(value)}, not a JSON object` };
   const inner = readJson(value);
   if ("value" in inner && isObject(inner.value)) return { args: inner.value };
-  return { fault: "are a text, not a JSON object" };
+  return { fault: "are text, not a JSON object" };
 }
 
 /** Spellings of a missing value that servers write in their own programming language. */

@@ -46,8 +46,7 @@ export interface AgentInternals {
   openCalls(): ToolCall[];
   /**
    * Calls the agent's model through all hooks and appends its reply to the thread. First closes all open
-   * calls without running them. Ends the run if a call waits for an answer, if a stop after the current step
-   * was requested, or if the agent has made its maximum number of model calls.
+   * calls without running them. Ends the run if a call waits for an answer, or if a stop after the current step was requested. Also ends it if the agent has made its maximum number of model calls.
    */
   speak(change?: (request: ModelRequest) => ModelRequest): Stream<Completion>;
   /** Appends an assistant message without calling a model. Hooks do not see it. */
@@ -194,7 +193,7 @@ async function* runCalls(
   const made = calls.filter((call) => !open.has(call.id) && !resultOf(call, run));
   if (made.length > 0 && open.size > 0)
     throw abortRun(
-      "The loop made its own tool call while tool calls of the model are open. Run or refuse those first.",
+      "The loop made its own tool call while the model's tool calls are open. Run or refuse them first.",
     );
   if (made.length > 0) yield* append(run, assistantMessage("", ...made));
   const now = calls.filter((call) => open.has(call.id) || made.includes(call));

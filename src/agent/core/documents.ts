@@ -152,9 +152,7 @@ export interface Documents {
    */
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
   /**
-   * Writes all documents or none. Returns `changed` when a document is not at the version that was read,
-   * `full` when the collection would exceed `limit` documents, and `large` when their bodies would exceed
-   * `bytes`. Create `version` with `newVersion()`. Repeating a call with the same `version` has no further
+   * Writes all documents or none. Returns `changed` if a document is not at the version that was read. Returns `full` if the collection would exceed `limit` documents, and `large` if their bodies would exceed `bytes`. Create `version` with `newVersion()`. Repeating a call with the same `version` has no further
    * effect. Throws `not_found` when the collection's thread does not exist.
    */
   write(

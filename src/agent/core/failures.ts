@@ -28,9 +28,9 @@ export const failureText = (error: unknown) => (isStoreFailure(error) ? SERVER_F
 const RESOURCES: Readonly<Record<string, string>> = {
   EMFILE: "file descriptors of the process",
   ENFILE: "file descriptors of the machine",
-  ENOSPC: "room on the disk",
+  ENOSPC: "disk space",
   EDQUOT: "the disk quota",
-  EROFS: "a disk that can be written",
+  EROFS: "a writable disk",
 };
 
 /**

@@ -94,17 +94,16 @@ export function loggedWords(): LoggedWords {
 
 const REASONS: Readonly<Record<NonNullable<AssistantMessage["incomplete"]>, string>> = {
   stopped: "The user stopped your answer above before it was finished.",
-  failed: "An error cut your answer above off before it was finished.",
+  failed: "An error cut off your answer above before it was finished.",
 };
 const CONTINUE =
-  "Continue it exactly where it ends. Repeat nothing of it, and write no introduction and no comment.";
+  "Continue exactly where it ends. Do not repeat any of it, and do not add an introduction or a comment.";
 
 export const isIncomplete = (message: Message | undefined): message is AssistantMessage =>
   message?.role === "assistant" && message.incomplete !== undefined;
 
 /**
- * Returns the messages with a note after each incomplete answer, which tells the model that the answer was
- * cut off. The note begins the user's next message, or is a separate message that asks the model to continue.
+ * Returns the messages with a note after each incomplete answer. The note explains that the answer was cut off. The note begins the user's next message, or is a separate message that asks the model to continue.
  * The answer's thinking is omitted because it is not signed.
  */
 export function withIncompleteNotes(messages: readonly Message[]): readonly Message[] {

@@ -126,7 +126,7 @@ function remark(run: MutableRun, { name: model }: Model, about: Remark | undefin
 /** Returns a remark if the output count is implausibly low. */
 function lowCount(reported: Usage, counted: Usage): Remark | undefined {
   if (reported.output_tokens === 0 || reported.output_tokens >= counted.output_tokens / 2) return undefined;
-  const message = `counted ${reported.output_tokens} tokens for an answer of about ${counted.output_tokens} tokens. The estimate counts.`;
+  const message = `counted ${reported.output_tokens} tokens for an answer of about ${counted.output_tokens} tokens. The estimate is used instead.`;
   return { code: "low_count", message };
 }
 
@@ -210,6 +210,6 @@ function placeOf({ id, cache, place = id }: SystemBlock): number {
  * that all instances share come before it.
  */
 export function instanceBlock({ name }: Lineage): SystemBlock {
-  const text = xmlTag("identity", `You are \`${name}\`, an agent that works for another one.`);
+  const text = xmlTag("identity", `You are \`${name}\`, an agent that works for another agent.`);
   return { id: "identity", text, cache: "dynamic" };
 }

@@ -21,7 +21,7 @@ export type StopReason = "end_turn" | "tool_use" | "max_tokens" | "stop_sequence
 
 /**
  * A block of the system prompt. `static` never changes for an agent, `semi` changes rarely (skills, memory),
- * `dynamic` may change with every call. Blocks are sent in this order, which lets providers cache the prefix.
+ * `dynamic` may change with every call. Blocks are sent in this order so providers can cache the prefix.
  */
 export interface SystemBlock {
   readonly id: string;

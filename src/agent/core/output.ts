@@ -29,7 +29,8 @@ export function readOutput(
   text: string,
   stop: StopReason,
 ): { readonly output: Output } | { readonly faults: readonly string[] } {
-  if (stop === "max_tokens") return { faults: ["It was cut at the limit of its tokens. Write less."] };
+  if (stop === "max_tokens")
+    return { faults: ["It was cut off at the token limit. Write a shorter answer."] };
   if (text.length > MAX_CHARS)
     return { faults: [`It has ${text.length} characters; at most ${MAX_CHARS} fit.`] };
   const value = readJson(text);

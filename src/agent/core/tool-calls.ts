@@ -35,7 +35,7 @@ const GRACE_MS = 1000;
 const BATCH_ENDED = new AppError("lease_lost", "The batch is over.");
 
 /** The error of spans that a call left open. */
-const CALL_ENDED: ErrorInfo = { code: "cancelled", message: "The call ended before it." };
+const CALL_ENDED: ErrorInfo = { code: "cancelled", message: "The tool call ended first." };
 
 export interface Dispatched {
   /** The calls that wait for an answer. */

@@ -3,8 +3,7 @@
 
 /**
  * The number of deaths that puts a run on trial. While a run is on trial, its process executes no other run that
- * has ever died. An innocent run on trial can therefore die again only because of a harmful run that had not died
- * before, and that run is then kept away from it.
+ * has ever died. An innocent run on trial can therefore die again only because of a harmful run that had not died before. That run is then kept away from it.
  */
 export const TRIAL_DEATHS = 2;
 

@@ -72,7 +72,7 @@ function identity({ name, args, malformed }: ToolCall): string {
 }
 
 function loopNote({ name }: ToolCall, count: number): string {
-  return `[You have called \`${name}\` ${count} times with the same arguments. Doing it again will not help: try another way, or tell the user what keeps you.]`;
+  return `[You have called \`${name}\` ${count} times with the same arguments. Doing it again will not help. Try a different approach, or tell the user what is stopping you.]`;
 }
 
 function withNote(output: Content, note: string): Content {

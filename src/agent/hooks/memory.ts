@@ -71,7 +71,7 @@ async function load(backend: Backend, paths: readonly string[], signal: AbortSig
       if (file.text.trim()) texts.push(file.text.trim());
       if (file.truncated) {
         texts.push(
-          `[The rest is left out: no more than ${MAX_KIB} KiB of memory are read. Shorten the files.]`,
+          `[The rest is left out, because at most ${MAX_KIB} KiB of memory are read. Shorten the files.]`,
         );
         break;
       }

@@ -89,8 +89,7 @@ export const budgets = defineHook({
   },
 });
 
-const FINISH =
-  "Finish now: do only what is needed for an answer that is of use, and tell the user what is left to do.";
+const FINISH = "Finish now. Do only what a useful answer requires, and tell the user what is left to do.";
 
 function exhausted({ reason, unit, limit }: Budget, spent = limit): RunLimit {
   const details = { limit: `budgets.${unit}`, most: limit, used: inTenths(spent), left: 0 };

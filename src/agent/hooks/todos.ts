@@ -17,7 +17,7 @@ type Todo = z.infer<typeof Todo>;
 const writeTodos = defineTool({
   name: "write_todos",
   description: `Keeps the plan of your work, which the user sees. Use it for tasks of three or more steps. \
-Send the complete list each time: it replaces the one before. Set an item to in_progress when you begin it \
+Send the complete list each time, because it replaces the previous one. Set an item to in_progress when you begin it \
 and to done as soon as it is finished.`,
   parameters: z.strictObject({
     todos: z.array(Todo).max(100).refine(haveOwnIds, "every todo needs a unique id"),

@@ -44,7 +44,7 @@ function answerTool(schema: JsonSchema, tools: readonly ToolSchema[]): ToolSchem
   let name = "final_answer";
   while (tools.some((tool) => tool.name === name)) name += "_";
   const description =
-    "Takes your final answer. Call it once, alone, when you have all that you need; an answer outside of it is lost.";
+    "Receives your final answer. Call it once, and with no other call, when you have everything you need. An answer outside of it is lost.";
   return { name, description, parameters: schema };
 }
 
@@ -125,7 +125,7 @@ export function isComplete(schema: unknown): boolean {
   return names.every((name) => given.includes(name)) && Object.values(schema).every(isComplete);
 }
 
-const NOT_ENFORCEABLE = new Error("The schema means more than a provider can hold a model to.");
+const NOT_ENFORCEABLE = new Error("A provider cannot enforce everything in the schema.");
 const KEPT: ReadonlySet<string> = new Set([
   ...["type", "properties", "required", "items", "enum", "const", "anyOf", "description", "title"],
   ...["additionalProperties", "$schema", "$id", "default", "examples", "$comment"],

@@ -69,7 +69,7 @@ function isTooDeep(value: unknown, depth: number): boolean {
 function propertyFault({ properties = {} }: Record<string, unknown>): string | undefined {
   const odd = isObject(properties) && Object.keys(properties).find((name) => !PROPERTY.test(name));
   return odd
-    ? `have a property name that providers do not accept: ${JSON.stringify(firstChars(odd, 64))}; use 1 to 64 characters of A-Z a-z 0-9 _ . -`
+    ? `have a property name that providers do not accept: ${JSON.stringify(firstChars(odd, 64))}; use 1 to 64 characters from A-Z, a-z, 0-9, _, . and -`
     : undefined;
 }
 

@@ -29,7 +29,7 @@ const RETRY_BACKOFF = { base: 50, cap: 5000 };
 
 /** The network of one command. */
 export interface CommandNetwork {
-  /** Variables that tell programs to use the proxy. */
+  /** Variables that make programs use the proxy. */
   readonly environment: Readonly<Record<string, string>>;
   /** The targets that the command was not allowed to reach so far, without duplicates. */
   readonly refused: readonly RefusedHost[];

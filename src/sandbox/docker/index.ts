@@ -157,7 +157,7 @@ function backendOf(current: () => DockerSandbox, { workdir }: DockerOptions): Ba
 }
 
 const OPEN_ENGINE =
-  "the Docker engine is reached over a network without TLS: anyone who reaches its port, or is on the way there, is root on its machine. Name it in `backends.docker.engines` with `tls`, or use its socket";
+  "the Docker engine is reached over a network without TLS: anyone who can reach its port or read the traffic has root access to its machine. Name it in `backends.docker.engines` with `tls`, or use its socket";
 
 const FOREVER = new AbortController().signal;
 

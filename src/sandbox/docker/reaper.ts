@@ -286,7 +286,7 @@ async function adopt(host: Host, sandbox: Unplaced, state: "running" | "stopped"
   if (engine !== undefined && engine !== host.name && copy !== host.name)
     host.logger.warn(
       { sandbox: sandbox.id, engine: host.name, recorded: engine },
-      "a sandbox has files on another engine than the one that is recorded for it",
+      "a sandbox has files on an engine other than the recorded one",
     );
 }
 

@@ -42,7 +42,7 @@ const Host = z
   .string()
   .refine(
     (text) => entryOf(text) !== undefined,
-    "must be the name of a host, such as api.example.com, *.example.com or api.example.com:8443; addresses are never reached",
+    "must be the name of a host, such as api.example.com, *.example.com or api.example.com:8443; addresses are not allowed",
   );
 
 export const AllowedHosts = z.array(Host).min(1).max(MAX_ENTRIES);

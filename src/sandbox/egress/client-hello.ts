@@ -84,7 +84,7 @@ function namesIn(body: Buffer): string[] {
 function reader(bytes: Buffer) {
   let at = 0;
   const take = (size: number): Buffer => {
-    if (at + size > bytes.length) throw new RangeError("A length leads out of its message.");
+    if (at + size > bytes.length) throw new RangeError("A length exceeds its message.");
     at += size;
     return bytes.subarray(at - size, at);
   };

@@ -159,5 +159,5 @@ function faultOf({ url = "", headersDistinct }: IncomingMessage, target: Target)
 
 const UNTRUSTED: Refusal = {
   status: BAD_GATEWAY,
-  words: "The host's certificate is not trusted, or it speaks no TLS.\n",
+  words: "The host's certificate is not trusted, or the host does not support TLS.\n",
 };

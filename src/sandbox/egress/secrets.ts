@@ -177,14 +177,14 @@ function refusalFor(
 
 /** Returns the value as bytes for a header, or a refusal with the reason. */
 function valueIn(access: ConnectionAccess | "none", variable: Variable, to: Destination): string | Refusal {
-  if (access === "none") return unavailable(variable, "is not there: this server has no vault");
-  if (access.state === "absent") return unavailable(variable, "is not there: connect the account first");
+  if (access === "none") return unavailable(variable, "does not exist: this server has no vault");
+  if (access.state === "absent") return unavailable(variable, "does not exist: connect the account first");
   if (access.state === "ended") return unavailable(variable, `ended, because ${access.reason}`);
   if (access.state === "failed") return unavailable(variable, `could not be renewed: ${access.reason}`);
   if (!mayReceive(access.connection, to)) return unavailable(variable, `is not for ${to.host}`);
   const value = Buffer.from(access.value).toString("latin1");
   if (value.length < MIN_SECRET_CHARS)
-    return unavailable(variable, `has less than ${MIN_SECRET_CHARS} characters`);
+    return unavailable(variable, `has fewer than ${MIN_SECRET_CHARS} characters`);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they must not get into a header
   if (/[\x00-\x08\x0a-\x1f\x7f]/.test(value))
     return unavailable(variable, "contains line breaks, which headers cannot contain");
@@ -215,7 +215,7 @@ function mayReceive(
 
 const UNKNOWN: Refusal = {
   status: FORBIDDEN,
-  words: "This placeholder belongs to no secret of this sandbox.\n",
+  words: "This placeholder does not belong to any secret of this sandbox.\n",
 };
 const TOO_LONG: Refusal = {
   status: "431 Request Header Fields Too Large",

@@ -30,7 +30,7 @@ interface AuthorityFile {
 }
 
 /**
- * Returns the variables that tell programs where the files are, or undefined if the files cannot be written.
+ * Returns the variables through which programs find the files, or undefined if the files cannot be written.
  */
 export async function writeAuthority(
   shell: Pick<ScriptRunner, "runOnce">,

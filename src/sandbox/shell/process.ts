@@ -90,8 +90,7 @@ export class ShellProcess extends CommandProcess implements Tree {
   }
 
   /**
-   * Handles a sentinel. If the pipe is intact, the exit status comes first, and then a sentinel that says that no
-   * process has the pipe open.
+   * Handles a sentinel. If the pipe is intact, the exit status comes first, followed by a sentinel once no process has the pipe open.
    */
   #onMark(words: string): void {
     if (!this.#isReleased) this.session.write(RELEASE_INPUT).catch(() => {});

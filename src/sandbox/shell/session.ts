@@ -258,7 +258,7 @@ export class SentinelReader {
   #readWords(bytes: Buffer): Buffer {
     const end = bytes.indexOf(LINE_END);
     const words = `${this.#words}${bytes.toString("latin1", 0, end < 0 ? bytes.length : end)}`;
-    if (words.length > MAX_WORDS_LENGTH) throw new Error("it printed a sentinel that does not end");
+    if (words.length > MAX_WORDS_LENGTH) throw new Error("it printed an incomplete sentinel");
     if (end < 0) {
       this.#words = words;
       return NOTHING;

@@ -134,7 +134,7 @@ agents:
     "agents.yaml:14:5: agents.b.memory: needs a `backend`: the backend stores its files",
     "agents.yaml:14:15: agents.b.memory.paths: must have at least 1 entry",
     "agents.yaml:15:5: agents.b.system_prompt: must name a text file: `nowhere.md` does not exist",
-    "agents.yaml:16:3: agents: `c d` must be 1 to 64 characters of A-Z a-z 0-9 _ -, and begin with a letter or a digit",
+    "agents.yaml:16:3: agents: `c d` must be 1 to 64 characters from A-Z, a-z, 0-9, _ and -, and begin with a letter or a digit",
     "agents.yaml:17:5: agents.e: is empty: must be a map",
   ]);
 });
@@ -235,9 +235,9 @@ test("warns about a rule that denies an option, because the option has other spe
 test("warns about a tool that is not built in, because a tenant may have registered it, but never about a hook's tool", async () => {
   const text = "agents:\n  a:\n    tools: [read_file, weather, read_fle, calculate, 'x_*', execute_query]\n";
   expect((await load(text, { hooks: [filesystem] })).warnings).toEqual([
-    "agents.yaml:3:24: agents.a.tools[1]: `weather` is not a built-in tool. Only tenants that have registered a tool of that name have it.",
-    "agents.yaml:3:33: agents.a.tools[2]: `read_fle` is not a built-in tool; did you mean `read_file`? Only tenants that have registered a tool of that name have it.",
-    "agents.yaml:3:61: agents.a.tools[5]: `execute_query` is not a built-in tool; did you mean `execute`? Only tenants that have registered a tool of that name have it.",
+    "agents.yaml:3:24: agents.a.tools[1]: `weather` is not a built-in tool. Only tenants that have registered a tool with this name have it.",
+    "agents.yaml:3:33: agents.a.tools[2]: `read_fle` is not a built-in tool; did you mean `read_file`? Only tenants that have registered a tool with this name have it.",
+    "agents.yaml:3:61: agents.a.tools[5]: `execute_query` is not a built-in tool; did you mean `execute`? Only tenants that have registered a tool with this name have it.",
   ]);
 });
 
@@ -248,7 +248,7 @@ test("warns about an MCP server whose program or folder is missing, and about va
   ok: { command: sh, cwd: / }
 agents: { a: {} }
 `;
-  const until = "until there is one, the MCP server cannot start";
+  const until = "the MCP server cannot start until it exists";
   expect((await load(text, { env: { PATH: process.env.PATH ?? "" } })).warnings).toEqual([
     `agents.yaml:2:20: mcp_servers.none.command: there is no program \`no-such-program\`; ${until}`,
     `agents.yaml:2:42: mcp_servers.none.cwd: there is no folder \`./none\`; ${until}`,
@@ -320,8 +320,8 @@ agents:
     hooks: { guardrails: { input: { judge: { policy: Be kind., model: unknown:m } } } }
 `;
   expect(await problemsOf(load(text, { hooks: [guardrails] }))).toEqual([
-    "agents.yaml:4:9: models.loop: `round` leads back to itself: round → loop → round.",
-    "agents.yaml:5:10: models.round: `loop` leads back to itself: loop → round → loop.",
+    "agents.yaml:4:9: models.loop: `round` refers back to itself: round → loop → round.",
+    "agents.yaml:5:10: models.round: `loop` refers back to itself: loop → round → loop.",
     "agents.yaml:6:57: models.judge.fallback[1]: There is no model `fsat` under `models`; did you mean `fast`?",
     "agents.yaml:8:15: agents.a.model: There is no model `fsat` under `models`; did you mean `fast`?",
     "agents.yaml:11:14: agents.b.hooks.guardrails: There is no provider for `unknown:m`. Use `scripted` or `acme`.",
@@ -376,7 +376,7 @@ agents:
     {
       id: "behavioral_constraints",
       text: expect.stringMatching(
-        /^<behavioral_constraints>\n- Do what was asked[\s\S]*<\/behavioral_constraints>$/,
+        /^<behavioral_constraints>\n- Do what the user asked for[\s\S]*<\/behavioral_constraints>$/,
       ),
       cache: "static",
     },

@@ -70,5 +70,5 @@ describe("rules in files beside agents.yaml", () => {
 
 test("permissions that are set twice are refused because one of them would have no effect", async () => {
   const [problem] = await refusalOf(agent("permissions: {}, hooks: { permissions: { mode: bypass } }"));
-  expect(problem).toContain("agents.one.permissions: is set twice: also under `hooks.permissions`");
+  expect(problem).toContain("agents.one.permissions: is also set under `hooks.permissions`");
 });

@@ -97,7 +97,7 @@ test("the model sees the incomplete answer, and one note about it with the user'
 test("to continue, the model is asked to continue where the answer ends, in later calls too", () => {
   const begun = withIncompleteNotes([userMessage("A tale"), cut]);
   expect(roles(begun)).toEqual(["user", "assistant", "user"]);
-  expect(begun.at(-1)?.content).toContain("Continue it exactly where it ends");
+  expect(begun.at(-1)?.content).toContain("Continue exactly where it ends");
   const later = withIncompleteNotes([
     userMessage("A tale"),
     cut,

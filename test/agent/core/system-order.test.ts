@@ -50,7 +50,7 @@ test("a subagent's prompt contains its name, after the part that all its instanc
   ]);
   expect(asked[0]?.system[3]).toEqual({
     id: "identity",
-    text: "<identity>\nYou are `coder-parse-1`, an agent that works for another one.\n</identity>",
+    text: "<identity>\nYou are `coder-parse-1`, an agent that works for another agent.\n</identity>",
     cache: "dynamic",
   });
 });

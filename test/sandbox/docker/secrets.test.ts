@@ -81,11 +81,11 @@ describeWithEngine("a sandbox with a variable for a secret", (engine) => {
     const before = host.heard.length;
     const target = `api.example:${host.port}`;
     const own = await ask("X-Key: $API_TOKEN", neighbour);
-    expect(own.output).toContain("API_TOKEN cannot be sent: the connection `example` is not there");
+    expect(own.output).toContain("API_TOKEN cannot be sent: the connection `example` does not exist");
     expect(own.refused).toEqual([{ target, reason: "connection" }]);
     const { output: placeholder } = await execute(backend, "printf %s $API_TOKEN");
     const taken = await ask(`X-Key: ${placeholder}`, neighbour);
-    expect(taken.output).toContain("belongs to no secret of this sandbox");
+    expect(taken.output).toContain("does not belong to any secret of this sandbox");
     expect(taken.refused).toEqual([{ target, reason: "placeholder" }]);
     expect(host.heard).toHaveLength(before);
   });

@@ -245,7 +245,7 @@ test("the secret is read for each request: a new value is sent, and without a co
   await vault.delete(ada, "example", { signal });
   const answer = await ask();
   expect(statusOf(answer)).toBe(502);
-  expect(answer).toContain("API_TOKEN cannot be sent: the connection `example` is not there");
+  expect(answer).toContain("API_TOKEN cannot be sent: the connection `example` does not exist");
   expect(heard.map(({ headers }) => headers["x-key"])).toEqual([SECRET, "another-secret"]);
   expect(refused).toEqual([`api.example:${port} connection`]);
 });

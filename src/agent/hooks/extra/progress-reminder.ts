@@ -55,13 +55,13 @@ function progressNote(steps: number, run: Run): string | undefined {
   if (asks.length === 0) return undefined;
   const list = open.slice(0, MAX_SHOWN).map((title) => `- ${title}`);
   const plan = open.length > 0 ? ["Still open in your todos:", ...list] : [];
-  return [`You have taken ${steps} steps since you last took stock.`, ...plan, ...asks].join("\n");
+  return [`You have taken ${steps} steps since you last updated your plan.`, ...plan, ...asks].join("\n");
 }
 
 const MAX_SHOWN = 10;
-const UPDATE_TODOS = "Bring them up to date with write_todos, and continue with what is open.";
-const MAKE_TODOS = "If much is left to do, plan it with write_todos; if not, finish.";
-const WRITE_NOTE = "Keep what you have found out, and will need later, with write_note.";
+const UPDATE_TODOS = "Update them with write_todos, and continue with the open ones.";
+const MAKE_TODOS = "If much work is left, plan it with write_todos. Otherwise, finish.";
+const WRITE_NOTE = "Use write_note to record findings that you will need later.";
 
 const Todos = z.array(z.object({ title: z.string(), status: z.string() }));
 
@@ -72,6 +72,6 @@ function openTodos({ state }: Run): string[] {
 
 function endNote(left: number): string {
   if (left === 1)
-    return "This is the last answer that you can give in this run: you will see no more tool results. Answer the user now, and say what is left to do.";
-  return `You can give ${left} more answers in this run, this one included. Finish what matters most.`;
+    return "This is your last answer in this run, and you will not see any more tool results. Answer the user now, and say what is left to do.";
+  return `You can give ${left} more answers in this run, including this one. Finish what matters most.`;
 }

@@ -42,7 +42,7 @@ export function create({ window, alike }: Options): Hook {
 }
 
 const ADVICE =
-  "Step back: what do you want to find out, and why do you not? Try something of another kind, or tell the user what keeps you.";
+  "Step back. What do you want to find out, and why have you not found it yet? Try a different approach, or tell the user what is stopping you.";
 
 function resultsSinceUser(messages: readonly Message[]): ToolMessage[] {
   return toolMessages(messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1));

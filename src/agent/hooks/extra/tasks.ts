@@ -27,7 +27,7 @@ function createTool(items: ItemStore): Tool {
   return defineTool({
     name: "create_tasks",
     description: `Adds tasks to the board that all agents on this work share. Use it for work that several \
-agents divide among themselves; a plan of your own needs no board.`,
+agents divide among themselves. You do not need the board for your own plan.`,
     parameters: z.strictObject({ tasks: z.array(NewTask).min(1).max(50) }),
     annotations: harmless,
     async execute({ tasks }, _, run) {
@@ -65,13 +65,13 @@ function lineOf({ id, title, status, claimed_by }: Task, blockers: readonly stri
 function claim(items: ItemStore, agent: AgentDefinition): Tool {
   return defineTool({
     name: "claim_task",
-    description: `Claims a free task before you start it. A task that you give to another \
-agent is claimed for it: do not claim it yourself.`,
+    description: `Claims a free task. Use it before you start the task. Do not claim a task that you \
+give to another agent, because it is claimed for that agent.`,
     parameters: z.strictObject({ id: z.string().max(64) }),
     annotations: harmless,
     async execute({ id }, _, run) {
       await claimTask(items, placeOf(run), id, nameOf(run, agent));
-      return `Task \`${id}\` is yours. Say with update_task what became of it.`;
+      return `Task \`${id}\` is yours. Use update_task to report its outcome.`;
     },
   });
 }
@@ -79,8 +79,8 @@ agent is claimed for it: do not claim it yourself.`,
 function update(items: ItemStore, agent: AgentDefinition): Tool {
   return defineTool({
     name: "update_task",
-    description: `Says what became of a task that you have claimed: completed or failed. With pending you give \
-it back, or open one again that failed or was canceled; canceled is for what need not be done any more.`,
+    description: `Reports the outcome of a task that you have claimed: completed or failed. Use pending to release \
+a task, or to reopen one that failed or was canceled. Use canceled for a task that is no longer needed.`,
     parameters: z.strictObject({ id: z.string().max(64), status: TaskStatus.exclude(["in_progress"]) }),
     annotations: harmless,
     async execute({ id, status }, _, run) {
@@ -158,7 +158,7 @@ export async function createTasks(
   for (const task of ordered) {
     const value: Task = { ...task, status: "pending", created_at };
     const written = await items.put(shelfOf(place), { key: task.id, value, version: 0 });
-    if (!written) throw refused(`Another agent has created a task \`${task.id}\` at the same time.`);
+    if (!written) throw refused(`Another agent created a task \`${task.id}\` at the same time.`);
   }
 }
 
@@ -206,7 +206,7 @@ export async function changeStatus(
     if (task.status === status) return task;
     const { claimed_by, ...rest } = task;
     if (task.status === "in_progress" && by !== undefined && by !== claimed_by)
-      throw refused(`Task \`${id}\` is taken by \`${claimed_by}\`: it is theirs to change.`);
+      throw refused(`Task \`${id}\` is taken by \`${claimed_by}\`. Only that agent can change it.`);
     if (!NEXT[task.status].includes(status))
       throw refused(`Task \`${id}\` is ${task.status}. ${howTo(task)}`);
     return { ...rest, ...(status !== "pending" && claimed_by ? { claimed_by } : {}), status };
@@ -285,7 +285,7 @@ function inDependencyOrder(news: readonly NewTask[], there: readonly NewTask[]):
   if (twice.length > 0) throw refused(`There is already another task ${quoted(twice.map(({ id }) => id))}.`);
   const known = new Set([...taken, ...news.map(({ id }) => id)]);
   const unknown = news.flatMap(({ blocked_by }) => blocked_by.filter((id) => !known.has(id)));
-  if (unknown.length > 0) throw refused(`There is no task ${quoted(unknown)} that another could wait for.`);
+  if (unknown.length > 0) throw refused(`There is no task ${quoted(unknown)} to wait for.`);
 
   const ordered: NewTask[] = [];
   let rest = news;

@@ -11,7 +11,7 @@ import { allowedHosts, hostLimits, refusals, toldOf } from "./hosts.ts";
 
 const MAX_SECONDS = 600;
 const DESCRIPTION =
-  "Run a shell command (sh) in the workspace: use relative paths, nothing can be typed in. Returns what it printed and its exit code. Background processes keep running.";
+  "Run a shell command (sh) in the workspace. Use relative paths. The command cannot read typed input. Returns its output and exit code. Background processes keep running.";
 /** Each backend type may set the default time limit, in seconds. */
 const Limits = z.looseObject({ timeout: z.number().positive().max(MAX_SECONDS).default(120) });
 
@@ -51,15 +51,15 @@ export function execute(backend: Backend, config: BackendConfig | undefined): To
 
 const reasons: Readonly<Record<CommandEnd, (seconds: number, detail?: string) => string>> = {
   timeout: (seconds) =>
-    `The command was ended after ${seconds} s, with everything it had started. Set \`timeout\` (at most ${MAX_SECONDS}), or run it in the background.`,
+    `The command and everything it had started were ended after ${seconds} s. Set \`timeout\` (at most ${MAX_SECONDS}), or run it in the background.`,
   cancelled: () => "The command was cancelled before it finished.",
   "output-limit": () => "The command was ended because it printed too much. Redirect its output to a file.",
   "disk-limit": () =>
-    "The command was ended because it wrote more than the workspace may hold. Remove files.",
+    "The command was ended because the workspace would exceed its maximum size. Remove files.",
   oom: () => "The sandbox ran out of memory, and the command or part of it was killed.",
-  "output-lost": () => "The command ended, but what it printed last, and its exit code, are lost.",
+  "output-lost": () => "The command ended, but its last output and its exit code are lost.",
   "sandbox-lost": (_, detail = "it went away") =>
-    `The sandbox was lost while the command ran: ${detail}. It is unknown what the command did. Files are kept, and the next call will work again.`,
+    `The sandbox was lost while the command was running: ${detail}. The effect of the command is unknown. Files are kept, and the next call will work again.`,
 };
 
 function reportOf({ output, omitted, exitCode, signal, refused = [] }: ExecResult): string {

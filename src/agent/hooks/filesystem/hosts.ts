@@ -41,19 +41,19 @@ export const allowedHosts = (run: Run): readonly string[] =>
 export function toldOf({ allow, ask, secrets }: NonNullable<ReturnType<typeof hostLimits>>): string {
   const rest = allow.length - MAX_LISTED;
   const names = [...allow.slice(0, MAX_LISTED), ...(rest > 0 ? [`${rest} more`] : [])].join(", ");
-  const more = ask ? " request_host asks the user for another one." : "";
-  return `The network is an HTTP proxy that HTTPS_PROXY names, for these hosts only: ${names}. Programs that do not use a proxy have no network.${more}${Object.entries(secrets).map(toldOfSecret).join("")}`;
+  const more = ask ? " Use request_host to ask the user for another host." : "";
+  return `The only network access is an HTTP proxy, set in HTTPS_PROXY, for these hosts: ${names}. Programs that do not use a proxy have no network access.${more}${Object.entries(secrets).map(toldOfSecret).join("")}`;
 }
 
 const toldOfSecret = ([name, { hosts }]: [name: string, secret: { readonly hosts: readonly string[] }]) =>
-  ` $${name} has a placeholder: put it into a header of an HTTPS request to ${hosts.slice(0, MAX_LISTED).join(", ")}, and the proxy puts the secret there.`;
+  ` $${name} contains a placeholder. Put it into a header of an HTTPS request to ${hosts.slice(0, MAX_LISTED).join(", ")}, and the proxy replaces it with the secret.`;
 
 const REASONS: Readonly<Record<RefusedHost["reason"], string>> = {
   host: "is not among the hosts that commands may reach",
   address: "has a private address",
   name: "was allowed, but the connection was not TLS or HTTP for it",
-  placeholder: "may not get the secret whose placeholder the request had",
-  connection: "did not get the request: the connection of its secret is missing or has ended",
+  placeholder: "may not receive the secret whose placeholder the request contained",
+  connection: "did not receive the request, because the connection of its secret is missing or has ended",
 };
 
 /** Returns one sentence for each refusal. */
@@ -65,7 +65,7 @@ export const requestHost: Tool = defineTool({
   description:
     "Ask the user to let commands of this conversation reach a host that the network refused. Then run the command again.",
   parameters: z.object({
-    host: z.string().regex(HOST, "must be a name such as api.example.com, perhaps with a port"),
+    host: z.string().regex(HOST, "must be a name such as api.example.com, optionally with a port"),
     reason: z.string().min(1).describe("Purpose of the connection, shown to the user."),
   }),
   annotations: { category: "network", requiresPermission: false },
@@ -75,7 +75,7 @@ export const requestHost: Tool = defineTool({
     const known = allowedHosts(run);
     if (known.includes(host)) return done(`Commands may already reach ${host}.`);
     if (known.length >= MAX_HOSTS)
-      return failed(`A conversation can have at most ${MAX_HOSTS} further hosts.`);
+      return failed(`A conversation can have at most ${MAX_HOSTS} additional hosts.`);
     const answer = yield* askFor(
       {
         ...{ call, kind: "approval", options: ["approve", "deny"] },

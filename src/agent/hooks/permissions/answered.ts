@@ -13,7 +13,7 @@ export async function* answered(answer: Answer, request: ToolRequest, next: Call
       return yield* next(request);
     case "deny":
       return denied(
-        answer.message ?? "The user does not allow this call. Do not try to reach the same in another way.",
+        answer.message ?? "The user does not allow this call. Do not try to achieve the same in another way.",
       );
     case "respond":
       return done(answer.message ?? "");

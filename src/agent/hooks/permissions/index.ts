@@ -126,7 +126,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           yield* keep(answer, request, run);
         } catch (error) {
           if (!(error instanceof AppError)) throw error;
-          yield warning("not_remembered", `The answer counts for this call only. ${error.message}`);
+          yield warning("not_remembered", `The answer applies only to this call. ${error.message}`);
         }
       }
 
@@ -233,7 +233,7 @@ interface Policies {
   readonly base: Policy;
 }
 
-const ASKS_AGAIN = "The answer counts for this call only, because a flow rule asks each time.";
+const ASKS_AGAIN = "The answer applies only to this call, because a flow rule asks every time.";
 
 const isSame = (a: Rule, b: Rule) => a.id === b.id && a.scope === b.scope;
 

@@ -177,7 +177,7 @@ function asCommand({ call, tool }: Subject, policy: Policy, allowing?: Rule): Ve
   const { why, ...verdict } = byRule(guard.rule);
   return {
     ...verdict,
-    why: `\`${firstChars(file, 100)}\` may say what commands run: ${why}`,
+    why: `\`${firstChars(file, 100)}\` may determine which commands run: ${why}`,
     message: undefined,
   };
 }

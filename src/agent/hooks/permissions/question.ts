@@ -50,5 +50,5 @@ function whatOf({ call, tool }: ToolRequest): string {
 
 /** Returns the text for the model whose call is denied. */
 export function refusal({ call }: ToolRequest, { why }: Pick<Verdict, "why">): string {
-  return `Permission denied for \`${call.name}\`: ${why}. Do not try to reach the same in another way.`;
+  return `Permission denied for \`${call.name}\`: ${why}. Do not try to achieve the same in another way.`;
 }

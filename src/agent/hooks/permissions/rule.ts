@@ -156,7 +156,7 @@ export const MAX_RULE_CHARS = 16_384;
 export const OwnRuleSpec = RuleFields.extend({
   id: z
     .string()
-    .regex(/^[A-Za-z0-9_.-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ . -")
+    .regex(/^[A-Za-z0-9_.-]{1,64}$/, "must be 1 to 64 characters from A-Z, a-z, 0-9, _, . and -")
     .optional()
     .describe("Id of the rule. It replaces a rule with the same id. Default: derived from the conditions."),
 })

@@ -91,7 +91,7 @@ function catalogue(skills: readonly Skill[], canLoad: boolean): SystemBlock[] {
 }
 
 const introduction = (canLoad: boolean) =>
-  `Skills are instructions for one kind of task. Before you begin a task that one of these is for, ${canLoad ? "load it with load_skill, or read its file" : "read its file"}.`;
+  `Skills are instructions for one kind of task. Before you begin a task that one of these skills covers, ${canLoad ? "load it with load_skill, or read its file" : "read its file"}.`;
 
 const MAX_BYTES = 64 * 1024;
 

@@ -96,7 +96,7 @@ export async function* awaitChild(
     }
     throw new AppError(
       "limit_exceeded",
-      `The agent asked ${MAX_ROUNDS} times, which is the maximum, and was answered each time.`,
+      `The agent asked ${MAX_ROUNDS} times, which is the maximum, and received an answer each time.`,
     );
   } catch (error) {
     if (isHandover(run.signal) || endsTheRun(error)) throw error;
@@ -222,7 +222,7 @@ async function* follow(
   } finally {
     watch.end();
   }
-  yield* spans.ends({ code: "cancelled", message: "It is no longer followed." });
+  yield* spans.ends({ code: "cancelled", message: "The subagent is no longer followed." });
   return { usage, ending };
 }
 

@@ -86,7 +86,7 @@ export const subagents = defineHook({
 function agentsBlock(config: SubagentConfig, tools: readonly string[]): SystemBlock {
   const lines = available(config).map(lineOf).join("\n");
   const names = tools.join(", ").replace(/, (?=[^,]+$)/, " or ");
-  const text = `You may give tasks to these agents, with ${names}:\n${lines}`;
+  const text = `You can give tasks to these agents with ${names}:\n${lines}`;
   return { id: "available_agents", text: xmlTag("available_agents", text), cache: "dynamic" };
 }
 

@@ -176,9 +176,9 @@ export const completionProtocol: SystemBlock = {
   id: "completion_protocol",
   text: xmlTag(
     "completion_protocol",
-    `Another agent has given you a task; no one else reads what you write.
-- Work on it until it is done or cannot be done, then call task_complete, once.
-- Report truthfully: status failed when the task was not done. The summary is all that the other agent learns.`,
+    `Another agent has given you a task. No one else reads what you write.
+- Work until the task is done or cannot be done, and then call task_complete once.
+- Report truthfully, and use the status failed if the task was not done. The other agent sees only your summary.`,
   ),
   cache: "static",
 };

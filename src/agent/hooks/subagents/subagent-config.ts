@@ -44,7 +44,7 @@ export const lineOf = ({ name, description }: AgentSummary) =>
 export function memberCalled(name: string, config: SubagentConfig): { member: Member } | { fault: string } {
   const { agent } = config;
   if (isSame(name, agent.name))
-    return { fault: `You are \`${agent.name}\` yourself: do it, or give it to another agent.` };
+    return { fault: `You are \`${agent.name}\` yourself. Do the task, or give it to another agent.` };
   const agents = available(config);
   const found = agents.find((each) => isSame(each.name, name));
   const member = found && members(agent).find((each) => each.name === found.name);

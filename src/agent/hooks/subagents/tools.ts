@@ -75,8 +75,8 @@ export const listAgents = (config: SubagentConfig): Tool =>
 export const delegate = (config: SubagentConfig): Tool =>
   defineTool({
     name: "delegate",
-    description: `Gives tasks to other agents, all at once, and waits until every one of them has reported. Use it for \
-work that can be described completely, and for several pieces of work that do not depend on each other.`,
+    description: `Gives tasks to other agents, all at once, and waits until all of them have reported. Use it for \
+work that you can describe completely, and for several pieces of work that do not depend on each other.`,
     parameters: Tasks,
     annotations: DELEGATES,
     execute: ({ tasks }, call, run) => delegateTasks(config, { call, tasks }, run),
@@ -95,8 +95,8 @@ export const task = (config: SubagentConfig): Tool =>
 export const startTask = (config: SubagentConfig): Tool =>
   defineTool({
     name: "start_task",
-    description: `Gives a task to another agent and returns at once, with an id: it is worked on in the background, also \
-after you have answered. Look with check_tasks, wait with wait_tasks.`,
+    description: `Gives a task to another agent and returns an id at once. The agent works in the background, even after \
+you have answered. Use check_tasks to look at its state, and wait_tasks to wait for it.`,
     parameters: TaskFields,
     annotations: { ...DELEGATES, waits: false },
     execute: (task, call, run) => startInBackground(config, { call, task }, run),
@@ -226,7 +226,7 @@ function assertRoom({ thread_id }: Child, run: Run): void {
     );
 }
 
-const NONE = "There are no background tasks whose end you have not read.";
+const NONE = "There are no background tasks whose outcome you have not seen.";
 
 function choose(ids: readonly string[] | undefined, run: Run): { children: Child[] } | { fault: string } {
   const all = childrenOf(run).filter(({ background }) => background);
@@ -236,7 +236,7 @@ function choose(ids: readonly string[] | undefined, run: Run): { children: Child
   return children.length > 0 ? { children } : { fault: NONE };
 }
 
-const WAITING = "waits for an answer by the user";
+const WAITING = "is waiting for the user's answer";
 const lineAbout = ({ name, agent, thread_id }: Child, state: string) =>
   `[${name}] agent ${agent}: ${state}, id ${thread_id}`;
 

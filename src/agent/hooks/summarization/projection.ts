@@ -67,9 +67,7 @@ export function viewOf(messages: readonly Message[], state: Run["state"]): View 
  */
 function introduction({ text }: Summary): Message {
   const summary = xmlTag("conversation_summary", text);
-  return userMessage(
-    `This conversation began before what you see. What came before, in short:\n\n${summary}`,
-  );
+  return userMessage(`This conversation began earlier. Summary of the earlier messages:\n\n${summary}`);
 }
 
 /**

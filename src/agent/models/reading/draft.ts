@@ -143,6 +143,6 @@ const unknownReason = (word: string): Remark => ({
 const CUT = "the stream ended before the reply did";
 
 const withdrawn = (reason: string) =>
-  new ProviderError("the provider took the reply back", {
+  new ProviderError("the provider withdrew the reply", {
     body: { code: 503, message: `The model's reply was withdrawn (${reason}).` },
   });

@@ -56,6 +56,6 @@ async function* tried(attempt: () => Stream<EndpointReply>, isRepeatable: boolea
 }
 
 function sentenceOf({ failure, message }: FetchError, isRepeatable: boolean): string {
-  const doubt = failure === "broken" && !isRepeatable ? " What the call did is not known." : "";
-  return `The call of the tool's server failed: ${message}.${doubt}`;
+  const doubt = failure === "broken" && !isRepeatable ? " The call's effect is unknown." : "";
+  return `The call to the tool's server failed: ${message}.${doubt}`;
 }

@@ -144,7 +144,7 @@ async function* send(
   } catch (error) {
     const { aborted } = run.signal;
     if (!(aborted || deadline.aborted) || isHandover(run.signal)) throw error;
-    const doubt = isRepeatable ? "" : " What the call did is not known.";
+    const doubt = isRepeatable ? "" : " The call's effect is unknown.";
     if (aborted) {
       const why = stoppedBecause(run.signal);
       return { kind: "result", result: failed(why === SERVER_FAILED ? why : why + doubt) };

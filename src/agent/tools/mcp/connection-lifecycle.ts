@@ -108,7 +108,7 @@ export class Link {
       return false;
     };
     if (await Promise.race([connection.isAlive(), hung()])) return;
-    this.#options.log("warn", "does not answer any more and is ended");
+    this.#options.log("warn", "no longer answers and is being ended");
     await this.#forget(connection);
     await connection.kill();
   }

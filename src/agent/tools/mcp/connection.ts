@@ -234,7 +234,7 @@ function overPipe(definition: StdioServer, onLog: (line: string) => void): Chann
 }
 
 function lacking(scopes: readonly string[], error: unknown): McpFailure {
-  const failure = new McpFailure("insufficient", "asks for more rights than the token has (HTTP 403)", error);
+  const failure = new McpFailure("insufficient", "requires more rights than the token has (HTTP 403)", error);
   failure.missingScopes = scopes;
   return failure;
 }

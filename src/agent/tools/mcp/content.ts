@@ -119,7 +119,9 @@ function bounded(parts: readonly Part[], mask: Mask): Content {
       return shown === "" ? [] : [text(shown)];
     }
     mediaLeft -= part.data.length;
-    return mediaLeft >= 0 ? [part] : [text(`[${part.media_type}: left out, there is too much of it]`)];
+    return mediaLeft >= 0
+      ? [part]
+      : [text(`[${part.media_type}: left out, because the result is too large]`)];
   });
   if (!kept.every((part) => part.type === "text")) return kept;
   return kept.map((part) => part.text).join("\n");

@@ -131,7 +131,7 @@ const ServerName = z
   .string()
   .regex(
     /^[a-z0-9][a-z0-9-]{0,31}$/,
-    "must be 1 to 32 characters of a-z 0-9 -, and begin with a letter or a digit",
+    "must be 1 to 32 characters from a-z, 0-9 and -, and begin with a letter or a digit",
   );
 
 const McpServer: z.ZodType<McpServerDefinition, z.input<typeof HttpServer> | z.input<typeof StdioServer>> =

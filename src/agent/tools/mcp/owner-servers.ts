@@ -212,9 +212,9 @@ function ownTool(tool: Tool, place: ServerPlace, connecting: Connecting): Tool {
   };
 }
 
-const NOT_ENOUGH: NoAccess = { state: "ended", reason: "the call needs more rights than it has" };
+const NOT_ENOUGH: NoAccess = { state: "ended", reason: "the call requires more rights than the account has" };
 const notEnough = ({ name }: ServerPlace) =>
-  `The account at MCP server \`${name}\` has too few rights for this call.`;
+  `The account at MCP server \`${name}\` does not have enough rights for this call.`;
 const notConnected = ({ name }: ServerPlace) => `The account at MCP server \`${name}\` is not connected.`;
 
 /** Creates a tool with which a model can ask for the account before any of the server's tools are known. */
@@ -230,7 +230,7 @@ function connectTool(place: ServerPlace, connecting: Connecting): Tool {
     async *execute(_, call, run) {
       const { signal } = run;
       const session = await sessionAt(place, connecting, { signal });
-      const connected = done(`The account at \`${name}\` is connected. Its tools are offered now.`);
+      const connected = done(`The account at \`${name}\` is connected. Its tools are now available.`);
       if (session.state === "open") return connected;
       const result = yield* askToConnect(place, session, { call, run, ...connecting });
       if (result) return result;

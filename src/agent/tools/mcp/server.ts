@@ -133,7 +133,7 @@ export class McpServer {
       this.#tools = tools.map((tool) => this.#tool(tool));
       this.#isListed = true;
       this.#log("debug", `lists ${tools.length} tools`);
-      if (leftOut.length > 0) this.#log("warn", `lists what is left out: ${leftOut.join("; ")}`);
+      if (leftOut.length > 0) this.#log("warn", `lists tools that are left out: ${leftOut.join("; ")}`);
     } catch (error) {
       this.#isRefused = isUnauthorized(error);
       if (!this.#closing.signal.aborted) this.#log("warn", "cannot list its tools", causeOf(error));

@@ -35,7 +35,7 @@ export function webFetch(reading: Reading, limitMs: number): Tool {
     async execute({ url, max_chars, offset }, _call, run) {
       const secret = secretIn(url);
       if (secret !== undefined)
-        return failed(`The address contains ${secret}. Everyone on the way to a page can read its address.`);
+        return failed(`The URL contains ${secret}. Every server on the way to a page can read its URL.`);
       const page = await read(url, run, reading, limitMs);
       return "status" in page ? page : { ...done(shown(page, offset, max_chars)), sources: [sourceOf(page)] };
     },

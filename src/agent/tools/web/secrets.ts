@@ -4,14 +4,14 @@
  * Forms of secrets that cannot be confused with other texts. AWS key ids are not included, because signed URLs contain them.
  */
 const FORMS: readonly (readonly [what: string, form: RegExp])[] = [
-  ["an API key of Anthropic", /\bsk-ant-[\w-]{20}/],
+  ["an Anthropic API key", /\bsk-ant-[\w-]{20}/],
   ["an API key", /\b(?:sk|rk)[-_][\w-]{20}/],
   ["a token of GitHub", /\b(?:gh[pousr]_[A-Za-z0-9]{30}|github_pat_\w{30})/],
   ["a token of GitLab", /\bglpat-[\w-]{20}/],
   ["a token of Slack", /\bxox[a-z]-[\w-]{20}/],
-  ["an API key of Google", /\bAIza[\w-]{35}/],
-  ["a token of npm", /\bnpm_[A-Za-z0-9]{36}/],
-  ["a secret of a webhook", /\bwhsec_[\w+/-]{20}/],
+  ["a Google API key", /\bAIza[\w-]{35}/],
+  ["an npm token", /\bnpm_[A-Za-z0-9]{36}/],
+  ["a webhook secret", /\bwhsec_[\w+/-]{20}/],
   ["a private key", /-----BEGIN [A-Z ]{0,20}PRIVATE KEY/],
 ];
 

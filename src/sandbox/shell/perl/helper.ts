@@ -2,8 +2,8 @@
 // output. It needs only Debian's `perl-base`, sleeps while idle, and ends when its input ends. Its argument is the workspace.
 // All paths are relative to the workspace, without `.` and `..`, and the path of the workspace itself is empty.
 //
-// A frame in either direction consists of the length of the rest (u32), the id of an operation (u32), one letter, and
-// fields, each preceded by its length (u32). The requests are:
+// In both directions, a frame consists of the length of the rest (u32), the id of an operation (u32), one letter, and
+// fields. Each field is preceded by its length (u32). The requests are:
 //
 //   s path                      attributes of the file that it leads to: kind, bytes, seconds since 1970, real path
 //   r path offset length        more (1 or 0), bytes; with an empty length, up to the end

@@ -42,7 +42,7 @@ describe("stall_detection", () => {
   test("different calls with the same results cause a reminder and later end the run", async () => {
     const { outcome, counts, events, asked, messages } = await run(same(20));
     expect(counts).toEqual([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
-    expect(remindersIn(asked[6])[0]).toContain("The last 6 results contain nothing new. Step back:");
+    expect(remindersIn(asked[6])[0]).toContain("The last 6 results contain nothing new. Step back.");
     expect(dataOf(events, "warning")).toEqual([
       { code: "stalled", message: "The last 6 results contain nothing new." },
     ]);
@@ -166,10 +166,10 @@ describe("progress_reminder", () => {
     expect(remindersIn(requests.at(-1))[0]).toBe(
       [
         "<reminder>",
-        "You have taken 5 steps since you last took stock.",
+        "You have taken 5 steps since you last updated your plan.",
         "Still open in your todos:",
         "- Paint the door",
-        "Bring them up to date with write_todos, and continue with what is open.",
+        "Update them with write_todos, and continue with the open ones.",
         "</reminder>",
       ].join("\n"),
     );
@@ -185,7 +185,7 @@ describe("progress_reminder", () => {
 
   test("if there is no plan, the model is asked whether it needs one", async () => {
     const { asked: requests } = await asked(repeated(work, 5));
-    expect(remindersIn(requests.at(-1))[0]).toContain("If much is left to do, plan it with write_todos");
+    expect(remindersIn(requests.at(-1))[0]).toContain("If much work is left, plan it with write_todos");
   });
 
   test("without todos, the reminder mentions only notes, if there are any", async () => {
@@ -197,7 +197,7 @@ describe("progress_reminder", () => {
     const { model: writer, asked: noting } = listening(repeated(work, 5));
     await play({ model: writer, hooks: reminder(), tools: [tool("work"), tool("write_note")] });
     expect(remindersIn(noting.at(-1))[0]).toMatch(
-      /5 steps since you last took stock\.\nKeep what .* write_note/,
+      /5 steps since you last updated your plan\.\nUse write_note to record/,
     );
   });
 
@@ -205,9 +205,9 @@ describe("progress_reminder", () => {
     const { asked: requests, counts } = await asked(repeated(work, 8), { max: 6, options: { every: 100 } });
     expect(counts).toEqual([0, 0, 0, 1, 1, 2]);
     expect(remindersIn(requests[3])[0]).toContain(
-      "You can give 3 more answers in this run, this one included.",
+      "You can give 3 more answers in this run, including this one.",
     );
-    expect(remindersIn(requests[5])[1]).toContain("This is the last answer that you can give in this run");
+    expect(remindersIn(requests[5])[1]).toContain("This is your last answer in this run");
   });
 
   test("a run without a limit gets no such reminder, and neither does one with 0", async () => {

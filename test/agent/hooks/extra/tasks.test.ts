@@ -54,14 +54,14 @@ test("a family plans, claims and completes tasks on one board", async () => {
   ]);
   expect(await told(items, [claim("test"), claim("parse"), list], worker("coder-parse-1"))).toEqual([
     "Error: Task `test` is blocked by `parse`.",
-    "Task `parse` is yours. Say with update_task what became of it.",
+    "Task `parse` is yours. Use update_task to report its outcome.",
     "- [in_progress] parse: Do parse. (claimed by coder-parse-1)\n- [pending] test: Do test. (blocked by parse)",
   ]);
   expect(await told(items, [update("parse", "completed")], worker("coder-parse-1"))).toEqual([
     "Task `parse` is completed.",
   ]);
   expect(await told(items, [claim("test"), { ...list, args: { status: "in_progress" } }])).toEqual([
-    "Task `test` is yours. Say with update_task what became of it.",
+    "Task `test` is yours. Use update_task to report its outcome.",
     "- [in_progress] test: Do test. (claimed by lead)",
   ]);
 });
@@ -171,7 +171,7 @@ describe("a task's outcome", () => {
     const items = await board(task("a"));
     await claimTask(items, place, "a", "coder-1");
     expect(await told(items, [update("a", "completed")], worker("coder-2"))).toEqual([
-      "Error: Task `a` is taken by `coder-1`: it is theirs to change.",
+      "Error: Task `a` is taken by `coder-1`. Only that agent can change it.",
     ]);
     expect(await statuses(items)).toEqual({ a: "in_progress" });
   });
@@ -199,10 +199,10 @@ describe("a task's outcome", () => {
       "Task `a` is canceled.",
       "Error: Task `a` is canceled. It may become pending.",
       "Task `a` is pending.",
-      "Task `a` is yours. Say with update_task what became of it.",
+      "Task `a` is yours. Use update_task to report its outcome.",
       "Task `a` is canceled.",
       "Task `a` is pending.",
-      "Task `a` is yours. Say with update_task what became of it.",
+      "Task `a` is yours. Use update_task to report its outcome.",
       "Task `a` is completed.",
       "Task `a` is completed.",
       "Error: Task `a` is completed. That is for good.",

@@ -109,7 +109,7 @@ test("accepts only host names, and at most 32 in a thread", async () => {
   const full = await agent.run([request("one.more.example"), { say: "ok" }], {
     input: { state: new Map([["hosts", hosts]]) },
   });
-  expect(toolMessages(full.messages)[0]?.error).toBe("A conversation can have at most 32 further hosts.");
+  expect(toolMessages(full.messages)[0]?.error).toBe("A conversation can have at most 32 additional hosts.");
   const forged = new Map([["hosts", { "*": "", "*.example": "", "10.0.0.1": "" }]]);
   await agent.run([runCommand, { say: "ok" }], { input: { state: forged } });
   expect(agent.commands.at(-1)?.hosts).toEqual([]);
@@ -127,8 +127,8 @@ test("the result for the model lists refused connections, and there is a warning
   const told = [
     "evil.example:443 is not among the hosts that commands may reach.",
     "api.example.com:443 was allowed, but the connection was not TLS or HTTP for it.",
-    "api.example.com:80 may not get the secret whose placeholder the request had.",
-    "api.example.com:443 did not get the request: the connection of its secret is missing or has ended.",
+    "api.example.com:80 may not receive the secret whose placeholder the request contained.",
+    "api.example.com:443 did not receive the request, because the connection of its secret is missing or has ended.",
   ];
   expect(dataOf(events, "warning")).toEqual(told.map((message) => ({ code: "network_refused", message })));
   expect(toolMessages(messages)[0]?.content).toBe(`[network: ${told.join(" ")}]\n[exit_code: 6]`);
@@ -143,7 +143,7 @@ test("the model sees the variables for secrets and the hosts that receive them",
   });
   expect(described).toEqual([
     expect.stringContaining(
-      "$API_TOKEN has a placeholder: put it into a header of an HTTPS request to api.example.com,",
+      "$API_TOKEN contains a placeholder. Put it into a header of an HTTPS request to api.example.com,",
     ),
   ]);
 });

@@ -241,7 +241,7 @@ describe("the rules of a coding agent", () => {
   test("explain why a command counts as denied if its program is not visible", () => {
     expect(verdictOn("make all", [{ ...denied, id: "no-rm", message: "Use the trash." }])).toMatchObject({
       message: undefined,
-      why: "rule `no-rm` of agent scope denies it; it is not fully understood and may run anything: it has `make`, which runs what files say",
+      why: "rule `no-rm` of agent scope denies it; it is not fully understood and may run anything: it has `make`, which runs the contents of files",
     });
   });
 });

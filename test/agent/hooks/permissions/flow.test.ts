@@ -69,7 +69,7 @@ test("an allowed call is denied once the thread has read, and the model learns w
   expect(errorsOf(events)).toEqual([
     undefined,
     undefined,
-    `Permission denied for \`send_mail\`: a flow rule denies it ${BECAUSE}. Do not try to reach the same in another way.`,
+    `Permission denied for \`send_mail\`: a flow rule denies it ${BECAUSE}. Do not try to achieve the same in another way.`,
   ]);
 });
 
@@ -88,7 +88,7 @@ test("a person is asked, sees the source without its contents, and approves only
   expect(dataOf(resumed, "warning")).toMatchObject([
     {
       code: "not_remembered",
-      message: "The answer counts for this call only, because a flow rule asks each time.",
+      message: "The answer applies only to this call, because a flow rule asks every time.",
     },
   ]);
   expect(sent).toEqual(["secret"]);
@@ -300,7 +300,7 @@ agents:
     const events = await say("t");
     expect(sent).toEqual([]);
     expect(dataOf(events, "on_tool_end").map(({ error }) => error)).toContain(
-      `Permission denied for \`send_mail\`: a flow rule denies it ${BECAUSE}. Do not try to reach the same in another way.`,
+      `Permission denied for \`send_mail\`: a flow rule denies it ${BECAUSE}. Do not try to achieve the same in another way.`,
     );
   });
 
@@ -409,7 +409,7 @@ describe("a file written after reading", () => {
   ])("marks another thread when it %s, even after 200 other files", async (_, plan) => {
     const { last } = await play(plan.map((each) => each.split(" ") as [string, string]));
     expect(sent).toEqual([]);
-    expect(errorsOf(last)[0]).toContain("(through one of more files than are listed)");
+    expect(errorsOf(last)[0]).toContain("(through one of many unlisted files)");
   });
 
   test("marks no thread that reads no file, even after 200 other files", async () => {

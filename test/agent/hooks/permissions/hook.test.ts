@@ -113,7 +113,7 @@ test("a denied call does not run, and the model learns why", async () => {
   expect(ran).toEqual([]);
   expect(toolMessages(messages).map(({ error }) => error)).toEqual([
     "Nothing is removed here.",
-    "Permission denied for `execute`: rule `no-git` of agent scope denies it. Do not try to reach the same in another way.",
+    "Permission denied for `execute`: rule `no-git` of agent scope denies it. Do not try to achieve the same in another way.",
   ]);
   expect(toolMessages(messages).map(({ denied }) => denied)).toEqual([true, true]);
   expect(outcome.status).toBe("success");

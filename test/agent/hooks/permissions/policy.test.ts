@@ -204,7 +204,7 @@ describe("a file that can determine which commands run is decided like those com
 
   test("and the model sees the reason", () => {
     expect(verdict(written(".git/config"), [deny], "bypass").why).toBe(
-      "`.git/config` may say what commands run: rule `no-rm` of agent scope denies it",
+      "`.git/config` may determine which commands run: rule `no-rm` of agent scope denies it",
     );
   });
 });

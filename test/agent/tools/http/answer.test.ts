@@ -65,7 +65,7 @@ describe("an answer", () => {
     ],
   ])("with %s is a failed call", async (_, type, text, sentence) => {
     const { answer } = await call((await body(type, text)).url);
-    expect(answer?.error).toContain(`The call of the tool's server failed: ${sentence}`);
+    expect(answer?.error).toContain(`The call to the tool's server failed: ${sentence}`);
   });
 
   test("that is too deeply nested to show is not shown", async () => {

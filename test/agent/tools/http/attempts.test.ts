@@ -26,7 +26,7 @@ describe("a retry", () => {
 
   test.each([
     ["a busy server", FAILS, "The tool's server returned HTTP 503: Busy."],
-    ["a connection that broke", BREAKS, "What the call did is not known."],
+    ["a connection that broke", BREAKS, "The call's effect is unknown."],
   ])("never follows %s if the tool does not allow retries", async (_, first, sentence) => {
     const server = await httpServer([first, OK]);
     expect((await call(server.url)).answer?.error).toContain(sentence);

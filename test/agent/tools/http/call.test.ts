@@ -101,7 +101,7 @@ describe("a call", () => {
   test("never reaches an internal address, and the error reveals no more", async () => {
     const server = await httpServer(OK);
     const { answer } = await call(server.url, { services: { fetch: createPublicFetch() } });
-    expect(answer?.error).toBe("The call of the tool's server failed: its host has no public address.");
+    expect(answer?.error).toBe("The call to the tool's server failed: its host has no public address.");
     expect(server.heard).toEqual([]);
   });
 });
@@ -121,7 +121,7 @@ describe("the end of a call", () => {
     const server = await httpServer(answered);
     const { answer, outcome } = await call(server.url, { tool: { timeout_ms: 200 } });
     expect(answer?.error).toBe(
-      "The tool's server did not answer within 0.2 s. What the call did is not known.",
+      "The tool's server did not answer within 0.2 s. The call's effect is unknown.",
     );
     expect(outcome).toMatchObject({ status: "success" });
     await expect.poll(() => server.open()).toBe(0);

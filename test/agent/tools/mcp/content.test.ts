@@ -102,7 +102,7 @@ test("excess data is left out, and the thread remains readable", async () => {
   const big = await answered({ content: [{ type: "image", data, mimeType: "image/png" }] });
   expect(big.content).toBe("[image: left out, 3750003 bytes are too many]");
   const many = await answered({ content: files });
-  expect(many.text).toContain("[audio/wav: left out, there is too much of it]");
+  expect(many.text).toContain("[audio/wav: left out, because the result is too large]");
   expect((await answered({ content: lines })).text).toContain("line 99\n[50 more parts left out]");
   const message = { id: "m", created_at: new Date().toISOString(), role: "user", content: many.content };
   expect(Message.safeParse(message).success).toBe(true);

@@ -56,7 +56,7 @@ describe.each(["searxng", "brave", "tavily"] as const)("a search through %s", (p
       { url: "https://wool.example/", title: "Wool" },
       { url: "https://yarn.example/a?b=c", title: "Yarn" },
     ]);
-    expect(text).toMatch(/^Others wrote the text in this frame\./);
+    expect(text).toMatch(/^The text in this frame comes from others\./);
     expect(text).toContain(FOUND);
   });
 
@@ -76,25 +76,25 @@ describe.each(["searxng", "brave", "tavily"] as const)("a search through %s", (p
     const answers: [Parameters<typeof httpServer>[0], RegExp][] = [
       [
         json({}, 401),
-        /^The search service answered with HTTP 401\. Its operator has to check `web\.search\.api_key`\.$/,
+        /^The search service answered with HTTP 401\. The operator must check `web\.search\.api_key`\.$/,
       ],
       [
         json({}, 429),
-        /^The search service answered with HTTP 429\. There were too many searches: try again later\.$/,
+        /^The search service answered with HTTP 429\. There were too many searches\. Try again later\.$/,
       ],
       [json({}, 500), /^The search service answered with HTTP 500\.$/],
       [
         json({}, 302, { location: "http://127.0.0.1:1/" }),
         /^The search service answered with a redirect, which is not followed\.$/,
       ],
-      [json({ results: "none", web: [] }), /^The search service answered in another form than its own\.$/],
+      [json({ results: "none", web: [] }), /^The answer of the search service has an unexpected format\.$/],
       [
         (_, response) => response.end("<html>"),
-        /^The search service answered in another form than its own\.$/,
+        /^The answer of the search service has an unexpected format\.$/,
       ],
       [
         (_, response) => response.end(" ".repeat(5 * 1024 * 1024)),
-        /^The search service answered with too much\.$/,
+        /^The answer of the search service is too large\.$/,
       ],
       [(_, response) => response.destroy(), /^The search service could not be reached\.$/],
     ];
@@ -151,7 +151,7 @@ test("if SearXNG returns no JSON, the error names the setting to change", async 
   const server = await httpServer((_, response) => response.writeHead(403).end("Forbidden"));
   const { error } = await searchWith({ provider: "searxng", url: server.url });
   expect(error).toBe(
-    "The search service answered with HTTP 403. Its operator has to add `json` to `search.formats` in the settings of SearXNG.",
+    "The search service answered with HTTP 403. The operator must add `json` to `search.formats` in the settings of SearXNG.",
   );
 });
 

@@ -69,7 +69,7 @@ function reasonOf(found: readonly Reading[], { because }: FlowRule): string {
 }
 
 function nameOf({ tool, about, through }: Reading): string {
-  if (tool === ANY) return "from more tools than are counted";
+  if (tool === ANY) return "from too many tools to list";
   const source = about === undefined ? `with \`${tool}\`` : `${about} with \`${tool}\``;
   return through === undefined ? source : `${source} (through ${through})`;
 }

@@ -84,7 +84,7 @@ export const namesIn = (written: Provenance, matches: (name: string) => boolean)
 export const readingsBehind = (names: readonly string[], written: Provenance): Reading[] =>
   names.flatMap((name) => {
     const readings = (written[name] ?? []).map(({ mark: _, writers: __, ...reading }) => reading);
-    return through(readings, name === UNLISTED ? "one of more files than are listed" : `\`${name}\``);
+    return through(readings, name === UNLISTED ? "one of many unlisted files" : `\`${name}\``);
   });
 
 const noteName = (name: string, run: Run) => `note ${rootOf(run)} ${name}`;

@@ -54,7 +54,7 @@ export const runsProject = (name: string): boolean => knownUse(name)?.runsProjec
 export function openEnd(name: string, args: readonly Argument[]): string | undefined {
   const use = knownUse(name);
   const leaf = use && leafOf(use, textsOf(args));
-  return use?.runsProject ? "runs what files say" : leaf?.use.openEnd?.(leaf.args);
+  return use?.runsProject ? "runs the contents of files" : leaf?.use.openEnd?.(leaf.args);
 }
 
 /** True if the program may execute its input. */

@@ -53,7 +53,7 @@ const QUIET = /(?:[012]?>&[012]|[012]?>[ \t]?\/dev\/null|<[ \t]?\/dev\/null)(?![
 
 /** `@{…}` names a revision. No shell expands it unless it contains a comma. */
 const BARE = /(?:@\{-?\w+\}|[\p{L}\p{M}\p{N}_.,/:@%+=^~*?[\]-])+/uy;
-/** A tilde at the start of a word or a value stands for a folder. */
+/** A tilde at the start of a word or a value means a folder. */
 const PATTERN = /[*?[\]]|^~|[=:]~/;
 const SINGLE = /'[^']*'/y;
 const DOUBLE = /"(?:[^"\\$`]|\\[^\n])*"/y;
@@ -167,8 +167,8 @@ function doubtAbout(
 ): string | undefined {
   if (name === undefined) return "a command without words";
   if (isNeverAllowed(name.text)) return `\`${name.text}\`, which may run anything`;
-  if (changesWhatRuns({ name: name.text, args, outputs: [] })) return "a file that may say what is run";
-  if (isFed && obeysInput(name.text, args)) return `\`${name.text}\`, which may run what it is given to read`;
+  if (changesWhatRuns({ name: name.text, args, outputs: [] })) return "a file that may determine what runs";
+  if (isFed && obeysInput(name.text, args)) return `\`${name.text}\`, which may run its input`;
   if (isHarmless(name.text, args)) return undefined;
   if (isKnown(name.text) || !args.every(isPlain))
     return `\`${name.text}\` with arguments that may make it run or write something else`;

@@ -36,8 +36,7 @@ const behindLetters = (part: string): string[] =>
   /^-\w/.test(part) ? [2, 3, 4, 5].map((length) => part.slice(length)) : [];
 
 /**
- * True if a word may name a folder of programs or a file that determines which programs run, such as a hook,
- * a configuration file or a start-up file.
+ * True if a word may name a folder of programs or a file that determines which programs run. Hooks, configuration and start-up files are such files.
  */
 export const isPlaceThatRuns = (word: string): boolean =>
   pathsIn(word).some((path) => runsByItself(path) || FOLDERS_OF_PROGRAMS.some((folder) => folder.test(path)));

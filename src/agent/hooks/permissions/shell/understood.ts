@@ -47,13 +47,13 @@ function doubtAboutWords(words: readonly Word[], line: Line, depth = 0): string 
   const [name, ...args] = words;
   if (!name?.isLiteral) return "a command whose name is not written out";
   const program = programIn(name.text);
-  if (program === undefined) return `the program \`${name.text}\`, which is not one of the system`;
+  if (program === undefined) return `the program \`${name.text}\`, which is not a system program`;
   line.found.push(words);
   const inner = depth < MAX_RUNNERS ? innerCommand(program, args) : undefined;
   if (inner) {
     const [next, ...others] = inner.words;
     if (inner.hasMore && !(next?.isLiteral && isInert(next.text)))
-      return `\`${program}\` with arguments that are not known`;
+      return `\`${program}\` with unknown arguments`;
     if (next && line.changesWhatRuns({ name: next.text, args: others, outputs: [] })) return PLACE;
     return doubtAboutWords(inner.words, line, depth + 1);
   }
@@ -65,7 +65,7 @@ function doubtAboutWords(words: readonly Word[], line: Line, depth = 0): string 
   return `\`${program}\` with arguments that may make it run something else`;
 }
 
-const PLACE = "a file that may say what is run";
+const PLACE = "a file that may determine what runs";
 
 /** Returns the program's name, or undefined for a program outside the system's folders. */
 const programIn = (text: string): string | undefined =>

@@ -26,5 +26,5 @@ export const brave: SearchService = {
       snippet: description ?? "",
     })),
   // Brave sends this status for a wrong key.
-  advice: (status) => (status === 422 ? "Its operator has to check `web.search.api_key`." : undefined),
+  advice: (status) => (status === 422 ? "The operator must check `web.search.api_key`." : undefined),
 };

@@ -66,7 +66,7 @@ async function answerTo(
   try {
     const text = await readCapped(stream, MAX_BYTES);
     if (Buffer.byteLength(text) < MAX_BYTES) return text;
-    throw new SearchError("The search service answered with too much.");
+    throw new SearchError("The answer of the search service is too large.");
   } finally {
     release(stream);
   }
@@ -88,11 +88,11 @@ function refusal(status: number, { advice }: SearchService): SearchError {
   return new SearchError(`The search service answered with HTTP ${status}.${said && ` ${said}`}`, status);
 }
 
-const KEY = "Its operator has to check `web.search.api_key`.";
+const KEY = "The operator must check `web.search.api_key`.";
 const ADVICE: Readonly<Record<number, string>> = {
   401: KEY,
   403: KEY,
-  429: "There were too many searches: try again later.",
+  429: "There were too many searches. Try again later.",
 };
 
 function resultsIn(answer: string, service: SearchService): readonly FoundPage[] {
@@ -104,7 +104,7 @@ function resultsIn(answer: string, service: SearchService): readonly FoundPage[]
       return [{ url: parsed.href, title: plain(title, MAX_TITLE), snippet: plain(snippet, MAX_SNIPPET) }];
     });
   } catch (error) {
-    throw new SearchError("The search service answered in another form than its own.", undefined, error);
+    throw new SearchError("The answer of the search service has an unexpected format.", undefined, error);
   }
 }
 

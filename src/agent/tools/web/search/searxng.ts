@@ -24,6 +24,6 @@ export const searxng: SearchService = {
     })),
   advice: (status) =>
     status === 403
-      ? "Its operator has to add `json` to `search.formats` in the settings of SearXNG."
+      ? "The operator must add `json` to `search.formats` in the settings of SearXNG."
       : undefined,
 };

@@ -21,5 +21,5 @@ export const tavily: SearchService = {
       snippet: content ?? "",
     })),
   // Tavily's own status codes for a plan that is used up.
-  advice: (status) => (status === 432 || status === 433 ? "The limit of its plan is reached." : undefined),
+  advice: (status) => (status === 432 || status === 433 ? "The plan's limit is reached." : undefined),
 };

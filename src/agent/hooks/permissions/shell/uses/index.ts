@@ -129,7 +129,7 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   ...PROJECT_USES,
 ]);
 
-/** Excludes `-J`, because it lets the response determine the file name. */
+/** Excludes `-J`, because with it the response determines the file name. */
 const CURL: Use = {
   flags: "sSfLIivgkGNORBa0#64lpn",
   valued: "oXHdFAeubcwmCrTxz",
