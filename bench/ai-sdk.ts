@@ -1,5 +1,5 @@
-// What one would use in place of Skein: the AI SDK in a `node:http` server, with threads in a Map and nothing that lasts. It speaks as
-// much of Skein's API as the load generator needs.
+// The alternative to Skein: the AI SDK in a `node:http` server, with threads in a Map and no persistence. It implements
+// the parts of Skein's API that the load generator needs.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";

@@ -1,21 +1,21 @@
-// What one tenant sends to keep another one waiting. Each attack takes seconds, and whether its requests are accepted
-// does not matter.
+// Requests with which one tenant tries to keep another one waiting. Each attack takes seconds. It does not matter
+// whether its requests are accepted.
 
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Sends requests of the attacker. The body is JSON; the answer is read to its end. */
+/** Sends a request as the attacker. The body is JSON. The response is read to its end. */
 export type Send = (method: string, path: string, body?: string) => Promise<string>;
 
 export interface Attacker {
   readonly send: Send;
-  /** Asks without ever reading the answer, on a connection of its own. Returns how to close it. */
+  /** Sends a request on its own connection and never reads the response. Returns a function that closes the connection. */
   askAndIgnore(path: string): () => void;
 }
 
 export interface Attack {
   readonly name: string;
-  /** Sends what the attack needs, before the measurement. */
+  /** Sends the requests that the attack needs before the measurement starts. */
   prepare?(attacker: Attacker): Promise<void>;
   perform(attacker: Attacker): Promise<void>;
 }
@@ -46,7 +46,7 @@ const times = <T>(count: number, make: (index: number) => T): T[] =>
 const record = <T>(count: number, value: (index: number) => T): Record<string, T> =>
   Object.fromEntries(times(count, (index) => [`k${index}`, value(index)]));
 
-/** An expression in each of `parts` places. */
+/** Returns a schema with an expression at each of `parts` positions. */
 const schema = (parts: number) => ({
   type: "object",
   properties: record(parts - 1, (index) => ({ pattern: `x${index}` })),
@@ -99,7 +99,7 @@ export const ATTACKS: readonly Attack[] = [
     name: "runs with as many schemas as are taken",
     async perform({ send }) {
       const bodies = times(12, (index) => {
-        // A place with a short expression counts as three parts.
+        // A position with a short expression counts as three parts.
         const tools = index % 2 === 0 ? clientTools(6, 27) : clientTools(50, 3);
         for (const tool of tools) tool.parameters.properties[`own${index}`] = { pattern: `y${index}` };
         return run({ tools });

@@ -1,6 +1,6 @@
-// The yardstick: what one Node process must at least do between a provider and a client. Threads in a Map, a
-// tool loop, OpenAI's wire parsed and said again, one `write` per delta, nothing else: no checks, no log, no
-// replay, nothing that lasts. It speaks as much of Skein's API as the load generator needs.
+// The yardstick: the minimum work of a Node process between a provider and a client. Threads are in a Map, and a tool
+// loop parses and re-emits OpenAI's wire format with one `write` per delta. There are no checks, no log, no replay and
+// no persistence. The relay implements the parts of Skein's API that the load generator needs.
 
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 

@@ -1,11 +1,12 @@
-// What each figure may be, on each store. A scenario's row says which figure it is; one without a budget is only shown.
+// The limit for each figure on each store. A scenario's row names its figure. Figures without a budget are only
+// displayed.
 
 import type { Row } from "./rig.ts";
 import { median } from "./stats.ts";
 import type { Limit } from "./table.ts";
 import { STORES, type Store } from "./targets.ts";
 
-/** The most that the ratio to the relay, or this server's own value, may be. */
+/** The maximum for the ratio to the relay, or for this server's own value. */
 interface Budget {
   readonly of: "ratio" | "skein";
   readonly most: number;
@@ -41,7 +42,10 @@ const BUDGETS = {
 
 export type Figure = keyof typeof BUDGETS;
 
-/** The budget that a row has on `store`, and whether its median keeps it: `unclear` when it could not be measured. */
+/**
+ * Returns the budget of a row on `store`, and whether its median is within it. `unclear` means that it could not be
+ * measured.
+ */
 export function budgetOf(store: Store, { is, skein, ratio = [] }: Row): Limit | undefined {
   const budgets: Budgets = is ? BUDGETS[is] : {};
   const budget = budgets[store];

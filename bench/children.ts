@@ -1,4 +1,4 @@
-// The processes of a benchmark: each started on the processor it belongs on, all stopped together.
+// The processes of a benchmark. Each is started on its own processor, and all are stopped together.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,10 @@ const READY_MS = 30_000;
 const POLL_MS = 2;
 const STOP_MS = 15_000;
 
-/** What is measured has processor 0 to itself, as far as the machine's other work allows; all else has the rest. */
+/**
+ * The measured process has processor 0 to itself, as far as the machine's other work allows. All other processes share
+ * the rest.
+ */
 type Place = "measured" | "around";
 
 export interface ChildOptions {
@@ -20,20 +23,20 @@ export interface ChildOptions {
   readonly program: readonly string[];
   readonly place: Place;
   readonly env?: Record<string, string>;
-  /** Where its output goes. */
+  /** The file that receives its output. */
   readonly logFile: string;
 }
 
 export interface Child {
   readonly process: ChildProcess;
   readonly pid: number;
-  /** The last it had to say. */
+  /** Returns the last output of the process. */
   complaint(): string;
 }
 
 export interface Server extends Child {
   readonly port: number;
-  /** From the start of the process to its first answer. */
+  /** The time from the start of the process to its first response. */
   readonly startMs: number;
 }
 
@@ -56,7 +59,7 @@ export class Children {
     return child;
   }
 
-  /** Resolves once the server answers on a port of its own. Throws when it ends before, or takes too long. */
+  /** Resolves once the server responds on its own port. Throws if the process ends before that, or takes too long. */
   async serve(options: ChildOptions): Promise<Server> {
     const port = await freePort();
     const began = performance.now();
@@ -69,7 +72,7 @@ export class Children {
     }
   }
 
-  /** Asks it to end, and makes it. */
+  /** Asks the process to end, and kills it if it does not. */
   async stop(child: Child): Promise<void> {
     if (hasEnded(child)) return;
     const ended = once(child.process, "exit");
@@ -78,7 +81,7 @@ export class Children {
     await ended.finally(() => clearTimeout(timer));
   }
 
-  /** Ends all at once, without a word; for a process that is about to end itself. */
+  /** Kills all processes at once, for a process that is about to end itself. */
   kill(): void {
     for (const child of this.#live) child.process.kill("SIGKILL");
   }
@@ -94,13 +97,13 @@ function isHealthy(port: number): Promise<boolean> {
   });
 }
 
-/** This process too keeps away from what is measured. */
+/** Keeps this process, too, off the processor of the measured one. */
 export function stepAside(): void {
   const [command, ...args] = pinned("around", "-ap");
   if (command) spawnSync(command, [...args, String(process.pid)]);
 }
 
-/** Asked before anything is pinned: afterwards this process has fewer. */
+/** Read before any process is pinned, because this process has fewer processors afterwards. */
 const PROCESSORS = availableParallelism();
 const CANNOT_PIN = PROCESSORS < 2 || spawnSync("taskset", ["-c", "0", "true"]).status !== 0;
 

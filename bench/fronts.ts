@@ -1,18 +1,18 @@
-// How a load is sent and read: over the native API, or over a wire, as its stock clients do.
+// How a load is sent and read: over the native API, or over a wire as its stock clients do.
 
 export const FRONTS = ["native", "chat", "responses", "ai-sdk", "ag-ui", "langgraph"] as const;
 export type FrontName = (typeof FRONTS)[number];
 
 export interface Front {
   path(threadId: string): string;
-  /** More lines of the head, each with its end. */
+  /** Returns additional header lines, each with its line ending. */
   head(threadId: string): string;
   body(threadId: string, contents: readonly string[]): object;
-  /** What stands before each token. */
+  /** The text that precedes each token. */
   readonly token: string;
-  /** In the last event of a run that succeeded. */
+  /** A text in the last event of a successful run. */
   readonly done: string;
-  /** In an event of a run that failed. */
+  /** A text in an event of a failed run. */
   readonly failed: string;
 }
 

@@ -1,47 +1,47 @@
-// The jobs of the load generator, and their results.
+// The jobs of the load generator and their results.
 
 import type { FrontName } from "./fronts.ts";
 import type { Script } from "./script.ts";
 
 export interface Job {
   readonly port: number;
-  /** The server's process: its use is read at the job's beginning and end. */
+  /** The server's process. Its CPU time is read at the start and the end of the job. */
   readonly pid: number;
-  /** Runs at once. Each lane is one connection, on which its runs follow each other. */
+  /** The number of concurrent lanes. Each lane is one connection and sends its runs one after another. */
   readonly lanes: number;
-  /** Runs of each lane. */
+  /** The number of runs per lane. */
   readonly runs: number;
-  /** So many runs of a lane in a row share a thread. */
+  /** The number of consecutive runs in a lane that share a thread. */
   readonly turns: number;
-  /** Thread ids begin with it: a prefix that was used before continues its threads. */
+  /** The prefix of the thread ids. A prefix that was used before continues its threads. */
   readonly prefix: string;
-  /** User messages that each run brings before the one with the script. */
+  /** The number of user messages that each run sends before the message with the script. */
   readonly earlier: number;
-  /** The lanes begin one after the other within this time. */
+  /** The lanes start one after another within this time. */
   readonly spreadMs: number;
   readonly script: Script;
-  /** What the server is asked over. */
+  /** The API or wire that the requests use. */
   readonly front: FrontName;
 }
 
 export interface JobFigures {
   readonly runs: number;
   readonly tokens: number;
-  /** Of the answers' bodies, as they went over the wire. */
+  /** The size of the response bodies as transferred. */
   readonly bytes: number;
   readonly ms: number;
   readonly cpuMs: number;
-  /** The server's main thread, for a processor. */
+  /** How long the server's main thread waited for a processor. */
   readonly waitedMs: number;
-  /** Medians over the runs, from the first byte of the request. */
+  /** Medians over the runs, measured from the first byte of the request. */
   readonly firstEventMs: number;
   readonly firstTokenMs: number;
   readonly runMs: number;
-  /** From the provider's write to our read; NaN unless the script is stamped. */
+  /** The time from the provider's write to our read. NaN unless the script is stamped. */
   readonly latencyMs: { readonly p50: number; readonly p99: number };
   /**
-   * While all lanes were streaming: from the last one's first token to the end of the first one's last run. NaN
-   * when they never were.
+   * Measured while all lanes were streaming: from the first token of the last lane to the end of the first lane's last
+   * run. NaN if they never streamed all at once.
    */
   readonly steady: { readonly tokens: number; readonly cpuMs: number };
 }

@@ -1,5 +1,5 @@
-// One connection to a server under test, and the runs that follow each other on it. It reads the socket itself:
-// an HTTP client would cost the load generator more than the server has to spend.
+// A connection to a server under test, and the consecutive runs on it. It reads the socket directly, because an HTTP
+// client would cost the load generator more than the server itself spends.
 
 import { connect, type Socket } from "node:net";
 import type { Front } from "./fronts.ts";
@@ -13,9 +13,9 @@ export interface LaneRun {
 }
 
 export interface Watch {
-  /** Length of a token: a server may send several as one. */
+  /** The length of a token, needed because a server may send several tokens as one. */
   readonly length: number;
-  /** Called for each token as it comes; it stands in `text` at `at`. */
+  /** Called for each token when it arrives. The token is in `text` at the position `at`. */
   onToken(text: string, at: number): void;
 }
 
@@ -32,8 +32,8 @@ export class Lane {
   }
 
   /**
-   * The user's messages are ASCII. Rejects unless the server accepts the run, streams it to its end and says that it is
-   * done.
+   * The user's messages are ASCII. Rejects unless the server accepts the run, streams it to its end and reports that it
+   * is done.
    */
   async run(threadId: string, contents: readonly string[], watch: Watch): Promise<LaneRun> {
     const socket = await this.#connected();
@@ -68,7 +68,7 @@ function read(socket: Socket, { token, done, failed }: Front, watch: Watch): Pro
   let bytes = 0;
   let inBody = false;
   let isDone = false;
-  /** The beginning of a line whose end has not come yet, or of a head. */
+  /** The beginning of a line or header that is not complete yet. */
   let held = "";
   let tail = "";
 

@@ -1,5 +1,5 @@
-// The load generator, a process of its own: does one job after the other, as they come over the IPC channel,
-// and ends with it. A run that fails fails its job.
+// The load generator, which is a separate process. It executes the jobs that arrive over the IPC channel one after
+// another, and ends when the channel closes. If a run fails, its job fails.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { FRONT } from "./fronts.ts";
@@ -9,7 +9,7 @@ import { cpuMsOf, waitedMsOf } from "./meter.ts";
 import { ageMs, inputOf, lengthOf } from "./script.ts";
 import { median, quantile } from "./stats.ts";
 
-/** What a server still does for a run after its last byte belongs to the run. */
+/** Work that a server does after a run's last byte belongs to the run. */
 const AFTERMATH_MS = 30;
 
 async function perform(job: Job): Promise<JobFigures> {
@@ -81,7 +81,7 @@ interface Moment {
   readonly cpuMs: number;
 }
 
-/** Reads the server's use when the last lane has begun, and again when the first one is through. */
+/** Reads the server's CPU time once the last lane has started, and again when the first lane has finished. */
 function steadyPart({ lanes, pid }: Job) {
   let live = 0;
   let tokens = 0;

@@ -1,5 +1,5 @@
-// `npm run bench`: this server beside a bare relay, in one run, and the budgets it keeps or breaks. A figure
-// over its budget is reported, not an error; the exit code is 1 when something does not work.
+// `npm run bench`: compares this server with a bare relay in one run, and checks the budgets. A figure over its budget
+// is reported but is not an error. The exit code is 1 if something does not work.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -60,7 +60,7 @@ async function bench(options: Options, stage: Stage): Promise<void> {
       options.target === "skein" ? store : options.target,
     ),
   );
-  /** The budgets are those beside the relay. */
+  /** The budgets apply to the comparison with the relay. */
   const limitOf = (row: Row) =>
     beside === "bare" && options.target === "skein" ? budgetOf(store, row) : undefined;
   for (const scenario of scenariosOf(options)) {

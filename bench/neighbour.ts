@@ -1,20 +1,20 @@
-// A tenant that reads its list of threads repeatedly while another one attacks: a process of its own, as it stands for another
-// machine. Its parent says when to stop and then gets how long each answer took, in ms.
+// A tenant that reads its thread list repeatedly while another tenant attacks. It is a separate process, because it
+// represents another machine. Its parent tells it when to stop, and then receives how long each response took, in ms.
 
 import { Agent, get } from "node:http";
 import { setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What the process is given as JSON, as its only argument. */
+/** The JSON that the process gets as its only argument. */
 export interface NeighbourData {
   readonly port: number;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 const PAUSE_MS = 5;
-// Its parent says what it is.
+// The parent writes this JSON.
 const { port, headers } = JSON.parse(process.argv[2] ?? "") as NeighbourData;
-// What builds the attacks, and the provider, must not delay it. Only root may do so.
+// The work of building the attacks, and the provider, must not delay this process. Only root may set this priority.
 if (process.getuid?.() === 0) setPriority(-19);
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 

@@ -33,7 +33,7 @@ export interface Options {
   readonly profile: string | undefined;
 }
 
-/** Throws what is wrong, with the usage, for a command line that is not one of these. */
+/** Throws an error with the usage if the command line is invalid. */
 export function readOptions(args: readonly string[], scenarios: readonly string[]): Options {
   try {
     const { values } = parseArgs({

@@ -1,7 +1,7 @@
-// Loaded into a server before its own program: answers the parent process what the server itself has no way to
-// tell. `memory`: what it holds after a full collection. `profile`: nothing, but from here on its CPU time is
-// recorded; `profiled` ends that, with the record. `turns`: nothing, but from here on the longest tick of the event loop
-// is looked for; `turned` ends that, and tells its CPU time.
+// Loaded into a server before its own program, to answer questions from the parent process that the server itself
+// cannot answer. `memory` returns the memory in use after a full collection. `profile` starts to record CPU time, and
+// `profiled` stops and returns the record. `turns` starts to look for the longest tick of the event loop, and `turned`
+// stops and returns its CPU time.
 
 import type { Profiler } from "node:inspector";
 import { Session } from "node:inspector/promises";
@@ -15,12 +15,12 @@ export interface Memory {
 
 export type Profile = Profiler.Profile;
 
-/** What a collection has found is freed a little later, where it is more than memory. */
+/** Objects that own more than memory are released a little after the collection. */
 const FINALIZERS_MS = 100;
 const SAMPLE_MICROSECONDS = 200;
 const session = new Session();
 
-/** CPU time of the main thread, which a busy machine does not lengthen. */
+/** The CPU time of the main thread, which a busy machine does not lengthen. */
 export interface Turn {
   readonly cpuMs: number;
 }

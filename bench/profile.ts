@@ -1,10 +1,10 @@
-// Where a server's CPU time went.
+// Summarizes where a server spent its CPU time.
 
 import type { Profile } from "./probe.ts";
 
 const TOP = 40;
 
-/** Shares of the busy time, each function's own: by place, then by function. */
+/** Returns the shares of the busy time, excluding callees, by location and then by function. */
 export function summaryOf({ nodes, samples = [], timeDeltas = [] }: Profile): string {
   const frames = new Map(nodes.map((node) => [node.id, node.callFrame]));
   const places = new Map<string, number>();
@@ -14,7 +14,7 @@ export function summaryOf({ nodes, samples = [], timeDeltas = [] }: Profile): st
     if (!frame || frame.functionName === "(idle)") continue;
     const { functionName, url, lineNumber } = frame;
     const place = placeOf(url) || "Node and V8, native";
-    // A sample stands for the time until the next one.
+    // A sample covers the time until the next sample.
     const microseconds = timeDeltas[index + 1] ?? 0;
     add(places, place, microseconds);
     add(
@@ -26,7 +26,7 @@ export function summaryOf({ nodes, samples = [], timeDeltas = [] }: Profile): st
   return `${shares(places)}\n\n${shares(functions)}`;
 }
 
-/** The file in this repository, else the package. */
+/** Returns the file in this repository, otherwise the package. */
 function placeOf(url: string): string {
   const inPackage = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1];
   const ours = /^file:.*\/((?:dist|bench)\/.*)$/.exec(url)?.[1];

@@ -1,6 +1,7 @@
-// The fake provider, a process of its own: OpenAI's and Anthropic's streaming wire on 127.0.0.1:$PORT. What it
-// answers is in the request, see script.ts. The first token of an answer comes at once, each further one a
-// delay later; with no delay, each in a tick of the event loop of its own, as fast as the reader takes them.
+// The fake provider, which is a separate process. It implements OpenAI's and Anthropic's streaming formats on
+// 127.0.0.1:$PORT. The request contains the answer (see script.ts). The first token of an answer is sent at once, and
+// each further token after a delay. If the delay is 0, each token is sent in its own tick of the event loop, as fast as
+// the reader takes them.
 
 import { createServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -52,7 +53,10 @@ function speak(wire: Wire, script: Script, socket: Socket, response: ServerRespo
   step();
 }
 
-/** The chunk's frame and its text in one string, past `response.write`: a third cheaper for a chunk on its own. */
+/**
+ * Writes the chunk's frame and text as one string, bypassing `response.write`. This costs a third less for a single
+ * chunk.
+ */
 function write(socket: Socket, text: string): void {
   socket.write(`${text.length.toString(16)}\r\n${text}\r\n`, "latin1");
 }

@@ -1,4 +1,4 @@
-// The ratios of an earlier commit, in figures.json, and what a new measurement says beside them.
+// Compares a new measurement with the ratios of an earlier commit, which are in figures.json.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,23 +8,23 @@ import type { Store } from "./targets.ts";
 
 const FILE = join(import.meta.dirname, "figures.json");
 
-/** A ratio may grow this much before it holds up a change. */
+/** The factor by which a ratio may grow before it blocks a change. */
 export const JUMP = 1.25;
 const LEAST_PAIRS = 5;
 
 export type Ratios = Partial<Record<Figure, number>>;
 export type Recorded = Partial<Record<Store, Ratios>>;
 
-/** One pair: its ratio, and how long its servers waited for their processor, in times of what they used. */
+/** The ratio of a pair, and how long its servers waited for their processor, relative to the CPU time that they used. */
 export interface Measured {
   readonly ratio: number;
   readonly waited: number;
 }
 
 /**
- * `kept` and `jumped` are said when three of four pairs agree. They seldom do on a machine that has more to do than it
- * can: a pair whose servers waited longer than they ran says nothing, as what other work does to a processor's
- * caches costs the larger program more. When too few pairs are left, or nothing is recorded, it is `unclear`.
+ * `kept` and `jumped` require that three of four pairs agree. On an overloaded machine, they seldom do. A pair whose
+ * servers waited longer than they ran does not count, because other work affects the processor's caches and thus costs
+ * the larger program more. If too few pairs are left, or nothing is recorded, the result is `unclear`.
  */
 export type Comparison = "kept" | "jumped" | "unclear";
 
@@ -35,7 +35,7 @@ export function comparisonOf(measured: readonly Measured[], recorded: number | u
   return quantile(ratios, 0.25) > JUMP * recorded ? "jumped" : "unclear";
 }
 
-// `writeRecorded` wrote it.
+// `writeRecorded` wrote this file.
 export const readRecorded = (): Recorded => JSON.parse(readFileSync(FILE, "utf8"));
 
 export const writeRecorded = (figures: Recorded): void =>

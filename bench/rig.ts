@@ -1,4 +1,4 @@
-// What a scenario works with: both servers, warm, the load generator, and the one way to compare: in pairs.
+// The tools for a scenario: both servers, warmed up, the load generator, and the comparison in pairs.
 
 import { once } from "node:events";
 import type { Figure } from "./budgets.ts";
@@ -10,7 +10,7 @@ import type { Store, Target } from "./targets.ts";
 
 const JOB_MS = 180_000;
 
-/** Enough of everything that the compiler is done with it. */
+/** Enough of each kind of work for the compiler to finish optimizing it. */
 const WARM_UP: readonly Partial<Job>[] = [
   { runs: 6 },
   { runs: 6, script: script({ batch: 8 }) },
@@ -20,18 +20,18 @@ const WARM_UP: readonly Partial<Job>[] = [
 
 export interface Scenario {
   readonly name: string;
-  /** One sentence: what is measured. */
+  /** A sentence about what is measured. */
   readonly about: string;
   run(rig: Rig): Promise<Row[]>;
 }
 
-/** One line of the table. `ratio` has a value for each round. */
+/** A line of the table. `ratio` has a value for each round. */
 export interface Row {
   readonly figure: string;
   readonly bare?: readonly number[];
   readonly skein: readonly number[];
   readonly ratio?: readonly number[];
-  /** Which budget it has, and which recorded figure. */
+  /** Selects the row's budget and its recorded figure. */
   readonly is?: Figure;
 }
 
@@ -45,13 +45,13 @@ export interface Rig {
   readonly rounds: number;
   readonly targets: { readonly bare: Target; readonly skein: Target };
   readonly children: Children;
-  /** One server of each, started and warmed up once. */
+  /** Returns one server of each kind, started and warmed up once. */
   warm(): Promise<{ readonly bare: Server; readonly skein: Server }>;
-  /** Has `server` do what the job says. Throws when a run fails. */
+  /** Runs the job against `server`. Throws if a run fails. */
   load(server: Server, job: Partial<Job>): Promise<JobFigures>;
   /**
-   * Measures both warm servers one right after the other, once per round; who is first changes. A figure that
-   * hardly varies needs few `rounds`, even if more were asked for.
+   * Measures both warm servers one right after the other, once per round. The order alternates. A figure that hardly
+   * varies needs few `rounds`, even if more were requested.
    */
   pairs<K extends string>(
     measure: (server: Server) => Promise<Record<K, number>>,
@@ -65,9 +65,9 @@ export interface RigOptions {
   readonly targets: Rig["targets"];
   readonly store: Store;
   readonly rounds: number;
-  /** So long after the first pair of a scenario no other is begun. */
+  /** Once this time has passed since a scenario's first pair, no further pair is started. */
   readonly enoughMs?: number;
-  /** From the end of the warm-up on the servers' CPU time is recorded. */
+  /** Records the servers' CPU time after the warm-up. */
   readonly profiled: boolean;
 }
 
@@ -143,7 +143,7 @@ function endOf({ process, complaint }: Child): Promise<never> {
   return lost;
 }
 
-/** The line of one measure: the medians of both, and of the pairs' ratios. */
+/** Returns the line of one measure: the medians of both servers, and the median of the pairs' ratios. */
 export function row<K extends string>(figure: string, pairs: readonly Pair<K>[], key: K, is?: Figure): Row {
   return {
     figure,

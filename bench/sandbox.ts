@@ -1,8 +1,8 @@
-// `npm run bench:sandbox`: a user's sandbox beside the plain way, one `docker exec` per operation, in one run. A
-// figure over its budget is reported, not an error; the exit code is 1 when something does not work.
+// `npm run bench:sandbox`: compares a user's sandbox with the plain way, one `docker exec` per operation, in one run. A
+// figure over its budget is reported but is not an error. The exit code is 1 if something does not work.
 //
-// As root on Linux it has an engine and a host of its own, as the tests do; elsewhere it uses the machine's engine
-// (`DOCKER_HOST`) and removes what it made there.
+// As root on Linux, it uses its own engine and host, like the tests do. Elsewhere, it uses the machine's engine
+// (`DOCKER_HOST`) and removes everything that it created there.
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

@@ -1,16 +1,16 @@
-// What the fake provider is to answer, written into the user's message: so it passes through any server, and
-// one provider serves every scenario.
+// The answer of the fake provider, written into the user's message. It therefore passes through any server, and one
+// provider serves every scenario.
 
 export interface Script {
-  /** Length of the answer. */
+  /** The length of the answer. */
   readonly tokens: number;
-  /** Pause between tokens; 0 = as fast as they are taken. */
+  /** The pause between tokens. 0: as fast as the reader takes them. */
   readonly delayMs: number;
-  /** Tokens in one packet. */
+  /** The number of tokens in one packet. */
   readonly batch: number;
-  /** So many answers call a tool before the one that speaks. */
+  /** The number of answers that call a tool before the answer with text. */
   readonly calls: number;
-  /** Each token is the moment of its sending, see `ageMs`. */
+  /** True if each token contains the time at which it was sent (see `ageMs`). */
   readonly stamped: boolean;
 }
 
@@ -23,7 +23,7 @@ export function inputOf({ tokens, delayMs, batch, calls, stamped }: Script): str
   return `bench ${tokens} ${delayMs} ${batch} ${calls} ${Number(stamped)}.`;
 }
 
-/** The newest script in a model request, and where it ends. Throws when there is none. */
+/** Returns the newest script in a model request, and where it ends. Throws if there is none. */
 export function scriptIn(body: string): { script: Script; end: number } {
   const start = body.lastIndexOf("bench ");
   const end = body.indexOf(".", start);
@@ -38,18 +38,18 @@ const TOKEN = "token ";
 const DIGITS = 9;
 const WRAP = 10 ** DIGITS;
 
-/** The text of the next token. All tokens of a script are of one length, so that joined ones can be told apart. */
+/** Returns the text of the next token. All tokens of a script have the same length, so joined ones can be separated. */
 export const tokenOf = ({ stamped }: Script) =>
   stamped ? `${clock().toString().padStart(DIGITS, "0")} ` : TOKEN;
 export const lengthOf = ({ stamped }: Script) => (stamped ? DIGITS + 1 : TOKEN.length);
 
-/** How long ago the stamped token that stands in `text` at `at` was sent. */
+/** Returns the age of the stamped token in `text` at the position `at`. */
 export function ageMs(text: string, at: number): number {
   const sent = Number.parseInt(text.slice(at, at + DIGITS), 10);
   return ((clock() - sent + WRAP) % WRAP) / 1000;
 }
 
-/** Microseconds, the same for all processes of a machine; begins again every 1,000 s. */
+/** Returns microseconds, which are the same for all processes of a machine. Wraps around every 1,000 s. */
 function clock(): number {
   const [seconds, nanoseconds] = process.hrtime();
   return (seconds % 1000) * 1e6 + Math.floor(nanoseconds / 1000);

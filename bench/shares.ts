@@ -1,15 +1,15 @@
-// Holds processes to a share of a processor each, with the control groups of Linux (version 1).
+// Limits each process to a share of a processor, using Linux control groups (version 1).
 
 import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const GROUPS = "/sys/fs/cgroup/cpu";
-/** Short, so that a process which has used its share of one continues soon. */
+/** Short, so a process that has used its share continues soon. */
 const PERIOD_US = 20_000;
 
 /**
- * From now on each of the processes, with all its threads, gets at most this share of one processor. Throws where groups
- * cannot be made. They are removed when this process ends.
+ * From now on, each of the processes, with all its threads, gets at most this share of one processor. Throws if control
+ * groups cannot be created. They are removed when this process ends.
  */
 export function holdTo(share: number, pids: readonly number[]): void {
   for (const pid of pids) {
@@ -28,7 +28,7 @@ export function holdTo(share: number, pids: readonly number[]): void {
   }
 }
 
-/** A group goes only when nothing is in it, and a process that was killed may need a moment to be gone. */
+/** Only an empty group can be removed, and a killed process may take a moment to disappear. */
 function remove(group: string): void {
   for (let attempt = 0; attempt < 100; attempt++) {
     try {

@@ -1,5 +1,5 @@
-// `npm run bench:short`: CPU times beside the relay's, compared with the ratios in figures.json. Exits with 1 when a ratio
-// jumped, and when something does not work. `--record` writes what it measured into that file.
+// `npm run bench:short`: compares CPU times, relative to the relay, with the ratios in figures.json. Exits with 1 if a
+// ratio jumped, or if something does not work. `--record` writes the measured ratios into that file.
 
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
@@ -11,17 +11,17 @@ import { median } from "./stats.ts";
 import { heading, lineOf } from "./table.ts";
 import { bareRelay, type Store, skein } from "./targets.ts";
 
-/** Those that need nothing that is not installed. */
+/** The stores that need no additional software. */
 const STORES = ["memory", "sqlite"] as const satisfies readonly Store[];
 const ROUNDS = 9;
-/** For each store: a machine that is busy has fewer pairs, and is not kept. */
+/** The limit per store. A busy machine measures fewer pairs instead of taking longer. */
 const ENOUGH_MS = 60_000;
-/** The load, over the last minute, at which a machine does nothing else worth mentioning. */
+/** The load average over the last minute below which a machine counts as idle. */
 const IDLE_LOAD = 0.7;
 
 interface Measurement {
   readonly rows: readonly Row[];
-  /** For each pair. */
+  /** One value per pair. */
   readonly waited: readonly number[];
 }
 
@@ -34,7 +34,7 @@ async function measure(stage: Stage, store: Store): Promise<Measurement> {
   return { rows: rowsOf(pairs), waited: waitedIn(pairs) };
 }
 
-/** Prints what was measured. Returns whether something jumped. */
+/** Prints the measurements. Returns whether a ratio jumped. */
 function compare({ rows, waited }: Measurement, recorded: Ratios): boolean {
   const verdicts = rows.map((row) => {
     const figure = row.is && recorded[row.is];

@@ -1,4 +1,4 @@
-// What both benchmarks with a relay stand on: a fake provider, a load generator, and their end.
+// The foundation of both benchmarks with a relay: a fake provider, a load generator, and the cleanup.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,8 +11,8 @@ export interface Stage extends Surroundings {
 }
 
 /**
- * Runs the benchmark and ends this process, with all that was started and without what was written on the stage. The
- * exit code is 1 when `bench` throws, and 0 unless it has set another one.
+ * Runs the benchmark and ends this process. Ends all processes that it started, and removes the files on the stage. The
+ * exit code is 1 if `bench` throws, and 0 unless `bench` has set another one.
  */
 export async function onStage(bench: (stage: Stage) => Promise<void>): Promise<never> {
   const children = new Children();

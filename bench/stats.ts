@@ -1,9 +1,9 @@
-// Middles and edges of a series of figures.
+// Medians and percentiles of a series of figures.
 
-/** NaN for an empty series, as everything below. */
+/** NaN for an empty series, like the functions below. */
 export const median = (values: readonly number[]) => quantile(values, 0.5);
 
-/** Between two neighbours the quantile is interpolated. */
+/** Interpolates the quantile between two neighbours. */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = Float64Array.from(values).sort();
   const at = (sorted.length - 1) * q;

@@ -1,17 +1,17 @@
-// The table: one line per figure, printed as soon as it is known.
+// The table. Prints one line per figure as soon as it is known.
 
 import type { Row, Scenario } from "./rig.ts";
 import { median } from "./stats.ts";
 
 const WIDTHS = [42, 9, 9, 8, 13, 9, 8];
 
-/** What a figure is held to, and whether it keeps that. */
+/** The limit of a figure, and whether the figure is within it. */
 export interface Limit {
   readonly text: string;
   readonly verdict: string;
 }
 
-/** What is measured, beside what, and what it is held to. */
+/** Names the measured server, its counterpart and the limit. */
 export const heading = (beside: string, measured: string, limit = "budget") =>
   `${line(["", beside, measured, "ratio", "its range", limit, ""])}\n${"─".repeat(WIDTHS.reduce((sum, width) => sum + width))}`;
 
@@ -29,7 +29,7 @@ export function lineOf({ figure, bare, skein, ratio }: Row, limit?: Limit): stri
   ]);
 }
 
-/** The first column is text; all others stand to the right. */
+/** The first column is text. All others are right-aligned. */
 function line(cells: readonly (string | undefined)[]): string {
   return cells
     .map((cell = "", index) => {
@@ -40,7 +40,7 @@ function line(cells: readonly (string | undefined)[]): string {
     .trimEnd();
 }
 
-/** Three digits, as more would be noise. */
+/** Rounds to three digits, because more would be noise. */
 function number(value: number): string {
   if (Number.isNaN(value)) return "–";
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");

@@ -1,4 +1,4 @@
-// The servers under test, each started as its users start it.
+// The servers under test, each started the way its users start it.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -14,34 +14,37 @@ export type Store = (typeof STORES)[number];
 export type Provider = (typeof PROVIDERS)[number];
 
 export interface Target {
-  /** A new process with nothing in it. `nodeArgs` go to Node itself. The relay takes no settings. */
+  /** Starts a new, empty process. `nodeArgs` go to Node itself. The relay takes no settings. */
   start(nodeArgs?: readonly string[], settings?: Settings): Promise<Server>;
 }
 
-/** Over what every scenario has. */
+/** Settings in addition to those of every scenario. */
 export interface Settings {
   readonly env?: Readonly<Record<string, string>>;
-  /** More agents, by name, with the same model unless they have one. */
+  /** Additional agents by name. They use the same model unless they have their own. */
   readonly agents?: Readonly<Record<string, object>>;
 }
 
 export interface Surroundings {
   readonly children: Children;
-  /** A folder for all files; its creator removes it. */
+  /** The folder for all files. Its creator removes it. */
   readonly dir: string;
   readonly providerPort: number;
 }
 
 const ROOT = join(import.meta.dirname, "..");
-/** As script/start has it; for the relay as well. */
+/** The same as in script/start, and used for the relay too. */
 const NODE_ARGS = ["--v8-pool-size=0", "--min-semi-space-size=2"];
 
 export const bareRelay = (around: Surroundings): Target => plainServer("bare-relay", around);
 export const aiSdk = (around: Surroundings): Target => plainServer("ai-sdk", around);
 
-/** A server in one file of this folder. It is compiled once: as TypeScript it would cost each start a third more. */
+/**
+ * Returns a server that is one file in this folder. It is compiled once, because TypeScript would make each start a
+ * third slower.
+ */
 function plainServer(name: string, { children, dir, providerPort }: Surroundings): Target {
-  // Beside the packages that it imports.
+  // Next to the packages that it imports.
   const folder = join(ROOT, "node_modules/.cache/bench");
   const program = join(folder, `${name}.mjs`);
   const source = readFileSync(join(import.meta.dirname, `${name}.ts`), "utf8");
@@ -62,8 +65,8 @@ function plainServer(name: string, { children, dir, providerPort }: Surroundings
 }
 
 /**
- * The server of the checkout in the folder `root`, built first when its build is not fresh, with a Redis or PostgreSQL of
- * its own. Throws when it does not build or when there is no such store.
+ * Returns the server of the checkout in the folder `root`, with its own Redis or PostgreSQL. Builds the server first if
+ * its build is out of date. Throws if it does not build, or if there is no such store.
  */
 export async function skein(
   { children, dir, providerPort }: Surroundings,
@@ -94,7 +97,10 @@ export async function skein(
   };
 }
 
-/** Returns the variable of an empty database. What a disk costs is not the question, so they wait for none. */
+/**
+ * Returns the variable for an empty database. The databases do not wait for the disk, because its speed is not
+ * measured.
+ */
 type StartDatabases = (children: Children, dir: string) => Promise<() => Promise<Record<string, string>>>;
 
 const DATABASES: Partial<Record<Store, StartDatabases>> = {
@@ -111,7 +117,7 @@ const DATABASES: Partial<Record<Store, StartDatabases>> = {
     }
   },
   async postgres() {
-    // Runs beside this process, and ends with it.
+    // Runs alongside this process and ends with it.
     const postgres = await startPostgres();
     if (!postgres) throw new Error("There is no PostgreSQL.");
     return async () => ({ POSTGRES_URL: await postgres.database() });
@@ -135,7 +141,7 @@ function configure(
     { model: bench.model, ...agent },
   ]);
   const all = { bench, ...Object.fromEntries(others) };
-  // JSON is YAML.
+  // JSON is valid YAML.
   writeFileSync(files.AGENTS_FILE, JSON.stringify({ version: 1, agents: all }));
   writeFileSync(files.CONFIG_FILE, JSON.stringify({ limits: { runs: 2000 } }));
   const data = join(home, "data");

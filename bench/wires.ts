@@ -1,13 +1,13 @@
-// What the fake provider says on each vendor's wire, in frames of the size that the vendor's have.
+// The fake provider's output in each vendor's format, in frames of the same size as the vendor's.
 
 export interface Wire {
   readonly opening: string;
-  /** One token. `text` needs no escaping. */
+  /** Returns one token. `text` needs no escaping. */
   delta(text: string): string;
-  /** A whole answer that calls `write_todos`, for the `n`-th time. */
+  /** Returns a whole answer that calls `write_todos`, for the `n`-th time. */
   call(n: number): string;
   closing(tokens: number): string;
-  /** What a tool's result has in a request, and nothing else. */
+  /** A text that occurs in a request only with a tool's result. */
   readonly result: string;
 }
 

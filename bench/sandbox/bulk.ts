@@ -12,7 +12,7 @@ const UPLOAD_MIB = 64;
 const CHUNK = Buffer.alloc(64 * 1024, "abcdefg\n");
 const ROUNDS = 2;
 
-/** A thousand files of about 1 KiB, every hundredth with the word. */
+/** Creates a thousand files of about 1 KiB. Every hundredth contains the word. */
 const MAKE_TREE = `mkdir tree && cd tree && n=0 && while [ $n -lt ${FILES} ]; do n=$((n+1))
   { printf '%01000d\\n' $n; [ $((n % ${FILES / MATCHES})) != 0 ] || echo needle; } > file-$n.txt; done`;
 

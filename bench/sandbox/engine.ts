@@ -6,21 +6,21 @@ import { join } from "node:path";
 import Docker from "dockerode";
 import { startOwnEngine } from "../../test/support/own-engine.ts";
 
-/** Made by script/test-images. In `debian` there is a Perl, so files have the helper; in `busybox` only shells. */
+/** Created by script/test-images. `debian` contains Perl, so file operations use the helper; `busybox` has only shells. */
 export type ImageName = "busybox" | "debian";
 
 export interface BenchEngine {
-  /** For the server's setting. */
+  /** The value for the server's setting. */
   readonly host: string | undefined;
   readonly docker: Docker;
-  /** Its name in the engine, where it is until the end. */
+  /** Returns the name of the image, which is in the engine until the end. */
   image(name: ImageName): Promise<string>;
   close(): Promise<void>;
 }
 
 export const mayHaveOwnEngine = process.platform === "linux" && process.getuid?.() === 0;
 
-/** One that answers. The caller closes it. */
+/** Returns an engine that responds. The caller closes it. */
 export async function openEngine(): Promise<BenchEngine> {
   const images = imagesFolder();
   const { host, docker, close } = mayHaveOwnEngine ? await startOwnEngine() : await machinesEngine();
@@ -42,7 +42,7 @@ export async function openEngine(): Promise<BenchEngine> {
       return fullName;
     },
     async close() {
-      // An image that is in use by others stays.
+      // An image that others use is kept.
       await Promise.allSettled(added.map((image) => image.remove()));
       await close();
     },

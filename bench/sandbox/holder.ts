@@ -1,5 +1,5 @@
-// A server's pool in a process of its own, for what it holds: opens sandboxes for the owners it is sent, uses each
-// once, and answers. When its parent lets go of it, however that happens, it stops them and ends.
+// A server's pool in a separate process, for measuring its memory. It opens sandboxes for the owners that it receives,
+// uses each once, and answers. When its parent disconnects, for whatever reason, it stops the sandboxes and ends.
 
 import type { BackendConfig } from "../../src/agent/core/backend.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
@@ -11,7 +11,7 @@ export interface HolderOptions extends Surroundings {
 }
 
 const { signal } = new AbortController();
-// The parent's own words.
+// The parent writes this JSON.
 const options = JSON.parse(process.argv[2] ?? "") as HolderOptions;
 const server = serverOf(options);
 
@@ -41,5 +41,5 @@ process.on("message", async (question: string | { owners: readonly Owner[] }) =>
 });
 process.channel?.ref(); // the probe lets a process end that has nothing else to do
 process.once("disconnect", end);
-// They are the parent's to obey.
+// Only the parent reacts to these signals.
 for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(name, () => {});

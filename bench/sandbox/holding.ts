@@ -1,4 +1,4 @@
-// The parent's end of holder.ts.
+// The parent's side of holder.ts.
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -11,10 +11,10 @@ import type { Stage } from "./stage.ts";
 const PROGRAM = fileURLToPath(import.meta.resolve("./holder.ts"));
 const ANSWER_MS = 120_000;
 
-/** `T` is what the question is answered with. */
+/** `T` is the type of the answer. */
 export type Ask = <T>(question: string | object) => Promise<T>;
 
-/** Runs `work` with a server that holds sandboxes; stops the sandboxes and the server afterwards. */
+/** Runs `work` with a server that holds sandboxes. Stops the sandboxes and the server afterwards. */
 export async function withHolder<T>(
   { surroundings, signal }: Stage,
   config: BackendConfig,
@@ -31,7 +31,7 @@ export async function withHolder<T>(
     const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
     const answered = once(holder, "message", { signal: limit });
     holder.send(question);
-    // One message, of the type that belongs to the question.
+    // A single message of the type that matches the question.
     const [answer] = (await Promise.race([answered, early])) as [T];
     return answer;
   };

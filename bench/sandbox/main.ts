@@ -1,4 +1,4 @@
-// The benchmark itself; ../sandbox.ts says what it is, and starts it.
+// The benchmark itself. ../sandbox.ts describes and starts it.
 
 import { setMaxListeners } from "node:events";
 import { cpus } from "node:os";
@@ -64,7 +64,7 @@ function readOptions(args: readonly string[]): { names: readonly string[]; round
 }
 
 const interrupt = new AbortController();
-setMaxListeners(0, interrupt.signal); // each operation under way is one
+setMaxListeners(0, interrupt.signal); // each operation in progress has a listener
 for (const name of ["SIGINT", "SIGTERM", "SIGHUP"])
   process.on(name, () => interrupt.abort(new Error(`interrupted by ${name}`)));
 

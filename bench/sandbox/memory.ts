@@ -9,7 +9,7 @@ const WARM_UP = 3;
 const SANDBOXES = 10;
 const MIB = 1024 ** 2;
 
-/** What idle sandboxes hold that were used once, in a server of its own, after a full collection. */
+/** Measures the memory of idle sandboxes that were used once, in a separate server, after a full collection. */
 export const memory = (image: ImageName): Scenario => ({
   name: `${image}: memory of an idle sandbox`,
   async *run(stage) {
@@ -18,7 +18,7 @@ export const memory = (image: ImageName): Scenario => ({
 });
 
 async function measure(stage: Stage, image: ImageName, ask: Ask): Promise<Row[]> {
-  // The first ones bring with them what all share.
+  // The first sandboxes also load everything that all of them share.
   await open(stage, image, ask, WARM_UP);
   const before = await ask<Memory>("memory");
   const containers = await open(stage, image, ask, SANDBOXES);
@@ -34,7 +34,7 @@ async function measure(stage: Stage, image: ImageName, ask: Ask): Promise<Row[]>
   ];
 }
 
-/** Returns the containers, when all is there that belongs to them. */
+/** Returns the containers once all of their parts have started. */
 async function open(stage: Stage, image: ImageName, ask: Ask, count: number): Promise<string[]> {
   const owners = Array.from({ length: count }, stage.newOwner);
   await ask<string>({ owners });
@@ -43,7 +43,7 @@ async function open(stage: Stage, image: ImageName, ask: Ask, count: number): Pr
   return containers;
 }
 
-/** In MiB, without what the system can take back. */
+/** Returns the memory in MiB, without the part that the system can reclaim. */
 async function memoryOf({ docker }: Stage, container: string): Promise<number> {
   const found = await docker.getContainer(container).stats({ stream: false, "one-shot": true });
   const { usage, stats } = found.memory_stats;

@@ -8,7 +8,7 @@ import type { Way } from "./ways.ts";
 const BYTES = Buffer.alloc(4096, "abcdefg\n");
 const ENTRIES = 20;
 const LANES = 8;
-/** In one round. An exec takes a hundred times as long. */
+/** The number of operations in one round. An exec takes a hundred times as long. */
 const TIMES = { plain: 4, skein: 50 };
 const TIMES_AT_ONCE = { plain: 1, skein: 20 };
 const AT_ONCE_ROUNDS = 2;
@@ -16,7 +16,7 @@ const SLEEP_SECONDS = 0.2;
 
 interface Operation {
   readonly figure: string;
-  /** What it must tell. */
+  /** The expected result. */
   readonly gives: number;
   perform(way: Way, lane: number): Promise<number>;
 }
@@ -32,7 +32,7 @@ const OPERATIONS: readonly Operation[] = [
   { figure: "execute `true`", gives: 0, perform: (way) => way.run("true") },
 ];
 
-/** One at a time, and eight at once. `readBudget`: how many times faster a read has to be. */
+/** Measures operations one at a time, and eight at once. `readBudget` is the factor by which a read must be faster. */
 export const operations = (image: ImageName, about: string, readBudget: number): Scenario => ({
   name: `${image}: ${about}`,
   async *run(stage) {
@@ -44,7 +44,7 @@ export const operations = (image: ImageName, about: string, readBudget: number):
   },
 });
 
-/** With as many shells as there will be, and everything compiled. */
+/** Starts as many shells as the measurement needs, and gets all code compiled. */
 async function prepare({ plain, skein }: Ways): Promise<void> {
   await skein.write("file", BYTES);
   for (let entry = 0; entry < ENTRIES; entry++) await skein.write(`folder/entry-${entry}`, BYTES);
@@ -90,7 +90,7 @@ async function atOnce({ plain, skein }: Ways, operation: Operation): Promise<Row
   };
 }
 
-/** Commands that do nothing but take their time need no processor, so eight should take as long as one. */
+/** Commands that only take time need no processor, so eight should take as long as one. */
 async function sideBySide({ plain, skein }: Ways): Promise<Row> {
   const nap: Operation = {
     ...{ figure: "sleep", gives: 0 },
@@ -120,7 +120,7 @@ interface Load {
   readonly perSecond: number;
 }
 
-/** Each lane does it so many times, one after the other; the lanes do so at once. */
+/** Each lane performs the operation `times` times in sequence, and all lanes run concurrently. */
 async function load({ perform, gives }: Operation, way: Way, lanes: number, times: number): Promise<Load> {
   const began = performance.now();
   const inLane = async (lane: number) => {

@@ -1,11 +1,11 @@
-// The one way to compare: both are measured one right after the other, repeatedly.
+// Compares two ways by measuring one right after the other, repeatedly.
 
 export interface Pair<T> {
   readonly plain: T;
   readonly skein: T;
 }
 
-/** Who is first changes with each round. */
+/** The order alternates between rounds. */
 export async function pairs<T>(
   rounds: number,
   plain: () => Promise<T>,
@@ -21,7 +21,7 @@ export async function pairs<T>(
   return measured;
 }
 
-/** Milliseconds that `work` takes. Throws when it does not give what it should. */
+/** Returns how many milliseconds `work` takes. Throws if its result is not the expected one. */
 export async function timed(work: () => Promise<number>, gives: number): Promise<number> {
   const began = performance.now();
   const given = await work();
@@ -30,6 +30,6 @@ export async function timed(work: () => Promise<number>, gives: number): Promise
   return ms;
 }
 
-/** For each round, how many times the plain way's time is Skein's. */
+/** Returns how many times as long the plain way takes as Skein, for each round. */
 export const fasterOf = <T>(measured: readonly Pair<T>[], msOf: (value: T) => number): number[] =>
   measured.map(({ plain, skein }) => msOf(plain) / msOf(skein));

@@ -1,10 +1,10 @@
-// What the processes of a container hold, each page counted by its share: those in it, and the shim that the engine
-// runs beside it.
+// Measures the memory of a container's processes and of the shim that the engine runs for it. Shared pages count
+// proportionally.
 
 import { readdirSync, readFileSync } from "node:fs";
 import type Docker from "dockerode";
 
-/** In bytes. NaN where this machine's /proc does not show the engine's processes. */
+/** In bytes. NaN if this machine's /proc does not show the engine's processes. */
 export async function pssOf(docker: Docker, container: string): Promise<number> {
   const { Id } = await docker.getContainer(container).inspect();
   const sizes = pids()
@@ -17,7 +17,7 @@ export async function pssOf(docker: Docker, container: string): Promise<number> 
 const pids = () =>
   process.platform === "linux" ? readdirSync("/proc").filter((name) => /^\d+$/.test(name)) : [];
 
-/** Empty when the process does not exist or belongs to another user. */
+/** Returns an empty string if the process does not exist or belongs to another user. */
 function read(pid: string, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8");

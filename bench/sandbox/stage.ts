@@ -1,4 +1,4 @@
-// What a scenario works with: an engine, servers on it that belong together, and users who were never there before.
+// The tools for a scenario: an engine, servers on it that belong together, and new users.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,13 +26,13 @@ export interface Scenario {
   run(stage: Stage): AsyncIterable<Row>;
 }
 
-/** The two ways to work in one and the same container. */
+/** The two ways to work in the same container. */
 export interface Ways {
   readonly plain: Way;
   readonly skein: Way;
 }
 
-/** What a server has to know to belong to this benchmark. */
+/** The settings that a server of this benchmark needs. */
 export interface Surroundings {
   readonly host: string | undefined;
   readonly deployment: string;
@@ -43,22 +43,22 @@ export interface Stage {
   readonly docker: Docker;
   readonly surroundings: Surroundings;
   readonly rounds: number;
-  /** Everything ends when it aborts. */
+  /** Everything ends when this signal aborts. */
   readonly signal: AbortSignal;
-  /** A backend with every default. */
+  /** Returns a backend with default settings. */
   config(image: ImageName): Promise<BackendConfig>;
   newOwner(): Owner;
-  /** Another server; closed at the end. */
+  /** Returns another server, which is closed at the end. */
   newServer(): ProcessBackends;
-  /** A name for a container and a volume that Skein does not know; both are removed at the end. */
+  /** Returns a name for a container and a volume that Skein does not manage. Both are removed at the end. */
   plainName(): string;
-  /** A sandbox that is running and used. */
+  /** Returns a sandbox that is running and has been used. */
   sandbox(image: ImageName): Promise<Ways>;
-  /** Resolves when all is there that is made beside the first use of this container. */
+  /** Resolves once everything exists that is created alongside the first use of this container. */
   settled(container: string, image: ImageName): Promise<void>;
 }
 
-/** Has `work` done on a stage, of which nothing is left afterwards. */
+/** Runs `work` on a stage, and removes everything afterwards. */
 export async function withStage(
   engine: BenchEngine,
   options: Pick<Stage, "rounds" | "signal">,
@@ -144,7 +144,7 @@ function createStage(engine: BenchEngine, made: Made): Stage {
   };
 }
 
-/** Resolves when the helper runs. Throws when there is none after a while. */
+/** Resolves once the helper is running. Throws if it does not start in time. */
 async function helperIn(docker: Docker, container: string, signal: AbortSignal): Promise<void> {
   for (const began = performance.now(); performance.now() - began < HELPER_MS; ) {
     const { Processes } = await docker.getContainer(container).top({ abortSignal: signal });
@@ -154,7 +154,7 @@ async function helperIn(docker: Docker, container: string, signal: AbortSignal):
   throw new Error("The helper for files does not start in the image `debian`.");
 }
 
-/** Removes everything that is left of this run. */
+/** Removes everything that is left from this run. */
 async function clear(docker: Docker, { deployment }: Surroundings): Promise<void> {
   for (const [key, value] of [
     ["label", `skein.deployment=${deployment}`],

@@ -9,10 +9,10 @@ import { plainWay, skeinWay } from "./ways.ts";
 
 const IMAGE = "busybox";
 
-/** To the first command's result. */
+/** The time until the first command's result. */
 interface Start {
   readonly ms: number;
-  /** Of it, until a backend was handed out. */
+  /** The part of that time until the backend was returned. */
   readonly getMs: number;
 }
 
@@ -20,7 +20,7 @@ export const starts: Scenario = {
   name: "busybox: to the first command's result",
   async *run(stage) {
     const [first, second] = [stage.newServer(), stage.newServer()];
-    // What a server finds out about the engine it finds out once.
+    // Servers inspect the engine only once, so the measurement starts after that.
     for (const server of [first, second]) await start(stage, server, stage.newOwner());
     const [fresh, stopped, adopted] = await measure(stage, first, second);
     yield* rows("a new user, ms", fresh);
@@ -39,7 +39,7 @@ function* rows(figure: string, measured: readonly Pair<Start>[]): Iterable<Row> 
   yield { figure: "… of which `pool.get`", skein: middle(measured.map(({ skein }) => skein.getMs)) };
 }
 
-/** Each round with a user, and a plain container, that was never there before. */
+/** Uses a new user and a new plain container for each round. */
 async function measure(stage: Stage, first: ProcessBackends, second: ProcessBackends) {
   const config = await stage.config(IMAGE);
   const fresh: Pair<Start>[] = [];
@@ -71,7 +71,7 @@ async function start({ config, signal }: Stage, server: ProcessBackends, owner: 
   return { ms, getMs };
 }
 
-/** From the same specification, on a volume without a limit. */
+/** Uses the same specification, on a volume without a limit. */
 async function plainContainer({ docker, plainName, config, signal }: Stage) {
   const name = plainName();
   const options = DockerOptions.parse(await config(IMAGE));

@@ -1,5 +1,5 @@
-// The table, in Markdown, so that a run can be put into docs/concepts/performance.md: one line per figure, printed as soon as
-// it is known.
+// The table, in Markdown, so a run can be copied into docs/concepts/performance.md. Prints one line per figure as soon
+// as it is known.
 
 import { median, quantile } from "../stats.ts";
 
@@ -9,7 +9,7 @@ export interface Row {
   readonly figure: string;
   readonly plain?: string;
   readonly skein: string;
-  /** How many times faster than the plain way, for each round. */
+  /** How many times faster it is than the plain way, for each round. */
   readonly faster?: readonly number[];
   readonly budget?: Budget;
 }
@@ -38,7 +38,7 @@ export function lineOf({ figure, plain, skein, faster, budget }: Row): string {
   ]);
 }
 
-/** Of the plain way's time. */
+/** Relative to the plain way's time. */
 export const atLeast = (times: number, faster: readonly number[]): Budget => ({
   text: `≥ ${times}×`,
   isKept: median(faster) >= times,
@@ -49,13 +49,13 @@ export const atMost = (most: number, values: readonly number[]): Budget => ({
   isKept: median(values) <= most,
 });
 
-/** Median and 99th percentile. */
+/** Returns the median and the 99th percentile. */
 export const spread = (values: readonly number[]) =>
   `${number(median(values))} · ${number(quantile(values, 0.99))}`;
 
 export const middle = (values: readonly number[]) => number(median(values));
 
-/** Three digits, as more would be noise. */
+/** Rounds to three digits, because more would be noise. */
 export function number(value: number): string {
   if (Number.isNaN(value)) return "–";
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");

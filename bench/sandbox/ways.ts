@@ -1,5 +1,5 @@
-// The two ways to work in a container, behind one interface: the plain one, a `docker exec` for each operation, and
-// Skein's. Every method tells how much it found, and throws when that went wrong.
+// The two ways to work in a container, behind one interface: the plain way, which is a `docker exec` per operation, and
+// Skein's. Every method returns the amount that it found, and throws if the operation failed.
 
 import { addAbortSignal, finished, Readable, Writable } from "node:stream";
 import { promisify } from "node:util";
@@ -9,17 +9,17 @@ import { drain } from "../../src/agent/core/stream.ts";
 
 const COMMAND_MS = 120_000;
 
-/** Paths are relative to the workspace, and plain words. */
+/** Paths are relative to the workspace and contain only plain words. */
 export interface Way {
-  /** Bytes. */
+  /** Returns the number of bytes. */
   read(path: string): Promise<number>;
-  /** Bytes. */
+  /** Returns the number of bytes. */
   write(path: string, data: Uint8Array | AsyncIterable<Uint8Array>): Promise<number>;
-  /** Entries, each with its size and its time. */
+  /** Returns the number of entries. Each is listed with its size and time. */
   list(folder: string): Promise<number>;
-  /** Lines with this word below the folder. */
+  /** Returns the number of lines below the folder that contain this word. */
   grep(word: string, folder: string): Promise<number>;
-  /** Its exit code. */
+  /** Returns the exit code. */
   run(command: string): Promise<number>;
 }
 
@@ -47,7 +47,10 @@ interface Ran {
   readonly lines: number;
 }
 
-/** As a program does it that knows nothing better: create the exec, start it, read to the end, ask how it ended. */
+/**
+ * Works like a program without further optimization: creates the exec, starts it, reads to the end, and inspects its
+ * exit code.
+ */
 export function plainWay(docker: Docker, container: string, signal: AbortSignal): Way {
   const exec = async (command: readonly string[], input?: Readable): Promise<Ran> => {
     const made = await docker.getContainer(container).exec({
@@ -91,7 +94,7 @@ export function plainWay(docker: Docker, container: string, signal: AbortSignal)
 const over = promisify(finished);
 const NEWLINE = 10;
 
-/** Keeps nothing. */
+/** Counts bytes without storing them. */
 class Counter extends Writable {
   bytes = 0;
   lines = 0;

@@ -29,7 +29,7 @@ export const neighbours: Scenario = {
       agents: { delegating: delegating(dir) },
     });
     const attacker = attackerOn(server.port, headersOf("attacker"));
-    // Loads what a process loads once: the engine of JSON Schema.
+    // Loads the parts that a process loads only once, such as the JSON Schema engine.
     const tools = [{ name: "warm", description: "d", parameters: { type: "object" } }];
     await attacker.send("POST", "/threads/warm/runs", JSON.stringify({ input: "bench 1 0 1 0 0.", tools }));
     const alone = await whileWaiting(server, () => sleep(ALONE_MS));
@@ -41,12 +41,12 @@ export const neighbours: Scenario = {
   },
 };
 
-/** An agent whose first answer gives 128 tasks to the agent `bench`. Its script is a file in `dir`. */
+/** Returns an agent whose first answer delegates 128 tasks to the agent `bench`. Its script is a file in `dir`. */
 function delegating(dir: string): object {
   const script = join(dir, "delegating.yaml");
   const task = { agent: "bench", task: "bench 5 0 1 0 0.", context: "" };
   const call = { tool: "delegate", args: { tasks: Array(16).fill(task) } };
-  // JSON is YAML.
+  // JSON is valid YAML.
   writeFileSync(script, JSON.stringify([{ call: Array(8).fill(call) }, { say: "Done." }]));
   return { model: `scripted:${script}`, subagents: ["bench"] };
 }
@@ -74,7 +74,7 @@ async function attacked(
   ];
 }
 
-/** How long each answer to tenant B took meanwhile. */
+/** Returns how long each response to tenant B took while `work` was running. */
 async function whileWaiting(server: Server, work: () => Promise<void>): Promise<readonly number[]> {
   const data: NeighbourData = { port: server.port, headers: headersOf("neighbour") };
   const neighbour = fork(join(import.meta.dirname, "../neighbour.ts"), [JSON.stringify(data)]);
@@ -83,7 +83,7 @@ async function whileWaiting(server: Server, work: () => Promise<void>): Promise<
     await work();
     const answered = once(neighbour, "message");
     neighbour.send("stop");
-    // It answers with one message.
+    // The process answers with one message.
     const [answers] = (await answered) as [number[]];
     return answers;
   } finally {

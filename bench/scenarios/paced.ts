@@ -4,7 +4,7 @@ import { script } from "../script.ts";
 
 const DELAY_MS = 50;
 const LIVE_MS = 2500;
-/** What a stream's beginning costs is not asked here. */
+/** Spreads the starts, because this scenario does not measure the cost of starting a stream. */
 const SPREAD_MS_PER_STREAM = 2.5;
 
 export const paced: Scenario = {
@@ -20,7 +20,7 @@ export const paced: Scenario = {
   },
 };
 
-/** All `lanes` are live together for two and a half seconds, where the server keeps up. */
+/** All `lanes` are live together for two and a half seconds if the server keeps up. */
 export async function paceOf(rig: Rig, server: Server, lanes: number) {
   const spreadMs = lanes * SPREAD_MS_PER_STREAM;
   const tokens = Math.ceil((spreadMs + LIVE_MS) / DELAY_MS);

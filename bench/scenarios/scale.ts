@@ -1,4 +1,5 @@
-// What grows with one thing alone: each scenario has little of it, then much, and only when it is asked for.
+// Scenarios in which a single factor grows: each measures a small amount of it, then a large amount. They run only on
+// request.
 
 import { randomUUID } from "node:crypto";
 import { attackerOn } from "../attacks.ts";
@@ -188,7 +189,7 @@ export const tenants: Scenario = {
 
 const AT_ONCE = 8;
 
-/** Throws when an answer is not the stream of a run that succeeded. */
+/** Throws if a response is not the stream of a successful run. */
 async function cpuPerRun(
   server: Server,
   runs: number,

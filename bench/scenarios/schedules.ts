@@ -1,15 +1,16 @@
-// Schedules of one tenant that are due at once: how much later those of a neighbour start, and how much longer its runs take to begin.
+// Many schedules of one tenant that are due at once: how much later a neighbour's schedules start, and how much longer
+// its runs take to start.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Server } from "../children.ts";
 import type { Row, Scenario } from "../rig.ts";
 import { quantile } from "../stats.ts";
 
-/** A user has at most 100 schedules. */
+/** A user can have at most 100 schedules. */
 const [USERS, EACH] = [100, 100];
-/** One a second of the minute in which those of the other tenant are due. */
+/** One per second in the minute in which the other tenant's schedules are due. */
 const SLOTS = 30;
-/** Enough to write all of them before. */
+/** Enough time to create all schedules beforehand. */
 const AHEAD_MS = 90_000;
 const INPUT = "bench 1 0 1 0 0.";
 const AT_ONCE = 8;
@@ -63,7 +64,7 @@ function rows(figure: string, alone: readonly number[], beside: readonly number[
   });
 }
 
-/** The schedules of tenant A, spread over one minute. */
+/** Creates the schedules of tenant A, spread over one minute. */
 async function fill(server: Server, begin: number): Promise<void> {
   const users = Array.from({ length: USERS }, (_, n) => n);
   const work = async () => {
@@ -78,7 +79,7 @@ async function fill(server: Server, begin: number): Promise<void> {
   await Promise.all(Array.from({ length: AT_ONCE }, work));
 }
 
-/** How many of tenant A's slots have started a run. */
+/** Returns how many of tenant A's slots have started a run. */
 async function started(server: Server): Promise<number> {
   let count = 0;
   for (let user = 0; user < USERS; user++) {
@@ -89,7 +90,7 @@ async function started(server: Server): Promise<number> {
   return count;
 }
 
-/** What tenant B meets from `begin` on: how late its schedules start their runs, and how long its own runs take to begin. */
+/** Measures tenant B from `begin` on: how late its schedules start their runs, and how long its own runs take to start. */
 async function neighbour(server: Server, name: string, begin: number) {
   const ask = asUser(server, "neighbour", name);
   const times = Array.from({ length: SLOTS }, (_, n) => begin + n * 1_000);

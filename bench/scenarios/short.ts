@@ -4,13 +4,13 @@ import { type Pair, type Rig, type Row, row } from "../rig.ts";
 import { script } from "../script.ts";
 
 const CALLS = 10;
-/** Several at once, so that those of a store on a disk do not wait for it one after the other. */
+/** Uses several lanes, so runs of a store on disk do not wait for the disk one after another. */
 const RUNS = { lanes: 8, runs: 6 };
 const TOKENS = { lanes: 64, runs: 2 };
 
 type Measure = "burst" | "packed" | "run" | "turn" | "waited";
 
-/** CPU times of tokens, runs and tool turns, and how long a server waited for its processor in that time. */
+/** Measures the CPU times of tokens, runs and tool turns, and how long a server waited for its processor meanwhile. */
 export const measureShort = (rig: Rig): Promise<Pair<Measure>[]> =>
   rig.pairs(async (server) => {
     const loads = loadsOn(rig, server);
@@ -28,7 +28,7 @@ export const rowsOf = (pairs: readonly Pair<Measure>[]): Row[] => [
   row("CPU ms per tool turn", pairs, "turn", "tool turn"),
 ];
 
-/** For each pair, how long its servers waited for their processor, in times of what they used. */
+/** Returns for each pair how long its servers waited for their processor, relative to the CPU time that they used. */
 export const waitedIn = (pairs: readonly Pair<Measure>[]): number[] =>
   pairs.map(({ bare, skein }) => Math.max(bare.waited, skein.waited));
 
@@ -36,7 +36,7 @@ function loadsOn(rig: Rig, server: Server) {
   let used = 0;
   let waited = 0;
   return {
-    /** For each run. */
+    /** Returns the CPU time per run. */
     async cpuOf(job: Partial<Job>): Promise<number> {
       const figures = await rig.load(server, job);
       used += figures.cpuMs;

@@ -16,7 +16,7 @@ export const threads: Scenario = {
   },
 };
 
-/** One run each: ten messages that came in five turns would take five times as long to measure. */
+/** One run per thread, because ten messages from five turns would take five times as long to measure. */
 async function measure(rig: Rig, target: Target) {
   const server = await target.start(PROBED);
   const job = { lanes: LANES, earlier: 8, script: script({ tokens: 20 }) };

@@ -4,7 +4,7 @@ import { script } from "../script.ts";
 
 const EDGE = 10;
 const TURNS = 500;
-/** Several threads side by side: ten turns alone are over before they can be measured. */
+/** Several concurrent threads, because ten turns alone end before they can be measured. */
 const THREADS = 4;
 
 export const turns: Scenario = {
@@ -36,8 +36,8 @@ export const turns: Scenario = {
 };
 
 /**
- * What a turn costs on a long thread in times of one on a short thread, without what the longer request to the provider
- * costs: of that the relay does nothing but to write and send it.
+ * Returns the cost of a turn on a long thread relative to a short thread, without the cost of the longer request to the
+ * provider. For that request, the relay only has to write and send.
  */
 export function beyondTheRequest({ bare, skein }: Pair<"early" | "late">): number {
   return (skein.late - (bare.late - bare.early)) / skein.early;

@@ -2,7 +2,7 @@ import { row, type Scenario } from "../rig.ts";
 import { script } from "../script.ts";
 
 const TOKENS = 50;
-/** Long enough that two tokens meet only when the server is held up. */
+/** Long enough that two tokens are combined only if the server is held up. */
 const DELAY_MS = 10;
 
 export const wire: Scenario = {

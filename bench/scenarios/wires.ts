@@ -6,7 +6,7 @@ import { type Pair, type Rig, type Row, row, type Scenario } from "../rig.ts";
 import { script } from "../script.ts";
 
 const WIRES = FRONTS.filter((front) => front !== "native");
-/** Long enough that what a run costs, besides its tokens, hardly counts. */
+/** Long enough that a run's costs other than its tokens hardly count. */
 const LOAD = { lanes: 32, runs: 2, script: script({ tokens: 1000 }) };
 
 export const wires: Scenario = {
@@ -37,13 +37,13 @@ async function read(rig: Rig, server: Server): Promise<PerFront> {
   return Object.fromEntries(figures) as PerFront;
 }
 
-/** The relay has one way to be read. */
+/** The relay can be read in only one way. */
 async function relayed(rig: Rig, server: Server): Promise<PerFront> {
   const figure = await cpuOf(rig, server, "native");
   return Object.fromEntries(FRONTS.map((front) => [front, figure])) as PerFront;
 }
 
-/** What a wire costs over the native stream, in relays. */
+/** Returns the additional cost of a wire over the native stream, relative to the relay. */
 const more = (front: FrontName, pairs: readonly Pair<FrontName>[]): Row => ({
   figure: `  more than natively, ${front}`,
   skein: pairs.map(({ skein }) => skein[front] - skein.native),
@@ -57,7 +57,7 @@ const LIVE_MS = 1000;
 const DELAY_MS = 50;
 const LIVE = { lanes: STREAMS, spreadMs: SPREAD_MS };
 
-/** What live streams hold, over each wire, in a process of its own. */
+/** Measures the memory of live streams over each wire, in a separate process. */
 async function memory(rig: Rig): Promise<Row[]> {
   const rows: Row[] = [];
   for (const front of FRONTS) {

@@ -8,7 +8,10 @@ import { holdTo } from "../shares.ts";
 
 const LANES = 32;
 const POLL_MS = 50;
-/** Of a processor, for each process that executes runs: little enough that the load, the provider and the store never bound two of them. */
+/**
+ * The fraction of a processor for each process that executes runs. It is so low that the load, the provider and the
+ * store never limit two processes.
+ */
 const SHARE = 0.15;
 
 const LOADS = [
@@ -41,14 +44,14 @@ export const workers: Scenario = {
 
 const SHARED: readonly string[] = ["redis", "postgres"];
 
-/** Warm, then held to its share. */
+/** Warms up the server, then limits it to its share. */
 async function startWith(rig: Rig, count: number): Promise<Server> {
   const server = await rig.targets.skein.start([], { env: { WORKERS: String(count) } });
   while ((await serving(server)) < count) await sleep(POLL_MS);
-  // Each of several processes has to be warm.
+  // With several processes, each must be warmed up.
   for (let round = 0; round <= count; round++)
     for (const { job } of LOADS) await measure(rig, server, { ...job, runs: 2 * job.runs });
-  // The first of several processes hands out connections only.
+  // With several processes, the first one only hands out connections.
   holdTo(SHARE, count === 1 ? [server.pid] : treeOf(server.pid).slice(1));
   return server;
 }
