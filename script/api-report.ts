@@ -1,6 +1,6 @@
-// Writes docs/reference/api: the exported types of the packages, without comments and sorted by name. Each change of a public
-// signature thus appears in the diff of a commit. `--check` only compares. Each entry of `exports` in package.json has a
-// page. used.api.md contains the types that those pages mention and no entry exports.
+// Writes docs/reference/api: the exported types of the packages, without comments and sorted by name. Every change to a
+// public signature therefore appears in the diff of a commit. `--check` only compares. Each entry of `exports` in
+// package.json has a page. used.api.md contains the types that those pages mention but no entry exports.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,9 +9,9 @@ import { type Node, SyntaxKind } from "typescript/unstable/ast";
 import { API, type Project, type Symbol as Sign, SymbolFlags } from "typescript/unstable/sync";
 
 const REPORTS = "docs/reference/api";
-/** Folder of the compiled declarations, where the types of packages are found. */
+/** The folder of the compiled declarations, where the types of packages are found. */
 const DECLARATIONS = resolve("node_modules/.cache/skein-api");
-/** Generated from openapi.yaml, which script/openapi.ts compares. */
+/** Generated from openapi.yaml, so script/openapi.ts compares it. */
 const GENERATED = join(DECLARATIONS, "client", "wire.d.ts");
 
 /** The name of each page, and its declaration file. */
@@ -47,7 +47,10 @@ function openDeclarations(files: readonly string[]): { api: API; project: Projec
 function createReader({ checker, program, emitter }: Project) {
   const target = (sign: Sign) => (sign.flags & SymbolFlags.Alias ? checker.getAliasedSymbol(sign) : sign);
 
-  /** Returns our own statements that declare it; none for a parameter, a member or an export of another package. */
+  /**
+   * Returns the statements in our code that declare it. Returns none for a parameter, a member or an export of another
+   * package.
+   */
   function statementsOf(sign: Sign): Node[] {
     return sign.declarations
       .filter(({ path }) => path.startsWith(`${DECLARATIONS}/`) && path !== GENERATED)
@@ -114,7 +117,7 @@ function reportsOf(reader: Reader): ReadonlyMap<string, string> {
   return pages;
 }
 
-/** Returns everything that `exported` refers to, directly or indirectly, and does not contain. */
+/** Returns everything that `exported` refers to, directly or indirectly, but does not contain. */
 function closureOf(reader: Reader, exported: ReadonlyMap<number, Sign>): Sign[] {
   const all = new Map(exported);
   for (const sign of all.values())

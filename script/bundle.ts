@@ -1,6 +1,6 @@
-// Bundles what `skein` and a program that imports it load:  bundle.ts DIST
-// Finding hundreds of modules takes longer than running them. Modules that the program imports on demand stay in separate chunks,
-// and two entries share the chunks of common modules. Nothing is minified, so that stacks name functions and readable lines.
+// Bundles the code that `skein`, and programs that import it, load:  bundle.ts DIST. Finding hundreds of modules takes
+// longer than running them. Modules that the program imports on demand stay in separate chunks, and two entries share
+// the chunks of common modules. Nothing is minified, so stack traces contain function names and readable lines.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
@@ -9,8 +9,8 @@ import { build, type Metafile, type Plugin } from "esbuild";
 import { copyLicences } from "./licences.ts";
 
 /**
- * Packages that operators install themselves (docs/reference/models.md), because few use them and each brings many others.
- * All others are bundled.
+ * Packages that operators install themselves (docs/reference/models.md), because few operators use them and each has
+ * many dependencies. All others are bundled.
  */
 const OWN_CHOICE = [
   ...["@anthropic-ai/bedrock-sdk", "@anthropic-ai/vertex-sdk", "@azure/identity", "google-auth-library"],
@@ -23,7 +23,7 @@ const [dist = "dist"] = process.argv.slice(2);
 const { metafile } = await build({
   entryPoints: [
     ...["src/main.ts", "src/index.ts", "src/skein/adapters/index.ts", "src/lib/node-version.ts"],
-    // A thread of its own begins here.
+    // The entry point of a separate thread.
     "src/lib/web-documents/worker.ts",
   ],
   outbase: "src",
@@ -37,7 +37,7 @@ const { metafile } = await build({
   // An old Node must be able to parse the code before the version check.
   target: "es2024",
   supported: { "regexp-set-notation": false },
-  // If node_modules is a link, keeps the path of the link for packages.
+  // If node_modules is a symlink, keeps the path of the symlink for packages.
   preserveSymlinks: true,
   external: [...OWN_CHOICE, "*.node"],
   plugins: [namedImports()],
@@ -54,8 +54,8 @@ copyLicences(
 );
 
 /**
- * Preserves the named exports of CommonJS packages that the program imports on demand. Otherwise their chunk would only
- * have `default`.
+ * Preserves the named exports of CommonJS packages that the program imports on demand. Otherwise, their chunk would
+ * only have `default`.
  */
 function namedImports(): Plugin {
   const namespace = "on-demand";
@@ -79,15 +79,15 @@ function isExternal(path: string): boolean {
   return isBuiltin(path) || OWN_CHOICE.includes(path);
 }
 
-/** Imports one module before all others, because esbuild orders chunks in its own way. */
+/** Imports one module before all others, because esbuild chooses the order of chunks itself. */
 function importFirst(entry: string, module: string): void {
   const path = join(dist, entry);
   writeFileSync(path, `import "${module}";\n${readFileSync(path, "utf8")}`);
 }
 
 /**
- * Escapes all characters outside ASCII. A single one, even in a comment, makes V8 store the whole file with two bytes per
- * character. esbuild escapes them in strings, but not in comments and regular expressions.
+ * Escapes all characters outside ASCII. A single one, even in a comment, makes V8 store the whole file with two bytes
+ * per character. esbuild escapes them in strings, but not in comments and regular expressions.
  */
 function escapeCharacters(file: string): void {
   const text = readFileSync(file, "utf8");
@@ -97,7 +97,10 @@ function escapeCharacters(file: string): void {
   writeFileSync(file, text.replace(/[^\0-\x7f]/g, escaped));
 }
 
-/** Throws for a module that uses its own path and has another depth than its source, because it would not find its files. */
+/**
+ * Throws if a module uses its own path and is at a different depth than its source, because it would not find its
+ * files.
+ */
 function checkPlaces({ outputs }: Metafile): void {
   for (const [file, { inputs }] of Object.entries(outputs))
     for (const source of Object.keys(inputs))

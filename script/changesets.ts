@@ -1,5 +1,5 @@
-// The changes of the next release. Each is a file in `.changeset`, in the form of the tool changesets.
-//   check     compares each file with that form
+// The changes in the next release. Each is a file in `.changeset`, in the format of the tool changesets.
+//   check     compares each file with that format
 //   release   moves the files into CHANGELOG.md below a new version, and sets the version of the packages
 
 import { globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -39,7 +39,7 @@ function changesets(): Changeset[] {
   return found.map(({ read }) => read).filter((each) => typeof each !== "string");
 }
 
-/** Before 1.0 a minor release may break stable behaviour, so `major` raises the minor number (VERSIONING.md). */
+/** Before 1.0, a minor release may break stable behaviour, so `major` raises the minor number (VERSIONING.md). */
 function nextVersion(version: string, levels: readonly Level[]): string {
   const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
   const level = LEVELS.findLast((each) => levels.includes(each)) ?? "patch";
@@ -86,7 +86,7 @@ interface Manifest {
   packages: Record<string, { version: string }>;
 }
 
-/** Changes a file of npm, which is written as npm writes it. */
+/** Changes one of npm's files, keeping npm's formatting. */
 function edit(file: string, change: (content: Manifest) => void): void {
   const content = JSON.parse(readFileSync(file, "utf8"));
   change(content);

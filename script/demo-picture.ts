@@ -1,5 +1,5 @@
-// Films the page in Chromium for the README: demo-picture.ts [FILE]. Shows a run with a tool and an approval, and kills and
-// restarts the server in mid-answer. Everything is real except the model, which a script plays.
+// Films the page in Chromium for the README: demo-picture.ts [FILE]. Shows a run with a tool and an approval, and kills
+// and restarts the server in the middle of an answer. Everything is real except the model, which is a script.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,14 +15,14 @@ import { launchBrowser, type PictureServer, startServer } from "./picture-server
 const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 const out = process.argv[2] ?? path("docs/images/demo.gif");
 
-/** Maximum size in bytes, because the README is read over slow connections and the file stays in the repository's history. */
+/** The maximum size in bytes. The README is read over slow connections, and the file stays in the repository's history. */
 const MAX_BYTES = 2_000_000;
 const WIDTH = 960;
 const PAGE_HEIGHT = 500;
 const CAPTION_HEIGHT = 44;
 const TERMINAL_HEIGHT = 96;
 const HEIGHT = CAPTION_HEIGHT + PAGE_HEIGHT + TERMINAL_HEIGHT;
-/** Maximum time to show an unchanged picture, even on a slow machine, unless it is held on purpose. */
+/** The maximum time to show an unchanged picture, even on a slow machine, unless it is held on purpose. */
 const LONGEST_MS = 900;
 
 const AGENTS = {
@@ -79,7 +79,7 @@ interface Frame {
   readonly png: Buffer;
   readonly caption: string;
   readonly terminal: readonly string[];
-  /** Time when the picture was taken, and how much longer to show it. */
+  /** The time when the picture was taken, and how much longer to show it. */
   readonly at: number;
   held: number;
 }
@@ -173,7 +173,7 @@ function shownFor(frames: readonly Frame[], index: number): number {
   return held + (next ? Math.min(next.at - at, LONGEST_MS) : 0);
 }
 
-/** A frame with its caption above and the terminal below, as points of four bytes. */
+/** Returns a frame with its caption above and the terminal below, as points of four bytes. */
 async function drawn({ png, caption, terminal }: Frame, page: Page): Promise<Uint8Array> {
   const shown = { png: png.toString("base64"), caption, terminal };
   const points = z.string().parse(await page.evaluate(`(${DRAW})(${JSON.stringify(shown)})`));

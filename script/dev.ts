@@ -1,5 +1,5 @@
-// `npm run dev`: restarts the server when its sources change, and rebuilds the page when the page's sources change. Passes
-// arguments to `skein serve`. The script and the server end together.
+// `npm run dev`: restarts the server when its sources change, and rebuilds the page when the page's sources change.
+// Passes arguments to `skein serve`. The script and the server end together.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ const server = spawn(
   { stdio: "inherit" },
 );
 try {
-  // At a terminal Ctrl-C also reaches the server, and a second signal would end the server at once.
+  // At a terminal, Ctrl-C also reaches the server, and a second signal would end the server at once.
   process.on("SIGINT", () => process.stdin.isTTY || server.kill("SIGINT"));
   for (const signal of ["SIGTERM", "SIGHUP"] as const) process.on(signal, () => server.kill(signal));
   const [code] = await once(server, "exit");

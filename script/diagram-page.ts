@@ -1,4 +1,4 @@
-// Builds the page of the frame that draws diagrams: one file with its scripts and style, so that it needs no request.
+// Builds the page of the frame that draws diagrams: one file with its scripts and styles, so it needs no requests.
 
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";

@@ -1,5 +1,5 @@
-// The generated tables in docs/: options of hooks, agents.yaml, server.yaml and commands. `<!-- table: NAME -->` and `<!--
-// /table -->` mark the place of a table on a page.
+// The generated tables in docs/: options of hooks, agents.yaml, server.yaml and commands. `<!-- table: NAME -->` and
+// `<!-- /table -->` mark the position of a table on a page.
 
 import { z } from "zod";
 import { fileSchemas } from "../src/agent/agents/schema.ts";
@@ -19,7 +19,7 @@ import { en } from "../src/skein/cli/texts/en.ts";
 
 type Schema = Exclude<z.core.JSONSchema._JSONSchema, boolean>;
 
-/** One row: a key with its schema. */
+/** A row, which is a key with its schema. */
 interface Key {
   readonly path: string;
   readonly schema: Schema;
@@ -28,7 +28,7 @@ interface Key {
 
 const PLACE = /<!-- table: (\S+) -->\n[\s\S]*?<!-- \/table -->/g;
 
-/** Returns a page with its current tables. Throws for a table that does not exist. */
+/** Returns a page with its tables updated. Throws if a table does not exist. */
 export const withTables = (page: string): string =>
   page.replaceAll(PLACE, (_, name: string) => `<!-- table: ${name} -->\n\n${table(name)}\n<!-- /table -->`);
 
@@ -55,7 +55,7 @@ const markdown = (head: string[], rows: string[][]) =>
 
 const variables = () => Object.entries(VARIABLES).map(([name, path]) => [code(name), code(path)]);
 
-/** The help of an option ends with `[VARIABLE, default]`, or one of them. */
+/** The help of an option ends with `[VARIABLE, default]`, or with one of the two. */
 function optionRow([name, { value, about }]: [
   string,
   (typeof COMMANDS)[number]["options"][string],
@@ -81,7 +81,7 @@ function keyRow({ path, schema, isRequired }: Key): string[] {
 
 const code = (text: string) => `\`${text}\``;
 
-/** Returns the type of a key in the words of YAML users. */
+/** Returns the type of a key in terms that YAML users know. */
 function typeOf(schema: Schema): string {
   if (schema.title) return schema.title;
   if (schema.const !== undefined) return code(String(schema.const));
@@ -97,7 +97,7 @@ function typeOf(schema: Schema): string {
   return typeof schema.type === "string" ? schema.type : "any";
 }
 
-/** Maximum number of names to list in a cell. */
+/** The maximum number of names to list in a cell. */
 const MANY = 8;
 
 const plural = (type: string) => type.replaceAll(/\b(map|string|integer|number|list|URL)\b/g, "$1s");
@@ -165,7 +165,7 @@ function keysOf(name: string): Key[] {
   return keys.filter(({ path }) => sections.some((each) => path === each || path.startsWith(`${each}.`)));
 }
 
-/** Keys whose maps have their own tables. */
+/** The keys whose maps have their own tables. */
 const APART = /^(?:input|output|tool_args|quotas\.(?:tenant|user)|rules\[\])$/;
 
 function leaves(schema: Schema, deep = false, path = ""): Key[] {

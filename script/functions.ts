@@ -1,6 +1,6 @@
-// Lists the long functions of src/, longest first. The length is the number of code lines, including those of closures. Blank
-// lines, comment lines, and the further lines of a text such as SQL or Lua do not count.
-//   --over 60    the shortest to list
+// Lists the long functions in src/, longest first. The length is the number of code lines, including those of closures.
+// It excludes blank lines, comment lines, and all but the first line of a text such as SQL or Lua.
+//   --over 60    the minimum length to list
 
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -19,7 +19,7 @@ import { API, type Project } from "typescript/unstable/sync";
 
 export interface LongFunction {
   readonly name: string;
-  /** The file and first line, in the form that editors open. */
+  /** The file and first line, in the format that editors open. */
   readonly at: string;
   readonly lines: number;
 }

@@ -1,5 +1,5 @@
-// Writes an animated GIF for the filmed pictures. One palette serves all frames. Each frame after the first contains only its
-// changes.
+// Creates an animated GIF from the filmed pictures. All frames share one palette. Each frame after the first contains
+// only its changes.
 
 export interface GifFrame {
   /** Four bytes per point. */
@@ -14,7 +14,7 @@ const CLEAR = 256;
 const END = 257;
 const MAX_CODES = 4096;
 
-/** A GIF that repeats forever. All frames have this size. */
+/** Returns a GIF that repeats forever. All frames have this size. */
 export function gifOf(frames: readonly GifFrame[], width: number, height: number): Buffer {
   const { palette, indexOf } = paletteOf(frames.filter((_, at) => at % Math.ceil(frames.length / 8) === 0));
   const parts: Buffer[] = [
@@ -46,7 +46,7 @@ const bucketAt = (points: Uint8Array, at: number) =>
   (((points[at * 4 + 1] ?? 0) >> 3) << 5) |
   ((points[at * 4 + 2] ?? 0) >> 3);
 
-/** The most frequent colors of these frames, and for each bucket the index of the nearest one. */
+/** The most frequent colors of these frames and, for each bucket, the index of the nearest one. */
 function paletteOf(frames: readonly GifFrame[]) {
   const buckets = new Map<number, { count: number; sums: [number, number, number] }>();
   for (const { points } of frames)
@@ -73,7 +73,7 @@ function paletteOf(frames: readonly GifFrame[]) {
   return { palette, indexOf };
 }
 
-/** Compresses indexes with LZW in the form of GIF. */
+/** Compresses indexes with GIF's variant of LZW. */
 function compressed(indexes: Uint8Array): number[] {
   const bytes: number[] = [];
   const codes = new Uint16Array(MAX_CODES * 256);
@@ -114,7 +114,7 @@ function compressed(indexes: Uint8Array): number[] {
   return bytes;
 }
 
-/** Blocks of at most 255 bytes, each after its length. An empty block ends them. */
+/** Splits the bytes into blocks of at most 255 bytes, each preceded by its length. An empty block ends them. */
 function inBlocks(bytes: readonly number[]): Buffer {
   const blocks: Buffer[] = [];
   for (let at = 0; at < bytes.length; at += 255) {

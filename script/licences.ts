@@ -1,4 +1,4 @@
-// Collects the licences of bundled packages, which require their text beside each copy.
+// Collects the licences of bundled packages, because they require that every copy includes their text.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ export function copyLicences(files: readonly string[], dist: string): void {
   }
 }
 
-/** Includes required notices. Some packages name licence and author only in package.json. */
+/** Includes required notices. Some packages name their licence and author only in package.json. */
 function licenceIn(folder: string): string {
   const files = readdirSync(folder).filter((each) => /^(licen[cs]e|notice)(\.(md|txt))?$/i.test(each));
   if (files.length > 0) return files.map((file) => readFileSync(join(folder, file), "utf8")).join("\n");

@@ -1,5 +1,6 @@
-// Generates edits of a file that a careful reviewer would call a bug: another comparison, another bound, a removed guard, a
-// missing call. Most keep the types valid; script/mutants-generated.ts asks the compiler for each edit that it draws.
+// Generates edits to a file that a careful reviewer would call a bug: another comparison, another bound, a removed
+// guard, a missing call. Most edits keep the types valid. script/mutants-generated.ts asks the compiler about each edit
+// that it draws.
 
 import {
   isArrayLiteralExpression,
@@ -55,7 +56,7 @@ const METHODS = new Map([
   ["min", "max"],
   ["max", "min"],
 ]);
-/** Minimum length of a table of numbers that counts as data. A test of one number would only repeat it. */
+/** The minimum length of a table of numbers that counts as data. A test of a single number would only repeat it. */
 const TABLE = 8;
 /** Log messages are for people, and tests should not measure exact time limits. */
 const LOGGING = /\b(log|logger|console)\b/;
@@ -124,7 +125,7 @@ function numberEdits(node: Node & { text: string }): Edit[] {
   return [value + 1, value - 1].filter((each) => each >= 0).map((each) => replaced("bound", node, `${each}`));
 }
 
-/** Returns the name of a number: the name of its variable, property, parameter or called function. */
+/** Returns the name for a number: its variable, property, parameter or called function. */
 function holderOf({ parent }: Node): string {
   if (isVariableDeclaration(parent) || isPropertyAssignment(parent) || isParameterDeclaration(parent))
     return parent.name.getText();

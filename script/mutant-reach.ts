@@ -1,5 +1,5 @@
-// Finds the test files that reach a file of the program, by imports and by the names of files that they start. Tests that
-// script/mutants/ names for the file or its folder come first.
+// Finds the test files that reach a file of the program, through imports and through the names of files that they
+// start. Tests that script/mutants/ names for the file or its folder come first.
 
 import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
@@ -13,12 +13,12 @@ const IMPORT = /(?:^import (?!type )|^export (?!type )|^\} |\bimport\(\s*)[^"';]
 const STARTED = /["'`](?:\.\.\/)*((?:src|test)\/[\w./-]+\.tsx?)["'`]/g;
 /** Added to the distance of tests in files that `npm test` omits. */
 const LONG = 4;
-/** Distance of a test that script/mutants/ names for a file or folder, in imports. */
+/** The distance, in imports, of a test that script/mutants/ names for a file or folder. */
 const NAMED = { file: 6, folder: 3 };
 
 /**
- * Returns all test files that reach the file, nearest first. Among equally near ones, the files that share most words of
- * its path come first.
+ * Returns all test files that reach the file, nearest first. Among files at the same distance, those that share the
+ * most words of its path come first.
  */
 export type Reach = (file: string) => string[];
 
@@ -48,7 +48,7 @@ export function createReach(): Reach {
   };
 }
 
-/** Named tests, by file and by folder. */
+/** Returns named tests, by file and by folder. */
 function namedTests(): Map<string, Set<string>> {
   const named = new Map<string, Set<string>>();
   for (const path of globSync("script/mutants/*.yaml", { cwd: ROOT }))

@@ -1,5 +1,5 @@
-// Runs tests in its copy of the program, as often as script/mutants.ts asks. One process does this, so that shared modules
-// load once. Only changed files are compiled again.
+// Runs tests in its copy of the program each time script/mutants.ts asks it to. A single process does this, so shared
+// modules load once. Only changed files are compiled again.
 
 import { createVitest, type TestCase } from "vitest/node";
 
@@ -18,7 +18,7 @@ export interface Order {
 export interface Told {
   readonly passed: number;
   readonly failed: readonly Failure[];
-  /** Why files could not be loaded, or why no test ran. */
+  /** The reasons why files could not be loaded, or why no test ran. */
   readonly faults: readonly string[];
 }
 
@@ -29,7 +29,7 @@ export interface Failure {
   readonly why: string;
 }
 
-/** Short limits, because a test that hangs with an edit counts as failed. */
+/** Short limits, because a test that hangs due to an edit counts as failed. */
 const PATIENCE = { testTimeout: 30_000, hookTimeout: 30_000, expect: { poll: { timeout: 10_000 } } };
 
 const vitest = await createVitest({

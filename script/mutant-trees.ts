@@ -1,4 +1,4 @@
-// Copies of the program. In each, a process runs the tests of several edits, one after another.
+// Copies of the program. In each copy, a process runs the tests for several edits, one after another.
 
 import { type ChildProcess, execFileSync, fork } from "node:child_process";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import type { Order, Told } from "./mutant-tests.ts";
 
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** Time limit for all tests of an edit, in milliseconds. An edit that blocks its process teaches nothing. */
+/** The time limit for all tests of an edit, in ms. An edit that blocks its process reveals nothing. */
 const LIMIT_MS = 300_000;
 
 export interface Tree {
@@ -17,7 +17,7 @@ export interface Tree {
   readonly runner: ChildProcess;
 }
 
-/** Copies the project's files, as git lists them, with their current content. */
+/** Copies the project's files, as listed by git, with their current content. */
 export async function makeTree(): Promise<Tree> {
   const folder = await mkdtemp(join(tmpdir(), "skein-mutants-"));
   const options = { cwd: ROOT, encoding: "utf8" } as const;
@@ -29,7 +29,7 @@ export async function makeTree(): Promise<Tree> {
   const runner = fork("script/mutant-tests.ts", {
     cwd: folder,
     env,
-    // A separate process group, so that an edit that blocks the test process can be ended.
+    // A separate process group, so an edit that blocks the test process can be ended.
     detached: true,
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
@@ -47,7 +47,7 @@ export async function removeTree({ folder, runner }: Tree): Promise<void> {
   await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }
 
-/** Throws when the tests exceed their time limit, or their process ends. */
+/** Throws if the tests exceed their time limit or their process ends. */
 export async function runTests({ runner }: Tree, order: Order): Promise<Told> {
   runner.send(order);
   return (await messageOf(runner)) as Told;

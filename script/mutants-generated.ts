@@ -1,12 +1,12 @@
-// Tests the tests with generated bugs. Draws edits of src/ (script/mutant-edits.ts) evenly over the lines that have any. Then runs
-// the test files that reach each edit, nearest first, until one fails. Skips edits that the compiler rejects.
-//   --count 300 --seed 7    number of edits, and the seed: the same seed draws the same edits of the same sources
+// Tests the tests with generated bugs. Draws edits to src/ (script/mutant-edits.ts) evenly over the lines that have any.
+// Then runs the test files that reach each edit, nearest first, until one fails. Skips edits that the compiler rejects.
+//   --count 300 --seed 7    number of edits, and the seed: the same seed draws the same edits to the same sources
 //   --only <text>           only files whose path contains the text
 //   --tests 24              number of test files to try before an edit counts as survived
 //   --trees 1               number of copies of the program that run tests at the same time, each with two processes
-// Stores outcomes in node_modules/.cache/mutants.jsonl: a repeated run tries only the edits that have none.
+// Stores outcomes in node_modules/.cache/mutants.jsonl, so a repeated run tries only edits without an outcome.
 // Skips generated files, log statements, durations, long tables of numbers, types, and attributes of the page's views.
-// Exits with 1 when fewer than 95 % are killed.
+// Exits with 1 if fewer than 95 % are killed.
 
 import { createHash } from "node:crypto";
 import { appendFileSync, globSync, mkdirSync, readFileSync } from "node:fs";
@@ -24,9 +24,9 @@ const WANTED = 0.95;
 const JOURNAL = join(ROOT, "node_modules/.cache/mutants.jsonl");
 const GENERATED = new Set(["src/client/wire.ts"]);
 const PROJECTS = ["tsconfig.json", "src/page/tsconfig.json"].map((path) => join(ROOT, path));
-/** Number of test files in the first batch. The first files usually kill the edit. */
+/** The number of test files in the first batch. The first files usually kill the edit. */
 const BATCH = 4;
-/** Time limit for the tests of one batch, in milliseconds, because an edit can make them wait forever. */
+/** The time limit for the tests of one batch, in ms, because an edit can make them wait forever. */
 const LIMIT_MS = 150_000;
 
 const OPTIONS = {
@@ -93,7 +93,7 @@ async function main(): Promise<number> {
   return summary(outcomes);
 }
 
-/** Yields lines in random order, with one edit of each that the compiler accepts. */
+/** Yields lines in random order, each with one edit that the compiler accepts. */
 function* draw(compiler: Compiler, journal: Journal, seed: string, only: string): Generator<Mutant> {
   const random = createRandom(seed);
   const files = globSync("src/**/*.{ts,tsx}", { cwd: ROOT }).sort();
@@ -159,7 +159,7 @@ function createCompiler(): Compiler {
       const program = programOf(path);
       const faults = [program?.getSyntacticDiagnostics(path), program?.getSemanticDiagnostics(path)].flat();
       change(path);
-      // The linter, and not the compiler, reports unused names.
+      // The linter, not the compiler, reports unused names.
       return faults.every((fault) => fault?.code === 6133);
     },
     close: () => api.close(),
@@ -186,7 +186,7 @@ function createJournal(): Journal {
 }
 
 function createTrial(reach: Reach, limit: number): (tree: Tree, mutant: Mutant) => Promise<Outcome> {
-  /** Tests that fail without an edit, so that their failure proves nothing. */
+  /** Tests that fail without an edit. Their failure proves nothing. */
   const unfit = new Set<string>();
   const sound = new Set<string>();
   return async (tree, mutant) => {

@@ -1,8 +1,8 @@
-// Tests the tests: breaks one line of the program at a time, in a copy, and expects a test of its room to fail. The edits are
-// in script/mutants/*.yaml. `--only <text>` runs the edits whose file or promise contains the text. `--share commit` runs one
-// of about 20 shares, chosen by the hash of the commit, and prints which; `--share 2/3` runs that share. `--check` runs none,
-// and fails when an edit does not fit the program. Exits with 1 when fewer than 95 % are killed, or when an edit survives
-// without a reason.
+// Tests the tests: breaks one line of the program at a time, in a copy, and expects a test of its room to fail. The
+// edits are in script/mutants/*.yaml. `--only <text>` runs the edits whose file or promise contains the text. `--share
+// commit` runs one of about 20 shares, selected by the commit's hash, and prints its number. `--share 2/3` runs that
+// share. `--check` runs no edits, and fails if one does not fit the program. Exits with 1 if fewer than 95 % are
+// killed, or if an edit survives without a reason.
 
 import { execFileSync } from "node:child_process";
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -31,12 +31,12 @@ const OPTIONS = {
 const Edit = z.strictObject({
   /** The behaviour that a killing test checks. */
   promise: z.string(),
-  /** Text that occurs exactly once in the file. */
+  /** A text that occurs exactly once in the file. */
   find: z.string(),
   replace: z.string(),
   /** Used instead of the group's tests. */
   tests: z.array(z.string()).min(1).optional(),
-  /** Runs only tests whose names contain this, if the whole file takes long. */
+  /** Runs only tests whose names contain this text, for files that take long as a whole. */
   title: z.string().optional(),
   /** The reason why no test can kill it. */
   survives: z.string().optional(),
@@ -87,12 +87,12 @@ async function main(): Promise<number> {
   }
 }
 
-/** Waits for all, then throws the error of the first that failed. */
+/** Waits for all of them, then throws the first error. */
 async function all(work: readonly Promise<void>[]): Promise<void> {
   for (const each of await Promise.allSettled(work)) if (each.status === "rejected") throw each.reason;
 }
 
-/** Each commit tries one share, so that all shares are tried over time. */
+/** Each commit tries one share, so all shares are tried over time. */
 function shareOf(mutants: readonly Mutant[], share: string): readonly Mutant[] {
   const shares = Math.max(1, Math.floor(mutants.length / SHARE));
   const [number, of] = (share === "commit" ? `${1 + (commit() % shares)}/${shares}` : share)
@@ -137,7 +137,7 @@ async function readMutants(): Promise<Mutant[]> {
   return mutants;
 }
 
-/** Returns the mutant, or why the edit cannot be applied. */
+/** Returns the mutant, or the reason why the edit cannot be applied. */
 function apply(edit: Omit<Mutant, "line" | "text">, text: string): Mutant | string {
   const parts = text.split(edit.find);
   if (parts.length !== 2)
@@ -152,7 +152,7 @@ function apply(edit: Omit<Mutant, "line" | "text">, text: string): Mutant | stri
   return { ...edit, text: mutated, line: parts[0]?.split("\n").length ?? 0 };
 }
 
-/** Throws when a test that killed an edit also fails without it, because its failure then proves nothing. */
+/** Throws if a test that killed an edit also fails without it, because its failure then proves nothing. */
 async function checkKillers(trees: readonly Tree[], killers: readonly Failure[]): Promise<void> {
   const files = Map.groupBy(killers, ({ file }) => file).entries();
   const faults: string[] = [];

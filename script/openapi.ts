@@ -1,5 +1,5 @@
-// Writes openapi.yaml from the schemas of the routes, the client's types, and the tables of docs/reference/http.md. `--check`
-// only compares the files.
+// Writes openapi.yaml from the schemas of the routes, the client's types, and the tables of docs/reference/http.md.
+// `--check` only compares the files.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { STATUS_CODES } from "node:http";
@@ -35,7 +35,7 @@ export async function generate(): Promise<ReadonlyMap<string, string>> {
   ]);
 }
 
-/** Returns the contract of the routes. They are registered without services, and never called. */
+/** Returns the contract of the routes. They are registered without services and are never called. */
 async function contract(): Promise<Document> {
   const access = { auth: AuthConfig.parse({}), origins: [] };
   const services = {
@@ -171,7 +171,7 @@ function withAccess(document: object): object {
 
 type Node = Record<string, unknown>;
 
-/** Removes the generator's second name of a schema for requests, if nothing differs. */
+/** Removes the generator's second name of a schema for requests if the two are equal. */
 function tidy(document: object): object {
   const { components, paths } = document as { components: { schemas: Node }; paths: Node };
   const { schemas } = components;

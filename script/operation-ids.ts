@@ -1,6 +1,6 @@
 // Names the operations of the OpenAPI document. Generated clients use these names for their functions.
 
-/** Last segments of a path that name an action and not a thing. */
+/** The last segments of paths that name an action instead of a thing. */
 const VERBS: ReadonlySet<string> = new Set(
   "cancel connect copy count fork join restart resume rotate run search start stop stream test wait".split(
     " ",
@@ -17,7 +17,10 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   "POST /langgraph/threads/{thread_id}/stream/events": "followLanggraphThread",
 };
 
-/** `GET /threads/{thread_id}/runs` is `listThreadRuns`, `POST /threads/{thread_id}/runs/{run_id}/cancel` `cancelThreadRun`. */
+/**
+ * `GET /threads/{thread_id}/runs` becomes `listThreadRuns`, and `POST /threads/{thread_id}/runs/{run_id}/cancel`
+ * becomes `cancelThreadRun`.
+ */
 export function operationId(method: string, path: string, isStream: boolean): string {
   const exception = EXCEPTIONS[`${method} ${path}`];
   if (exception) return exception;
@@ -29,7 +32,7 @@ export function operationId(method: string, path: string, isStream: boolean): st
 
 const isParameter = (segment = "") => segment.startsWith("{");
 const isPlural = (segment: string) => segment.endsWith("s");
-/** `branches` is `branch`, `messages` is `message`. */
+/** `branches` becomes `branch`, and `messages` becomes `message`. */
 const singular = (plural: string) => plural.replace(/(?<=ch|sh|ss|x)es$|s$/, "");
 
 function verbOf(method: string, last: string, isStream: boolean): string {

@@ -1,5 +1,6 @@
 // Selects the files of a build to publish: the files that exports reach.
-//   prune DIST   removes the files that no export of `skein` reaches, except index.js and skein/adapters/index.js of script/bundle.ts
+//   prune DIST   removes the files that no export of `skein` reaches, except index.js and skein/adapters/index.js from
+//                script/bundle.ts
 //   client       copies the files that the exports of packages/client reach
 
 import { cpSync, globSync, readFileSync, rmSync } from "node:fs";
@@ -36,10 +37,7 @@ function entries(manifest: string, dist: string): string[] {
 
 const IMPORT = /(?:\bfrom\s+|\bimport\s*\(?\s*)"(\.[^"]+)"/g;
 
-/**
- * Returns these files and their imports, direct or indirect. Declarations refer to other files by their
- * source.
- */
+/** Returns these files and their direct and indirect imports. Declarations refer to other files by their source. */
 function reached(files: readonly string[]): string[] {
   const all = new Set(files);
   for (const file of all) {

@@ -1,5 +1,5 @@
-// Bundles src/page/ for the browser. File names contain a hash of the content, so that browsers can cache them forever;
-// index.html names the files. Each file has a gzip copy.
+// Bundles src/page/ for the browser. File names contain a hash of the content, so browsers can cache the files forever.
+// index.html refers to them. Each file has a gzip copy.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -44,7 +44,7 @@ export async function buildPage(out: string): Promise<string[]> {
   return [...Object.values(page.metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)), MERMAID];
 }
 
-/** Rebuilds after each change, and writes errors to standard error. Returns a function that stops this. */
+/** Rebuilds after each change and writes errors to standard error. Returns a function that stops watching. */
 export async function watchPage(out: string): Promise<() => Promise<void>> {
   let page: Built | undefined;
   let diagram: BuiltDiagram | undefined;
@@ -66,8 +66,8 @@ export async function watchPage(out: string): Promise<() => Promise<void>> {
 }
 
 /**
- * Returns the chunks that the entry needs to start. index.html names them, so that the browser fetches them at the same
- * time as the entry.
+ * Returns the chunks that the entry needs to start. index.html names them, so the browser fetches them at the same time
+ * as the entry.
  */
 function neededBy(entry: string, { outputs }: Metafile): string[] {
   const needed = new Set([entry]);
@@ -82,7 +82,7 @@ interface Named {
   readonly content: Uint8Array | string;
 }
 
-/** Adds a hash of the content before the file's extension, in the same way as esbuild. */
+/** Inserts a hash of the content before the file's extension, in the same way as esbuild. */
 function named(file: string, content: Uint8Array | string): Named {
   const hash = createHash("sha256").update(content).digest("hex").slice(0, 8).toUpperCase();
   return { name: file.replace(/(?=\.[^.]+$)/, `-${hash}`), content };
@@ -90,7 +90,7 @@ function named(file: string, content: Uint8Array | string): Named {
 
 const picture = (file: string) => named(file, readFileSync(join(PAGE, "icons", file)));
 
-/** Makes the page installable. Its URLs are relative, so that they work under any path prefix. */
+/** Makes the page installable. Its URLs are relative, so they work under any path prefix. */
 const manifestOf = (icons: Readonly<Record<"svg" | "small" | "large" | "maskable", Named>>) => ({
   name: "Skein",
   short_name: "Skein",
@@ -107,7 +107,7 @@ const manifestOf = (icons: Readonly<Record<"svg" | "small" | "large" | "maskable
   ],
 });
 
-/** Writes index.html last, so that all files that it names exist. Then removes files that it no longer names. */
+/** Writes index.html last, so all files that it names exist. Then removes files that it no longer names. */
 function save({ outputFiles = [], metafile }: Built, diagram: BuiltDiagram, out: string): void {
   const names = outputFiles.map(({ path }) => basename(path));
   const name = (start: string, ending: string) =>
@@ -149,7 +149,7 @@ function save({ outputFiles = [], metafile }: Built, diagram: BuiltDiagram, out:
   for (const file of readdirSync(out)) if (!files.has(file.replace(/\.gz$/, ""))) rmSync(join(out, file));
 }
 
-/** A server may read at any time, so a file is never there in part. */
+/** Files are replaced atomically, because a server may read them at any time. */
 function write(path: string, content: Uint8Array | string): void {
   writeFileSync(`${path}.new`, content);
   renameSync(`${path}.new`, path);

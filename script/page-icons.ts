@@ -7,7 +7,7 @@ import { iconOf } from "../src/page/mark.ts";
 
 const OUT = fileURLToPath(new URL("../src/page/icons", import.meta.url));
 
-/** Name, size and corner radius. Systems that cut icons themselves get a full square. */
+/** The name, size and corner radius. Systems that crop icons themselves get a full square. */
 const ICONS = [
   ["icon-192", 192, 7],
   ["icon-512", 512, 7],

@@ -1,5 +1,5 @@
-// Takes the pictures of the page in docs/images/, in Chromium: page-pictures.ts [FOLDER]. The server plays the demo and its
-// own script.
+// Takes the pictures of the page in docs/images/, in Chromium: page-pictures.ts [FOLDER]. The server uses the demo
+// script and a script for this purpose.
 
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { launchBrowser, startServer } from "./picture-server.ts";
 const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 const out = process.argv[2] ?? path("docs/images");
 
-/** Maximum size in bytes, because pictures are read over slow connections and stay in the repository's history. */
+/** The maximum size in bytes. Pictures are read over slow connections and stay in the repository's history. */
 const MAX_BYTES = 150_000;
 
 const AGENTS = {

@@ -1,4 +1,4 @@
-// Builds the page into `page` of a build:  page.ts DIST
+// Builds the page into the folder `page` of a build:  page.ts DIST
 
 import { join } from "node:path";
 import { copyLicences } from "./licences.ts";

@@ -13,11 +13,11 @@ export const launchBrowser = () =>
 export interface PictureServer {
   readonly url: string;
   readonly pid: number | undefined;
-  /** Returns when the process has ended. */
+  /** Returns once the process has ended. */
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** Starts a server with scripts and data in `folder`. The caller ends it. Throws when it does not start. */
+/** Starts a server with scripts and data in `folder`. The caller ends it. Throws if it does not start. */
 export async function startServer(folder: string, agents: object, port = "0"): Promise<PictureServer> {
   writeFileSync(join(folder, "agents.yaml"), JSON.stringify(agents));
   const env = {

@@ -1,5 +1,5 @@
-// Writes what each reader makes of the logs in test/fixtures/logs, which test/wires/golden.test.ts expects from then on. Only a
-// change that clients are meant to see is a reason to run it. `node script/record-frames.ts [reader]`
+// Writes the result of each reader for the logs in test/fixtures/logs. test/wires/golden.test.ts compares against these
+// files. Run it only for changes that clients are meant to see. `node script/record-frames.ts [reader]`
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { brotliCompressSync } from "node:zlib";

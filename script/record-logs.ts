@@ -1,5 +1,5 @@
-// Records the logs of test/fixtures/logs: starts the server with the fake provider, drives each scenario over HTTP, and writes the
-// runs with their events. `node script/record-logs.ts [part of a name]`
+// Records the logs in test/fixtures/logs: starts the server with the fake provider, drives each scenario over HTTP, and
+// writes the runs with their events. `node script/record-logs.ts [part of a name]`
 
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

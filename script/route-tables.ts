@@ -1,4 +1,4 @@
-// The tables of routes in docs/reference/http.md, generated from the contract.
+// Generates the route tables in docs/reference/http.md from the contract.
 
 import { isWirePath } from "../src/server/config/wire-names.ts";
 
@@ -10,7 +10,7 @@ interface Operation {
 
 const MARK = "<!-- `npm run openapi` writes the tables below. -->\n";
 
-/** Replaces the tables of `page` by the native API's `paths`: one table per tag. */
+/** Replaces the tables in `page` with the native API's `paths`, one table per tag. */
 export function withRouteTables(page: string, paths: Record<string, Record<string, Operation>>): string {
   const [intro] = page.split(MARK);
   const tables = new Map<string, string[]>();
@@ -32,7 +32,7 @@ export function withRouteTables(page: string, paths: Record<string, Record<strin
   return `${intro}${MARK}${written.join("")}`;
 }
 
-/** Returns the scope that a route requires: `any` for any credentials, `–` for none. */
+/** Returns the scope that a route requires: `any` for any credentials, or `–` for none. */
 function accessOf([first]: Record<string, string[]>[]): string {
   if (!first) return "–";
   const [scope = "any"] = Object.values(first).flat();

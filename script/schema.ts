@@ -1,4 +1,4 @@
-// Writes config/agents.schema.json, with which editors complete agents.yaml. `--check` only compares.
+// Writes config/agents.schema.json, which editors use to complete agents.yaml. `--check` only compares.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
@@ -21,7 +21,7 @@ const { several, single } = fileSchemas(parts);
 const file = z
   .union([several, single])
   .describe("Agents of a Skein server: several, or one as the whole file.");
-/** Allows the hooks of plugins, which only the server knows. Top-level keys that begin with `x-` are ignored. */
+/** Allows the hooks of plugins, which only the server knows. Top-level keys that start with `x-` are ignored. */
 const withOwnKeys = ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
   if (jsonSchema.properties?.plugins) jsonSchema.patternProperties = { "^x-": {} };
   if (hooks.every(({ name }) => jsonSchema.properties?.[name]))

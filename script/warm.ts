@@ -1,6 +1,6 @@
-// Fills V8's compile cache with the code of a server that has executed runs:  warm.ts ENTRY
-// V8 stores the compiled code of a file when the first process ends, and never updates it. Therefore the first process of a build
-// executes runs with a tool before it ends. This script plays its model.
+// Fills V8's compile cache with the code of a server that has executed runs:  warm.ts ENTRY. V8 stores the compiled
+// code of a file when the first process ends, and never updates it. The first process of a build therefore executes
+// runs with a tool before it ends. This script plays its model.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 
 const RUNS = 30;
-/** Time limit for the whole script, in milliseconds. */
+/** The time limit for the whole script, in ms. */
 const PATIENCE_MS = 30_000;
 
 const [entry = "dist/main.js"] = process.argv.slice(2);
@@ -85,7 +85,7 @@ async function runOn(url: string): Promise<void> {
   if (!text.includes('"status":"success"')) throw new Error(`The run failed: ${text}`);
 }
 
-/** First calls the tool, then answers with text, in the stream format of chat completions. */
+/** Calls the tool first, then answers with text, in the stream format of chat completions. */
 function answer({ messages }: { messages: { role: string }[] }, response: ServerResponse): void {
   const isAnswered = messages.at(-1)?.role === "tool";
   const call = {

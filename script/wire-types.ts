@@ -1,4 +1,4 @@
-// Generates the client's TypeScript types from the OpenAPI document. They are plain types, so that a front end needs neither
+// Generates the client's TypeScript types from the OpenAPI document. They are plain types, so a front end needs neither
 // zod nor Node's types.
 
 import { isWirePath } from "../src/server/config/wire-names.ts";
@@ -135,7 +135,7 @@ function recordOf({ properties = {}, required, additionalProperties: rest }: Sch
   const fields = Object.entries(properties).map(([name, schema]) => {
     const key = /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name);
     const type = typeOf(schema, inner);
-    // JSON has no undefined: a key that the caller leaves undefined is not sent.
+    // JSON has no undefined, so a key that the caller leaves undefined is not sent.
     const value = must.has(name) || type === "unknown" ? type : `${type} | undefined`;
     return `${doc(schema, inner)}${inner}${key}${must.has(name) ? "" : "?"}: ${value};\n`;
   });

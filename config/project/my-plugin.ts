@@ -2,7 +2,7 @@
 
 import { defineHook, definePlugin, defineTool, z } from "skein";
 
-/** The model reads the name, the description and the parameters. */
+/** The model sees the name, the description and the parameters. */
 const rollDice = defineTool({
   name: "roll_dice",
   description: "Rolls dice and returns the number that each shows.",

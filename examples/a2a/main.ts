@@ -1,5 +1,5 @@
-// A message to an agent with the A2A SDK's own client, which knows only where the card is. The server speaks A2A when `wires`
-// in config/server.yaml names `a2a`.
+// Sends a message to an agent with the A2A SDK's own client, which needs only the card's URL. The server supports A2A if
+// `wires` in config/server.yaml lists `a2a`.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/a2a/main.ts "Hello, what can you do?"

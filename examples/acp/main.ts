@@ -1,4 +1,5 @@
-// An editor in twenty lines: starts `skein acp` as Zed and others do, says one thing, and prints what the agent says and does.
+// An editor in twenty lines: starts `skein acp` like Zed and other editors do, sends one message, and prints the agent's
+// answer and tool calls.
 // The settings of real editors are in docs/reference/wires/acp.md.
 //
 // Run it:   npm start                                              (in another terminal)
@@ -12,7 +13,10 @@ import { client, methods, ndJsonStream } from "@agentclientprotocol/sdk";
 
 const SKEIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
-/** Sends `text` in a new session and returns the agent's answer. Permits no tool call. Throws the agent's error. */
+/**
+ * Sends `text` in a new session and returns the agent's answer. Does not permit any tool call. Throws the agent's
+ * error.
+ */
 export async function ask(url: string, text: string): Promise<string> {
   const skein = spawn(process.execPath, [SKEIN, "acp", "--url", url], { stdio: ["pipe", "pipe", "inherit"] });
   const input = Readable.toWeb(skein.stdout) as ReadableStream<Uint8Array>;
@@ -23,7 +27,7 @@ export async function ask(url: string, text: string): Promise<string> {
     return await editor.connectWith(ndJsonStream(Writable.toWeb(skein.stdin), input), async (agent) => {
       await agent.request(methods.agent.initialize, { protocolVersion: 1 });
       using session = await agent.buildSession(process.cwd()).start();
-      void session.prompt(text).catch(() => {}); // `readText` throws it
+      void session.prompt(text).catch(() => {}); // `readText` throws this error
       return await session.readText();
     });
   } finally {

@@ -1,4 +1,4 @@
-// An agent whose hooks are functions in the shapes of other frameworks. Test: npm test -- test/examples/hooks.test.ts
+// An agent whose hooks are functions in the style of other frameworks. Test: npm test -- test/examples/hooks.test.ts
 
 import { createAgent, type Model, type Tool, userMessage } from "../../src/index.ts";
 import {
@@ -50,7 +50,7 @@ export function familiar(
       fromPreToolUse(({ call, tool }) => {
         if (call.name === "delete_all") return { decision: "deny", message: "Not that one." };
         if (tool?.annotations.destructive) return { decision: "ask", message: `Really ${call.name}?` };
-        return undefined; // the next hook decides, and finally the agent's permissions
+        return undefined; // leaves the decision to the next hook, and finally to the agent's permissions
       }),
       fromPostToolUse(({ result }) => ({ ...result, output: String(result.output).trim() })),
       fromEffect(({ phase, iteration, chat }) => {

@@ -1,4 +1,4 @@
-// A message to an agent with AG-UI's own client: nothing in it knows Skein but the address.
+// Sends a message to an agent with AG-UI's own client. Only the URL refers to Skein.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/ag-ui/main.ts "Hello, what can you do?"
@@ -6,7 +6,7 @@
 
 import { HttpAgent, type Message } from "@ag-ui/client";
 
-/** Sends one message and returns the messages of the answer. Throws the server's error, and the error of a failed run. */
+/** Sends one message and returns the messages of the answer. Throws the server's error, or the error of a failed run. */
 export async function ask(url: string, threadId: string, content: string): Promise<Message[]> {
   const agent = new HttpAgent({ url: `${url}/ag-ui/agent/assistant/run`, threadId });
   agent.addMessage({ id: crypto.randomUUID(), role: "user", content });

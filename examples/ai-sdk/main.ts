@@ -1,4 +1,4 @@
-// A chat in the terminal with the AI SDK's own client, which a page uses through `useChat`. Only the URL refers to Skein.
+// A terminal chat with the AI SDK's own client, which pages use through `useChat`. Only the URL refers to Skein.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/ai-sdk/main.ts "Hello, what can you do?"

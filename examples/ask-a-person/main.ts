@@ -1,5 +1,5 @@
-// A person in the loop, in your own program: permission rules select the calls that need approval, and the run waits for the
-// answer. A waiting run uses no process: with a durable store, the answer may come after a restart.
+// Human approval in your own program. Permission rules select the calls that need approval, and the run waits for the
+// answer. A waiting run needs no process, so with a durable store the answer may arrive after a restart.
 //
 // Run it:   npx node examples/ask-a-person/main.ts
 // Test it:  npm test -- test/examples/library.test.ts

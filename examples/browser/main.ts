@@ -1,4 +1,4 @@
-// Serves the page in this folder, and forwards all other requests to a Skein server. Page and API thus have one origin, so the
+// Serves the page in this folder, and forwards all other requests to a Skein server. The page and the API have one origin, so the
 // browser needs no CORS. The page imports the built client.
 //
 // Run it:   npm start                                              (in another terminal)
@@ -17,7 +17,7 @@ function fileAt(address: string): readonly [file: string, type: string] | undefi
   return CLIENT.test(address) ? [`../../dist${address}`, "text/javascript"] : undefined;
 }
 
-/** Creates the server. It does not listen yet. */
+/** Creates the server, which does not listen yet. */
 export function app(skein: URL): Server {
   return createServer((incoming, response) => {
     const found = fileAt(incoming.url ?? "");
@@ -28,7 +28,9 @@ export function app(skein: URL): Server {
   });
 }
 
-/** Streams both directions. Keeps the browser's `Host` header, because Skein refuses names other than this machine's. */
+/**
+ * Streams in both directions. Keeps the browser's `Host` header, because Skein refuses names other than this machine's.
+ */
 function forward(skein: URL, incoming: IncomingMessage, response: ServerResponse): void {
   const { method = "GET", url = "/", headers } = incoming;
   const onward = request(skein, { path: url, method, headers }, (answer) => {

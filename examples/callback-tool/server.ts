@@ -1,4 +1,4 @@
-// A tool as another team would run it: signed calls, progress, results that may come later.
+// A tool as another team would run it, with signed calls, progress, and results that may arrive later.
 //
 // Run it:   see README.md beside this file
 // Test it:  npm test -- test/examples/callback-tool.test.ts
@@ -10,7 +10,7 @@ interface Call {
   readonly name: string;
   readonly args: { readonly city: string; readonly kilograms: number };
   readonly user: string;
-  /** URL for a POST with a later result. Absent if the server accepts no later result. */
+  /** The URL for a POST with a later result. Undefined if the server accepts no later result. */
   readonly result_url?: string;
 }
 
@@ -20,13 +20,13 @@ const MAX_KEPT = 1000;
 /** `secret`: the value that the registration returned, `whsec_…`. */
 export function callbackServer(secret: string) {
   const webhook = new Webhook(secret);
-  /** A repeated call gets the answer of the first call. This makes the tool idempotent. */
+  /** A retried call gets the answer of the first call, which makes the tool idempotent. */
   const answers = new Map<string, object>();
 
   return createServer(async (request, response) => {
     try {
       const body = await bodyOf(request);
-      // Throws for a call that Skein did not sign within the last five minutes.
+      // Throws if Skein did not sign the call within the last five minutes.
       const call = webhook.verify(body, request.headers as Record<string, string>) as Call;
       const key = String(request.headers["idempotency-key"]);
       const answer = answers.get(key) ?? quote(call);
@@ -43,13 +43,13 @@ export function callbackServer(secret: string) {
   });
 }
 
-/** A failure of the tool is a result too: the model reads it. */
+/** A failure of the tool is also a result, which the model sees. */
 function quote({ args: { city, kilograms } }: Call): object {
   if (kilograms <= 0) return { error: "Nothing weighs so little. Give the weight in kilograms." };
   return { result: { city, price: Math.round(500 + kilograms * 120) / 100, currency: "EUR" } };
 }
 
-/** Responds "not yet". The run waits, and resumes when the result is delivered. */
+/** Responds "not yet". The run waits, and resumes once the result is delivered. */
 function later(resultUrl: string, answer: object, response: ServerResponse): void {
   response.writeHead(202).end();
   const init = {

@@ -1,6 +1,6 @@
-// Starts a run and prints it as it comes. A connection that breaks, or falls silent, is resumed where it broke: no event
-// is missed, none comes twice. A server that is away is tried until it is back. Ctrl-C stops the run, a second one ends
-// the program.
+// Starts a run and prints its events as they arrive. If the connection breaks or falls silent, the client resumes it at
+// the last event, so no event is missed or repeated. If the server is unreachable, the client retries until it is back.
+// Ctrl-C stops the run, and a second Ctrl-C ends the program.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/follow-a-run/main.ts "Hello, what can you do?"
@@ -13,11 +13,11 @@ export interface Options {
   readonly thread: string;
   readonly input: string;
   readonly print: (text: string) => void;
-  /** Stops the run, and with it the following. */
+  /** Stops the run, and stops following it. */
   readonly signal?: AbortSignal;
 }
 
-/** Returns the run's last event. Throws `ProblemError` when the server refuses. */
+/** Returns the run's last event. Throws `ProblemError` if the server refuses. */
 export async function followARun({ url, thread, input, print, signal }: Options): Promise<StreamEvent> {
   const client = createClient({
     baseUrl: url,

@@ -1,5 +1,5 @@
-// Effects before and after a completion: once for each model call, within the loop. Counters need no reset, because each run
-// creates its own hook.
+// Effects before and after a completion, which run once for each model call, within the loop. Counters need no reset,
+// because each run creates its own hook.
 
 import { abortRun, type Hook, type Message } from "../../src/index.ts";
 

@@ -1,4 +1,4 @@
-// Pre- and post-generation hooks: run once before the whole loop, and once after it for every outcome.
+// Pre- and post-generation hooks, which run once before the whole loop and once after it, regardless of the outcome.
 
 import { abortRun, type Hook, lastContent, setState } from "../../src/index.ts";
 

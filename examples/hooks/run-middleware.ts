@@ -1,5 +1,5 @@
-// Middleware around a run: a deadline, a log and a guardrail. It needs no recovery, because a thrown error ends the run with
-// an `error` event and never the process.
+// Middleware around a run: a deadline, a log and a guardrail. No recovery is needed, because a thrown error ends the
+// run with an `error` event and never ends the process.
 
 import { abortRun, type Hook } from "../../src/index.ts";
 
@@ -41,8 +41,8 @@ export function logged(log: (line: string) => void): Hook {
 }
 
 /**
- * Fails the run when `faultOf` rejects the last answer. Viewers have already seen the answer, but the thread does not store
- * it.
+ * Fails the run if `faultOf` rejects the last answer. Viewers have already seen the answer, but the thread does not
+ * store it.
  */
 export function guardrail(faultOf: (answer: string) => string | undefined): Hook {
   return {

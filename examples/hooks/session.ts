@@ -1,5 +1,5 @@
-// Session hooks: load the conversation from elsewhere, and save it there. A server does not need them, because its thread is
-// the session.
+// Session hooks, which load the conversation from elsewhere and save it there. A server does not need them, because its
+// thread is the session.
 
 import type { Hook, Message } from "../../src/index.ts";
 

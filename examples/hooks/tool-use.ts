@@ -1,4 +1,4 @@
-// Pre- and post-tool-use hooks: code before `next` decides about a call, and code after it reads the result.
+// Pre- and post-tool-use hooks: code before `next` decides on a call, and code after it reads the result.
 
 import { failed, type Hook } from "../../src/index.ts";
 
@@ -7,9 +7,9 @@ export function toolUse(forbidden: ReadonlySet<string>, secret: string): Hook {
     name: "tool-use",
     async *wrapToolCall(request, next) {
       const { call } = request;
-      // Deny: the model reads the reason and continues without the tool.
+      // Deny: the model sees the reason and continues without the tool.
       if (forbidden.has(call.name)) return failed(`\`${call.name}\` is not allowed here.`);
-      // Rewrite: creates a new request instead of changing the given one.
+      // Rewrite: creates a new request instead of changing the original one.
       const safer = { ...request, call: { ...call, args: { ...call.args, dry_run: true } } };
       const result = yield* next(safer);
       // After the call: changes the result for the model, the thread and the viewers.

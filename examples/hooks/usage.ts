@@ -1,4 +1,4 @@
-// Usage logging: the usage of each model call, and of the whole run.
+// Usage logging, for each model call and for the whole run.
 
 import type { Hook } from "../../src/index.ts";
 

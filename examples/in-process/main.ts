@@ -15,7 +15,7 @@ import {
   NO_USAGE,
 } from "../../src/index.ts";
 
-/** The parameters define the schema that the model reads, and the type of the arguments. */
+/** The parameters define the schema that the model sees and the type of the arguments. */
 const multiply = defineTool({
   name: "multiply",
   description: "Multiplies two numbers.",
@@ -35,7 +35,7 @@ const watched = (log: (line: string) => void) => (): Hook => ({
   },
 });
 
-/** Replaces a real model: asks the tool about two numbers in the question, then repeats the tool's result. */
+/** Replaces a real model: calls the tool with the two numbers in the question, then repeats the tool's result. */
 const toyModel: Model = {
   name: "toy:arithmetic",
   async *stream({ messages, signal }) {
@@ -54,7 +54,7 @@ const toyModel: Model = {
   },
 };
 
-/** With `model: "anthropic:claude-sonnet-4-5"` the agent uses Claude. */
+/** With `model: "anthropic:claude-sonnet-4-5"`, the agent uses Claude. */
 export const calculator = (log: (line: string) => void): LocalAgent =>
   createAgent({
     name: "calculator",

@@ -1,4 +1,4 @@
-// A chat with LangGraph's own SDK, which knows only the address. Each message is shown as it is written.
+// A chat with LangGraph's own SDK, which needs only the URL. Prints each message while it is being written.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/langgraph/main.ts "Hello, what can you do?"

@@ -1,5 +1,5 @@
-// A program that uses an agent as a tool, with MCP's own client. The server speaks MCP when `wires` in config/server.yaml
-// names `mcp`.
+// A program that uses an agent as a tool, with MCP's own client. The server supports MCP if `wires` in
+// config/server.yaml lists `mcp`.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/mcp-server/main.ts "Hello, what can you do?"

@@ -1,5 +1,5 @@
-// A background response with OpenAI's own SDK: it continues when its client disconnects, and the client resumes after the last
-// event that it received.
+// A background response with OpenAI's own SDK. It continues if the client disconnects, and the client resumes after the
+// last event that it received.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/openai-responses/main.ts "Hello, what can you do?"
@@ -24,7 +24,7 @@ export async function ask(url: string, input: string, print: (text: string) => v
       }
       isOver = true;
     } catch (error) {
-      // Without an id the response cannot be resumed. With one, the server reports the problem.
+      // Without an id, the response cannot be resumed. With one, the server reports the problem.
       if (id === "") throw error;
       stream = await client.responses.retrieve(id, { stream: true, starting_after: last });
     }

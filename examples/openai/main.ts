@@ -1,4 +1,4 @@
-// A chat with OpenAI's own SDK. The conversation's name makes it one thread, so that only the newest message counts.
+// A chat with OpenAI's own SDK. The conversation's name selects one thread, so only the newest message counts.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/openai/main.ts "Hello, what can you do?"

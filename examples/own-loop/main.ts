@@ -1,5 +1,5 @@
-// An agent with your own function instead of the loop that calls a model and runs its tools. Events, hooks, limits,
-// cancellation and the thread work as for every agent.
+// An agent that replaces the loop of model calls and tools with your own function. Events, hooks, limits, cancellation
+// and the thread work as for any other agent.
 //
 // Run it:   npx node examples/own-loop/main.ts "the sea"
 // Test it:  npm test -- test/examples/library.test.ts
@@ -13,12 +13,12 @@ import {
   userMessage,
 } from "../../src/index.ts";
 
-/** Writes a draft, asks for criticism, and revises the draft. This function decides the next step, not a model. */
+/** Writes a draft, asks for criticism, and revises the draft. This function decides the next step instead of a model. */
 const draftAndRevise: AgentLoop = async function* (agent) {
   for (let input = yield* agent.receive(); input; input = yield* agent.receive()) {
     yield* agent.say(`A poem about ${textOf(input.content)}. First a draft.`);
     const draft = yield* agent.speak();
-    // Only this call reads the request. The thread stores the answer.
+    // Only this call sees the request. The thread stores the answer.
     const critic = userMessage(`Criticise this in one sentence:\n${draft.message.content}`);
     yield* agent.speak((request) => ({ ...request, messages: [critic] }));
     yield* agent.append(userMessage("Now the final one."));

@@ -3,7 +3,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { definePlugin, type OwnScheme, type PluginRoutes, z } from "skein";
 
-/** A real plugin would ask a database or a directory. */
+/** A real plugin would query a database or a directory. */
 const STAFF = [
   { user: "ada", badge: "badge-of-ada", scopes: ["run", "read"] },
   { user: "bob", badge: "badge-of-bob", scopes: ["read"] },
@@ -21,7 +21,7 @@ const auth: OwnScheme = {
   },
 };
 
-/** Routes below /plugins/company: `GET` requires the scope `read`, every other method `run`. */
+/** Routes below /plugins/company. `GET` requires the scope `read`, and every other method requires `run`. */
 const routes: PluginRoutes = async (app, { callerOf }) => {
   const orders: { user: string; yarn: string }[] = [];
   const Order = z.strictObject({ yarn: z.string().min(1).max(100) });

@@ -31,7 +31,7 @@ const openingHours = defineHook({
   }),
 });
 
-/** An example of a new model provider: it asks for the price of a yarn, then repeats it. */
+/** An example of a new model provider. It asks for the price of a yarn and then repeats it. */
 const parrot = (name: string): Model => ({
   name,
   async *stream({ messages, system }) {

@@ -1,5 +1,5 @@
-// A chat on a thread: streamed text, calls, todos and questions. You can reload it in mid-answer or open it twice, because the
-// thread is on the server. `#my-thread` in the URL selects the thread, and `?server=` the address of Skein.
+// A chat in a thread, with streamed text, calls, todos and questions. You can reload it in the middle of an answer or open
+// it twice, because the thread is on the server. `#my-thread` in the URL selects the thread, and `?server=` the address of Skein.
 //
 // In your own app, import from "skein/client" and "skein/client/thread".
 // Test it:  npm test -- test/examples/react.test.ts

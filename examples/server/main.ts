@@ -1,4 +1,4 @@
-// A server of your own: an agent with your tool and hook, served over the same HTTP as by `skein serve`.
+// A server of your own: an agent with your tool and hook, served over the same HTTP API as in `skein serve`.
 //
 // Run it:   npx node examples/server/main.ts, then: curl -N 127.0.0.1:8000/threads/t/runs -H 'content-type: application/json' -d '{"input": "6 and 7"}'
 // Test it:  npm test -- test/examples/server.test.ts
@@ -39,7 +39,7 @@ const polite = defineHook({
   }),
 });
 
-/** Replaces a real model. With `model: "anthropic:claude-sonnet-4-5"` the agent uses Claude. */
+/** Replaces a real model. With `model: "anthropic:claude-sonnet-4-5"`, the agent uses Claude. */
 const toyModel: Model = {
   name: "toy:arithmetic",
   async *stream({ messages, system }) {

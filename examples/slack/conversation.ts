@@ -1,4 +1,4 @@
-// A conversation: a message in Slack starts a run of its author, and the run writes into the author's thread.
+// A conversation: a message in Slack starts a run for its author, and the run writes into the author's thread.
 
 import type { PluginRouteOptions, StreamEvent } from "skein";
 import { type Client, createClient, ProblemError, type RunRecord } from "../../src/client/client.ts";
@@ -10,11 +10,11 @@ import type { CallSlack } from "./web-api.ts";
 
 export interface ConversationOptions extends Pick<PluginRouteOptions, "fetchAs"> {
   readonly call: CallSlack;
-  /** The tenant whose users the people are. */
+  /** The tenant that the Slack users belong to. */
   readonly tenant: string;
-  /** Default: the first agent of the server. */
+  /** Default: the server's first agent. */
   readonly agent: string | undefined;
-  /** Pause between two changes of a message, in ms. */
+  /** The pause between two updates of a message, in ms. */
   readonly everyMs: number;
   /** Aborts when the server shuts down. */
   readonly closing: AbortSignal;
@@ -26,7 +26,10 @@ const ACCEPT_MS = 2_000;
 
 export function conversations(options: ConversationOptions) {
   const { call, fetchAs, tenant, agent, everyMs, closing, onError } = options;
-  /** Names this process in the runs that it starts: another process that gets the delivery again must not write too. */
+  /**
+   * Identifies this process in the runs that it starts, because another process that gets the same delivery must not
+   * write too.
+   */
   const writer = crypto.randomUUID();
   const seen = recent(10_000);
 
@@ -37,7 +40,10 @@ export function conversations(options: ConversationOptions) {
       ...(onRetry ? { onRetry } : {}),
     });
 
-  /** Starts the run of a message, or answers the question that waits for text. A repeated delivery returns the same run. */
+  /**
+   * Starts the run for a message, or answers the question that is waiting for text. A repeated delivery returns the
+   * same run.
+   */
   async function begin(client: Client, said: Said, signal: AbortSignal) {
     const thread_id = threadOf(said);
     const idempotency = { idempotencyKey: `slack:${said.event_id}` };
@@ -59,7 +65,7 @@ export function conversations(options: ConversationOptions) {
   /** Writes the answer of a run. */
   async function show(client: Client, run: RunRecord, place: Said): Promise<void> {
     const message = liveMessage(call, place, everyMs);
-    /** True after a call of a tool: the next text begins a paragraph. */
+    /** True after a tool call, when the next text starts a new paragraph. */
     let isApart = false;
     for await (const event of client.runs.events(run.thread_id, run.id, {}, closing)) {
       const text = textOf(event);
@@ -78,7 +84,7 @@ export function conversations(options: ConversationOptions) {
     call("chat.postEphemeral", { channel, user, thread_ts, text });
 
   return {
-    /** Resolves in time for the response: `later` asks Slack to deliver the message again. */
+    /** Resolves in time for the response. `later` asks Slack to deliver the message again. */
     async receive(said: Said): Promise<"accepted" | "later"> {
       if (seen.has(said.event_id)) return "accepted";
       let reason: unknown;
@@ -98,7 +104,7 @@ export function conversations(options: ConversationOptions) {
       return "accepted";
     },
 
-    /** Answers a question of a run, and writes how the run continues. */
+    /** Answers a question of a run and writes how the run continues. */
     async press(press: Press): Promise<void> {
       const choice = choiceOf(press);
       if (!choice) return;
@@ -127,7 +133,7 @@ export function conversations(options: ConversationOptions) {
   };
 }
 
-/** The last `most` values. */
+/** Keeps the last `most` values. */
 function recent(most: number) {
   const values = new Set<string>();
   return {
@@ -140,7 +146,7 @@ function recent(most: number) {
   };
 }
 
-/** Returns the text that an event adds to the message. Subagents, which have a path, work unseen. */
+/** Returns the text that an event adds to the message. Subagents, which have a path, are not shown. */
 function textOf(event: StreamEvent): string {
   if (event.path) return "";
   switch (event.event) {

@@ -1,17 +1,17 @@
-// A message in Slack that grows while the agent writes: streamed, or edited where Slack refuses to stream.
+// A message in Slack that grows while the agent writes. It is streamed, or edited if Slack refuses to stream.
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { Said } from "./payloads.ts";
 import { type CallSlack, SlackRefusal } from "./web-api.ts";
 
 export interface LiveMessage {
-  /** Shows more of the answer soon. */
+  /** Adds more of the answer, which soon appears. */
   add(text: string): void;
-  /** Resolves once Slack has everything. A later `add` begins another message. Throws the first failure of a call. */
+  /** Resolves once Slack has everything. A later `add` starts another message. Throws the first error of a call. */
   end(): Promise<void>;
 }
 
-/** Slack takes 12,000 characters in a message; escaped ones count more than once. */
+/** Slack accepts 12,000 characters in a message, and escaped characters count more than once. */
 const LONGEST = 8_000;
 
 /** A message that can still grow. */
@@ -20,7 +20,7 @@ interface Growing {
   stop(): Promise<void>;
 }
 
-/** `everyMs`: pause between two calls. Slack allows about one a second. */
+/** `everyMs`: the pause between two calls. Slack allows about one per second. */
 export function liveMessage(call: CallSlack, place: Said, everyMs: number): LiveMessage {
   let waiting = "";
   let growing: Growing | undefined;
@@ -36,11 +36,11 @@ export function liveMessage(call: CallSlack, place: Said, everyMs: number): Live
   }
 
   function takePart(): string {
-    // Slack refuses a message without a letter.
+    // Slack refuses a message that contains only white space.
     if (!growing) waiting = waiting.trimStart();
     const cut = waiting.slice(0, LONGEST);
     const isLast = isEnding && cut.length === waiting.length;
-    // The next letter decides if a `<` is escaped, and half a pair of code units is no character.
+    // The next character decides whether a `<` is escaped, and half of a surrogate pair is not a character.
     const part = isLast ? cut : cut.replace(/[<\uD800-\uDBFF]$/, "");
     waiting = waiting.slice(part.length);
     return part;
@@ -52,7 +52,7 @@ export function liveMessage(call: CallSlack, place: Said, everyMs: number): Live
       length += part.length;
       if (growing) return await growing.append(part);
     } catch (error) {
-      // Slack has ended the stream, or a person has deleted the message.
+      // Slack has ended the stream, or a user has deleted the message.
       unlessRefused(error);
     }
     length = part.length;
@@ -97,7 +97,7 @@ function unlessRefused(error: unknown): void {
   if (!(error instanceof SlackRefusal)) throw error;
 }
 
-/** Text of a model must not notify a channel or a person. */
+/** Text from a model must not notify a channel or a person. */
 const escaped = (text: string) => text.replaceAll(/<(?=[!@#])/g, "&lt;");
 
 async function streamed(call: CallSlack, place: Said, text: string): Promise<Growing> {

@@ -1,9 +1,9 @@
-// The payloads that Slack sends, as far as the plugin reads them.
+// The payloads that Slack sends, limited to the fields that the plugin reads.
 
 import { z } from "skein";
 
 const SlackId = z.string().regex(/^[A-Z0-9]{1,32}$/);
-/** Time of a message, which is its id in its channel. */
+/** The timestamp of a message, which is also its id within its channel. */
 const Ts = z.string().regex(/^\d{1,16}\.\d{1,10}$/);
 
 const Message = z.object({
@@ -11,7 +11,7 @@ const Message = z.object({
   subtype: z.string().optional(),
   bot_id: z.string().optional(),
   user: SlackId.optional(),
-  /** The workspace of the user, in channels that several workspaces share. */
+  /** The user's workspace, for channels that several workspaces share. */
   user_team: SlackId.optional(),
   text: z.string().default(""),
   ts: Ts,
@@ -47,34 +47,34 @@ export const Press = z.object({
 });
 export type Press = z.infer<typeof Press>;
 
-/** A message of a person to the agent. */
+/** A message from a person to the agent. */
 export interface Said {
   readonly event_id: string;
   readonly team: string;
   readonly channel: string;
   readonly user: string;
-  /** The thread in Slack; a message outside of one begins it. */
+  /** The thread in Slack. A message outside a thread starts one. */
   readonly thread_ts: string;
   readonly text: string;
 }
 
-/** Returns why a delivery is no message for the agent, or the message. */
+/** Returns the message, or the reason why a delivery is not a message for the agent. */
 export function saidIn({ event_id, team_id, event, authorizations }: EventDelivery): Said | string {
   const message = Message.safeParse(event).data;
   if (!message) return "no message";
   const { type, subtype, bot_id, user, user_team = team_id, channel, ts, thread_ts = ts } = message;
-  // Without this, the app would answer its own messages, and another bot could keep it busy.
+  // Without this check, the app would answer its own messages, and another bot could keep it busy.
   if (bot_id !== undefined || user === undefined) return "a message from a bot";
   if (authorizations.some((each) => each.is_bot && each.user_id === user)) return "a message of the app";
   if (subtype !== undefined) return `a message of the subtype ${subtype}`;
-  // In channels a message that mentions the app arrives as `app_mention` too.
+  // In channels, a message that mentions the app also arrives as `app_mention`.
   if (type === "message" && message.channel_type !== "im") return "a message in a channel";
   if (user_team !== team_id) return "a person of another workspace";
   const text = plainText(message.text);
   return text === "" ? "an empty message" : { event_id, team: team_id, channel, user, thread_ts, text };
 }
 
-/** Removes the mention at the beginning, and what Slack escapes. */
+/** Removes the mention at the beginning, and Slack's escaping. */
 const plainText = (text: string) =>
   text
     .replace(/^\s*<@[A-Z0-9]+(?:\|[^>]*)?>/, "")

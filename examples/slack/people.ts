@@ -1,9 +1,9 @@
-// Which user of Skein a person in Slack is, and which thread of theirs a thread in Slack is. Replace `ownerOf` to use your own
-// directory.
+// Maps a person in Slack to a user of Skein, and a thread in Slack to one of the user's threads. Replace `ownerOf` to
+// use your own directory.
 
 import type { Said } from "./payloads.ts";
 
-/** Each person has threads, quotas and permissions of their own. */
+/** Each person has their own threads, quotas and permissions. */
 export const ownerOf = (tenant: string, { team, user }: Pick<Said, "team" | "user">) => ({
   tenant,
   user: `slack:${team}:${user}`,

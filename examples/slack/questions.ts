@@ -1,4 +1,4 @@
-// A question of a run as a message with buttons, and what a press of a button answers.
+// Converts a run's question to a message with buttons, and a click on a button to an answer.
 
 import { type Answer, type Interrupt, z } from "skein";
 import type { Press } from "./payloads.ts";
@@ -7,7 +7,7 @@ import type { Press } from "./payloads.ts";
 const Choice = z.object({
   thread_id: z.string(),
   interrupt_id: z.string(),
-  /** Who may press: the person for whom the run works. */
+  /** The user who may click: the person that the run works for. */
   user: z.string(),
   decision: z.enum(["approve", "deny", "respond"]),
   option: z.int().optional(),
@@ -16,10 +16,10 @@ export type Choice = z.infer<typeof Choice>;
 
 type Asked = Pick<Choice, "thread_id" | "user">;
 
-/** Limits of Slack, in characters; escaped ones count more than once. */
+/** Slack's limits, in characters. Escaped characters count more than once. */
 const LONGEST = { text: 1_000, label: 75, buttons: 24 };
 
-/** The message for a question; undefined for a call that no person answers. */
+/** Returns the message for a question, or undefined for a call that is not for a person to answer. */
 export function questionMessage(interrupt: Interrupt, asked: Asked) {
   if (interrupt.kind === "tool") return undefined;
   const text = cut(interrupt.prompt, LONGEST.text);
@@ -60,7 +60,7 @@ export function answerOf({ decision, option }: Choice, { id, options = [] }: Int
   return { id, decision, message: options[option ?? 0] ?? "" };
 }
 
-/** Replaces the buttons of a message by what became of the question. */
+/** Replaces a message's buttons with the outcome of the question. */
 export function answeredMessage({ message: { text, blocks } }: Press, outcome: string) {
   const kept = blocks.filter(({ type }) => type !== "actions");
   return { text, blocks: [...kept, { type: "context", elements: [{ type: "mrkdwn", text: outcome }] }] };

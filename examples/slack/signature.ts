@@ -1,9 +1,9 @@
-// Decides if a request is from Slack: the app's signing secret signs its time and its raw body.
+// Checks whether a request is from Slack: the app's signing secret signs its time and its raw body.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
-/** A request that was signed earlier may have been recorded and sent again. */
+/** An older signed request may have been recorded and sent again. */
 const WINDOW_S = 5 * 60;
 
 /** `now`: in ms since 1970. */

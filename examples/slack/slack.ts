@@ -1,4 +1,4 @@
-// Slack as a plugin for server.yaml: people mention the app or write to it, and an agent answers in their thread.
+// Slack as a plugin for server.yaml. People mention the app or write to it, and an agent answers in their thread.
 
 import { definePlugin, type PluginRoutes } from "skein";
 import { conversations } from "./conversation.ts";

@@ -1,4 +1,4 @@
-// Calls of Slack's Web API.
+// Calls to Slack's Web API.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "skein";
@@ -6,7 +6,7 @@ import { z } from "skein";
 const Reply = z.looseObject({ ok: z.boolean(), error: z.string().optional(), ts: z.string().optional() });
 type Reply = z.infer<typeof Reply>;
 
-/** Slack has understood the call and refused it. */
+/** Slack understood the call and refused it. */
 export class SlackRefusal extends Error {
   readonly code: string;
   constructor(method: string, code: string) {
@@ -18,13 +18,14 @@ export class SlackRefusal extends Error {
 export type CallSlack = (method: string, args: object) => Promise<Reply>;
 
 const ATTEMPTS = 5;
-/** Longest pause that Slack may ask for, in s. */
+/** The longest pause that Slack may request, in seconds. */
 const LONGEST_S = 60;
 const PATIENCE_MS = 15_000;
 
 /**
- * `url` ends with a slash. A call that exceeds Slack's rate is made again after the time that Slack names; no other call is, because
- * Slack may have carried it out. Throws `SlackRefusal`, and `Error` when there is no answer.
+ * `url` ends with a slash. A call that exceeds Slack's rate limit is retried after the time that Slack specifies. No
+ * other call is retried, because Slack may have carried it out. Throws `SlackRefusal`, or `Error` if there is no
+ * response.
  */
 export function slackCaller(token: string, url: string): CallSlack {
   return async (method, args) => {

@@ -1,5 +1,5 @@
-// A team in your own program: one agent gives tasks to another. A subagent works on its own thread; its events appear in the
-// parent's stream, with `path`.
+// A team in your own program: one agent delegates tasks to another. A subagent works in its own thread, and its events
+// appear in the parent's stream with `path`.
 //
 // Run it:   npx node examples/team/main.ts
 // Test it:  npm test -- test/examples/library.test.ts

@@ -1,4 +1,4 @@
-// An answer as a value: the schema tells the model what to write, checks it, and types it in the program.
+// An answer as a typed value: the schema tells the model what to write, validates the answer, and gives it a type.
 //
 // Run it:   OPENAI_API_KEY=… npx node examples/typed-output/main.ts "Two eggs, a cup of milk, flour"
 // Test it:  npm test -- test/examples/typed-output.test.ts
@@ -12,7 +12,7 @@ const ShoppingList = z.object({
     .min(1),
 });
 
-/** Returns the shopping list in a text. Throws if the model returns no valid list in three attempts. */
+/** Returns the shopping list in a text. Throws if the model returns no valid list within three attempts. */
 export async function shoppingList(text: string, model?: Model) {
   const agent = createAgent({
     system_prompt: "You turn what people say into a shopping list.",

@@ -1,11 +1,11 @@
-// The client for recording logs: drives one thread over HTTP.
+// The client for recording logs, which drives one thread over HTTP.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import type { RecordingServer, ToolCalls } from "./servers.ts";
 
 interface Following {
-  /** Returns the first event that fits. */
+  /** Returns the first event that `fits` accepts. */
   until(fits: (event: StreamEvent) => boolean): Promise<StreamEvent>;
   readonly ended: Promise<void>;
 }
@@ -90,7 +90,7 @@ export function clientOf(server: RecordingServer, tools: ToolCalls, { thread = "
       return items[0]?.id ?? "";
     },
     called: (tool: string) => tools.next(tool),
-    /** Delivers the deferred result, and waits until the thread has used it. */
+    /** Delivers the deferred result and waits until the thread has used it. */
     async deliver(result: unknown): Promise<void> {
       const before = (await runs()).length;
       const { result_url } = await tools.next("freight");
@@ -101,7 +101,7 @@ export function clientOf(server: RecordingServer, tools: ToolCalls, { thread = "
       });
       await settled(before + 1);
     },
-    /** Kills the server, and starts another, which takes over the run. */
+    /** Kills the server and starts another one, which takes over the run. */
     async crash(): Promise<void> {
       await server.restart();
       await settled();

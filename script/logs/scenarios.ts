@@ -1,4 +1,4 @@
-// The scenarios of the recorded logs: the answers of the models, and the actions of a client.
+// The scenarios of the recorded logs: the models' answers and the client's actions.
 
 import {
   type Answer,
@@ -47,7 +47,7 @@ const CLIENT_TOOL = {
 };
 const CITY = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
 
-/** A scenario of one agent. It answers all questions of its first run with `answers`. */
+/** A scenario with one agent. It answers all questions of its first run with `answers`. */
 const asking = (first: Answer, ...rounds: object[][]): Scenario => ({
   models: { assistant: [first, DONE, DONE] },
   async drive(client) {

@@ -11,7 +11,7 @@ const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 export interface RecordingServer {
   url(): string;
-  /** Kills the server, and starts another on the same data and port. */
+  /** Kills the server and starts another one with the same data and port. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -53,12 +53,12 @@ interface ToolCall {
 
 export interface ToolCalls {
   readonly url: string;
-  /** Returns the next call of this tool that was not returned before. */
+  /** Returns the next call of this tool that has not been returned yet. */
   next(tool: string): Promise<ToolCall>;
   close(): void;
 }
 
-/** The endpoint of two tools: `freight` defers its result; `quote` waits until the recording answers. */
+/** Starts the endpoint of two tools: `freight` defers its result, and `quote` waits until the recording answers. */
 export async function startTools(): Promise<ToolCalls> {
   const calls: ToolCall[] = [];
   let wake = () => {};
