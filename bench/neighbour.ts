@@ -1,5 +1,5 @@
 // A tenant that reads its thread list repeatedly while another tenant attacks. It is a separate process, because it
-// represents another machine. Its parent tells it when to stop, and then receives how long each response took, in ms.
+// represents another machine. When its parent stops it, it reports how long each response took, in ms.
 
 import { Agent, get } from "node:http";
 import { setPriority } from "node:os";

@@ -20,7 +20,7 @@ const WARM_UP: readonly Partial<Job>[] = [
 
 export interface Scenario {
   readonly name: string;
-  /** A sentence about what is measured. */
+  /** A sentence that describes the measurement. */
   readonly about: string;
   run(rig: Rig): Promise<Row[]>;
 }

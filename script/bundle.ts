@@ -87,7 +87,7 @@ function importFirst(entry: string, module: string): void {
 
 /**
  * Escapes all characters outside ASCII. A single one, even in a comment, makes V8 store the whole file with two bytes
- * per character. esbuild escapes them in strings, but not in comments and regular expressions.
+ * per character. By itself, esbuild escapes them in strings, but not in comments and regular expressions.
  */
 function escapeCharacters(file: string): void {
   const text = readFileSync(file, "utf8");

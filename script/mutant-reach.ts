@@ -17,7 +17,7 @@ const LONG = 4;
 const NAMED = { file: 6, folder: 3 };
 
 /**
- * Returns all test files that reach the file, nearest first. Among files at the same distance, those that share the
+ * Returns all test files that reach the file, nearest first. Among files at the same distance, the files that share the
  * most words of its path come first.
  */
 export type Reach = (file: string) => string[];

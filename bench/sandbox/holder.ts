@@ -1,5 +1,5 @@
 // A server's pool in a separate process, for measuring its memory. It opens sandboxes for the owners that it receives,
-// uses each once, and answers. When its parent disconnects, for whatever reason, it stops the sandboxes and ends.
+// uses each once, and answers. When its parent disconnects for any reason, it stops the sandboxes and ends.
 
 import type { BackendConfig } from "../../src/agent/core/backend.ts";
 import type { Owner } from "../../src/protocol/ids.ts";

@@ -14,7 +14,7 @@ const ANSWER_MS = 120_000;
 /** `T` is the type of the answer. */
 export type Ask = <T>(question: string | object) => Promise<T>;
 
-/** Runs `work` with a server that holds sandboxes. Stops the sandboxes and the server afterwards. */
+/** Runs `work` with a server that keeps sandboxes. Stops the sandboxes and the server afterwards. */
 export async function withHolder<T>(
   { surroundings, signal }: Stage,
   config: BackendConfig,

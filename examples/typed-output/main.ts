@@ -1,4 +1,4 @@
-// An answer as a typed value: the schema tells the model what to write, validates the answer, and gives it a type.
+// An answer as a typed value. The schema describes the answer to the model, validates it, and gives it a type.
 //
 // Run it:   OPENAI_API_KEY=… npx node examples/typed-output/main.ts "Two eggs, a cup of milk, flour"
 // Test it:  npm test -- test/examples/typed-output.test.ts

@@ -10,7 +10,7 @@ type RecordedAs = "change" | "view" | "read" | "run" | "told" | "none";
 /** Stands for the id in the response. */
 export const MADE = "(made)";
 
-/** How the action is recorded, its name, and the path parameter that holds the target's id. */
+/** How the action is recorded, its name, and the path parameter with the target's id. */
 export type RouteAction = readonly [as: RecordedAs, action: string, id?: string];
 
 const NONE: RouteAction = ["none", ""];

@@ -26,8 +26,8 @@ export interface PluginRouteOptions {
 }
 
 /**
- * A Fastify plugin. `GET` routes require the scope `read`, and all others require `run`, unless the route sets `config:
- * { access }` to a scope, to `any` (any credentials) or to `public`. Schemas are zod schemas.
+ * A Fastify plugin. `GET` routes require the scope `read`, and all others require `run`. A route can set `config: {
+ * access }` to another scope, to `any` (any credentials) or to `public`. Schemas are zod schemas.
  */
 export type PluginRoutes = FastifyPluginAsync<PluginRouteOptions>;
 

@@ -1,5 +1,5 @@
 // Sends the entries of the audit trail to an OpenTelemetry collector as log records, over OTLP/HTTP. The stored trail
-// is complete, but the collector's copy may not be: entries that do not fit into the queue or cannot be delivered are
+// is complete, but the collector's copy may not be. Entries that do not fit into the queue or cannot be delivered are
 // counted and not sent again.
 
 import { type Attributes, SeverityNumber } from "@opentelemetry/api";

@@ -95,8 +95,8 @@ const Installed = z.object({
 });
 
 /**
- * Returns the version range of this package as npm can install it: the version if npm installed this copy from a
- * registry, otherwise the path of the archive it was installed from or of this copy.
+ * Returns the version range of this package as npm can install it. This is the version if npm installed this copy from
+ * a registry; otherwise, it is the path of the archive or of this copy.
  */
 async function source(): Promise<string> {
   const root = resolve(fileURLToPath(packageRoot));

@@ -291,8 +291,8 @@ const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(
 
 /**
  * Gives the sent messages the ids of the thread's messages with the same content, in order. The newest message gets an
- * id only if it is the only one and has the same content as the thread's first message, because otherwise it may be a
- * new message that repeats an earlier text.
+ * id only if it is the only one and has the same content as the thread's first message. Otherwise, it may be a new
+ * message that repeats an earlier text.
  */
 async function placed(
   tenant: string,

@@ -69,7 +69,7 @@ export const IGNORED = "x-ignored-parameters";
 const MAX_NAMED = 20;
 const FIELD = /^[\w.-]{1,64}$/;
 
-/** Returns the value of the header that tells a client which fields, such as `top_p`, had no effect. */
+/** Returns the value of the header that lists fields without effect, such as `top_p`, for the client. */
 export function ignoredFields(body: object, known: Readonly<Record<string, unknown>>): string | undefined {
   const names = Object.entries(body).flatMap(([name, value]) =>
     Object.hasOwn(known, name) || value === null || !FIELD.test(name) ? [] : [name],
