@@ -278,7 +278,7 @@ export function takenOverRunsContract(open: Open): void {
         }),
       );
 
-      rule("and was only suspended do not count as dead once it reports this", () =>
+      rule("and was only suspended do not count as dead once it returns", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { lease, run } = await claimed(stores, "t");
           const leases = [lease];

@@ -132,7 +132,7 @@ export function endingSandboxesContract(open: Open): void {
         expect(await ledger.get("a")).toBeUndefined();
       }));
 
-    test("and entering at once: one of them comes first, and the other learns of it", () =>
+    test("and entering at once: one of them comes first, and the other fails", () =>
       withLedger(async (ledger) => {
         await ledger.adopt(box("a"), "stopped");
         const seen = await known(ledger, "a");

@@ -80,7 +80,7 @@ export function sentRequestsContract(open: Open): void {
         expect(await kept(upTo(80), later)).toEqual(upTo(80, 65));
       }));
 
-    test("leaves out messages that do not fit, and reports this", () =>
+    test("leaves out messages that do not fit, and marks the gap", () =>
       withRequests(async ({ requests }) => {
         const messages = upTo(1200).map((n) => userMessage(`${n}`));
         const huge = { ...userMessage("y".repeat(300 * 1024)) };

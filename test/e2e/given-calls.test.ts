@@ -96,7 +96,7 @@ describe("calls that start a run", () => {
     expect(paid).toEqual([]);
   });
 
-  test("with invalid arguments get a result that reports this, like the model's calls", async () => {
+  test("with invalid arguments get an error as the result, like the model's calls", async () => {
     const { options, paid } = payer();
     const { url } = await startServer(options);
     const { events } = await started(url, { calls: [pay(["ada"])] });

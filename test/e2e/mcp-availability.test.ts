@@ -58,7 +58,7 @@ test("a run waits for a server that has not listed its tools yet", async () => {
   expect(dataOf(events, "warning")).toEqual([]);
 });
 
-test("a call to an unavailable server reports this, and its tools are offered as soon as it is available", async () => {
+test("a call to an unavailable server fails with a readable error, and its tools are offered as soon as it is available", async () => {
   const { start } = await withServer(`[ -e $GATE ] || exit 3; ${SERVE}`);
   const url = await start([echo, { call: [{ tool: "open" }] }, echo, { say: "Done." }]);
   const events = await (await post(`${url}/threads/t/runs`, { input: "go" })).ended();

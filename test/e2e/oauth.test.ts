@@ -354,7 +354,7 @@ test("every waiting thread of the user continues, and no one else's", async () =
   expect(await as("ada", "other").connections()).toEqual([]);
 });
 
-test("a person who declines learns this, and can agree later", async () => {
+test("a person who declines sees a confirmation, and can agree later", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);
   const ada = as("ada");

@@ -142,7 +142,7 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(bodies[2]).not.toContain("I should look.");
   });
 
-  test("a reply that reached its token limit reports this", async () => {
+  test("a reply that reached its token limit is marked", async () => {
     const { talk } = await start(wire);
     provider.enqueue({ blocks: [say("and then")], stop: "max_tokens" });
     expect(dataOf(await endOf(await talk("go")), "done")[0]).toMatchObject({

@@ -41,7 +41,7 @@ describe("a tenant that opens all its event streams", () => {
     }
   };
 
-  test("is refused at its share with an error that explains it, and another tenant's streams open", async () => {
+  test("is refused at its share with a clear error, and another tenant's streams open", async () => {
     const { url } = await serveTenants({ config: { limits: { streams: 16 } } });
     const { open, refused } = await flood(url);
     expect(open).toHaveLength(14);

@@ -84,7 +84,7 @@ describe("a tool that a tenant registers", () => {
     expect(await (await fetch(`${url}/threads`)).json()).toMatchObject({ items: [] });
   });
 
-  test("without a reachable endpoint is tested with an error that explains it", async () => {
+  test("without a reachable endpoint is tested with a readable error", async () => {
     const port = await freePort();
     const { url } = await startServer({ config: { http_tools: { allow: `127.0.0.1:${port}` } } });
     await send(`${url}/tools`, freight(`http://127.0.0.1:${port}/`));

@@ -43,7 +43,7 @@ function listener(requests: ModelRequest[]) {
   };
 }
 
-test("a pre-generation hook can refuse a question, and the post-generation hook learns of it", async () => {
+test("a pre-generation hook can refuse a question, and the post-generation hook sees the refusal", async () => {
   const reports: string[] = [];
   const hook = () =>
     generation(

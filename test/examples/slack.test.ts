@@ -246,7 +246,7 @@ test("a long answer becomes several messages, without losing characters", async 
   expect(Math.max(...joined().map(({ length }) => length))).toBeLessThan(12_000);
 });
 
-test("a person whose quota is used up learns this", async () => {
+test("a person whose quota is used up gets a message about it", async () => {
   const { slack, sent } = await served("- { say: ok }", { quotas: { user: { requests_per_minute: 1 } } });
   expect((await sent(slackMention())).status).toBe(200);
   await expect

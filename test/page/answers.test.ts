@@ -33,7 +33,7 @@ async function asked(script: readonly Turn[]) {
 }
 
 describe("while the agent waits", () => {
-  test("the field answers the only open question, and its label explains this", async () => {
+  test("the field answers the only open question, which its label says", async () => {
     const ask = { tool: "ask_user", args: { question: "Which colour?" } };
     const page = await asked([{ call: [ask] }, { say: "Purple it is." }]);
     await expect.poll(() => field(page).getAttribute("placeholder")).toBe("Answer: Which colour?");
@@ -121,7 +121,7 @@ describe("while the agent waits", () => {
     expect(rule.match(/echo 3; touch x/g)).toHaveLength(1);
   });
 
-  test("a denied call shows this with the reason, even after a reload", async () => {
+  test("a denied call is marked with the reason, even after a reload", async () => {
     const page = await asked([{ call: [execute("echo one")] }, { say: "Then not." }]);
     await page.getByRole("button", { name: "Deny, because…" }).click();
     await page.getByLabel("Why not? The agent will see your reason.").fill("Too early.");
@@ -247,7 +247,7 @@ describe("while the agent waits", () => {
   });
 });
 
-test("Escape stops after the step only if nothing else uses it, and the page explains this", async () => {
+test("Escape stops after the step only if nothing else uses it, and a hint on the page mentions it", async () => {
   const { tool, entered, open } = gate();
   const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
   const { page } = await seen(url);

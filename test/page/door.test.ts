@@ -101,7 +101,7 @@ test("the first view requests each list once", async () => {
   expect(asked.toSorted()).toEqual([...new Set(asked)].toSorted());
 });
 
-test("an unknown address shows this, and links to the start", async () => {
+test("an unknown address shows an error and a link to the start", async () => {
   const { url } = await startServer();
   const { page, go } = await seen(url);
   for (const hash of ["#/nowhere", "#/t/", "#/runs/x/y", "#/%E0%A4%A"]) {

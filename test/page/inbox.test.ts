@@ -96,7 +96,7 @@ describe("a call that needs an approval", () => {
     await expect.poll(messages).toContain("right");
   });
 
-  test("that was answered elsewhere disappears, and the page explains this", async () => {
+  test("that was answered elsewhere disappears with a note on the page", async () => {
     const { page, card, post, url, thread } = await asked([{ call: [execute("ls")] }, { say: "ok" }]);
     await card("execute").waitFor();
     const open = (await (await fetch(`${url}/interrupts`)).json()) as {

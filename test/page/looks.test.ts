@@ -91,7 +91,7 @@ test("on a phone, the send button is at the end of the line of choices, or of it
   }
 });
 
-test("a missing conversation shows this, links to the start, and offers nothing else", async () => {
+test("a missing conversation shows an error and a link to the start, and offers nothing else", async () => {
   const { url } = await startServer();
   const tab = await seen(url);
   const { page } = tab;
@@ -104,7 +104,7 @@ test("a missing conversation shows this, links to the start, and offers nothing 
   expect(tab.errors.splice(0).join()).toContain("404");
 });
 
-test("a conversation first opened without a connection shows this, and appears once the server is back", async () => {
+test("a conversation first opened without a connection shows the outage, and appears once the server is back", async () => {
   const { url } = await startServer({ script: () => ({ say: "Short." }) });
   await runs(url, "one", { input: "First." });
   await runs(url, "two", { input: "Second." });

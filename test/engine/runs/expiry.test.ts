@@ -221,7 +221,7 @@ test("an approved call during which the process died is not started again, even 
   });
 });
 
-test("unattended runs ask no one, and the model learns this", async () => {
+test("unattended runs ask no one, and the model learns why", async () => {
   const stores = createMemoryStores();
   const { tool, launched } = launcher();
   const { start } = managed(stores, { script, tools: [tool], interrupts: policy({ unattended: true }) });

@@ -90,7 +90,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
     }
   });
 
-  test("that has lost events that a reader saw reports it, immediately and whenever it returns", async () => {
+  test("that has lost events that a reader saw reports the loss, immediately and whenever the reader returns", async () => {
     stores = await createRedisStores({ url: first?.url ?? "", leaseMs });
     const { lease } = await claimed(stores, "t");
     await stores.events.append(lease, [note("1"), note("2")]);

@@ -218,7 +218,7 @@ needing(forgetful, "redis-server").describe("a Redis without a disk", () => {
     expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
   });
 
-  test("that is full reports it, changes nothing partially, and accepts the end of a run", async () => {
+  test("that is full refuses new work, changes nothing partially, and accepts the end of a run", async () => {
     await stores.close();
     await open(forgetful?.url, { deadlineMs, leaseMs: deadlineMs });
     const claim = await claimed(stores, "t");

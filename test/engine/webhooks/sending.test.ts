@@ -127,7 +127,7 @@ test("a notification is sent even if the clock was set back since", async () => 
   await expect.poll(() => inbox.received.length).toBe(2);
 });
 
-test("a webhook is disabled after a day of failures only, and reports this until it is put again", async () => {
+test("a webhook is disabled after a day of failures only, with the reason, until it is put again", async () => {
   const { open, lines, pass } = deployment();
   const inbox = await webhookInbox(...Array<number>(100).fill(500));
   const owner = { tenant: "acme", user: "ada" };

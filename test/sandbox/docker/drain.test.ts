@@ -169,7 +169,7 @@ describeWithOwnEngine("a draining engine", (a) => {
     expect(await heldBy(b, world)).toEqual([]);
   });
 
-  test("keeps a workspace whose copy differs, leaves no copy, and reports it", async () => {
+  test("keeps a workspace whose copy differs, leaves no copy, and logs the failure", async () => {
     const world = await newWorld();
     const of = await config();
     const first = onA(world);

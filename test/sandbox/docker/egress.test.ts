@@ -212,7 +212,7 @@ describeWithEngine("a sandbox limited to some hosts", (engine) => {
     await expect.poll(() => throughProxy(ways)).toEqual(Object.keys(ways));
   });
 
-  test("requires an image with Perl, and reports this", async () => {
+  test("requires an image with Perl, and an error names Perl", async () => {
     const config = await configOf(engine, "busybox", { network: { allow: ["a.example"] }, name: "bare" });
     await refuses(() => server.pool.start(ada, config), "backend_failed", "needs an image with Perl");
   });

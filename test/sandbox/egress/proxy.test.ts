@@ -82,7 +82,7 @@ test("HTTPS goes through an end-to-end tunnel", async () => {
   expect(proxy.refused).toEqual([]);
 });
 
-test("TLS for another server ends with an alert that explains it, and none of it leaves", async () => {
+test("TLS for another server ends with an explanatory alert, and none of it leaves", async () => {
   const heard: Buffer[] = [];
   const server = await tcpServer((socket) => socket.on("data", (bytes) => heard.push(bytes)));
   const target = `api.example:${server.port}`;

@@ -134,7 +134,7 @@ describe("an agent in a program", () => {
     expect(error).toMatchObject({ code: "model_auth", message: "No key." });
   });
 
-  test("stops at its limit of model calls, and reports it", async () => {
+  test("stops at its limit of model calls, and names the limit", async () => {
     const agent = agentWith(() => ({ call: [{ tool: "double", args: { of: 1 } }] }), {
       ...{ tools: [double], max_iterations: 2 },
     });

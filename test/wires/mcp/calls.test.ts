@@ -127,7 +127,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     expect(textIn(refused)).toContain(words);
   });
 
-  test("gets a readable refusal for missing tools and agents", async () => {
+  test("gets a readable refusal for unknown tools and methods", async () => {
     const client = await connected(await started([]), { era });
     await expect(client.callTool({ name: "delete_all" })).rejects.toThrow("no tool `delete_all`");
     const unknown = client.request({ method: "tools/remove", params: {} }, z.unknown());

@@ -72,7 +72,7 @@ test("later commands of the same thread, and of no other, can reach a host that 
   expect(agent.commands[2]?.hosts).toEqual([]);
 });
 
-test("a host that the user denies cannot be reached, and the model learns of it", async () => {
+test("a host that the user denies cannot be reached, and the model sees the denial", async () => {
   const agent = agentWith({ allow: ALLOW, ask: true });
   const asked = await agent.run([request("files.example.com")]);
   const { messages } = await answered(agent, asked, { decision: "deny" }, [runCommand, { say: "ok" }]);

@@ -47,7 +47,7 @@ describe("a call", () => {
     expect((await call(servers, "mcp__bad__tell_progress")).error).toContain("did not end within 0.6 s");
   });
 
-  test("that crashes the server reports this, and the next call restarts the server", async () => {
+  test("that crashes the server reports the crash, and the next call restarts the server", async () => {
     const servers = await opened({ bad: hostile() });
     expect((await call(servers, "mcp__bad__crash")).error).toBe(
       "MCP server `bad` ended (exit code 3) during the call, so its effect is unknown.",

@@ -66,7 +66,7 @@ describe.each(["searxng", "brave", "tavily"] as const)("a search through %s", (p
     expect(text).not.toContain("yarn.example");
   });
 
-  test("that finds nothing reports this", async () => {
+  test("that finds nothing says so", async () => {
     const server = await httpServer(json(provider === "brave" ? { type: "search" } : { results: [] }));
     const { text } = await searchWith({ provider, url: server.url, api_key: "key-1" });
     expect(text).toContain("(nothing found)");
