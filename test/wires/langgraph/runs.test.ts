@@ -270,7 +270,7 @@ describe("a run", () => {
   test.each([
     ["continue", "success"],
     ["cancel", "interrupted"],
-  ] as const)("ends as %2$s if its client leaves with on_disconnect %1$s", async (onDisconnect, status) => {
+  ] as const)("with on_disconnect %s ends as %s if its client leaves", async (onDisconnect, status) => {
     const { client } = await started([{ say: "a ".repeat(40), delay_ms: 10 }]);
     await client.threads.create({ threadId: "t1" });
     const leaving = new AbortController();
