@@ -68,7 +68,9 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
     await engine.docker.getContainer(container?.Id ?? "").remove({ force: true });
     expect((await viewer.ended()).at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
     const [, lost, next] = await resultsOf(url, "t");
-    expect(lost?.error).toMatch(/sandbox was lost while the command was running: its container was (removed|killed)/);
+    expect(lost?.error).toMatch(
+      /sandbox was lost while the command was running: its container was (removed|killed)/,
+    );
     expect(next?.content).toContain("kept");
     expect(next?.error).toBeUndefined();
   });

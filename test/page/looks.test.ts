@@ -65,7 +65,7 @@ describe("nothing is cut off, broken or overlapping, wide and narrow:", () => {
       await page.evaluate(`localStorage.setItem("skein.language", "${language}")`);
       await page.reload();
       const found: string[] = [];
-      for (const [view, [hash]] of Object.entries(VIEWS)) {
+      for (const [view, [hash]] of sampled(Object.entries(VIEWS), 2)) {
         await page.evaluate(`location.hash = ${JSON.stringify(hash.replaceAll("RUN", run))}`);
         await page.evaluate(STILL);
         for (const [width, height] of SIZES) {

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { Backend } from "../../../src/agent/core/backend.ts";
 import { execute, readAll, refuses } from "../../support/backend.ts";
 import { describeWithEngine, describeWithOwnEngine, type Engine } from "../../support/engine.ts";
+import { sampled } from "../../support/seed.ts";
 import { beside, comesBack, costOf, type House, KEPT, newHouse } from "./attack.ts";
 import { configOf } from "./opened.ts";
 
@@ -215,7 +216,7 @@ describeWithOwnEngine("space that a user's files can exhaust", (engine) => {
   const names = () =>
     output(attacker, "find . -type f ! -path './big' ! -path './rest' ! -path './many/*' | sort");
 
-  describe.each(["busybox", "perl"] as const)("in a workspace of the image %s", (image) => {
+  describe.each(sampled(["perl", "busybox"] as const, 2))("in a workspace of the image %s", (image) => {
     beforeAll(async () => {
       house = await newHouse(engine, image);
       attacker = house.attacker;
