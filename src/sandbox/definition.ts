@@ -11,7 +11,7 @@ import type { DialOptions } from "./egress/dial.ts";
 import type { SandboxLedger } from "./ledger.ts";
 import type { SandboxCaps } from "./sandbox-caps.ts";
 
-/** Options shared by all backend types. */
+/** The options that all backend types share. */
 export const commonOptions = {
   name: z
     .string()
@@ -66,9 +66,9 @@ export interface DockerSettings {
    * unused.
    */
   readonly isShared: boolean;
-  /** Limits on running sandboxes across all engines. */
+  /** The limits on running sandboxes across all engines. */
   readonly caps: Omit<SandboxCaps, "engine">;
-  /** Milliseconds between two checks for unused sandboxes. */
+  /** The number of milliseconds between two checks for unused sandboxes. */
   readonly sweepMs: number;
   /**
    * Who blocks access to the host and private addresses for sandboxes on the network `bridge`: this server or the

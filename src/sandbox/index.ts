@@ -8,7 +8,7 @@ import { type OwnBackendType, ownBackend } from "./own.ts";
 
 export const backends: readonly BackendDefinition[] = [local, docker];
 
-/** Accepted values of an agent's `backend`. */
+/** The accepted values of an agent's `backend`. */
 export const BackendOptions = z.discriminatedUnion("type", [local.options, docker.options]);
 
 /** Merges the built-in types with those of plugins, by name. */

@@ -210,7 +210,7 @@ export function createLedger(documents: Documents): SandboxLedger {
     readonly revision: string | undefined;
     readonly taken: ReadonlyMap<string, CountedSandbox>;
     readonly now: number;
-    /** Revision of the written record. */
+    /** The revision of the written record. */
     readonly version: string;
   }
 

@@ -9,7 +9,7 @@ import { type BackendDefinition, type BackendKey, commonOptions } from "./defini
 /** A backend. Implement `close` if it keeps resources open. */
 export type OwnBackend = Backend & { close?(): Promise<void> };
 
-/** Options common to all backends. */
+/** The options that all backends have. */
 export interface CommonOptions {
   readonly name?: string | undefined;
   /** The path where the agent sees its files. */

@@ -28,7 +28,7 @@ export function outside(path: string, workdir: string): AppError {
   );
 }
 
-/** Quotes a path for a message. Truncates a very long one. */
+/** Quotes a path for a message. Truncates very long paths. */
 export const quoted = (path: string) =>
   `\`${path.length > 200 ? `${firstChars(path, 200)}…` : path.replaceAll("\0", "\\0")}\``;
 

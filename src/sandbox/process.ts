@@ -27,7 +27,7 @@ const DRAIN_MS = 100;
 const DRAIN_BYTES = 1024 * 1024;
 /** How long after a command's exit status the rest of its report may arrive, in milliseconds. */
 const REPORT_MS = 1000;
-/** Milliseconds between two reads of background output. */
+/** The number of milliseconds between two reads of background output. */
 const SLOW_READ_MS = 10;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 

@@ -18,7 +18,7 @@ export interface ModelChoice {
 export interface Extended {
   /** The same object as before if nothing has changed. */
   readonly catalogue: Catalogue;
-  /** Faults by index in the list of plugins. */
+  /** The faults, by index in the list of plugins. */
   readonly faults: readonly { readonly index: number; readonly message: string }[];
   /** All source files of the plugins. */
   readonly files: readonly string[];
@@ -31,7 +31,7 @@ export interface Extended {
 export type Extend = (modules: readonly string[], agentsFile: string) => Promise<Extended>;
 
 export interface Catalogue {
-  /** The hooks, in the order in which they wrap an agent, with the first one outermost. */
+  /** The hooks, in the order that they wrap an agent, with the first one outermost. */
   readonly hooks: readonly HookDefinition[];
   /** Returns the server's current tools. Tenants may have additional tools. */
   tools(): readonly Tool[];

@@ -30,7 +30,8 @@ export interface AgentsSource {
   readonly extend?: Extend | undefined;
   readonly env: Variables;
   /**
-   * Patterns of the models that runs may request, in addition to the models in the file. Default: any model.
+   * The patterns of the models that runs may request, in addition to the models in the file. Default: any
+   * model.
    */
   readonly allowModels?: readonly string[] | undefined;
   /**
@@ -46,7 +47,7 @@ export interface LoadedAgents {
   readonly catalogue: Catalogue;
   /** The model aliases in the file. */
   readonly models: ModelAliases;
-  /** The names of the agents for which the file has no model. */
+  /** The names of the agents without a model in the file. */
   readonly withoutModel: ReadonlySet<string>;
   /** The MCP servers, parsed by the catalogue's schema. */
   readonly mcpServers: unknown;
@@ -134,7 +135,7 @@ const invalid = (problems: readonly string[]) => new AppError("config_invalid", 
 
 interface Drafted extends RawAgent {
   readonly prompt: Prompt;
-  /** Rules from the files that the agent's permissions name. */
+  /** The rules from the files that the agent's permissions name. */
   readonly rules: FiledRules;
 }
 

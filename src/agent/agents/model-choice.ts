@@ -17,7 +17,8 @@ const MODELS_BY_VARIABLE = [
 const choiceIn = (env: Variables) => MODELS_BY_VARIABLE.find(([variable]) => env[variable]);
 
 /**
- * Returns the default model: a model for which the environment has a key or an address, or the built-in demo.
+ * Returns the default model. It is a model whose key or address is set in the environment, or the built-in
+ * demo.
  */
 export function automaticModel(env: Variables): ModelSpec {
   return choiceIn(env)?.[1] ?? "scripted:demo";

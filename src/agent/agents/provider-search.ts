@@ -1,4 +1,4 @@
-// Agents that search the web through their model's provider need a model whose provider can.
+// Checks agents that search the web through their model's provider. They need a model whose provider supports this.
 
 import { type Fault, SELDOM } from "../../lib/check.ts";
 import type { Variables } from "../../lib/yaml/interpolate.ts";
@@ -10,8 +10,8 @@ import { automaticModel } from "./model-choice.ts";
 import { namedTools, type RawAgent } from "./raw-agent.ts";
 
 /**
- * Faults of agents that name such a tool. A pattern just selects none, and a fallback of another provider answers without the
- * search.
+ * Returns the faults of agents that name such a tool. A pattern is no fault, because it then selects no tool.
+ * A fallback from another provider answers without the search.
  */
 export function searchFaults({ fields, placeOf }: RawAgent, catalogue: Catalogue, env: Variables): Fault[] {
   const ofProvider = new Set(catalogue.tools().flatMap((tool) => (tool.ofProvider ? [tool.name] : [])));
@@ -24,7 +24,7 @@ export function searchFaults({ fields, placeOf }: RawAgent, catalogue: Catalogue
   return wanted.map(({ index }) => ({ path: [...placeOf("tools"), index], message }));
 }
 
-/** Undefined for a model with another fault. */
+/** Returns the model, or undefined for a model with another fault. */
 function modelOf(field: unknown, { createModel }: Catalogue, env: Variables): Model | undefined {
   const spec = field === undefined ? automaticModel(env) : ModelSpec.safeParse(field, SELDOM).data;
   if (spec === undefined) return undefined;

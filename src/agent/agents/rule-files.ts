@@ -23,7 +23,8 @@ export const ruleFiles = (permissions: unknown, configFile: string): string[] =>
   namesIn(permissions).map((file) => join(dirname(configFile), file));
 
 /**
- * Reads the rules in files. `permissions` is not validated yet, because its schema reports invalid values.
+ * Reads the rules in files. `permissions` may be invalid, because its schema is applied later and reports
+ * invalid values.
  */
 export async function readRuleFiles(
   permissions: unknown,

@@ -92,8 +92,8 @@ async function instructions(prompt: unknown, configFile: string): Promise<Prompt
 }
 
 /**
- * Returns the blocks in the order in which they were written. Blocks up to `identity` come first, and all
- * other blocks take the place of the instructions.
+ * Returns the blocks in their original order. Blocks up to `identity` come first, and all other blocks take
+ * the place of the instructions.
  */
 function ownBlocks(written: readonly { id: string; text: string }[]): Prompt {
   const ids = written.map(({ id }) => id);

@@ -19,7 +19,7 @@ export interface FileStat {
   readonly type: "file" | "directory" | "symlink" | "other";
   /** Bytes. */
   readonly size: number;
-  /** ISO 8601. */
+  /** The time of the last change, in ISO 8601. */
   readonly modified_at: string;
 }
 
@@ -27,9 +27,9 @@ export interface ExecOptions {
   readonly signal: AbortSignal;
   /** Kills the command and every process that it started after this many milliseconds. */
   readonly timeoutMs: number;
-  /** Variables to add to those of the backend, or to override. */
+  /** Variables to add to the backend's. They override variables with the same names. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Hosts that the command can reach in addition to the backend's, if the backend limits hosts. */
+  /** The hosts that the command can reach in addition to the backend's hosts, if the backend limits hosts. */
   readonly hosts?: readonly string[];
 }
 
@@ -40,7 +40,7 @@ export interface ExecOutput {
 
 export interface ExecResult {
   /**
-   * Standard output and standard error in order of arrival. When they exceed the limit, the middle is
+   * The standard output and standard error, in order of arrival. If they exceed the limit, the middle is
    * missing.
    */
   readonly output: string;
@@ -97,7 +97,7 @@ export interface SearchMatches<T> {
 }
 
 export interface ByteRange {
-  /** First byte to read, from 0. */
+  /** The first byte to read, counted from 0. */
   readonly offset?: number;
   readonly length?: number;
 }

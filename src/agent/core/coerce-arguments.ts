@@ -33,7 +33,7 @@ export function coerceArguments(args: CallArguments, parameters: JsonSchema): Ca
   return coerceObject(args, [parameters], { root: parameters, steps: 0 });
 }
 
-/** Coerces an object to which all `schemas` apply. */
+/** Coerces an object that all `schemas` apply to. */
 function coerceObject(value: CallArguments, schemas: readonly unknown[], coercion: Coercion): CallArguments {
   const parts = schemas.flatMap((schema) => partsFor(schema, "object", coercion));
   const required = new Set(parts.flatMap((part) => (Array.isArray(part.required) ? part.required : [])));

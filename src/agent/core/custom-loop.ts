@@ -73,7 +73,7 @@ export interface AgentInternals {
   setState(key: string, value: unknown): Stream<void>;
 }
 
-/** Parts of the standard loop that a custom loop uses. */
+/** The parts of the standard loop that a custom loop uses. */
 export interface LoopParts {
   readonly agent: { readonly name: string; readonly maxIterations: number };
   readonly run: MutableRun;
@@ -98,7 +98,7 @@ interface LoopState {
   outcome?: Outcome;
 }
 
-/** Events that only the engine may yield. */
+/** The events that only the engine may yield. */
 const RUN_EVENTS: ReadonlySet<EventName> = new Set(["run_start", "run_resumed", "done", "error"]);
 
 export async function* runCustomLoop(loop: AgentLoop, parts: LoopParts): Stream<Outcome> {

@@ -58,9 +58,9 @@ export const DeferredCall = z.object({
   call_id: z.string(),
   /** The name of the tool. */
   tool: z.string(),
-  /** SHA-256 of the token in the delivery address, in hex. The token itself is not stored. */
+  /** The SHA-256 hash of the token in the delivery address, in hex. The token itself is not stored. */
   token_hash: z.string(),
-  /** The time after which no result is accepted. */
+  /** The time until which a result is accepted. */
   expires_at: z.iso.datetime(),
   state: CallState,
   /** Set once the call is `delivered` or `late`: `{result}` or `{error}`, as received. */
@@ -70,7 +70,7 @@ export type DeferredCall = z.infer<typeof DeferredCall>;
 
 export type NewDeferredCall = Omit<DeferredCall, "state" | "reply">;
 
-/** Returns the form in which a token is stored. */
+/** Returns the stored form of a token. */
 export const tokenHash = (token: string) => createHash("sha256").update(token).digest("hex");
 
 /** Identifies a call. */

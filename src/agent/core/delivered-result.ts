@@ -79,8 +79,8 @@ export function nextStep(
 }
 
 /**
- * Converts `{result}` or `{error}` from a tool's server to a tool result; undefined for anything else. Values
- * other than text become JSON.
+ * Converts `{result}` or `{error}` from a tool's server to a tool result. Returns undefined for anything
+ * else. Values other than text become JSON.
  */
 export function replyResult(reply: unknown): DoneResult | undefined {
   if (!isObject(reply)) return undefined;

@@ -1,4 +1,4 @@
-// Claims due documents, such as schedules that start runs, so that one process at a time works on each.
+// Claims due documents, such as schedules that start runs, so only one process at a time works on each.
 
 import {
   type Document,

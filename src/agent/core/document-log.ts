@@ -15,7 +15,10 @@ const TIME_DIGITS = 9;
 const COUNT_DIGITS = 4;
 let appended = 0;
 
-/** Keys of one process increase, so entries appended within one millisecond keep their order. */
+/**
+ * Returns the key of a new entry. The keys of a process increase, so entries that are appended within one
+ * millisecond keep their order.
+ */
 function nextKey(): string {
   appended = (appended + 1) % 36 ** COUNT_DIGITS;
   const time = Date.now().toString(36).padStart(TIME_DIGITS, "0");

@@ -20,8 +20,8 @@ export const SEARCHED_CHARS = 4_096;
 
 export interface DocumentSearch {
   /**
-   * Words or beginnings of words, in upper or lower case. A text must contain all of them to match. A search
-   * without words matches every text.
+   * The words or beginnings of words to find, in upper or lower case. A text must contain all of them to
+   * match. A search without words matches every text.
    */
   readonly q: string;
   /**

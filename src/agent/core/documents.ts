@@ -49,9 +49,9 @@ export interface DocumentWrite {
   /** Undefined deletes the document. */
   readonly body: string | undefined;
   /**
-   * Time from which `due` and `pick` return the document, in ms since 1970, rounded up. Every write sets it
-   * again. A document written without `due` is never due. No read returns this value, so store it in the body
-   * if you need it later. `write` throws `invalid_request` for an invalid time.
+   * The time from which `due` and `pick` return the document, in ms since 1970, rounded up. Every write sets
+   * this time again. A document written without `due` is never due. No read returns this value, so store it
+   * in the body if you need it later. `write` throws `invalid_request` for an invalid time.
    */
   readonly due?: number | null;
 }

@@ -165,7 +165,7 @@ const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
   "model_timeout",
 ]);
 
-/** True if the same request may succeed if retried shortly. */
+/** True if the same request may succeed after a short wait. */
 export function isTransient(error: unknown): error is AppError {
   return error instanceof AppError && TRANSIENT.has(error.code);
 }

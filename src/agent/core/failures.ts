@@ -1,5 +1,5 @@
 // Distinguishes failures of Skein's own stores and missing resources of the machine from all other failures. A store's
-// failure is unrelated to the call in which it occurs, so models never see it as the call's result.
+// failure is unrelated to the call during which it occurs, so models never see it as the call's result.
 
 import { causesOf } from "../../lib/causes.ts";
 import { AppError, messageOf, SERVER_FAILED } from "./errors.ts";

@@ -45,7 +45,7 @@ export type CallTool = (request: ToolRequest) => Stream<ToolResult>;
  */
 export interface Hook {
   readonly name: string;
-  /** Tools for the agent. Also called outside runs to list the tools, so it must not perform I/O. */
+  /** Returns tools for the agent. Also called outside runs to list the tools, so it must not perform I/O. */
   tools?(run: Run): readonly Tool[];
   /** Returns true to hide a tool from the model, no matter which component registered it. */
   hides?(tool: Pick<Tool, "name">, run: Run): boolean;
@@ -57,7 +57,10 @@ export interface Hook {
    * cost.
    */
   wrapModelCall?(request: ModelRequest, next: CallModel, run: Run, deltas?: DeltaSink): Stream<Completion>;
-  /** Before `next`: allow, deny or rewrite the call. After `next`: read or change the result. */
+  /**
+   * Before it calls `next`, the hook can allow, deny or rewrite the call. Afterwards, it can read or change
+   * the result.
+   */
   wrapToolCall?(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
   /** Returns a message that keeps the model working, or undefined to let it stop. */
   onStop?(message: AssistantMessage, run: Run): Message | undefined | Promise<Message | undefined>;
@@ -87,8 +90,8 @@ export interface MeteredCall {
 
 export type Reservation =
   /**
-   * `outputLimit`: maximum output tokens that are reserved; undefined without budgets. `soft`: warns that
-   * most of a budget is used.
+   * `outputLimit` is the maximum number of output tokens that are reserved. It is undefined without budgets.
+   * `soft` warns that most of a budget is used.
    */
   | {
       readonly isGranted: true;
@@ -106,7 +109,7 @@ export interface ModelCallQuotas {
   settle(owner: Owner, id: string, call?: MeteredCall): Promise<void>;
 }
 
-/** Services for hooks. */
+/** The services that hooks can use. */
 export interface HookServices {
   readonly agent: AgentDefinition;
   readonly backend?: Backend | undefined;
@@ -130,11 +133,11 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   readonly name: string;
   readonly options: S;
   /**
-   * Names of the tools that the hook registers. No other tool may use these names, and `tools:` can select
-   * from them.
+   * The names of the tools that the hook registers. No other tool may use these names, and `tools:` can
+   * select from them.
    */
   readonly tools?: readonly string[];
-  /** Names of tools that the hook needs, so `tools:` does not exclude them. */
+  /** The names of tools that the hook needs and that `tools:` therefore does not exclude. */
   readonly fixedTools?: readonly string[];
   /**
    * The permission of users to override the hook for their own runs. Default: none. Omit it for hooks that
@@ -164,7 +167,7 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   create(options: z.output<S>, services: HookServices): Hook;
 }
 
-/** Hides the type of the options, so that all definitions fit one list. */
+/** Hides the type of the options, so all definitions fit into one list. */
 export function defineHook<S extends z.ZodType>(definition: HookDefinition<S>): HookDefinition {
   return {
     ...definition,
@@ -221,8 +224,8 @@ export interface Subagents {
    */
   events(owner: Owner, run: RunRecord, signal: AbortSignal): AsyncGenerator<StreamEvent, void, void>;
   /**
-   * Marks the run as waiting for children, so that they can use its slot. Call the returned function
-   * afterwards: it resolves when the run can continue, or when `signal` aborts.
+   * Marks the run as waiting for children, so they can use its slot. Call the returned function afterwards:
+   * it resolves when the run can continue, or when `signal` aborts.
    */
   pause(runId: string, signal: AbortSignal): () => Promise<void>;
   /** Returns the child's messages, oldest first, and its state. */

@@ -60,7 +60,7 @@ export function trackPartial(): PartialMessage {
       if (id === "" || isBlank(text)) return undefined;
       const used = usage === undefined ? {} : { usage };
       const base = { id, created_at: isoTime(), role: "assistant", content: text, model, ...used } as const;
-      // The pages are lost, but flow rules must know that the text may come from them.
+      // The pages are lost, but flow rules must take into account that the text may come from them.
       const hasSearched = usage ? usage.web_searches !== undefined : maySearch;
       return { ...base, ...(hasSearched ? { sources: [] } : {}), incomplete: why };
     },
@@ -77,7 +77,7 @@ export interface LoggedWords {
 }
 
 export function loggedWords(): LoggedWords {
-  // Only from the last model call, because the thread contains the text of the others.
+  // These are only the texts of the last model call, because the thread contains the others.
   let texts: string[] = [];
   return {
     add({ event, json }) {

@@ -282,7 +282,7 @@ async function unknownOutcome({ call }: ToolRequest, standIn: StandIn | undefine
   return (await standIn?.(call, { isGivenUp: false })) ?? failed(OUTCOME_UNKNOWN);
 }
 
-/** After a crash, a started call runs again only if repeating it does no harm. */
+/** True if a call may run. After a crash, a started call runs again only if repeating it does no harm. */
 function mayRepeat({ call, tool }: ToolRequest, begun: ReadonlySet<string>): boolean {
   return !begun.has(call.id) || Boolean(tool?.annotations.readOnly || tool?.annotations.idempotent);
 }

@@ -40,7 +40,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-/** Usage has no count of searches unless there was one. */
+/** Returns the count of searches for the usage. Omits it if no search was made. */
 export const searchesOf = (count: number): Pick<Usage, "web_searches"> =>
   count > 0 ? { web_searches: count } : {};
 
@@ -208,7 +208,10 @@ function sizeOf(message: Message): number {
 
 const blockSizes = new WeakMap<readonly ProviderBlock[], number>();
 
-/** Bytes of a provider's blocks as JSON. They are measured once, because they are long and never change. */
+/**
+ * Returns the size of a provider's blocks as JSON, in bytes. It is measured once, because blocks are long and
+ * never change.
+ */
 function blocksSize(blocks: readonly ProviderBlock[] | undefined): number {
   if (!blocks) return 0;
   const size = blockSizes.get(blocks) ?? textSize(JSON.stringify(blocks));
@@ -277,7 +280,7 @@ export function unanswered(messages: readonly Message[]): ToolCall[] {
   return assistant.tool_calls.filter((call) => !answered.has(call.id));
 }
 
-/** Returns the tool calls with which users started runs. */
+/** Returns the tool calls that users started runs with. */
 export const callsByUsers = (messages: readonly Message[]): ToolCall[] =>
   messages.flatMap((message) =>
     message.role === "assistant" && message.by_user ? (message.tool_calls ?? []) : [],

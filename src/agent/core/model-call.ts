@@ -35,7 +35,7 @@ export async function* callModel(
     const begun = performance.now();
     let first_token_ms: number | undefined;
     const hear = (delta: StreamEvent) => {
-      // Rounds down, like the times of events, so that it never exceeds the duration of its span.
+      // The time is rounded down, like the times of events, so it never exceeds the duration of its span.
       first_token_ms ??= Math.floor(performance.now() - begun);
       meter.take(delta);
     };
@@ -159,7 +159,7 @@ function asMessage(id: string, model: string, reply: ModelReply): AssistantMessa
   };
 }
 
-/** Calls are identified by id, so each repeated id is replaced by a new one. */
+/** Replaces every repeated id with a new one, because calls are identified by id. */
 function distinct(calls: readonly ToolCall[]): ToolCall[] {
   const taken = new Set<string>();
   return calls.map((call) => {

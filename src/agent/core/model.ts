@@ -35,13 +35,16 @@ export interface ToolSchema {
   readonly name: string;
   readonly description: string;
   readonly parameters: JsonSchema;
-  /** Set for a tool that the model's provider executes during the call. Only models with `searches` are offered it. */
+  /**
+   * Set for a tool that the model's provider executes during the call. It is offered only to models with
+   * `searches`.
+   */
   readonly ofProvider?: ProviderSearch;
 }
 
-/** Options of the web search that a model's provider executes. */
+/** The options of the web search that a model's provider executes. */
 export interface ProviderSearch {
-  /** Maximum number of searches in one model call. */
+  /** The maximum number of searches in one model call. */
   readonly max_uses?: number | undefined;
   /** The only domains to search. */
   readonly allowed_domains?: readonly string[] | undefined;
@@ -79,12 +82,12 @@ export interface ModelRequest {
   readonly model: Model;
   readonly system: readonly SystemBlock[];
   readonly messages: readonly Message[];
-  /** Sorted by name, so requests share a prefix that providers can cache. */
+  /** The tools, sorted by name, so requests share a prefix that providers can cache. */
   readonly tools: readonly ToolSchema[];
   readonly settings: ModelSettings;
   /**
-   * JSON Schema of an object. The final answer (the reply without tool calls) must be JSON of this schema
-   * only.
+   * The JSON Schema of an object. The final answer (the reply without tool calls) must be JSON that matches
+   * this schema.
    */
   readonly output?: JsonSchema;
   /**
@@ -97,7 +100,7 @@ export interface ModelRequest {
    * The tenant for whom the call is made, because tenants take turns with long work. Undefined outside runs.
    */
   readonly tenant?: string;
-  /** W3C `traceparent` of the call. Sent to the operator's gateways but not to providers. */
+  /** The W3C `traceparent` of the call. Sent to the operator's gateways but not to providers. */
   readonly traceparent?: string;
   /**
    * The maximum number of output tokens, thinking included. Sent to every provider. Lowers `max_tokens` and

@@ -2,7 +2,7 @@
 
 import { type Run, type ValueKey, valueKey } from "./tool.ts";
 
-/** When to start runs, and with which message. */
+/** When to start runs, and which message to start them with. */
 export interface NewSchedule {
   readonly cron?: string | undefined;
   readonly at?: string | undefined;

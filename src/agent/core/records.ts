@@ -39,7 +39,7 @@ export const Lineage = z.object({
   parent: Parent,
   /** The user's own thread at the top, which owns the notes and tasks that all its subagents share. */
   root: Id,
-  /** Depth below the root: 1 for its direct children. */
+  /** The depth below the root. It is 1 for the root's direct children. */
   depth: z.int().min(1),
   /** The child's name, such as `coder-refactor-1`. */
   name: z.string(),
@@ -126,11 +126,11 @@ export type ClientTool = z.infer<typeof ClientTool>;
 export const Origin = z.object({
   /** The id of the request in the server's response and in its log. */
   request_id: z.string(),
-  /** W3C trace context of the span that contains the run. */
+  /** The W3C trace context of the span that contains the run. */
   traceparent: z.string().optional(),
   /**
-   * W3C trace context of a caller that may not set the run's trace. The run has a separate trace that links
-   * to this one.
+   * The W3C trace context of a caller that may not set the run's trace. The run has a separate trace that
+   * links to this one.
    */
   linked: z.string().optional(),
 });
@@ -144,11 +144,11 @@ export const RunRequest = z.object({
   /** The id of the message that this run deleted, with all later messages, when it was accepted. */
   replaces: z.string().optional(),
   answers: z.array(Answer).optional(),
-  /** JSON Schema of an object that the final answer must match. Default: the agent's. */
+  /** The JSON Schema of an object that the final answer must match. Default: the agent's. */
   output_schema: z.record(z.string(), z.unknown()).optional(),
-  /** Tools that the front end executes. */
+  /** The tools that the front end executes. */
   tools: z.array(ClientTool).optional(),
-  /** Set for a run that works for another one. */
+  /** Set for a run that works for another run. */
   lineage: Lineage.optional(),
   /** True if no one can answer, so questions and approvals are denied at once. */
   unattended: z.literal(true).optional(),

@@ -72,7 +72,7 @@ export interface RunInput extends RunIdentity {
   /** The thread so far, without `input`. */
   readonly messages: readonly Message[];
   readonly state: ReadonlyMap<string, unknown>;
-  /** New messages. The loop skips messages that the thread already contains. */
+  /** The new messages. The loop skips messages that the thread already contains. */
   readonly input: readonly Message[];
   /** The id of the message that the run replaced. */
   readonly replaces?: string;
@@ -81,9 +81,9 @@ export interface RunInput extends RunIdentity {
    * already in the thread, and its open calls get results. `appends`: calls without a result stay open.
    */
   readonly only?: "appends" | "restores";
-  /** Answers to interrupts of the thread. */
+  /** The answers to the thread's interrupts. */
   readonly answers?: readonly Answer[];
-  /** Usage of earlier attempts. */
+  /** The usage of earlier attempts. */
   readonly usage: Usage;
   /** The ids of calls that an earlier attempt started and did not finish. */
   readonly begun: ReadonlySet<string>;
@@ -133,11 +133,11 @@ export interface MutableRun extends Run {
   readonly tools: Map<string, Tool>;
   /** The tools in `tools` that may appear and disappear. */
   currentTools: readonly Tool[];
-  /** Names that may not be registered, because the agent excludes these tools. */
+  /** The names of tools that the agent excludes, which may not be registered. */
   readonly without: ReadonlySet<string>;
   /** The ids of calls that this attempt started and that have no result yet. */
   readonly started: Set<string>;
-  /** Names of the tools in the most recent model request. */
+  /** The names of the tools in the most recent model request. */
   offeredTools: readonly string[];
   step: number;
   usage: Usage;
@@ -230,7 +230,7 @@ export const rootOf = ({ threadId, lineage }: Run) => lineage?.root ?? threadId;
 
 /**
  * Offers a tool to the model for this run, unless the agent's configuration excludes it. Throws if the name
- * is already registered, so that no tool can shadow another.
+ * is already registered, so no tool can shadow another.
  */
 export function registerTool(run: Run, tool: Tool): void {
   if (live(run).without.has(tool.name)) return;
@@ -287,7 +287,7 @@ export async function* setState(run: Run, key: string, value: unknown): Stream<v
   yield { event: "on_state", data: { key, value } } satisfies StreamEvent;
 }
 
-/** Merges `patch` into one of the thread's values, key by key; `null` deletes a key. */
+/** Merges `patch` into one of the thread's values, key by key. `null` deletes a key. */
 export async function* patchState(run: Run, key: string, patch: Record<string, unknown>): Stream<void> {
   yield patched(run, key, patch);
 }

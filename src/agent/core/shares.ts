@@ -23,9 +23,9 @@ export function sharedPlaces(size: number, hasSeveralTenants: boolean): Places {
 }
 
 export interface Holding {
-  /** Places that the tenant occupies. */
+  /** The number of places that the tenant occupies. */
   readonly own: number;
-  /** Places that all tenants occupy. */
+  /** The number of places that all tenants occupy. */
   readonly used: number;
   /** The number of other tenants that occupy places. */
   readonly others: number;

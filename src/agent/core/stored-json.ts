@@ -18,7 +18,7 @@ export function storedEvent({ json }: Pick<LogEntry, "json">): StreamEvent {
   const { begin, end } = DELTA;
   if (!json.startsWith(begin) || !json.endsWith(end)) return JSON.parse(json) as StreamEvent;
   const delta = json.slice(begin.length, -end.length);
-  // A backslash begins an escape sequence; a quote means that another field follows.
+  // A backslash begins an escape sequence. A quote means that another field follows.
   if (/["\\]/.test(delta)) return JSON.parse(json) as StreamEvent;
   return { event: "on_chat_model_stream", data: { delta } };
 }

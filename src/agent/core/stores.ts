@@ -51,8 +51,8 @@ export interface NewRun {
    */
   readonly rewind_to?: string;
   /**
-   * Only with `rewind_to`. The thread must still end with this message, up to which a copy is kept; otherwise
-   * `start` throws `thread_busy`.
+   * Only with `rewind_to`. A copy of the thread up to this message is kept. The thread must still end with
+   * this message. Otherwise, `start` throws `thread_busy`.
    */
   readonly kept_to?: string;
 }
@@ -89,14 +89,14 @@ export interface ThreadQuery {
   readonly cursor?: string;
   readonly agent?: string;
   readonly status?: ThreadStatus;
-  /** Part of the title, in upper or lower case. */
+  /** A part of the title, in upper or lower case. */
   readonly q?: string;
   /**
    * Returns only children of this thread. If unset, returns only threads without a parent, unless `children`
    * is set.
    */
   readonly parent?: string;
-  /** Include threads with a parent. */
+  /** Includes threads with a parent. */
   readonly children?: true;
 }
 
@@ -178,7 +178,7 @@ export interface ThreadStore {
 }
 
 export interface RunStore {
-  /** Lifetime of a lease without renewal, in ms. */
+  /** The lifetime of a lease without renewal, in ms. */
   readonly leaseMs: number;
   /**
    * Accepts a run in one step. Creates the thread if it does not exist, and claims the run if the thread is
@@ -251,9 +251,9 @@ export interface RunStore {
   /** Requests the end of a run. A waiting run ends at once. Returns the updated run. */
   requestStop(owner: Owner, threadId: string, runId: string, mode: StopMode): Promise<RunRecord | undefined>;
   /**
-   * Leaves a message for an active run. Returns false when the run is not active. Throws `queue_full`. A
-   * message that the run does not read joins the thread when the run ends, as an `on_message` before its last
-   * event.
+   * Leaves a message for an active run. Returns false when the run is not active. Throws `queue_full`. If the
+   * run ends before it includes the message in a model call, the message is added to the thread, as an
+   * `on_message` before the run's last event.
    */
   steer(owner: Owner, threadId: string, runId: string, message: UserMessage): Promise<boolean>;
   /** Returns the messages left for a run that are not in the thread yet. */
@@ -300,9 +300,10 @@ export interface Cursor {
 export interface EventLog {
   /**
    * Writes events in order, with their effects, atomically. `on_message` adds to the thread. `on_state`
-   * changes a value. `done` and `error` settle the run, free its thread and end its log; if another run
-   * waits, `RunStore.subscribe` reports `waiting`. Events with a `path` belong to another thread and have no
-   * effect. Readers see only written events. Throws `lease_lost` without writing when the lease is outdated.
+   * changes a value. `done` and `error` settle the run, free its thread and end its log. If another run
+   * waits, `RunStore.subscribe` then reports `waiting`. Events with a `path` belong to another thread and
+   * have no effect. Readers see only written events. Throws `lease_lost` without writing when the lease is
+   * outdated.
    */
   append(lease: Lease, events: readonly StreamEvent[]): Promise<void>;
   /**
@@ -343,11 +344,11 @@ export interface Stores {
   readonly bus: EventBus;
   /** True if another process can continue runs after this one. */
   readonly isDurable: boolean;
-  /** Values that all processes using these stores share. Undefined for a single process. */
+  /** The values that all processes using these stores share. Undefined for a single process. */
   readonly shared?: {
-    /** Unique id of the deployment. Created once. */
+    /** The unique id of the deployment. It is created once. */
     readonly deployment: string;
-    /** The secret of the deployment. Created once. */
+    /** The secret of the deployment. It is created once. */
     readonly secret: string;
   };
   /**

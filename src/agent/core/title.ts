@@ -7,7 +7,7 @@ const TITLE_CHARS = 60;
 /** The maximum number of characters in a message to read. */
 const READ_CHARS = 1_000;
 
-/** Returns the first words of the user's first message that contains words; undefined if none does. */
+/** Returns the first words of the user's first message that contains words, or undefined if none does. */
 export function titleFrom(messages: readonly Message[]): string | undefined {
   for (const { role, content } of messages) {
     const words = role === "user" ? wordsOf(content) : "";

@@ -19,7 +19,7 @@ import type { ModelSettings, ProviderSearch } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import { isStream, type MaybeStream, mapResult } from "./stream.ts";
 
-/** Properties of a tool that are known without running it. */
+/** The properties of a tool that are known without running it. */
 export interface ToolAnnotations {
   /** The tool changes nothing, so it may be repeated freely. */
   readonly readOnly?: boolean;
@@ -125,7 +125,7 @@ export interface RunIdentity {
   /** The thread's metadata when the run began. */
   readonly threadMetadata?: Readonly<Record<string, string | number | boolean>> | undefined;
   readonly backend?: Backend | undefined;
-  /** Set for a run that works for another one. */
+  /** Set for a run that works for another run. */
   readonly lineage?: Lineage | undefined;
   /** Records the spans and events of hooks and tools. Undefined if no traces are recorded. */
   readonly trace?: RunTrace | undefined;
@@ -151,9 +151,9 @@ export interface Run extends RunIdentity {
   /** The answers to earlier interrupts that this run was started with. */
   readonly answers: readonly Answer[];
   readonly interrupts: InterruptPolicy;
-  /** Values that hooks and tools share. */
+  /** The values that hooks and tools share. */
   readonly values: Values;
-  /** Usage of all model calls of this run and its subagents so far. */
+  /** The usage of all model calls that this run and its subagents have made so far. */
   readonly usage: Usage;
 }
 

@@ -6,9 +6,9 @@ import { createHash } from "node:crypto";
 import type { Origin } from "./records.ts";
 
 export interface TraceContext {
-  /** 32 hexadecimal digits. */
+  /** The trace's id: 32 hexadecimal digits. */
   readonly traceId: string;
-  /** 16 hexadecimal digits. */
+  /** The span's id: 16 hexadecimal digits. */
   readonly spanId: string;
   readonly isSampled: boolean;
 }

@@ -13,9 +13,9 @@ import type { ModelReply, ModelRequest, UsageMeter } from "./model.ts";
 
 /** The length of the longest answer that any model gives, in tokens. */
 export const LONGEST_ANSWER_TOKENS = 128_000;
-/** More tokens than any call can use. */
+/** The limit of a count. No call can use as many tokens. */
 const LIMIT = 1e12;
-/** Assumed speed of hidden thinking, in tokens per second. Most models are slower. */
+/** The assumed speed of hidden thinking, in tokens per second. Most models think more slowly. */
 const TOKENS_A_SECOND = 100;
 
 /** Estimates the tokens of messages, system prompt and tool schemas. */
@@ -24,8 +24,8 @@ export function estimateRequest({ messages, system, tools }: ModelRequest): numb
 }
 
 /**
- * Margin for reserving input, because estimates are inexact. Few natural or programming languages need less
- * than three bytes per token.
+ * The margin for reserving input. It is needed because estimates are inexact. Few natural or programming
+ * languages need less than three bytes per token.
  */
 const INPUT_MARGIN = 4 / 3;
 

@@ -61,7 +61,7 @@ export const hooks: readonly HookDefinition[] = [
   notes,
   reflections,
   progressReminder,
-  // Shortens long results at the source, so that outer hooks never process them.
+  // Shortens long results at the source, so outer hooks never process them.
   eviction,
   // Counts and times each attempt.
   refusedFiles,

@@ -93,7 +93,7 @@ function blockOf(text: string, paths: readonly string[]): SystemBlock {
 }
 
 export interface FileText {
-  /** Decoded as UTF-8, with `\n` line endings and without a byte order mark. */
+  /** The text, decoded as UTF-8 with `\n` line endings and without a byte order mark. */
   readonly text: string;
   /** True when the file is longer than the limit. */
   readonly truncated: boolean;

@@ -89,7 +89,7 @@ function firstOf(model: Model, givenUp: ReadonlySet<Model>): Model {
   return model.fallback && givenUp.has(model) ? firstOf(model.fallback, givenUp) : model;
 }
 
-/** True for errors after which another model may still answer. */
+/** True if another model may still answer after this error. */
 function isUnavailable(error: unknown): error is AppError {
   return isTransient(error) || (error instanceof AppError && error.code === "model_auth");
 }

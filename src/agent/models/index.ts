@@ -21,8 +21,8 @@ type Single = string | ModelConfig;
 export type OwnProviders = ReadonlyMap<string, ModelFactory>;
 
 /**
- * Creates the model, linked to its fallbacks. Opens no connection, so a missing key fails only the first
- * call. Throws `config_invalid` for an unknown provider or an invalid address.
+ * Creates the model, linked to its fallbacks. Does not open a connection, so a missing key fails only the
+ * first call. Throws `config_invalid` for an unknown provider or an invalid address.
  */
 export function createModel(spec: ModelSpec, env: NodeJS.ProcessEnv, own: OwnProviders = new Map()): Model {
   return chainOf(spec).reduceRight<Model | undefined>(

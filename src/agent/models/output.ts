@@ -93,7 +93,10 @@ function withAnswer(reply: ModelReply, name: string): ModelReply {
   return { ...reply, ...withoutPlaces(reply), content, tool_calls, stop_reason };
 }
 
-/** The answer replaces the text in which the provider's blocks and citations had their places. */
+/**
+ * Drops the citations and resets the places of the provider's blocks, because the answer replaces the text
+ * that they refer to.
+ */
 function withoutPlaces({
   provider_blocks = [],
 }: ModelReply): Pick<ModelReply, "provider_blocks" | "citations"> {

@@ -23,7 +23,7 @@ export type HistoryStep =
       /** Contains only reasoning that must be sent back to the same model. */
       readonly reasoning: readonly Reasoning[];
       readonly calls: readonly AnsweredCall[];
-      /** Only blocks that may go back to the provider that wrote them. */
+      /** Contains only blocks that may be sent back to the provider that wrote them. */
       readonly blocks: readonly ProviderBlock[];
     };
 
@@ -45,7 +45,7 @@ interface RepairOptions {
    * True if the model accepts its own ids in any format. The model created these ids and may depend on them.
    */
   readonly keepsOwnIds: boolean;
-  /** The provider whose blocks are kept; undefined to leave out those of every provider. */
+  /** The provider whose blocks are kept. If undefined, the blocks of every provider are omitted. */
   readonly blocksOf?: string | undefined;
   /** The ids that closed turns before these messages use. See `repairClosed`. */
   readonly after?: CallIds | undefined;
@@ -99,7 +99,7 @@ export function newestTurn(messages: readonly Message[]): number {
   );
 }
 
-/** True if everything before the message is complete and stays unchanged by later messages. */
+/** True if everything before the message is complete, and later messages do not change it. */
 export function beginsTurn(messages: readonly Message[], index: number): boolean {
   const [before, message] = [messages[index - 1], messages[index]];
   if (message?.role !== "user" || filled(message.content).length === 0) return false;

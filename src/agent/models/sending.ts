@@ -11,7 +11,7 @@ import { requestBody, traceHeaders } from "./request-body.ts";
 export interface Wire {
   readonly params: { readonly messages: readonly unknown[] };
   readonly leftOut?: LeftOut | undefined;
-  /** Headers to send in addition to the SDK's. The names are in lower case. */
+  /** The headers to send in addition to the SDK's. The names are in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -236,7 +236,7 @@ export async function* execWatched(
 interface DiskWatchOptions {
   readonly shell: Pick<ScriptRunner, "runOnce">;
   readonly workdir: string;
-  /** Size limit of the workspace, in bytes. */
+  /** The size limit of the workspace, in bytes. */
   readonly bytes: number;
 }
 

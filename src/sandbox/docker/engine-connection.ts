@@ -18,7 +18,10 @@ export type EngineCall = <T>(
   work: (docker: Dockerode, abortSignal: AbortSignal) => Promise<T>,
 ) => Promise<T>;
 
-/** Loads the client and its certificates on the first call. Keeps no connection open, so there is nothing to close. */
+/**
+ * Loads the client and its certificates on the first call. Does not keep a connection open, so nothing needs
+ * to be closed.
+ */
 export function engineCalls({ host, tls }: Address): EngineCall {
   let client: Promise<Dockerode> | undefined;
   const open = async () => {

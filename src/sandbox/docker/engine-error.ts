@@ -5,7 +5,7 @@ import { AppError } from "../../agent/core/errors.ts";
 
 export class EngineError extends Error {
   override name = "EngineError";
-  /** HTTP status, or 0 if the engine did not answer. */
+  /** The HTTP status, or 0 if the engine did not answer. */
   readonly status: number;
   constructor(status: number, message: string, cause?: unknown) {
     super(message, { cause });

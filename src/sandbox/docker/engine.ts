@@ -263,7 +263,7 @@ export interface ContainerSummary {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly status: string;
-  /** Milliseconds since 1970, by the engine's clock. */
+  /** The time of creation in milliseconds since 1970, by the engine's clock. */
   readonly createdAt: number;
 }
 

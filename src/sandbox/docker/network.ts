@@ -33,7 +33,7 @@ export type NetworkClient = Pick<DockerClient, "inspectNetwork" | "createNetwork
 
 export interface NetworksOptions {
   readonly deployment: string;
-  /** Part of the names of the network and its firewall. */
+  /** A part of the names of the network and its firewall. */
   readonly mark: string;
   /**
    * With `operator`, the operator restricts what sandboxes can reach on `bridge` and on internal networks.
@@ -261,7 +261,7 @@ function neighbours(): string[] {
   return addresses.flatMap(({ family, cidr }) => (family === "IPv4" && cidr !== null ? [cidr] : []));
 }
 
-/** Exit codes for a missing rule or chain, and the error code for a missing program. */
+/** The exit codes for a missing rule or chain, and the error code for a missing program. */
 const ABSENT: readonly unknown[] = [1, 2, "ENOENT"];
 
 async function succeeds(run: Promise<string>): Promise<boolean> {

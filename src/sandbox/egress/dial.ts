@@ -11,7 +11,7 @@ const tls = process.getBuiltinModule("node:tls");
 const CONNECT_MS = 10_000;
 const MAX_TRIED = 4;
 
-/** Options for connecting. `allow` lists hosts that may have private addresses. */
+/** The options for connecting. `allow` lists hosts that may have private addresses. */
 export interface DialOptions extends Pick<PublicFetchOptions, "allow" | "resolve"> {
   /** The certificate authorities to trust in addition to Node's own, in PEM format. Default: none. */
   readonly authorities?: readonly string[];

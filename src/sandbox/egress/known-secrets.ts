@@ -1,4 +1,4 @@
-// The secrets that named hosts may know, and the forms in which answers may repeat them.
+// The secrets that a host may know, and the forms in which answers may repeat them.
 
 import { replacer, replacingAll } from "../../lib/replacer.ts";
 import type { AnswerMask } from "./onward.ts";

@@ -43,7 +43,7 @@ const MAX_ATTEMPTS = 3;
 export interface Workspace {
   /** The hexadecimal id. The same place always has the same id. */
   readonly id: string;
-  /** Real path of the agent's files. */
+  /** The real path of the agent's files. */
   readonly root: string;
   readonly home: string;
   readonly staging: string;

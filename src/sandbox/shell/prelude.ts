@@ -302,7 +302,10 @@ export async function discard({ runner, workdir }: Target, name: string): Promis
   await runner.run({ script }, AbortSignal.timeout(CLEANUP_MS)).catch(() => {});
 }
 
-/** A record of `fs_tell`: mode in hexadecimal, bytes, seconds, name, and a slash that proves completeness. */
+/**
+ * A record that `fs_tell` prints: the mode in hexadecimal, the bytes, the seconds, the name, and a slash that
+ * proves that the record is complete.
+ */
 const RECORD = /^([0-9a-f]+) (\d+) (-?\d+) (?:\.\/)?(.+)\/\n$/s;
 /** The types by the fourth hexadecimal digit of the mode, counted from the right. */
 const TYPES: Readonly<Record<string, FileStat["type"]>> = { 8: "file", 4: "directory", a: "symlink" };

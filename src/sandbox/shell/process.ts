@@ -190,12 +190,12 @@ const scriptOf = ({
   exec 5<&-
 }
 `;
-/** Sent with the first sentinel. */
+/** The line that is sent with the first sentinel. */
 const RELEASE_INPUT = Buffer.from("\n");
 
 /** A shell reports death by a signal as this number plus the signal's number. */
 const KILLED = 128;
-/** Linux signals, starting at number 1. */
+/** The Linux signals, starting at number 1. */
 const SIGNALS =
   "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS".split(
     " ",

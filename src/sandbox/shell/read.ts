@@ -1,6 +1,5 @@
-// Reads files. A small file takes one script. A large file is read in pieces, so no session waits for a slow
-// reader. Hundreds of files take only two processes. One prints their sizes, and the other prints their
-// contents.
+// Reads files. A small file is read with one script. A large file is read in pieces, so no session waits for a slow reader.
+// Hundreds of files take only two processes. One prints their sizes, and the other prints their contents.
 //
 // While a large file is read, a hard link in staging pins it, so all pieces come from the same file.
 

@@ -1,9 +1,9 @@
-// A script and the way a shell session runs it: how the script is wrapped, how it receives its input, and how long it
-// may take.
+// A script and the way a shell session runs it: how the script is wrapped, how it receives its input, and how long it may
+// take.
 //
-// A shell reads its script and the script's input from one stream, and reads ahead. The input is therefore sent after
-// the shell reports that it has read the whole script, and nothing follows until it reports the script's end. Unread
-// input is then discarded up to a line that only this operation knows.
+// A shell reads its script and the script's input from one stream, and reads ahead. The input is therefore sent after the
+// shell reports that it has read the whole script, and nothing follows until it reports the script's end. Unread input is
+// then discarded up to a line that is unique to this operation.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";

@@ -43,7 +43,7 @@ function stepsWithoutProgress(messages: readonly Message[]): number {
 }
 
 /**
- * Returns a note that mentions only steps for which the agent has tools, or undefined if it has none of these
+ * Returns a note that mentions only steps that the agent has tools for, or undefined if it has none of these
  * tools.
  */
 function progressNote(steps: number, run: Run): string | undefined {

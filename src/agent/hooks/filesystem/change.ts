@@ -16,7 +16,7 @@ interface FileRecord {
   readonly op: "write" | "edit";
   /** The new content. Only for small text files. */
   readonly content?: string;
-  /** The content before the change. Only for small text files; empty when the file did not exist. */
+  /** The content before the change. Only for small text files. Empty if the file did not exist. */
   readonly before?: string;
 }
 

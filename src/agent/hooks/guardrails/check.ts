@@ -55,7 +55,7 @@ interface Case extends ModelCall {
   readonly text: string;
 }
 
-/** The judge could not decide; `message` explains why. */
+/** Thrown if the judge could not decide. `message` explains why. */
 export class Unavailable extends Error {}
 
 /**

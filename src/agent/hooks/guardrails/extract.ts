@@ -16,9 +16,9 @@ import type { Tool } from "../../core/tool.ts";
 export type Stage = "input" | "output" | "tool_args";
 
 export interface Subject {
-  /** Texts to check against every rule, one by one. */
+  /** The texts to check against every rule, one by one. */
   readonly texts: readonly string[];
-  /** Texts to check against denials only, such as reasoning, because they may accompany an allowed text. */
+  /** The texts to check only against denials, such as reasoning, because they may accompany an allowed text. */
   readonly asides: readonly string[];
   /** The text for the judge. Empty if nothing needs to be checked. */
   readonly whole: string;

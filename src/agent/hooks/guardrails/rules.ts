@@ -105,7 +105,7 @@ function isOffTopics(topics: readonly string[]): Rule {
   };
 }
 
-/** Scripts without spaces. The rule finds their words inside other words as well. */
+/** Scripts that do not separate words with spaces. The rule also finds their words inside other words. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 
 /** Returns the words in lower case, each surrounded by spaces, or an empty text if there are no words. */

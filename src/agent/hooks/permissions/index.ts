@@ -191,8 +191,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           // The policies are read now so that a rule remembered from another call of this message applies
           // only to later messages.
           const policies = policiesFor(run);
-          // Yields to other work, so that decisions about many calls of one message do not block the event
-          // loop.
+          // Yield to other work, so decisions about many calls of one message do not block the event loop.
           await ownTick(run.owner.tenant);
           const verdict = await decide(request, policies, run);
           if (recorder) trace(recorder, request, verdict, run);

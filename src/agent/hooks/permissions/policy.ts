@@ -34,7 +34,7 @@ export interface PolicyInput {
 export interface Policy {
   readonly mode: Mode;
   instructs(path: string): boolean;
-  /** Deny rules that nothing overrides. */
+  /** The deny rules that nothing overrides. */
   readonly absolute: readonly CompiledRule[];
   /** All other rules, in the order of evaluation. */
   readonly ordered: readonly CompiledRule[];

@@ -136,7 +136,7 @@ function once<T>(make: () => T): () => T {
   };
 }
 
-/** Any other argument could change the effect of the command. */
+/** The arguments that do not change the effect of the command. Any other argument could. */
 const HARMLESS = new Set(["command", "timeout"]);
 
 function onlyCommand({ args }: ToolCall, tool: Tool | undefined): string | undefined {

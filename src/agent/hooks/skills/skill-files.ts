@@ -14,7 +14,10 @@ import { type FileText, fileText } from "../memory.ts";
 type Config = NonNullable<AgentDefinition["skills"]>;
 
 export interface Discovery {
-  /** Sorted by configured path, then by file. The first of several skills with the same name is used. */
+  /**
+   * The skills, sorted by configured path and then by file. The first of several skills with the same name is
+   * used.
+   */
   readonly skills: readonly Skill[];
   /** One sentence for each skill or folder that was skipped because of a problem. */
   readonly faults: readonly string[];

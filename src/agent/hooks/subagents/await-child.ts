@@ -27,7 +27,7 @@ import {
 } from "./result.ts";
 import type { SubagentConfig } from "./subagent-config.ts";
 
-/** The maximum number of times that one call resumes a child, to stop a child that asks endlessly. */
+/** The maximum number of times that one call resumes a child. It stops a child that keeps asking. */
 const MAX_ROUNDS = 50;
 /**
  * The time that a cancelled child has to end, in ms. It is slightly shorter than the time that its parent's

@@ -1,5 +1,5 @@
-// The board on which a child's task is claimed and settled. A plugin or program can provide it. Otherwise, it is the
-// built-in board.
+// The board where a child's task is claimed and settled. A plugin or program can provide it. Otherwise, it is the built-in
+// board.
 
 import { AppError, messageOf } from "../../core/errors.ts";
 import type { HookServices } from "../../core/hook.ts";

@@ -1,4 +1,4 @@
-// The children of a thread. Each child is saved in the thread's state before it starts, so that a repeated call after a crash
+// The children of a thread. Each child is saved in the thread's state before it starts, so a repeated call after a crash
 // finds the children that it started.
 
 import { z } from "zod";

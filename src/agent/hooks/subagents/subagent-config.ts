@@ -1,4 +1,4 @@
-// The agents to which an agent may delegate tasks.
+// The agents that an agent may delegate tasks to.
 
 import type { AgentDefinition } from "../../core/agent.ts";
 import type { AgentSummary, Subagents } from "../../core/hook.ts";
@@ -10,7 +10,7 @@ export interface SubagentConfig {
   readonly agent: AgentDefinition;
   readonly subagents: Subagents;
   readonly items: ItemStore | undefined;
-  /** The board on which children claim their tasks. */
+  /** The board where children claim their tasks. */
   readonly tasks: TaskBoard | undefined;
   /** The maximum number of children of one call that run in parallel. */
   readonly concurrency: number;

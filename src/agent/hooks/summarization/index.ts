@@ -100,7 +100,7 @@ interface Call {
   readonly tokens: number;
 }
 
-/** Sizes in estimated tokens, except for `keep`, which is a fraction. */
+/** The sizes in estimated tokens. Only `keep` is a fraction. */
 interface Sizes {
   readonly keep: number;
   /** The minimum number of tokens that a summary must cover. */

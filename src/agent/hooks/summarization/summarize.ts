@@ -16,12 +16,12 @@ export interface Task {
   readonly messages: readonly Message[];
   /** The previous summary. */
   readonly earlier: string | undefined;
-  /** Estimated tokens for the call, including its answer. */
+  /** The estimated tokens for the call, including its answer. */
   readonly budget: number;
 }
 
 const MAX_SUMMARY_CHARS = 24_000;
-/** Enough for 2,000 words and for a model that thinks first. */
+/** The number of tokens is enough for 2,000 words and for a model that thinks first. */
 const MAX_ANSWER_TOKENS = 8192;
 const MIN_ANSWER_TOKENS = 4096;
 

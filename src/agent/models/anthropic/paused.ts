@@ -1,13 +1,14 @@
-// Replies that the provider pauses while it executes its own tools. Another request continues them, and both are one reply.
+// Continues replies that the provider pauses while it executes its own tools. Another request continues a paused reply, and
+// both together form one reply.
 
 import { addUsage, type ProviderBlock, type Reasoning } from "../../core/message.ts";
 import type { ModelReply, ModelRequest } from "../../core/model.ts";
 import type { ReplyReader } from "../reply.ts";
 
-/** Maximum number of requests that continue a reply. */
+/** The maximum number of requests that continue a reply. */
 export const MAX_PAUSES = 10;
 
-/** Reads the rest of a reply. Its usage and its result include those of the reply so far. */
+/** Reads the rest of a reply. The usage and the result include those of the reply so far. */
 export const continuing = (reader: ReplyReader, before: ModelReply): ReplyReader => ({
   take: (event, out) => reader.take(event, out),
   close: () => reader.close(),
@@ -20,7 +21,7 @@ export const continuing = (reader: ReplyReader, before: ModelReply): ReplyReader
   finish: (out) => joined(before, reader.finish(out)),
 });
 
-/** The request for the rest of a reply; undefined if the reply has reached its limit. */
+/** Returns the request for the rest of a reply, or undefined if the reply has reached its limit. */
 export function restOf(request: ModelRequest, { usage }: ModelReply): ModelRequest | undefined {
   const { outputLimit, tools } = request;
   const left = outputLimit === undefined ? undefined : outputLimit - usage.output_tokens;
@@ -30,7 +31,7 @@ export function restOf(request: ModelRequest, { usage }: ModelReply): ModelReque
     ...request,
     tools: tools.map((tool) => {
       const most = tool.ofProvider?.max_uses;
-      // The provider counts the searches of one request, and accepts no limit of 0.
+      // The provider counts the searches per request and does not accept a limit of 0.
       if (most === undefined) return tool;
       return { ...tool, ofProvider: { ...tool.ofProvider, max_uses: Math.max(1, most - made) } };
     }),

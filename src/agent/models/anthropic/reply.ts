@@ -27,7 +27,7 @@ interface AnthropicReader extends ReplyReader {
 export function anthropicReply(): AnthropicReader {
   const draft = replyDraft();
   const thoughts: PlacedThought[] = [];
-  /** Unfinished thoughts, by the index of their block. */
+  /** The unfinished thoughts, by the index of their block. */
   const open = new Map<unknown, PlacedThought>();
   const own = searchBlocks(draft, () => thoughts.length);
 

@@ -8,7 +8,7 @@ import type { ModelReply } from "../../core/model.ts";
 import type { Draft } from "../reading/draft.ts";
 import { isKeepable, jsonIn, type ProviderEvent, textIn } from "../reply.ts";
 
-/** Maximum number of pages of one reply. */
+/** The maximum number of pages in one reply. */
 const MAX_SOURCES = 200;
 const MAX_TITLE = 300;
 const MAX_ADDRESS = 2000;
@@ -22,12 +22,12 @@ interface OpenBlock {
 }
 
 export interface SearchBlocks {
-  /** A block begins, so the text before it has ended. */
+  /** Call this when a block begins, because the text before it has then ended. */
   end(): void;
   text(place: unknown, block: ProviderEvent): void;
-  /** A block of any other type. Blocks of unknown types are left out. */
+  /** Begins a block of any other type. Blocks of unknown types are omitted. */
   begin(place: unknown, block: ProviderEvent): void;
-  /** Returns false if the block at this place is none of the provider's own. */
+  /** Returns false if the block at this place does not belong to the provider's own tools. */
   input(place: unknown, json: unknown): boolean;
   cite(place: unknown, citation: unknown): void;
   finish(): Pick<ModelReply, "provider_blocks" | "sources" | "citations">;
@@ -49,7 +49,7 @@ export function searchBlocks(draft: Draft, thoughts: () => number): SearchBlocks
   const see = ({ content }: ProviderEvent) => {
     if (!Array.isArray(content)) return;
     found++;
-    // Counted now, because the provider reports the number only at the end.
+    // The searches are counted now, because the provider reports their number only at the end.
     draft.counts.take({ server_tool_use: { web_search_requests: found } });
     for (const page of content.flatMap((each) => pageIn(each)))
       if (sources.size < MAX_SOURCES && !sources.has(page.url)) sources.set(page.url, page);
@@ -88,7 +88,7 @@ export function searchBlocks(draft: Draft, thoughts: () => number): SearchBlocks
 
 type BlockPlace = Omit<ProviderBlock, "data">;
 
-/** Reads the texts and their citations. A text with citations becomes a block at its end. */
+/** Reads the texts and their citations. When a text with citations ends, it becomes a block. */
 function citedTexts(draft: Draft, placeNow: () => BlockPlace, keep: (block: ProviderBlock) => void) {
   const citations: Citation[] = [];
   let open: { readonly at: unknown; readonly place: BlockPlace; readonly cited: unknown[] } | undefined;
@@ -124,13 +124,13 @@ function closed(each: OpenBlock | ProviderBlock): ProviderBlock {
   return { data: json === "" ? { ...block } : { ...block, input: inputIn(json) }, ...place };
 }
 
-/** The provider refuses a call without an object. */
+/** Returns the input as an object, because the provider rejects a call without one. */
 function inputIn(json: string): unknown {
   const read = readArguments(json);
   return "args" in read ? read.args : {};
 }
 
-/** The page of a result or of a citation. */
+/** Returns the page of a result or a citation. */
 function pageIn(value: unknown): WebSource[] {
   if (!isObject(value)) return [];
   const url = textIn(value.url);

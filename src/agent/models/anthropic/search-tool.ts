@@ -1,4 +1,4 @@
-// Anthropic's own web search, as a tool of a request.
+// Adds Anthropic's own web search to a request as a tool.
 
 import type { Anthropic } from "@anthropic-ai/sdk";
 import type { ProviderBlock } from "../../core/message.ts";
@@ -6,8 +6,8 @@ import type { ProviderSearch } from "../../core/model.ts";
 import type { HistoryStep } from "../repair.ts";
 
 /**
- * The version that each model and Vertex AI accept. Later versions run the model's code on the results, and bring the
- * blocks of these programs.
+ * The version that all models and Vertex AI accept. Later versions run the model's code on the results and
+ * return the blocks of these programs.
  */
 const VERSION = "web_search_20250305";
 
@@ -25,9 +25,9 @@ export function searchTool({
 }
 
 /**
- * The blocks that the provider accepts back. It refuses a search without a result, as a reply at its limit ends with, and a result
- * without its search. A search beside calls of tools is pending: the provider makes it after their results, and its result is in
- * the next reply.
+ * Returns the blocks that can be sent back to the provider. It rejects a search without a result, which a
+ * reply may end with at its limit, and a result without its search. A search next to tool calls is pending.
+ * The provider makes it after the calls' results, and its result is in the next reply.
  */
 export function acceptedBlocks(steps: readonly HistoryStep[]): ReadonlySet<ProviderBlock> {
   const replies = steps.filter((step) => step.role === "assistant");

@@ -91,7 +91,7 @@ export function toWire(
   };
 }
 
-/** Blocks of the provider's own tools need the tool in the request. */
+/** Returns the provider whose blocks to keep. The blocks of its own tools need the tool in the request. */
 export const blocksOf = ({ tools, model }: Pick<ModelRequest, "tools" | "model">): string | undefined =>
   tools.some(({ ofProvider }) => ofProvider) ? model.name.split(":", 1)[0] : undefined;
 
@@ -195,7 +195,10 @@ export const wireSteps = (keepsOwnIds: boolean, blocksOf?: string): WireSteps<Tu
   write: turnsOf,
 });
 
-/** The reply so far, to which the provider adds. Its last block may be a call that the provider has yet to execute. */
+/**
+ * The reply so far, which the provider continues. Its last block may be a call that the provider has not
+ * executed yet.
+ */
 const pausedTurn = ({ content, reasoning, provider_blocks = [] }: ModelReply): Turn => ({
   role: "assistant",
   content: replyBlocks({ text: content, reasoning, calls: [], blocks: provider_blocks }),
@@ -242,7 +245,7 @@ function replyBlocks({ text, calls, reasoning, blocks: own }: Omit<Reply, "role"
   return blocks;
 }
 
-/** Thoughts and the provider's blocks in the order of the reply. */
+/** Returns thoughts and the provider's blocks in the order of the reply. */
 function inOrder(
   reasoning: readonly Reasoning[],
   own: readonly ProviderBlock[],

@@ -41,7 +41,7 @@ export function openaiReply(): ReplyReader {
     think(delta[name], out);
   };
 
-  /** Google sends thoughts as marked text. */
+  /** Adds text or a thought, because Google sends thoughts as marked text. */
   const speakOrThink = ({ content, extra_content }: ProviderEvent, out: StreamEvent[]) => {
     if (isThought(extra_content)) {
       hasThought = true;

@@ -1,4 +1,5 @@
-// Creates the HTTP request of a call. The request is signed as in Standard Webhooks and contains a key with which the receiver can recognize a repeated call. A repeated call has the same key and body.
+// Creates the HTTP request of a call. The request is signed as in Standard Webhooks and contains a key that identifies
+// repeated calls to the receiver. A repeated call has the same key and body.
 
 import { createHash } from "node:crypto";
 import { webhookHeaders } from "../../../lib/webhook-signature.ts";

@@ -49,7 +49,7 @@ export type Era = "auto" | "legacy";
 
 export interface CallOptions {
   readonly signal: AbortSignal;
-  /** W3C trace context to send with the call. */
+  /** The W3C trace context to send with the call. */
   readonly traceparent?: string | undefined;
   readonly onProgress: (progress: Progress) => void;
 }

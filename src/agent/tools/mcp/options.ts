@@ -145,7 +145,7 @@ const McpServer: z.ZodType<McpServerDefinition, z.input<typeof HttpServer> | z.i
     z.union([HttpServer, StdioServer]),
   );
 
-/** Server definitions by name. */
+/** The server definitions by name. */
 export const McpServerDefinitions = z.record(ServerName, McpServer);
 export type McpServerDefinitions = z.output<typeof McpServerDefinitions>;
 export type HttpServer = z.output<typeof HttpServer>;

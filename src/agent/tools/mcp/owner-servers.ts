@@ -217,7 +217,7 @@ const notEnough = ({ name }: ServerPlace) =>
   `The account at MCP server \`${name}\` does not have enough rights for this call.`;
 const notConnected = ({ name }: ServerPlace) => `The account at MCP server \`${name}\` is not connected.`;
 
-/** Creates a tool with which a model can ask for the account before any of the server's tools are known. */
+/** Creates a tool that a model can use to ask for the account before any of the server's tools are known. */
 function connectTool(place: ServerPlace, connecting: Connecting): Tool {
   const { name, definition } = place;
   const whose = definition.per === "user" ? "the user's" : "the tenant's";

@@ -47,7 +47,7 @@ export interface Hold {
   pass(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
 }
 
-/** Returns the hold for a run. A run without flow rules causes no cost. */
+/** Returns the hold for a run. A run without flow rules has no overhead. */
 export function holdFor(rules: readonly FlowRule[], { agent, items, subagents, backend }: Services): Hold {
   const workdir = backend?.workdir ?? WORKDIR;
   const shelfOf = (run: Run): Shelf => ({

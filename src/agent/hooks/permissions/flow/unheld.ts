@@ -1,5 +1,5 @@
-// Flow rules about tools that the model's provider executes. Their calls cannot be decided one by one, so a rule that asks or denies
-// takes the tool out of the request.
+// Applies flow rules to tools that the model's provider executes. Their calls cannot be decided one by one, so a rule that
+// asks or denies removes the tool from the request.
 
 import type { ModelRequest, ToolSchema } from "../../../core/model.ts";
 import type { Run } from "../../../core/tool.ts";

@@ -52,7 +52,7 @@ const ATTEMPTS = 8;
 
 type KnownCall = Pick<ToolRequest, "call" | "tool">;
 
-/** Returns the file or note that a call writes. `isWhole` is true if no earlier content remains. */
+/** Returns the file or note that a call writes to. `isWhole` is true if no earlier content remains. */
 export function writtenBy({ call, tool }: KnownCall, run: Run, workdir: string) {
   const { path, name } = call.args;
   if (call.name === "write_note" && typeof name === "string")
