@@ -88,7 +88,7 @@ export function apiKeysContract(open: OpenKeys): void {
       }));
 
     test.each(NEIGHBOURS.filter(([, { tenant, user }]) => tenant && user))(
-      "is its owner's alone: %s",
+      "belongs only to its owner: %s",
       (_, owner, neighbour) =>
         withKeys(async ({ keys }) => {
           const [own, other] = [

@@ -111,12 +111,13 @@ describe("the package `skein`", () => {
     expect((await viewer.ended()).at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
   };
 
-  needing(redis, "redis-server").test("serves from Redis, traced, without a further package", async () =>
+  needing(redis, "redis-server").test("serves from Redis, with traces, without another package", async () =>
     demoOn({ STORE: "redis", REDIS_URL: redis?.url ?? "" }),
   );
 
-  needing(postgres, "postgres").test("serves from PostgreSQL, traced, without a further package", async () =>
-    demoOn({ STORE: "postgres", POSTGRES_URL: (await postgres?.database()) ?? "" }),
+  needing(postgres, "postgres").test(
+    "serves from PostgreSQL, with traces, without another package",
+    async () => demoOn({ STORE: "postgres", POSTGRES_URL: (await postgres?.database()) ?? "" }),
   );
 
   test("runs an agent in a program, even a CommonJS one", async () => {
@@ -157,7 +158,7 @@ export { createClient, defineTool, type Message, openThread };`;
     expect(await typeErrors(app, "use.ts", ...options)).toBe("");
   });
 
-  onLinux.test("says on an older Node which one it needs, as a command and as a library", async () => {
+  onLinux.test("names the required version on an older Node, as a command and as a library", async () => {
     await writeFile(join(app, "load.mjs"), 'import("skein").catch(({ message }) => console.log(message));');
     for (const major of [18, 20, 22]) {
       const path = await folderOfNode(major);

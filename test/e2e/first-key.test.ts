@@ -26,7 +26,7 @@ describe.each([
 ])("on %s", (store, env) => {
   const where = needing(store === "sqlite" || redis, "a Redis");
 
-  where.test("the key opens the server at the first start, and at later ones", async () => {
+  where.test("the key works on the server's first start and on later ones", async () => {
     const { key } = newApiKey();
     const first = await serverWith({ ...env(), BOOTSTRAP_API_KEY: key });
     expect(await me(first.url, key)).toMatchObject(ADMIN);
@@ -40,7 +40,7 @@ describe.each([
     expect(stored).not.toContain(key.slice(-43));
   });
 
-  where.test("a key that was revoked stays revoked when the server starts again", async () => {
+  where.test("a revoked key remains revoked when the server starts again", async () => {
     const { key } = newApiKey();
     const { dir, child, exited } = await serverWith({ ...env(), BOOTSTRAP_API_KEY: key });
     child.kill("SIGTERM");
@@ -52,7 +52,7 @@ describe.each([
     expect(second.output()).toContain("is revoked and remains revoked");
   });
 
-  where.test("a key with the id of another one is refused", async () => {
+  where.test("a key with another one's id is refused", async () => {
     const { key } = newApiKey();
     const { dir, child, exited } = await serverWith({ ...env(), BOOTSTRAP_API_KEY: key });
     child.kill("SIGTERM");

@@ -79,44 +79,47 @@ async function breakingProxy(ports: readonly number[]) {
   return { url: `http://127.0.0.1:${address.port}`, cuts: () => cuts };
 }
 
-needing(redis, "redis-server").describe("a page before two replicas, over connections that break", () => {
-  test("shows every word once and asks each question once, in every turn", async () => {
-    const config = { store: "redis", redis: { url: redis?.url } };
-    const one = await startServer({ config, script, agents: AGENTS });
-    const other = await startServer({ config, script, agents: AGENTS });
-    const proxy = await breakingProxy([one, other].map(({ url }) => Number(new URL(url).port)));
-    const page = await reactPage(() => {
-      const stream = useStream({
-        apiUrl: `${proxy.url}/langgraph`,
-        assistantId: "assistant",
-        maxReconnectAttempts: 20,
-        reconnectDelayMs: () => 20,
+needing(redis, "redis-server").describe(
+  "a page in front of two replicas, over connections that break",
+  () => {
+    test("shows every word once and asks each question once, in every turn", async () => {
+      const config = { store: "redis", redis: { url: redis?.url } };
+      const one = await startServer({ config, script, agents: AGENTS });
+      const other = await startServer({ config, script, agents: AGENTS });
+      const proxy = await breakingProxy([one, other].map(({ url }) => Number(new URL(url).port)));
+      const page = await reactPage(() => {
+        const stream = useStream({
+          apiUrl: `${proxy.url}/langgraph`,
+          assistantId: "assistant",
+          maxReconnectAttempts: 20,
+          reconnectDelayMs: () => 20,
+        });
+        const { messages, interrupts, isLoading, error } = stream;
+        return { stream, interrupts, isLoading, error, texts: messages.map(({ text }) => text) };
       });
-      const { messages, interrupts, isLoading, error } = stream;
-      return { stream, interrupts, isLoading, error, texts: messages.map(({ text }) => text) };
+      const expected: string[] = [];
+      for (let turn = 0; turn < TURNS; turn++) {
+        const messages = [{ type: "human", content: `turn ${turn}` }];
+        await page.current.stream.submit({ messages } as never);
+        await page.until(({ interrupts, isLoading }) => interrupts.length > 0 && !isLoading);
+        expect(page.current.interrupts).toHaveLength(1);
+        expected.push(`turn ${turn}`, `${turn} ${WORDS}`);
+        await expect.poll(() => page.current.texts).toEqual(expected);
+        await page.current.stream.respond(
+          { decisions: [{ type: "approve" }] },
+          { interruptId: page.current.interrupts[0]?.id ?? "" },
+        );
+        await page.until(({ isLoading, texts }) => !isLoading && texts.at(-1) === `done ${turn} ${WORDS}`);
+        expected.push(expect.stringContaining("hi"), `done ${turn} ${WORDS}`);
+        await expect.poll(() => page.current.texts).toEqual(expected);
+        expect(page.current.error).toBeUndefined();
+      }
+      expect(proxy.cuts()).toBeGreaterThan(2 * TURNS);
+      const thread = page.current.stream.threadId ?? "";
+      const runs = (await (await fetch(`${one.url}/threads/${thread}/runs?limit=100`)).json()) as {
+        items: object[];
+      };
+      expect(runs.items).toHaveLength(2 * TURNS);
     });
-    const expected: string[] = [];
-    for (let turn = 0; turn < TURNS; turn++) {
-      const messages = [{ type: "human", content: `turn ${turn}` }];
-      await page.current.stream.submit({ messages } as never);
-      await page.until(({ interrupts, isLoading }) => interrupts.length > 0 && !isLoading);
-      expect(page.current.interrupts).toHaveLength(1);
-      expected.push(`turn ${turn}`, `${turn} ${WORDS}`);
-      await expect.poll(() => page.current.texts).toEqual(expected);
-      await page.current.stream.respond(
-        { decisions: [{ type: "approve" }] },
-        { interruptId: page.current.interrupts[0]?.id ?? "" },
-      );
-      await page.until(({ isLoading, texts }) => !isLoading && texts.at(-1) === `done ${turn} ${WORDS}`);
-      expected.push(expect.stringContaining("hi"), `done ${turn} ${WORDS}`);
-      await expect.poll(() => page.current.texts).toEqual(expected);
-      expect(page.current.error).toBeUndefined();
-    }
-    expect(proxy.cuts()).toBeGreaterThan(2 * TURNS);
-    const thread = page.current.stream.threadId ?? "";
-    const runs = (await (await fetch(`${one.url}/threads/${thread}/runs?limit=100`)).json()) as {
-      items: object[];
-    };
-    expect(runs.items).toHaveLength(2 * TURNS);
-  });
-});
+  },
+);

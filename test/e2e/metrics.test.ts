@@ -185,7 +185,7 @@ describe("access", () => {
   });
 });
 
-promtool.test("promtool finds nothing to say about the page", async () => {
+promtool.test("promtool finds no problem in the response", async () => {
   const { page } = await ran({ config: { store: "sqlite" } });
   const check = spawn("promtool", ["check", "metrics"], { stdio: ["pipe", "pipe", "pipe"] });
   check.stdin.end(await page());
@@ -218,7 +218,7 @@ test("a scraper that accepts OpenMetrics gets it, with the same series as the te
   expect(other.filter((each) => !each.includes('route="/metrics"'))).toEqual([]);
 });
 
-promtool.test("Prometheus's own parser reads the OpenMetrics page", async () => {
+promtool.test("Prometheus's own parser reads the OpenMetrics response", async () => {
   const { url, dir } = await ran({ config: { store: "sqlite" } });
   const open = await (await fetch(`${url}/metrics`, { headers: { accept } })).text();
   // promtool reads samples that say when they were taken.
@@ -258,7 +258,7 @@ describe("the files for Prometheus and Grafana", () => {
     expect([...has, ...alerts].filter((name) => !docs.includes(`\`${name}`))).toEqual([]);
   });
 
-  promtool.test("promtool takes the alerts, and they fire when they must", () => {
+  promtool.test("promtool accepts the alerts, and they fire as they should", () => {
     for (const args of [
       ["check", "rules", "alerts.yaml"],
       ["test", "rules", "alerts.test.yaml"],

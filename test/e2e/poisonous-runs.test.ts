@@ -121,7 +121,7 @@ for (const { start, program } of USUAL_STORES) {
   afterAll(() => shared?.close());
 
   needing(shared, program).describe(
-    `${program}: a run that kills each replica that takes it, and another that comes later`,
+    `${program}: a run that kills each replica that takes it, and another that starts later,`,
     () => {
       test("fail after five deaths, and the runs next to them succeed", async () => {
         if (!shared) throw new Error("There was a store a moment ago.");

@@ -107,7 +107,7 @@ needing(shared, program).describe(`an approval that one replica asks for`, () =>
   });
 });
 
-needing(shared, program).describe(`a result that a tool delivers later`, () => {
+needing(shared, program).describe(`a tool's later result`, () => {
   async function waiting(thread: string) {
     const { one, other } = await replicas.two();
     const parameters = { type: "object", properties: {} };

@@ -79,7 +79,7 @@ needing(shared, program).describe(`a replica that is killed`, () => {
   });
 });
 
-needing(shared, program).describe(`a replica that is stopped for longer than its lease`, () => {
+needing(shared, program).describe(`a replica that is suspended for longer than its lease`, () => {
   test("can write nothing when it resumes, and drops the run by itself", async () => {
     const { one, other } = await replicas.two();
     const viewer = await post(`${one.url}/threads/t3/runs`, { input: "go", agent: "speaking" });
@@ -120,7 +120,7 @@ needing(shared, program).describe(`a replica that is stopped for longer than its
   });
 });
 
-needing(shared, program).describe(`a replica that is asked to end`, () => {
+needing(shared, program).describe(`a replica that is asked to stop`, () => {
   test("hands its run over immediately, and its viewers continue elsewhere", async () => {
     const { one, other } = await replicas.two();
     const viewer = await post(`${one.url}/threads/t4/runs`, { input: "go", agent: "speaking" });
@@ -140,7 +140,7 @@ needing(shared, program).describe(`a replica that is asked to end`, () => {
   });
 });
 
-needing(shared, program).describe(`while it is away`, () => {
+needing(shared, program).describe(`during an outage`, () => {
   test("for longer than a lease: a run fails and new ones are refused; afterwards, everything works without a restart", async () => {
     const own = await ownStore();
     const one = await (await processesOn(own, IN_WORDS))();

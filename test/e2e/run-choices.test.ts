@@ -195,7 +195,7 @@ describe("a model that the operator does not allow", () => {
     ],
   };
 
-  test.each(Object.keys(WAYS))("is never asked by %s, on the operator's key", async (way) => {
+  test.each(Object.keys(WAYS))("is never called by %s with the operator's key", async (way) => {
     const [path, body] = WAYS[way] ?? ["", {}];
     const fake = await startFakeProvider();
     onTestFinished(() => fake.close());

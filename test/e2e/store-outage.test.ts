@@ -260,7 +260,7 @@ const redis = await sharedRedis();
 afterAll(() => redis?.close());
 
 // On PostgreSQL, where one call is several statements: statement-cuts.test.ts.
-needing(redis, "redis-server").describe("a Redis that goes away", () => {
+needing(redis, "redis-server").describe("a Redis outage", () => {
   test("lets every run succeed if it returns within the lease, at any call", async () => {
     const store = redis ?? expect.fail("There was a Redis a moment ago.");
     const usual = await waiting(store);
@@ -284,7 +284,7 @@ for (const { start, program } of SHARED_STORES) {
   afterAll(() => shared?.close());
   const present = () => shared ?? expect.fail("There was a store a moment ago.");
 
-  needing(shared, program).describe(`${program}: a store that goes away`, () => {
+  needing(shared, program).describe(`${program}: a store outage`, () => {
     for (const { how, cause, begin, end } of OUTAGES) {
       test(`${how}, during a run: refuses new work, and loses nothing`, async () => {
         const { logger, lines } = listening();

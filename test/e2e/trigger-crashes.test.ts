@@ -81,7 +81,7 @@ for (const { start, program } of USUAL_STORES) {
   afterAll(() => shared?.close());
 
   needing(shared, program).test(
-    `a delivery whose server dies before it answers has one run when it is sent again, with ${program}`,
+    `a delivery whose server dies before it responds has one run after it is sent again, with ${program}`,
     async () => {
       if (!shared) throw new Error("There was a store a moment ago.");
       const config = { store: shared.kind, [shared.kind]: { url: await shared.database(), lease: "2s" } };

@@ -16,7 +16,7 @@ const linux = needing(process.platform === "linux", "Linux, whose /proc lists th
 const SLOW = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
 
 needing(redis, "redis-server").describe("two workers", () => {
-  promtool.test("have metrics that Prometheus takes", async () => {
+  promtool.test("have metrics that Prometheus accepts", async () => {
     const server = await serveTwo(redis);
     const page = await (await ask(`${server.url}/metrics`)).text();
     const { status, stderr, stdout } = spawnSync("promtool", ["check", "metrics"], { input: page });

@@ -12,6 +12,6 @@ test.each([
   ["memroy", "memory"],
 ])("suggests %s for %s", (word, meant) => expect(closestMatch(word, KEYS)).toBe(meant));
 
-test.each(["", "x", "permissions", "m".repeat(100)])("has no guess for %j", (word) =>
+test.each(["", "x", "permissions", "m".repeat(100)])("suggests nothing for %j", (word) =>
   expect(closestMatch(word, KEYS)).toBeUndefined(),
 );

@@ -88,7 +88,7 @@ const setVisibility = (page: Page, state: "hidden" | "visible") =>
   `);
 
 needing(redis, "redis-server").test(
-  "an answer over two replicas has each word once, also when its stream is cut",
+  "an answer over two replicas has each word once, even if its stream breaks",
   async () => {
     if (!redis) throw new Error("The test has not asked for Redis.");
     const deployment = await onReplicas(redis)({ script: [SLOWLY] });

@@ -42,7 +42,7 @@ const b = 2;
 
 Last words`;
 
-test.each(examples())("is drawn as GitHub's specification asks: $section, $markdown", (example) => {
+test.each(examples())("is rendered as GitHub's specification requires: $section, $markdown", (example) => {
   expect(seenOf(htmlOf(whole(example.markdown)), example)).toBe(seenOf(example.html, example));
 });
 

@@ -96,7 +96,7 @@ const SHOWN: Readonly<Record<string, () => string>> = {
   "an editor's history": () => JSON.stringify(acpHistory(messages, [])),
 };
 
-test.each(Object.entries(SHOWN))("%s shows why a call failed, and why one was denied", (_, shown) => {
+test.each(Object.entries(SHOWN))("%s shows why a call failed or was denied", (_, shown) => {
   const text = shown();
   expect(text).toContain(FAILED);
   expect(text).toContain(DENIED);

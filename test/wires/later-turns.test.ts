@@ -99,7 +99,7 @@ const script: Script = ({ messages }) => {
   };
 };
 
-test.each(Object.entries(WIRES))("over %s each turn of a thread has its own answer", async (_, ask) => {
+test.each(Object.entries(WIRES))("over %s, each turn of a thread has its own answer", async (_, ask) => {
   const wires = ["ai-sdk", "ag-ui", "langgraph", "openai", "a2a", "mcp"];
   const { url } = await startServer({ script, agents: FILE_AGENTS, config: { wires } });
   let before: Json = {};

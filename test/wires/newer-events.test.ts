@@ -112,7 +112,7 @@ const READERS: Readonly<Record<string, (log: Log) => unknown>> = {
 const shown = (log: Log, fold: (event: StreamEvent, run: typeof RUN) => unknown) =>
   log.flatMap(({ event }) => fold(event, RUN));
 
-test.each(Object.entries(READERS))("%s shows a run of a newer release as one without news", (_, read) => {
+test.each(Object.entries(READERS))("%s shows a newer release's run without the new parts", (_, read) => {
   fc.assert(
     fc.property(run, arbitraryNews, (log, news) => {
       const mixed = [...log];
@@ -129,7 +129,7 @@ test.each(Object.entries(READERS))("%s shows a run of a newer release as one wit
   );
 });
 
-test.each(Object.entries(READERS))("%s reads events with fields that are new", (_, read) => {
+test.each(Object.entries(READERS))("%s reads events with new fields", (_, read) => {
   const withMore = ({ event, seq }: Log[number]) => ({
     event: newer({ ...event, later: { a: 1 }, data: { ...event.data, later: ["b"] } }),
     seq,

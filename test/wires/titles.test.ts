@@ -44,7 +44,7 @@ const BEGINNINGS: Readonly<Record<string, readonly (readonly [path: string, body
 };
 
 test.each(Object.entries(BEGINNINGS))(
-  "a thread that %s starts is called after its first words",
+  "a thread that %s starts is titled with its first words",
   async (_, requests) => {
     const { url } = await startServer({ script: [{ say: "With pleasure." }] });
     for (const [path, body] of requests) {

@@ -150,7 +150,7 @@ const isTyped = (data: Frame["data"] | LongFrame["data"], types: readonly string
   types.includes(parsed(data).type ?? "");
 
 test.each(Object.entries(WIRES_OF_TURNS))(
-  "%s ends a stream with the run that ends its turn, and not while it waits for a deferred result",
+  "%s ends a stream with the last run of its turn, but not while it waits for a deferred result",
   (_, { begin, isLast }) => {
     fc.assert(
       fc.property(arbitraryStream, (turn) => {

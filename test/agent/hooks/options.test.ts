@@ -6,7 +6,7 @@ import { hooks } from "../../../src/agent/hooks/index.ts";
 const MUST_BE_TOLD: ReadonlySet<string> = new Set(["guardrails", "context"]);
 
 test.each(hooks.map((hook) => [hook.name, hook] as const))(
-  "%s needs no options unless it has nothing to do without, and refuses unknown ones",
+  "%s works without options unless it needs one, and refuses unknown ones",
   (_, hook) => {
     expect(hook.options.safeParse({}).success).toBe(!MUST_BE_TOLD.has(hook.name));
     expect(hook.options.safeParse({ no_such_option: 1 }).success).toBe(false);

@@ -4,7 +4,7 @@ import { conversation, expectPrefixes, WIRES } from "./prompt-prefix.ts";
 const ON = ["context", "loop_detection"];
 
 test.each(Object.entries(WIRES))(
-  "to %s each request begins as the one before did, from turn to turn and from run to run",
+  "requests to %s begin like the previous one, from turn to turn and from run to run",
   async (_, toWire) => expectPrefixes(await conversation(ON), toWire),
 );
 

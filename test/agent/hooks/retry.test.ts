@@ -148,7 +148,7 @@ describe("a fallback", () => {
   });
 
   test.each([failing("model_auth"), failing("model_rate_limited", 100_000)])(
-    "is asked at once where waiting is no use",
+    "is called immediately if waiting would not help",
     async (failure) => {
       const one = scriptedModel([failure], "scripted:one");
       const { outcome, events } = await play({

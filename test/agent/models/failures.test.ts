@@ -351,7 +351,7 @@ describe("an error to which two rules apply", () => {
 });
 
 test.each([new Anthropic.APIConnectionTimeoutError(), new OpenAI.APIConnectionTimeoutError()])(
-  "a timeout of an SDK is `model_timeout`",
+  "an SDK's timeout is `model_timeout`",
   (error) => {
     expect(failureOf(error, { model: "x:y" }).code).toBe("model_timeout");
   },

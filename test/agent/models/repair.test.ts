@@ -116,7 +116,7 @@ function digest(text: string): string {
 }
 
 describe.each(PROTOCOLS)("$name", ({ family, model }) => {
-  test.each(Object.keys(MALFORMED))("takes a history with %s", async (what) => {
+  test.each(Object.keys(MALFORMED))("accepts a history with %s", async (what) => {
     const { reply } = await ask(model(fake.current), { messages: MALFORMED[what] ?? [] });
     expect(reply.content).toBe("ok");
     expect(JSON.stringify(lastBody(fake.current))).not.toMatch(/\\ud[89a-f]/i);

@@ -11,7 +11,7 @@ afterAll(() => redis?.close());
 let databases = 0;
 const open = () => createRedisStores({ url: `${redis?.url}/${databases++}`, leaseMs: 2000 });
 
-needing(redis, "redis-server").describe("a run in a Redis that is full", () => {
+needing(redis, "redis-server").describe("a run in a full Redis", () => {
   test("ends as failed, even before any output", async () => {
     const stores = await open();
     const news = newRun("t");

@@ -35,7 +35,7 @@ async function modelOf({ events }: Stores, { id: run_id, thread_id }: RunRecord)
   return JSON.parse(first?.json ?? "{}").data?.model;
 }
 
-await describeEveryStore("a run that waits", (open) => {
+await describeEveryStore("a waiting run", (open) => {
   const waiting = async (script: readonly Turn[] | Script = [asking, { say: "Good." }], more = {}) => {
     const stores = await open();
     const { runs, start } = managed(stores, { script, tools: [ask], ...more });

@@ -455,7 +455,7 @@ for (const store of STORES) {
   });
 }
 
-needing(redis, "redis-server").test("a check of Redis needs the right to read alone", async () => {
+needing(redis, "redis-server").test("a check of Redis requires only the right to read", async () => {
   if (!redis) throw new Error("There is no Redis.");
   const { place } = await filledRedis();
   redis.ask("ACL", "SETUSER", "reader", "on", ">pass", "~sk:*", "&*", "-@all", "+@read", "+@connection");

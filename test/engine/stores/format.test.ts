@@ -110,7 +110,7 @@ needing(redis, "redis-server").describe("a Redis that a newer version has used",
   });
 });
 
-needing(redis, "redis-server").describe("a Redis whose last version cannot read what this one writes", () => {
+needing(redis, "redis-server").describe("a Redis whose previous version cannot read this one's data", () => {
   test("is refused and not changed", async () => {
     const before = JSON.stringify({ version: 0, readableFrom: 0 });
     redis?.ask("SET", "sk:{format}", before);
@@ -121,7 +121,7 @@ needing(redis, "redis-server").describe("a Redis whose last version cannot read 
   });
 });
 
-needing(redis, "redis-server").describe("a Redis with keys of Skein that do not fit together", () => {
+needing(redis, "redis-server").describe("a Redis with contradictory keys of Skein", () => {
   const keys = () => redis?.ask("KEYS", "*").split("\n").sort();
 
   test.each(["nonsense", "null", "{}", '{"version":1}', '{"version":"1","readableFrom":1}', "[1,1]"])(
@@ -227,7 +227,7 @@ describe("a data folder of another format", () => {
     "keys.db": async (dir: string) => openSqliteKeyFile(dir).close(),
   };
 
-  test.each(Object.entries(files))("is refused, and %s left as it is", async (name, open) => {
+  test.each(Object.entries(files))("is refused, and %s does not change", async (name, open) => {
     const path = join(await temporaryFolder(), name);
     for (const [sql, refusal] of [
       [

@@ -181,7 +181,7 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
   });
 });
 
-needing(postgres, "postgres").describe("a PostgreSQL that goes away", () => {
+needing(postgres, "postgres").describe("an unavailable PostgreSQL", () => {
   /** A busy machine answers within it, and it is over while a test looks. */
   const deadlineMs = 2_000;
 

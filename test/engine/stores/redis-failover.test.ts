@@ -161,7 +161,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
   });
 });
 
-needing(second, "redis-server").test("a cluster cannot be waited for, and says so", async () => {
+needing(second, "redis-server").test("a cluster cannot confirm replicas, and the error says so", async () => {
   const nodes = (await startCluster()) ?? [];
   try {
     const wrong = createRedisStores({ url: nodes[0]?.url ?? "", waitReplicas: 1 });

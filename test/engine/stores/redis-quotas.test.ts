@@ -86,7 +86,7 @@ needing(redis, "redis-server").describe("in Redis", () => {
 const nodes = await startCluster();
 afterAll(() => Promise.all(nodes?.map((node) => node.close()) ?? []));
 
-needing(nodes, "redis-server").test("a cluster takes them, too", async () => {
+needing(nodes, "redis-server").test("a cluster supports them too", async () => {
   const opened = await open(nodes?.[0]?.url);
   await useAll(opened);
   expect((await opened.quotas.accounts(ADA)).tenant).toMatchObject({

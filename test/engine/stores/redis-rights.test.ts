@@ -85,7 +85,7 @@ needing(redis && cluster, "redis-server").describe("a Redis user with few rights
 });
 
 needing(redis, "redis-server").test(
-  "a run whose end cannot be written ends the answers of its process",
+  "a run whose end cannot be written ends its process's responses",
   async () => {
     if (!redis) return;
     const url = urlFor(redis, "~sk:*", "&sk:*", "+@all");

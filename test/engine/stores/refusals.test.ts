@@ -41,7 +41,7 @@ const POSTGRES: Readonly<Record<Chance, readonly string[]>> = {
   never: ["22003", "23505", "42601", "42P01", "P0001"],
 };
 
-describe.each(Object.entries(REDIS))("Redis's errors that pass: %s", (chance, messages) => {
+describe.each(Object.entries(REDIS))("temporary Redis errors: %s", (chance, messages) => {
   test.each(messages)("%s", (message) => {
     expect(redis.chanceOf(reply(message))).toBe(chance);
     if (chance === "later")
@@ -52,7 +52,7 @@ describe.each(Object.entries(REDIS))("Redis's errors that pass: %s", (chance, me
   });
 });
 
-describe.each(Object.entries(POSTGRES))("PostgreSQL's errors that pass: %s", (chance, codes) => {
+describe.each(Object.entries(POSTGRES))("temporary PostgreSQL errors: %s", (chance, codes) => {
   test.each(codes)("%s", (code) => {
     expect(postgres.chanceOf(answer(code))).toBe(chance);
     if (chance === "later")

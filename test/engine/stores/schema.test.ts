@@ -39,7 +39,7 @@ const postgres = await startPostgres();
 afterAll(() => postgres?.close());
 
 needing(postgres, "postgres").test(
-  "SQLite and PostgreSQL have the same tables, columns, keys and indexes, but for those of their own",
+  "SQLite and PostgreSQL have the same tables, columns, keys and indexes, except for their own",
   async () => {
     const dir = await temporaryFolder();
     await createSqliteStores({ dataDir: dir }).close();

@@ -134,26 +134,29 @@ describeFiles((opened) => {
   });
 });
 
-needing(found("dash"), "dash").test("a listing ends at ten thousand, a search at fifty", async () => {
-  const { backend, workdir } = await openedWith(["dash"]);
-  writeFileSync(join(workdir, "f"), "");
-  for (const [folder, count] of [
-    ["many", 10_100],
-    ["more", 40_500],
-  ] as const) {
-    mkdirSync(join(workdir, folder));
-    for (let index = 0; index < count; index++)
-      linkSync(join(workdir, "f"), join(workdir, folder, `${index}`));
-  }
-  const listed = await backend.list("many", signal);
-  expect(new Set(listed.map(({ path }) => path)).size).toBe(10_000);
-  expect(listed.every(({ type, size }) => type === "file" && size === 0)).toBe(true);
-  expect((await backend.glob("99", ".", signal)).truncated).toBe(true);
-  expect(await backend.glob("99", "more", signal)).toEqual({
-    matches: [`${backend.workdir}/more/99`],
-    truncated: false,
-  });
-});
+needing(found("dash"), "dash").test(
+  "a list ends at ten thousand, and a search at fifty thousand",
+  async () => {
+    const { backend, workdir } = await openedWith(["dash"]);
+    writeFileSync(join(workdir, "f"), "");
+    for (const [folder, count] of [
+      ["many", 10_100],
+      ["more", 40_500],
+    ] as const) {
+      mkdirSync(join(workdir, folder));
+      for (let index = 0; index < count; index++)
+        linkSync(join(workdir, "f"), join(workdir, folder, `${index}`));
+    }
+    const listed = await backend.list("many", signal);
+    expect(new Set(listed.map(({ path }) => path)).size).toBe(10_000);
+    expect(listed.every(({ type, size }) => type === "file" && size === 0)).toBe(true);
+    expect((await backend.glob("99", ".", signal)).truncated).toBe(true);
+    expect(await backend.glob("99", "more", signal)).toEqual({
+      matches: [`${backend.workdir}/more/99`],
+      truncated: false,
+    });
+  },
+);
 
 const mayMount = spawnSync("unshare", ["--mount", "true"]).status === 0;
 

@@ -57,7 +57,7 @@ describe("a trusted gateway", () => {
   });
 
   needing(HAS_IPV6, "IPv6").test(
-    "is known by its IPv4 address also where the server listens on IPv6",
+    "is identified by its IPv4 address even if the server listens on IPv6",
     async () => {
       const { port } = await server(["127.0.0.1"], "::");
       expect((await ask(port, ADA)).status).toBe(200);
@@ -65,7 +65,7 @@ describe("a trusted gateway", () => {
     },
   );
 
-  needing(HAS_IPV6, "IPv6").test("of an IPv6 network is known by it", async () => {
+  needing(HAS_IPV6, "IPv6").test("of an IPv6 network is identified by it", async () => {
     const { port } = await server(["::/127"], "::1");
     expect((await ask(port, ADA, { to: "::1", from: "::1" })).status).toBe(200);
   });

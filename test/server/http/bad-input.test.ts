@@ -290,17 +290,20 @@ describe("every refusal is a problem with the right status and a helpful sentenc
     ],
     ["of an unknown method", HEALTH.replace("GET", "FROB"), 400, /not a valid HTTP request/],
     ["with very many headers", `${HEALTH}${"X: y\r\n".repeat(9_000)}\r\n`, 431, /headers are larger/],
-  ] as const)("a request %s gets a problem, and its connection ends", async (_, bytes, status, detail) => {
-    const { url } = await startServer();
-    const answer = await rawAnswer(url, bytes);
-    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-    expect(answer).toMatch(/content-type: application\/problem\+json/i);
-    expect(JSON.parse(answer.slice(answer.indexOf("\r\n\r\n")))).toMatchObject({
-      status,
-      code: expect.stringMatching(/^(invalid_request|method_not_allowed)$/),
-      detail: expect.stringMatching(detail),
-    });
-  });
+  ] as const)(
+    "a request %s gets a problem, and its connection is closed",
+    async (_, bytes, status, detail) => {
+      const { url } = await startServer();
+      const answer = await rawAnswer(url, bytes);
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      expect(answer).toMatch(/content-type: application\/problem\+json/i);
+      expect(JSON.parse(answer.slice(answer.indexOf("\r\n\r\n")))).toMatchObject({
+        status,
+        code: expect.stringMatching(/^(invalid_request|method_not_allowed)$/),
+        detail: expect.stringMatching(detail),
+      });
+    },
+  );
 
   test.each([
     ["/threads", "problem\\+json"],

@@ -53,34 +53,37 @@ async function statusOf(url: string, { method, path, body }: Operation, headers:
   return response.status;
 }
 
-test.each(Object.entries(SCHEMES))("no route lets in who lacks its scope, with %s", async (_, schemeIn) => {
-  const dir = await temporaryFolder();
-  const { auth, caller, end } = await schemeIn(dir);
-  const { url } = await startServer({
-    dir,
-    config: { auth, wires: WireName.options, backends: { allow_local: true } },
-  });
-  const all = Scope.options.filter((scope) => scope !== "operator");
-  const without = new Map<string | undefined, Headers>();
-  for (const scope of all) without.set(scope, await caller(all.filter((other) => other !== scope)));
-  const everyone = await caller(all);
-  const refusals = async (status: number, headersOf: (operation: Operation) => Headers) => {
-    const answers = guarded.map(async (operation) => {
-      const got = await statusOf(url, operation, headersOf(operation));
-      return got === status ? [] : [`${operation.name}: ${got}`];
+test.each(Object.entries(SCHEMES))(
+  "no route accepts callers without its scope, with %s",
+  async (_, schemeIn) => {
+    const dir = await temporaryFolder();
+    const { auth, caller, end } = await schemeIn(dir);
+    const { url } = await startServer({
+      dir,
+      config: { auth, wires: WireName.options, backends: { allow_local: true } },
     });
-    return (await Promise.all(answers)).flat();
-  };
-  expect(guarded.length).toBeGreaterThan(100);
-  expect(await refusals(401, () => ({}))).toEqual([]);
-  const isOpen = ({ scope }: Operation) => scope === undefined;
-  const others = await refusals(403, ({ scope }) => without.get(scope) ?? everyone);
-  expect(others.map((line) => line.replace(/: \d+$/, ""))).toEqual(
-    guarded.filter(isOpen).map(({ name }) => name),
-  );
-  if (!end) return;
-  await end();
-  const me = () => fetch(`${url}/me`, { headers: everyone });
-  await expect.poll(async () => (await me()).status).toBe(401);
-  expect(await refusals(401, () => everyone)).toEqual([]);
-});
+    const all = Scope.options.filter((scope) => scope !== "operator");
+    const without = new Map<string | undefined, Headers>();
+    for (const scope of all) without.set(scope, await caller(all.filter((other) => other !== scope)));
+    const everyone = await caller(all);
+    const refusals = async (status: number, headersOf: (operation: Operation) => Headers) => {
+      const answers = guarded.map(async (operation) => {
+        const got = await statusOf(url, operation, headersOf(operation));
+        return got === status ? [] : [`${operation.name}: ${got}`];
+      });
+      return (await Promise.all(answers)).flat();
+    };
+    expect(guarded.length).toBeGreaterThan(100);
+    expect(await refusals(401, () => ({}))).toEqual([]);
+    const isOpen = ({ scope }: Operation) => scope === undefined;
+    const others = await refusals(403, ({ scope }) => without.get(scope) ?? everyone);
+    expect(others.map((line) => line.replace(/: \d+$/, ""))).toEqual(
+      guarded.filter(isOpen).map(({ name }) => name),
+    );
+    if (!end) return;
+    await end();
+    const me = () => fetch(`${url}/me`, { headers: everyone });
+    await expect.poll(async () => (await me()).status).toBe(401);
+    expect(await refusals(401, () => everyone)).toEqual([]);
+  },
+);

@@ -73,7 +73,7 @@ describe("a pre-tool-use hook", () => {
     ["edit", { args: { path: ["a"] } }, { error: expect.stringMatching(/^Invalid arguments/) }],
     ["deny", { message: "Hands off." }, { error: "Hands off." }],
     ["respond", { message: "I did it myself." }, { content: "I did it myself." }],
-  ] as const)("asks a person, who may %s with %o", async (decision, more, expected) => {
+  ] as const)("asks a person, who can %s with %o", async (decision, more, expected) => {
     const guard: PreToolUse = ({ call }) =>
       call.args.path === "/etc"
         ? { decision: "deny", message: "Never." }

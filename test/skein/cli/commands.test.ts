@@ -20,7 +20,7 @@ describe("help", () => {
     for (const { name } of COMMANDS) expect(text).toContain(`skein ${name}`);
   });
 
-  test.each(COMMANDS.map(({ name }) => [name]))("of `%s` names its options", (name) => {
+  test.each(COMMANDS.map(({ name }) => [name]))("of `%s` lists its options", (name) => {
     const text = String(read(...name.split(" "), "--help"));
     const options = Object.keys(COMMANDS.find((each) => each.name === name)?.options ?? {});
     expect(text).toContain(`skein ${name}`);

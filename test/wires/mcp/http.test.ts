@@ -66,7 +66,7 @@ describe("over HTTP, MCP", () => {
     ],
     ["an unknown method", modern("resources/list"), headers("resources/list"), 404, -32601],
   ] as const)(
-    "refuses %s, with the status that the revision asks for",
+    "refuses %s, with the status that the revision requires",
     async (_, body, sent, status, code) => {
       const refused = await post(await started([]), body, { ...sent });
       const { id, error } = (await refused.json()) as { id: number; error: { code: number } };

@@ -51,7 +51,7 @@ test("a note replaces the previous one with the same name, and an empty one dele
   ]);
 });
 
-test.each(["", "a b", "../x", "ä", "x".repeat(65), "a\n"])("%j is no name", async (name) => {
+test.each(["", "a b", "../x", "ä", "x".repeat(65), "a\n"])("%j is not a valid name", async (name) => {
   const results = await told(await family(), [write(name, "x"), read(name)]);
   expect(results.every((each) => each.startsWith("Error: Invalid arguments"))).toBe(true);
 });

@@ -6,7 +6,7 @@ for (const hook of hooks) await hook.load?.();
 const ON = ["notes", "tasks", "context", "loop_detection", "stall_detection", "failure_reflection"];
 
 test.each(Object.entries(WIRES))(
-  "to %s each request begins as the one before did, with the hooks that few agents have as well",
+  "requests to %s begin like the previous one, even with the hooks that few agents need",
   async (_, toWire) => expectPrefixes(await conversation(ON), toWire),
 );
 

@@ -70,7 +70,7 @@ describe("a retry", () => {
   });
 
   test.each(["60", new Date(Date.now() + 60_000).toUTCString()])(
-    "is not waited for beyond the call's time: %s",
+    "does not wait beyond the call's time: %s",
     async (after) => {
       const server = await httpServer([json({ error: "Later." }, 429, { "retry-after": after }), OK]);
       const { answer } = await call(server.url, { tool: { idempotent: true, timeout_ms: 20_000 } });
