@@ -97,7 +97,7 @@ function isHealthy(port: number): Promise<boolean> {
   });
 }
 
-/** Keeps this process, too, off the processor of the measured one. */
+/** Keeps this process off the processor of the measured process. */
 export function stepAside(): void {
   const [command, ...args] = pinned("around", "-ap");
   if (command) spawnSync(command, [...args, String(process.pid)]);

@@ -1,7 +1,7 @@
-// A chat with LangGraph's streaming protocol, which the hooks of `@langchain/react` speak as well.
+// A chat with LangGraph's streaming protocol, which the hooks of `@langchain/react` also use.
 //
 // Run it:   npm start                                              (in another terminal)
-//           npx node examples/langgraph-react/main.ts "Hello, what can you do?"
+// npx node examples/langgraph-react/main.ts "Hello, what can you do?"
 // Test it:  npm test -- test/examples/langgraph-react.test.ts
 
 import { Client } from "@langchain/langgraph-sdk";

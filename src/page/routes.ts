@@ -31,8 +31,8 @@ const PLAIN = ["inbox", "runs", "usage", "settings"] as const;
 const TABBED = ["admin", "schedules", "tools"] as const;
 
 /**
- * `#/t/a/r/run_1/trace` is the trace of a run; `/msg_1` after it selects a span. `#/t/a/files` shows files beside a thread,
- * and `#/t/a/m/msg_1` a message. `missing`: the page has no such URL.
+ * `#/t/a/r/run_1/trace` is the trace of a run; `/msg_1` after it selects a span. `#/t/a/files` shows files next to a
+ * thread, and `#/t/a/m/msg_1` a message. `missing`: the page has no such URL.
  */
 export function routeOf(hash: string): Route {
   const [first = "", ...rest] = hash

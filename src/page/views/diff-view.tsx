@@ -1,4 +1,4 @@
-// A diff as a table of lines. A sign in each line repeats the meaning of its colour.
+// A diff as a table of lines. A sign in each line has the same meaning as its colour.
 
 import { visible } from "../components.tsx";
 import { type DiffLine, diffLines, hunksOf } from "../diff.ts";

@@ -72,7 +72,7 @@ export function cachedKeys(
   store: Pick<ApiKeyStore, "find">,
   now: () => number = Date.now,
 ): ApiKeyStore["find"] {
-  // Two caches, so that invented ids cannot evict ids in use.
+  // Uses two caches, so invented ids cannot evict ids in use.
   const found = new LRUCache<string, KeyLookup>({ max: MAX_FOUND });
   const missing = new LRUCache<string, KeyLookup>({ max: MAX_MISSING });
   const asking = new Map<string, Promise<KeptApiKey | undefined>>();

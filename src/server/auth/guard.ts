@@ -57,7 +57,10 @@ function scopeOf(access: Exclude<Access, "public" | "any">, { scopes }: Principa
   return scopes.includes("operator") ? "operator" : "admin";
 }
 
-/** Returns the access of the request's route. Returns undefined for an unknown route, unless its absence is public. */
+/**
+ * Returns the access of the request's route. Returns undefined for an unknown route, unless a missing route at this
+ * path needs no credentials.
+ */
 export function accessTo(request: FastifyRequest): Access | undefined {
   const { method, routeOptions } = request;
   const isUnknown = routeOptions.url === undefined;

@@ -44,9 +44,9 @@ export function createDependencies(
     const before = known.get(name);
     const since = before?.isUp === isUp ? before.since : checked_at;
     if (error && before?.isUp !== false)
-      logger.warn({ dependency: name, code: error.code, err: error }, "a dependency is away");
+      logger.warn({ dependency: name, code: error.code, err: error }, "a dependency is unavailable");
     if (isUp && before?.isUp === false)
-      logger.info({ dependency: name, away_since: before.since }, "a dependency is back");
+      logger.info({ dependency: name, away_since: before.since }, "a dependency is available again");
     const state = { name, isUp, isOptional, since, checked_at, error };
     known.set(name, state);
     return state;

@@ -1,6 +1,6 @@
 // The values of labels: a closed set from the configuration. Every other value becomes `other`.
 
-/** The names from the current configuration that labels may have. */
+/** The names in the current configuration, which labels may use. */
 export interface KnownNames {
   isAgent(name: string): boolean;
   /** Returns true if the agents file names the model. */

@@ -27,7 +27,7 @@ export interface InputPlace {
 }
 
 export interface PreparedTurn {
-  /** Starts or finds the run. `stream` is the id of the stream's place. */
+  /** Starts or finds the run. `stream` is the id of the reserved stream. */
   readonly start: (stream: string) => Promise<RunRecord>;
   readonly before: Before;
 }

@@ -1,5 +1,5 @@
 // Support for AG-UI clients before 0.0.59, which end a run at an unknown event and cannot show questions. A page with
-// such a client declares its version with `?v=0.0.40`, and events are then written in the form for that version.
+// such a client declares its version with `?v=0.0.40`, and events are then written in that version's format.
 
 import { z } from "zod";
 import { approvalText, questionText } from "../words.ts";

@@ -106,7 +106,9 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
     return true;
   };
 
-  /** Ends a failed attempt and retracts its text. If it was the last attempt, the text returns with the run's message. */
+  /**
+   * Ends a failed attempt and retracts its text. If it was the last attempt, the run's message contains the text again.
+   */
   const takeBack = (speaker: Speaker): AguiEvent[] => {
     const hasBegun = speaker.hasBegun();
     const events = speaker.begin("");

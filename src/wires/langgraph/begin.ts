@@ -34,7 +34,7 @@ import { agentNamed } from "./resources/assistants.ts";
 import { answersOf } from "./resume.ts";
 import { countingIn, taskOf } from "./task.ts";
 
-/** Starts or finds a run. `stream` is the id of the stream's place. */
+/** Starts or finds a run. `stream` is the id of the reserved stream. */
 export type Begin = (stream?: string) => Promise<RunRecord>;
 
 /**

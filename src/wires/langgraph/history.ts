@@ -192,5 +192,5 @@ function toolRequestOf(asked: readonly Interrupt[]) {
   return { type: "tool", tool_call: tool };
 }
 
-/** Returns the id by which the front end knows the call. A subagent's call has no id in this thread. */
+/** Returns the call's id in the front end. A subagent's call has no id in this thread. */
 export const callIdOf = ({ id, call_id, asked_by }: Interrupt) => (asked_by ? id : call_id);

@@ -50,7 +50,7 @@ export const finishedAt = (threadId: string, question: Interrupt, shows: Shows) 
       }
     : undefined;
 
-/** The user goes to the address. The run continues by itself when they have finished there. */
+/** The user opens the URL. The run continues by itself when they have finished there. */
 export const isUnderWay = (filled: unknown, question: Interrupt, shows: Shows): boolean =>
   isOpened(question, shows) && Filled.safeParse(filled).data?.action === "accept";
 

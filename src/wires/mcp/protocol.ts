@@ -105,7 +105,7 @@ export function clientOf(request: FastifyRequest, call: SentCall | undefined): C
     checkHeaders(request, call, version);
     const { forms } = shownBy(_meta?.["io.modelcontextprotocol/clientCapabilities"]);
     const asking = forms ? "as_result" : "never";
-    // Nothing tells such a client that its person has finished at an address.
+    // Such a client is not notified when its user has finished at a URL.
     const shows = { forms, addresses: false };
     return { session: undefined, asking, shows, comesBack: false, namesType: true };
   }

@@ -57,7 +57,7 @@ export function project(options: ProjectOptions): CallProjection {
   /** The text of the message in progress. */
   let partial = "";
   let agent = "";
-  /** The question that the client was asked last, and its thread. */
+  /** The last question to the client, and its thread. */
   let last: { readonly thread_id: string; readonly question: Interrupt } | undefined;
 
   const frame = (message: object): Frame => {

@@ -33,7 +33,7 @@ const tell = (line: string) => write(`\n${visible(line)}\n`);
 /** Returns when the user leaves. */
 export async function chatAtTerminal(connected: Connected): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  // Created before the first run, so that it receives everything the user types from now on.
+  // Created before the first run, so it receives everything that the user types from now on.
   const lines = linesAt(terminal, process.stdout);
   const conversation = converse(terminal, connected);
   try {
