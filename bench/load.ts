@@ -52,7 +52,7 @@ async function runsOf(lane: Lane, index: number, job: Job, watch: Watch): Promis
     const threadId = `${job.prefix}-${index}-${Math.floor(run / job.turns)}`;
     const result = await lane.run(threadId, contents, watch);
     if (result.tokens !== job.script.tokens)
-      throw new Error(`A run of ${job.script.tokens} tokens brought ${result.tokens}.`);
+      throw new Error(`A run of ${job.script.tokens} tokens returned ${result.tokens}.`);
     results.push(result);
   }
   return results;

@@ -45,13 +45,13 @@ function compare({ rows, waited }: Measurement, recorded: Ratios): boolean {
   });
   const times = waited.map((each) => each.toFixed(1)).join(", ");
   if (verdicts.includes("unclear"))
-    console.log(`  waited for the processor, in times of what was used: ${times}`);
+    console.log(`  time spent waiting for the processor, relative to CPU time: ${times}`);
   return verdicts.includes("jumped");
 }
 
 async function hasJumped(stage: Stage, store: Store, recorded: Ratios): Promise<boolean> {
   if (!compare(await measure(stage, store), recorded)) return false;
-  console.log("\nOnce more: other work may have done that.");
+  console.log("\nMeasuring again, because other work may have caused this.");
   return compare(await measure(stage, store), recorded);
 }
 

@@ -109,7 +109,7 @@ function checkPlaces({ outputs }: Metafile): void {
         depth(source) !== depth(file) &&
         readFileSync(source, "utf8").includes("import.meta.")
       )
-        throw new Error(`${source} uses \`import.meta\`, and would lie in ${file}, at another depth.`);
+        throw new Error(`${source} uses \`import.meta\`, but would be in ${file}, at another depth.`);
 }
 
 function depth(path: string): number {

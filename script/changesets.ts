@@ -65,7 +65,7 @@ function release(): void {
   );
   const log = readFileSync("CHANGELOG.md", "utf8");
   const end = log.search(/^## /m);
-  if (end < 0) throw new Error("CHANGELOG.md has no part `## <version>`, above which the new one belongs.");
+  if (end < 0) throw new Error("CHANGELOG.md has no section `## <version>` to insert the new one above.");
   writeFileSync("CHANGELOG.md", `${log.slice(0, end)}${sectionOf(next, changes)}\n${log.slice(end)}`);
   for (const { file } of changes) rmSync(file);
   for (const file of ["package.json", "packages/client/package.json"])

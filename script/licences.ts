@@ -20,6 +20,6 @@ function licenceIn(folder: string): string {
   const files = readdirSync(folder).filter((each) => /^(licen[cs]e|notice)(\.(md|txt))?$/i.test(each));
   if (files.length > 0) return files.map((file) => readFileSync(join(folder, file), "utf8")).join("\n");
   const { license, author } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-  if (typeof license !== "string") throw new Error(`${folder} is bundled and says nothing of its licence.`);
+  if (typeof license !== "string") throw new Error(`${folder} is bundled but does not state its licence.`);
   return `Licence: ${license}\nAuthor: ${typeof author === "string" ? author : JSON.stringify(author)}\n`;
 }

@@ -62,7 +62,7 @@ async function main(): Promise<number> {
   const listed = await readMutants();
   if (values.check) return 0;
   const fitting = listed.filter(({ file, promise }) => `${file} ${promise}`.includes(values.only));
-  if (fitting.length === 0) throw new Error(`No mutant's file or promise holds \`${values.only}\`.`);
+  if (fitting.length === 0) throw new Error(`No mutant's file or promise contains \`${values.only}\`.`);
   const mutants = shareOf(fitting, values.share);
 
   const trees: Tree[] = [];
@@ -99,7 +99,8 @@ function shareOf(mutants: readonly Mutant[], share: string): readonly Mutant[] {
     .split("/")
     .map(Number);
   const chosen = mutants.filter((_, index) => index % (of ?? 0) === (number ?? 0) - 1);
-  if (chosen.length === 0) throw new Error(`--share ${share} is none: expected one such as 1/2, or commit.`);
+  if (chosen.length === 0)
+    throw new Error(`--share ${share} is invalid: expected a share such as 1/2, or commit.`);
   if (chosen.length < mutants.length)
     console.log(
       `${chosen.length} of ${mutants.length} edits, share ${number} of ${of}. ` +

@@ -20,7 +20,7 @@ export const bulk = (image: ImageName): Scenario => ({
   name: `${image}: much at once`,
   async *run(stage) {
     const ways = await stage.sandbox(image);
-    if ((await ways.skein.run(MAKE_TREE)) !== 0) throw new Error("The files to search cannot be made.");
+    if ((await ways.skein.run(MAKE_TREE)) !== 0) throw new Error("The files to search cannot be created.");
     yield await compare(`grep over ${FILES.toLocaleString("en")} files, ms`, ways, (way) =>
       timed(() => way.grep("needle", "tree"), MATCHES),
     );

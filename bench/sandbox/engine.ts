@@ -62,6 +62,6 @@ async function machinesEngine(): Promise<Pick<BenchEngine, "host" | "docker" | "
 function imagesFolder(): string {
   const script = join(import.meta.dirname, "../../script/test-images");
   const made = spawnSync("sh", [script], { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
-  if (made.status !== 0) throw new Error("The images cannot be made.");
+  if (made.status !== 0) throw new Error("The images cannot be built.");
   return made.stdout.trim();
 }

@@ -59,7 +59,7 @@ function readOptions(args: readonly string[]): { names: readonly string[]; round
   const names = values.scenario ?? NAMES;
   const rounds = Number(values.rounds);
   if (names.some((name) => !NAMES.includes(name)) || !Number.isSafeInteger(rounds) || rounds < 1)
-    throw new Error(`That is not understood.\n\n${USAGE}`);
+    throw new Error(`Invalid arguments.\n\n${USAGE}`);
   return { names, rounds };
 }
 

@@ -26,7 +26,7 @@ export async function timed(work: () => Promise<number>, gives: number): Promise
   const began = performance.now();
   const given = await work();
   const ms = performance.now() - began;
-  if (given !== gives) throw new Error(`There should have been ${gives}, and there were ${given}.`);
+  if (given !== gives) throw new Error(`Expected ${gives}, but got ${given}.`);
   return ms;
 }
 

@@ -4,7 +4,7 @@ import { script } from "../script.ts";
 
 export const burst: Scenario = {
   name: "burst",
-  about: "64 runs at once of 200 tokens each, as fast as they go",
+  about: "64 concurrent runs of 200 tokens each, as fast as possible",
   async run(rig) {
     const single = await rig.pairs((server) => measure(rig, server, 1));
     const batched = await rig.pairs((server) => measure(rig, server, 8));

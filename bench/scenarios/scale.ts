@@ -42,7 +42,7 @@ const growthOf = (unit: string, pairs: readonly Growth[]): Row[] => [
 
 export const events: Scenario = {
   name: "events",
-  about: "a token of a run of 20,000 beside one of a run of 1,000",
+  about: "a token of a run of 20,000 compared with one of a run of 1,000",
   async run(rig) {
     const pairs = await rig.pairs(async (server) => {
       const perToken = async (tokens: number, runs: number) => {
@@ -57,7 +57,7 @@ export const events: Scenario = {
 
 export const messages: Scenario = {
   name: "messages",
-  about: "a run on a thread of 5,000 messages beside one on a new thread",
+  about: "a run on a thread of 5,000 messages compared with one on a new thread",
   async run(rig) {
     const pairs = await rig.pairs(async (server) => {
       const perRun = async (thread: object) => {
@@ -82,7 +82,7 @@ const MANY = 100_000;
 
 export const manyThreads: Scenario = {
   name: "many-threads",
-  about: "100,000 idle threads of two messages beside 10,000, in a process of its own",
+  about: "100,000 idle threads of two messages compared with 10,000, in a separate process",
   async run(rig) {
     const server = await rig.targets.skein.start(PROBED);
     const job = { lanes: LANES, script: script({ tokens: 1 }) };
@@ -118,7 +118,7 @@ const TOOLS = 200;
 
 export const tools: Scenario = {
   name: "tools",
-  about: `a run of an agent with ${TOOLS} callback tools (second column) beside one without (first)`,
+  about: `a run of an agent with ${TOOLS} callback tools (second column) compared with one without (first)`,
   async run(rig) {
     const server = await rig.targets.skein.start([], { agents: { many: { tools: ["extra_*"] } } });
     const client = attackerOn(server.port, {});
@@ -158,7 +158,8 @@ const TENANTS = 10_000;
 
 export const tenants: Scenario = {
   name: "tenants",
-  about: "one run of each of 10,000 tenants: the last 1,000 (second column) beside the second 1,000 (first)",
+  about:
+    "one run of each of 10,000 tenants: the last 1,000 (second column) compared with the second 1,000 (first)",
   async run(rig) {
     const server = await rig.targets.skein.start(PROBED, {
       env: { AUTH: "header", TRUSTED_PROXIES: "127.0.0.1" },

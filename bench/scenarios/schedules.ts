@@ -45,7 +45,7 @@ export const schedules: Scenario = {
     const begin = Date.now() + AHEAD_MS;
     await fill(server, begin);
     if (Date.now() > begin)
-      throw new Error("The machine is too slow: the schedules were due before all were there.");
+      throw new Error("The machine is too slow: the schedules were due before all of them existed.");
     const beside = await neighbour(server, "beside", begin);
     const left = await started(server);
     await children.stop(server);

@@ -7,7 +7,7 @@ const STARTS = 5;
 
 export const start: Scenario = {
   name: "start",
-  about: "from the start of the process to its first answer, and to the end of its first run",
+  about: "from the start of the process to its first response, and to the end of its first run",
   async run(rig) {
     const { bare, skein } = rig.targets;
     const pairs: Pair<"accepted" | "ran" | "cpu">[] = [];

@@ -12,7 +12,7 @@ const DELAY_MS = 50;
 
 export const streams: Scenario = {
   name: "streams",
-  about: "what 500 live streams hold, after a full collection, in new processes",
+  about: "memory of 500 live streams after a full collection, in new processes",
   async run(rig) {
     const { bare, skein } = rig.targets;
     const pairs: Pair<"rss" | "heap">[] = [];

@@ -8,7 +8,7 @@ const THREADS = 10_000;
 
 export const threads: Scenario = {
   name: "threads",
-  about: "what 10,000 idle threads of ten messages hold, after a full collection",
+  about: "memory of 10,000 idle threads of ten messages after a full collection",
   async run(rig) {
     const { bare, skein } = rig.targets;
     const pairs = [{ bare: await measure(rig, bare), skein: await measure(rig, skein) }];

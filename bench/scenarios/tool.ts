@@ -7,7 +7,7 @@ const TOKENS = 5;
 
 export const tool: Scenario = {
   name: "tool",
-  about: "one turn of the tool loop: ten turns less the same run without them, one run at a time",
+  about: "one turn of the tool loop: ten turns minus the same run without them, one run at a time",
   async run(rig) {
     const pairs = await rig.pairs(async (server) => {
       const without = await rig.load(server, { runs: RUNS, script: script({ tokens: TOKENS }) });

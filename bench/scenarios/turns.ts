@@ -9,7 +9,7 @@ const THREADS = 4;
 
 export const turns: Scenario = {
   name: "turns",
-  about: "500 turns on one thread: the last ten against the first ten",
+  about: "500 turns on one thread: the last ten compared with the first ten",
   async run(rig) {
     const pairs = await rig.pairs(async (server) => {
       const thread = { prefix: randomUUID(), lanes: THREADS, turns: TURNS, script: script({ tokens: 50 }) };

@@ -7,7 +7,7 @@ const DELAY_MS = 10;
 
 export const wire: Scenario = {
   name: "wire",
-  about: "bytes that a client gets, with each token in a packet of its own",
+  about: "bytes that a client receives, with one token per packet",
   async run(rig) {
     const pairs = await rig.pairs(async (server) => {
       const bytesOf = async (tokens: number) =>

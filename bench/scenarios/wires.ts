@@ -11,7 +11,7 @@ const LOAD = { lanes: 32, runs: 2, script: script({ tokens: 1000 }) };
 
 export const wires: Scenario = {
   name: "wires",
-  about: "32 runs at once of 1,000 tokens each, read natively and over each wire",
+  about: "32 concurrent runs of 1,000 tokens each, read natively and over each wire",
   async run(rig) {
     const { bare, skein } = await rig.warm();
     for (const front of WIRES) await rig.load(skein, { lanes: 32, runs: 4, front });

@@ -21,7 +21,7 @@ const LOADS = [
 
 export const workers: Scenario = {
   name: "workers",
-  about: `two workers (right) beside one process (left), each held to ${SHARE} of a processor`,
+  about: `two workers (right) compared with one process (left), each limited to ${SHARE} of a processor`,
   async run(rig) {
     if (!SHARED.includes(rig.store)) throw new Error(`Workers need --store ${SHARED.join(" or ")}.`);
     const one = await startWith(rig, 1);

@@ -79,7 +79,7 @@ export function clientOf(server: RecordingServer, tools: ToolCalls, { thread = "
             const found = seen.find(fits);
             if (found) return found;
           }
-          throw new Error(`${thread}: what it waits for does not happen.`);
+          throw new Error(`${thread}: the expected event did not occur.`);
         },
       };
     },

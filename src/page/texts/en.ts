@@ -111,7 +111,7 @@ export const en = {
     done: "Done",
   },
   statusLine: {
-    lost: "Reconnecting: the server does not respond. Nothing is lost.",
+    lost: "Reconnecting: the server does not respond. No data is lost.",
     phases: {
       idle: () => "",
       processing: () => "Working",
