@@ -1,5 +1,5 @@
 // Converts a run's question to a form that an MCP client shows to its user, and reads the answer from the completed
-// form. A client may also open the address of a question for its user.
+// form. A client may also open a question's URL for its user.
 
 import { z } from "zod";
 import { firstChars } from "../../lib/text.ts";
@@ -12,7 +12,7 @@ const MAX_ARGS = 2000;
 /** How a client can ask its user. */
 export interface Shows {
   readonly forms: boolean;
-  /** It opens addresses. */
+  /** True if the client can open URLs for its user. */
   readonly addresses: boolean;
 }
 
@@ -23,7 +23,10 @@ const isOpened = ({ kind, url }: Interrupt, { addresses }: Shows) =>
 export const canShow = (question: Interrupt, shows: Shows): boolean =>
   isOpened(question, shows) || (shows.forms && question.kind !== "tool");
 
-/** Names the visit of an address: a later question may have the id of this one. */
+/**
+ * Returns an id for the visit to a URL. A later question may have the same id as this one, so the time distinguishes
+ * them.
+ */
 const visitId = (threadId: string, { id, created_at }: Interrupt) =>
   `${questionId(threadId, id)}:${Date.parse(created_at)}`;
 
@@ -40,7 +43,9 @@ export const askingOf = (threadId: string, question: Interrupt, shows: Shows) =>
     : formOf(question),
 });
 
-/** Tells a client that its user has finished at the address of a question. Undefined if the client has none. */
+/**
+ * Notifies a client that its user has finished at a question's URL. Returns undefined if the client cannot open it.
+ */
 export const finishedAt = (threadId: string, question: Interrupt, shows: Shows) =>
   isOpened(question, shows)
     ? {

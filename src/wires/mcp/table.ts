@@ -94,7 +94,7 @@ export function project(options: ProjectOptions): CallProjection {
     last = { thread_id, question: first };
     return [frame(askingOf(thread_id, first, shows))];
   };
-  /** The client's user has finished at the address that the client opened: the run continues, and no one has denied. */
+  /** The client's user has finished at the URL that the client opened. The run continues, and no one has denied it. */
   const finished = (): Frame[] => {
     const message = last && finishedAt(last.thread_id, last.question, shows);
     last = undefined;
