@@ -4,11 +4,12 @@ import OpenAI from "openai";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/agent/core/tool.ts";
+import { createModel } from "../../src/agent/models/index.ts";
 import { createClient } from "../../src/client/client.ts";
 import { openThread } from "../../src/client/thread.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { anthropicFault } from "../support/fake-provider/anthropic-strict.ts";
-import { type Answer, call, cited, say, search, think } from "../support/fake-provider/script.ts";
+import { type Answer, call, cited, rawCall, say, search, think } from "../support/fake-provider/script.ts";
 import { blocksOf, sentBody } from "../support/fake-provider/sent-body.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { postJson } from "../support/native.ts";
@@ -219,6 +220,21 @@ test("a paused answer continues as one message, and its usage counts once", asyn
   ]);
 });
 
+test("an answer with a schema is the provider's last call, and its search goes back before it", async () => {
+  provider.enqueue({ blocks: [...(ANSWER.blocks ?? []), rawCall("final_answer", '{"from":"sheep"}')] });
+  const { run, answer } = await serve();
+  const output_schema = {
+    type: "object",
+    properties: { from: { type: "string" } },
+    required: ["from"],
+  };
+  expect(await run("What is wool?", { output_schema })).toMatchObject({ output: { from: "sheep" } });
+  const said = await answer();
+  expect(said).toMatchObject({ content: '{"from":"sheep"}', sources: [WOOL, YARN] });
+  expect(said).not.toHaveProperty("citations");
+  expect(sentBody(provider.requests()[0])).not.toHaveProperty("output_config");
+});
+
 test("a provider that keeps pausing ends", async () => {
   const paused: Answer = { blocks: [...search("wool", [WOOL])], stop: "pause_turn" };
   provider.enqueue(...Array.from({ length: 30 }, () => paused));
@@ -366,6 +382,28 @@ describe("flow rules", () => {
     expect(names[1]).not.toContain("web_search");
   });
 
+  test("they bind a subagent without permissions of its own", async () => {
+    provider.enqueue(
+      { blocks: [call("save"), call("save")] },
+      { blocks: [call("task", { agent: "helper", task: "Search for wool.", context: "" })] },
+    );
+    const { run } = await serve({
+      agent: `
+    subagents: [helper]
+    ${flow("{ after: [save], deny: [web_search] }")}
+  helper:
+    model: ${claude()}
+    tools: [web_search]`,
+    });
+    await run("go");
+    const named = provider
+      .requests()
+      .map((request) => (sentBody(request).tools ?? []).map(({ name = "" }) => name));
+    const ofHelper = named.filter((names) => names.includes("task_complete"));
+    expect(ofHelper.length).toBeGreaterThan(0);
+    expect(ofHelper.flat()).not.toContain("web_search");
+  });
+
   test("an answer that breaks off after a search counts too", async () => {
     provider.enqueue({ ...ANSWER, breakAfter: { frames: 26, with: "silence" } });
     const { client, run, answer } = await serve({ agent: flow("{ after: [web_search], ask: [save] }") });
@@ -384,12 +422,19 @@ describe("flow rules", () => {
   });
 });
 
-test("an agent whose model has no search of its own does not load, with the reason", async () => {
-  const agents = `
-agents:
-  assistant:
-    model: { provider: openai, model: gpt-5-mini, base_url: "${provider.url}/v1", api_key: k }
-    tools: [web_search]
-`;
-  await expect(serve({ agents })).rejects.toThrow(/`openai:gpt-5-mini` has no search of its own/);
+test.each(["openai:gpt-5-mini", "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0", "scripted:demo"])(
+  "an agent whose model has no search of its own does not load, with the reason: %s",
+  async (model) => {
+    const agents = `agents: { assistant: { model: "${model}", tools: [web_search] } }`;
+    await expect(serve({ agents })).rejects.toThrow(`\`${model}\` has no search of its own`);
+    const chosen = `agents: { assistant: { model: "${model}", tools: ["web_*"] } }`;
+    const { url } = await serve({ agents: chosen });
+    expect(await (await fetch(`${url}/health`)).text()).toContain("ok");
+  },
+);
+
+test("Claude on Vertex AI has the search", () => {
+  const env = { GOOGLE_CLOUD_PROJECT: "acme" };
+  expect(createModel("vertex:claude-sonnet-4-5@20250929", env).searches).toBe(true);
+  expect(createModel("vertex:gemini-2.5-flash", env).searches).toBeUndefined();
 });

@@ -47,10 +47,12 @@ export function anthropicModel(options: AnthropicOptions): Model {
     ...(searches ? { searches } : {}),
     outputLimit: (request) => maxTokens({ ...settings, ...request.settings }),
     stream(asked, deltas) {
-      const mode = enforces && asked.output && enforceable(asked.output) ? "native" : "tool";
+      const searching = blocksOf(asked) !== undefined;
+      // The provider refuses a schema together with citations, which its search always makes.
+      const isEnforced = enforces && !searching && asked.output && enforceable(asked.output);
+      const mode = isEnforced ? "native" : "tool";
       const plan = (reader: ReplyReader) => planned(asked, reader, { mode, settings });
       const { request } = plan(anthropicReply());
-      const searching = blocksOf(request) !== undefined;
       const wireOf =
         (asking: ModelRequest, paused: ModelReply | undefined): WireOf =>
         async ({ isWhole }) => {
