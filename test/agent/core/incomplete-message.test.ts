@@ -25,6 +25,8 @@ const called = (args_delta: string): StreamEvent => ({
   data: { tool_call: { index: 0, id: "c", name: "t", args_delta } },
 });
 
+const error = { code: "cancelled", message: "Cancelled." } as const;
+
 function heard(...events: StreamEvent[]) {
   const words = trackPartial();
   for (const event of events) words.see(event);
@@ -61,6 +63,19 @@ test.each<[string, StreamEvent[]]>([
   ["a subagent said it", [{ ...start("a"), path: ["c"] }, { ...said("x"), path: ["c"] } as StreamEvent]],
 ])("no message is kept when %s", (_, events) => {
   expect(heard(...events)).toBeUndefined();
+});
+
+test("a message of a call whose process died counts as searched if the provider could search", () => {
+  const searching = {
+    ...start("a"),
+    data: { message_id: "a", model: "p:m", web_search: true },
+  } as StreamEvent;
+  expect(heard(searching, said("x"))).toMatchObject({ content: "x", sources: [] });
+  const usage = { input_tokens: 1, output_tokens: 1, cache_read_tokens: 0, cache_write_tokens: 0 };
+  const ended = { event: "on_chat_model_end", name: "m", data: { message_id: "a", usage, error } } as const;
+  expect(heard(searching, said("x"), ended)).not.toHaveProperty("sources");
+  const searched = { ...ended, data: { ...ended.data, usage: { ...usage, web_searches: 1 } } };
+  expect(heard(searching, said("x"), searched)).toMatchObject({ sources: [] });
 });
 
 const cut: AssistantMessage = {
