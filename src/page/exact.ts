@@ -5,7 +5,7 @@
 export type Piece = string | { readonly mark: string };
 
 /**
- * The number of blanks after a word, or at the start of a line, from which they are counted. Fewer are normal
+ * The minimum number of blanks, after a word or at the start of a line, that are counted. Fewer blanks are normal
  * alignment.
  */
 const GAP = 8;

@@ -1,4 +1,4 @@
-// The agents: their parts in this user's runs, and the settings that this user may change.
+// The agents, as they are configured for this user's runs, and the settings that this user may change.
 
 import { useEffect } from "preact/hooks";
 import type { AgentDetails, AgentTool, PromptBlock } from "../../client/client.ts";

@@ -112,7 +112,7 @@ interface Finished {
 
 /**
  * Resolves with the ended run and the messages that it added to the thread. If the client disconnects first, calls
- * `onLeft` and returns the run's current state. Throws `shutting_down`, `credentials_expired`, `credentials_revoked`.
+ * `onLeft` and returns the run's current state. Throws `shutting_down`, `credentials_expired` or `credentials_revoked`.
  */
 async function finishedRun(
   stores: Stores,

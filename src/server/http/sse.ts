@@ -101,7 +101,7 @@ export interface Streams {
    * share. Does not check quotas.
    */
   take(reply: FastifyReply): StreamPlace;
-  /** Reserves a place if quotas admit it too, and sends frames. Throws `unavailable`, `limit_exceeded`. */
+  /** Reserves a place if quotas admit it too, and sends frames. Throws `unavailable` or `limit_exceeded`. */
   send(
     reply: FastifyReply,
     frames: Frames,

@@ -48,7 +48,7 @@ export interface AgentHandle<Output = unknown> {
   send(input: Input): Promise<void>;
   /** Returns the open interrupts of the thread. */
   interrupts(): Promise<Interrupt[]>;
-  /** Resumes the interrupted run. Throws `interrupt_closed`, `invalid_request`, `run_not_active`. */
+  /** Resumes the interrupted run. Throws `interrupt_closed`, `invalid_request` or `run_not_active`. */
   answer(answers: readonly Answer[]): Promise<void>;
   /** Answers a client tool call with a text or an error. Throws the same errors as `answer`. */
   submitToolResult(callId: string, result: string | { readonly error: string }): Promise<void>;

@@ -126,7 +126,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
         const { tool_call_id: toolCallId, content, error } = message;
         const chunks = begun(toolCallId);
         // The result belongs to a call that was waiting when the user sent another message. An earlier message shows
-        // the call, and a client would stop at it here.
+        // the call, and a client would fail if this message contained its result.
         if (!asked && !begunCalls.has(toolCallId)) return [];
         if (error === undefined) {
           const output = typeof content === "string" ? content : textOf(content);

@@ -38,9 +38,9 @@ import { countingIn, taskOf } from "./task.ts";
 export type Begin = (stream?: string) => Promise<RunRecord>;
 
 /**
- * Checks the body and returns a function that starts its run. Throws `not_found` for an unknown agent, and for an unknown
- * thread unless `if_not_exists` is `create`. Throws `invalid_request` for unsupported options and for answers that match
- * no open interrupt, and `interrupt_closed`.
+ * Checks the body and returns a function that starts its run. Throws `not_found` for an unknown agent, and for an
+ * unknown thread unless `if_not_exists` is `create`. Throws `invalid_request` for unsupported options and for answers
+ * that match no open interrupt. Throws `interrupt_closed` if no interrupt is open.
  */
 export async function beginning(
   services: RouteServices,

@@ -15,7 +15,7 @@ interface FilesContext {
 const PLACEHOLDER = /^\[\d+ bytes\]$/;
 const MAX_FILES = 100;
 
-/** Writes the files that differ from the thread's files. `null` deletes a file. Throws `invalid_request`, `not_found`. */
+/** Writes the files that differ from the thread's files. `null` deletes a file. Throws `invalid_request` or `not_found`. */
 export async function writeFiles(
   { stores, agents, backends }: Pick<RouteServices, "stores" | "agents" | "backends">,
   { owner, thread_id, agent }: FilesContext,

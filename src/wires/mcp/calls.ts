@@ -156,7 +156,7 @@ async function toStart(
   return start;
 }
 
-/** Throws `not_found`, `interrupt_closed`. */
+/** Throws `not_found` or `interrupt_closed`. */
 async function answering(
   { runs, stores: { threads } }: RouteServices,
   caller: Caller,

@@ -79,7 +79,7 @@ async function written(
   return { theirs: [...writing.messages.values()], added };
 }
 
-/** Throws `invalid_request`, `not_found`, `thread_busy`, `limit_exceeded`. */
+/** Throws `invalid_request`, `not_found`, `thread_busy` or `limit_exceeded`. */
 export async function writeMessages(
   services: RouteServices,
   owner: Owner,
