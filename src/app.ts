@@ -153,8 +153,8 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   const { agents, pool, metrics, stores, tools, own, backends } = parts;
   let ownAddress: string | undefined;
   const runs = await engineOf(options, parts, () => ownAddress);
-  const accountServer = accountServers(parts.tools);
-  const nouns = openNouns(config, { ...parts, runs, accountServer, ownAddress: () => ownAddress, logger });
+  const accounts = accountServers(parts.tools);
+  const nouns = openNouns(config, { ...parts, runs, accounts, ownAddress: () => ownAddress, logger });
   Object.assign(later, portsOf(nouns));
   const { schedules } = nouns.services;
   const dependencies = createDependencies(

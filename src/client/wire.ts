@@ -1039,6 +1039,8 @@ export type Connection = {
   } | undefined;
   created_at: string;
   updated_at: string;
+  /** Time at which an agent last used it, to the minute. Absent if none has. */
+  last_used_at?: string | undefined;
 };
 
 export type DeletedConnection = {
@@ -1050,6 +1052,11 @@ export type ConnectionAuthorization = {
   /** Address of this server for the person to open in a browser. It can connect one account, once. */
   url: string;
   expires_at: string;
+};
+
+export type ConnectableServer = {
+  id: string;
+  mcp_server_url: string;
 };
 
 export type UserEvent = {
@@ -2685,6 +2692,8 @@ export interface Operations {
     answer: {
       items: Connection[];
       next_cursor?: string | undefined;
+      /** First page only: MCP servers whose accounts can be connected with `authorize`, and are not. */
+      not_connected?: ConnectableServer[] | undefined;
     };
   };
   /** Create or replace a connection. */
@@ -2718,6 +2727,8 @@ export interface Operations {
     answer: {
       items: Connection[];
       next_cursor?: string | undefined;
+      /** First page only: MCP servers whose accounts can be connected with `authorize`, and are not. */
+      not_connected?: ConnectableServer[] | undefined;
     };
   };
   /** Create or replace a trigger. */

@@ -478,6 +478,38 @@ test("a server that was held up leaves the account alone that another one has co
   expect(parts.calendar.calls).toEqual([{ user: "ada", tool: "list" }]);
 });
 
+test("a list of connections has the servers that can be connected and are not, and the last use of an account", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  const list = () => ada.client.connections.list();
+  expect(await list()).toEqual({
+    items: [],
+    not_connected: [{ id: "calendar", mcp_server_url: parts.calendar.url }],
+  });
+  await connectAt(await ada.address());
+  const connected = await list();
+  expect(connected.not_connected).toEqual([]);
+  expect(connected.items[0]?.last_used_at).toBeUndefined();
+  await ada.run("look");
+  await expect.poll(async () => (await list()).items[0]?.last_used_at).toBeDefined();
+  expect((await ada.client.connections.get("calendar")).last_used_at).toBeDefined();
+  expect((await list()).items[0]?.updated_at).toBe(connected.items[0]?.updated_at);
+  // Another connection of this name was never used.
+  await ada.client.connections.delete("calendar");
+  await connectAt(await ada.address());
+  expect((await list()).items[0]).not.toHaveProperty("last_used_at");
+  expect((await as("ada").client.admin.connections.list()).not_connected).toEqual([]);
+});
+
+test("only an admin's list has the servers whose account is a tenant's", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts, { per: "tenant" });
+  const { connections, admin } = as("ada").client;
+  expect((await connections.list()).not_connected).toEqual([]);
+  expect((await admin.connections.list()).not_connected).toMatchObject([{ id: "calendar" }]);
+});
+
 test("the trail records who connected which account", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);

@@ -125,9 +125,8 @@ agents:
     const { page, go } = tab;
     await go("#/tools/connections", "Accounts that you connect appear here.");
     const section = page.getByRole("region", { name: "Connections" });
-    await section.getByRole("button", { name: "Sign in" }).click();
-    await section.getByLabel("Name id").fill("calendar");
-    await section.getByRole("button", { name: "Sign in" }).click();
+    await section.getByText(calendar.url).waitFor();
+    await section.getByRole("button", { name: "Connect: calendar" }).click();
     const link = section.getByRole("link", { name: "Open the sign-in in a new tab" });
     expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
     await tab.screenshot("page-connections-sign-in");
@@ -135,6 +134,7 @@ agents:
     await connectAt((await link.getAttribute("href")) ?? "");
     await section.getByRole("status").filter({ hasText: "calendar is connected." }).waitFor();
     await section.locator("summary", { hasText: "calendar connected" }).waitFor();
+    expect(await section.getByRole("button", { name: "Connect: calendar" }).count()).toBe(0);
 
     await client.connections.delete("calendar");
     for await (const _ of client.run("t", { input: "When am I free?" }));

@@ -136,6 +136,10 @@ export const Connection = z
     ),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
+    last_used_at: z.iso
+      .datetime()
+      .optional()
+      .describe("Time at which an agent last used it, to the minute. Absent if none has."),
   })
   .meta({ id: "Connection" });
 export type Connection = z.infer<typeof Connection>;
@@ -171,7 +175,7 @@ export const connectionInfo = (kept: KeptConnection): Connection => Connection.p
 /** Splits a request's spec into its public and its secret fields. */
 export function splitSpec(spec: ConnectionSpec): {
   readonly secrets: Secrets;
-  readonly rest: Omit<Connection, "id" | "created_at" | "updated_at">;
+  readonly rest: Omit<Connection, "id" | "created_at" | "updated_at" | "last_used_at">;
 } {
   if (spec.type === "static_bearer") {
     const { token: value, ...rest } = spec;

@@ -6,6 +6,7 @@ import type { Documents } from "../../agent/core/documents.ts";
 import type { KeyWrapper } from "../../agent/core/key-wrapper.ts";
 import type { Page } from "../../agent/core/stores.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { PublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { createDueWorker, type DueWorker } from "../due-worker.ts";
@@ -19,6 +20,7 @@ import {
 } from "./connection-store.ts";
 import { contextOf, type Keeper, type KeptConnection, keptIn } from "./credential.ts";
 import { createIssuer } from "./token-endpoint.ts";
+import { createUses, type Uses } from "./uses.ts";
 
 export interface VaultOptions {
   readonly documents: Documents;
@@ -78,10 +80,11 @@ export function createVault(options: VaultOptions): Vault {
   const cipher = createCipher(key, previousKeys);
   const store = createConnectionStore(documents, cipher, most);
   const issuer = createIssuer(fetch);
+  const uses = createUses(documents, logger);
   const accesses = createAccesses({ store, issuer, logger });
   const worker = rewrapper(documents, cipher, logger);
 
-  const revoke = async (keeper: Keeper, kept: KeptConnection, signal: AbortSignal) => {
+  const revoke: Revoke = async (keeper, kept, signal) => {
     if (!kept.refresh?.revocation_endpoint) return false;
     try {
       return await issuer.revoke(kept.refresh, await store.secretsOf(keeper, kept), signal);
@@ -96,13 +99,16 @@ export function createVault(options: VaultOptions): Vault {
 
   return {
     put: store.put,
-    get: store.get,
-    list: store.list,
+    ...readsOf(store, uses),
     access: accesses.access,
     cipher,
-    used: (keeper, id) => options.onUse(keeper, id),
+    used(keeper, id) {
+      options.onUse(keeper, id);
+      uses.note(keeper, id);
+    },
     async delete(keeper, id, { precondition, signal }) {
       const kept = await store.delete(keeper, id, precondition);
+      await uses.forget(keeper, id);
       return { isRevoked: await revoke(keeper, kept, signal) };
     },
     async endRequest(keeper, id, request) {
@@ -116,22 +122,48 @@ export function createVault(options: VaultOptions): Vault {
       await revoke(keeper, kept, AbortSignal.timeout(REVOKING_MS));
       return false;
     },
-    records: {
-      async list(owner, page) {
-        const { items, ...rest } = await store.list(owner, page);
-        return { ...rest, items: items.map(({ type: credential, ...each }) => ({ credential, ...each })) };
-      },
-      async deleteAll(owner) {
-        const all = await store.deleteAll(owner);
-        const signal = AbortSignal.timeout(REVOKING_MS);
-        await Promise.all(all.map((kept) => revoke(owner, kept, signal)));
-        return all.length;
-      },
-    },
+    records: recordsOf(store, uses, revoke),
     open: () => worker.open(),
     async close() {
       await worker.close();
       await accesses.close();
+      await uses.close();
+    },
+  };
+}
+
+function readsOf(store: ConnectionStore, uses: Uses): Pick<Vault, "get" | "list"> {
+  return {
+    async get(keeper, id) {
+      const found = await store.get(keeper, id);
+      if (!found) return undefined;
+      const [last_used_at] = await uses.of(keeper, [id]);
+      return { ...found, connection: { ...found.connection, ...omitUndefined({ last_used_at }) } };
+    },
+    async list(keeper, page) {
+      const { items, ...rest } = await store.list(keeper, page);
+      const ids = items.map(({ id }) => id);
+      const used = await uses.of(keeper, ids);
+      const shown = items.map((each, at) => ({ ...each, ...omitUndefined({ last_used_at: used[at] }) }));
+      return { ...rest, items: shown };
+    },
+  };
+}
+
+type Revoke = (keeper: Keeper, kept: KeptConnection, signal: AbortSignal) => Promise<boolean>;
+
+function recordsOf(store: ConnectionStore, uses: Uses, revoke: Revoke): Vault["records"] {
+  return {
+    async list(owner, page) {
+      const { items, ...rest } = await store.list(owner, page);
+      return { ...rest, items: items.map(({ type: credential, ...each }) => ({ credential, ...each })) };
+    },
+    async deleteAll(owner) {
+      const all = await store.deleteAll(owner);
+      await uses.forgetAll(owner);
+      const signal = AbortSignal.timeout(REVOKING_MS);
+      await Promise.all(all.map((kept) => revoke(owner, kept, signal)));
+      return all.length;
     },
   };
 }

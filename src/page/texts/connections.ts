@@ -22,6 +22,7 @@ const en = {
   expires: "Token expires",
   thenRenewed: ", then the server renews it",
   changed: "Changed",
+  used: "Last used",
   why: "Why it ended",
   connectAgain: "To reconnect the account, sign in, or enter a new token under the same name.",
   disconnect: "Disconnect",
@@ -29,9 +30,8 @@ const en = {
   question: (id: string) => `Disconnect ${id}? Agents can no longer use it, and its tokens are revoked.`,
   revoked: (id: string) => `${id} is disconnected, and its issuer has revoked its tokens.`,
   forgotten: (id: string) => `${id} is disconnected. Its tokens may still work elsewhere until they expire.`,
-  signIn: "Sign in",
+  connect: "Connect",
   signInAgain: "Sign in again",
-  signInAbout: "The name of the MCP server, as in mcp__NAME__search. The server must support sign-in.",
   open: "Open the sign-in in a new tab",
   waits: "Waiting for the sign-in…",
   over: "The address has expired. Sign in again.",
@@ -78,6 +78,7 @@ const de: typeof en = {
   expires: "Token läuft ab",
   thenRenewed: ", danach erneuert es der Server",
   changed: "Geändert",
+  used: "Zuletzt verwendet",
   why: "Grund des Endes",
   connectAgain:
     "Verbinden Sie das Konto neu: Melden Sie sich an, oder geben Sie unter demselben Namen ein neues Token ein.",
@@ -88,10 +89,8 @@ const de: typeof en = {
   revoked: (id) => `${id} ist getrennt, und der Aussteller hat die Token widerrufen.`,
   forgotten: (id) =>
     `${id} ist getrennt. Anderswo sind die Token möglicherweise noch gültig, bis sie ablaufen.`,
-  signIn: "Anmelden",
+  connect: "Verbinden",
   signInAgain: "Neu anmelden",
-  signInAbout:
-    "Der Name des MCP-Servers, wie in mcp__NAME__search. Der Server muss Anmeldungen unterstützen.",
   open: "Anmeldung in neuem Tab öffnen",
   waits: "Wartet auf die Anmeldung…",
   over: "Die Adresse ist abgelaufen. Melden Sie sich neu an.",

@@ -3,9 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Action, Problem, visible } from "../components.tsx";
 import { connectionTexts } from "../texts/connections.ts";
-import { t } from "../texts.ts";
 import type { ConnectionMethods } from "./connection-methods.ts";
-import { FieldsForm } from "./fields.tsx";
 
 const EVERY_MS = 2_000;
 /** The server's maximum page size. A user has fewer connections. */
@@ -25,54 +23,18 @@ interface StartedSignIn {
   readonly before: string | undefined;
 }
 
-/** Repeats the sign-in at this connection's server. */
-export function SignInAgain({ id, methods, onConnected }: Props & { id: string }) {
+/** `verb`: the words of its button. */
+export function SignIn({ id, verb, methods, onConnected }: Props & { id: string; verb: string }) {
   const words = connectionTexts();
   const { asked, isOver, ask } = useSignIn({ methods, onConnected });
   if (asked) return <SignInLink url={asked.url} />;
   return (
     <>
-      <Action class="primary" onClick={() => ask(id)}>
-        {words.signInAgain}
+      <Action class="primary" label={`${verb}: ${id}`} onClick={() => ask(id)}>
+        {verb}
       </Action>
       <Problem>{isOver && words.over}</Problem>
     </>
-  );
-}
-
-export function SignIn({ methods, onConnected }: Props) {
-  const words = connectionTexts();
-  const { asked, isOver, ask } = useSignIn({ methods, onConnected });
-  const [isOpen, setOpen] = useState(false);
-  if (asked) return <SignInLink url={asked.url} />;
-  if (!isOpen)
-    return (
-      <p class="row">
-        <button type="button" onClick={() => setOpen(true)}>
-          + {words.signIn}
-        </button>
-        <Problem>{isOver && words.over}</Problem>
-      </p>
-    );
-  const id = { name: "id", title: words.names.id, kind: "text", required: true } as const;
-  return (
-    <div class="editing">
-      <h3>{words.signIn}</h3>
-      <FieldsForm
-        fields={[{ ...id, description: words.signInAbout }]}
-        values={{}}
-        submit={words.signIn}
-        onSubmit={async ({ id: name }) => {
-          await ask(String(name).trim());
-          setOpen(false);
-        }}
-        more={
-          <button type="button" onClick={() => setOpen(false)}>
-            {t().shared.cancel}
-          </button>
-        }
-      />
-    </div>
   );
 }
 

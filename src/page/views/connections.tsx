@@ -10,7 +10,7 @@ import { connectionTexts } from "../texts/connections.ts";
 import { Confirm } from "./confirm.tsx";
 import { NewConnection } from "./connection-form.tsx";
 import type { ConnectionMethods } from "./connection-methods.ts";
-import { SignIn, SignInAgain } from "./connection-sign-in.tsx";
+import { SignIn } from "./connection-sign-in.tsx";
 
 /** The maximum number of connections to show. */
 const MOST = 100;
@@ -39,7 +39,13 @@ export function Connections({ methods }: { methods: ConnectionMethods }) {
         ))}
       </div>
       {value?.next_cursor !== undefined && <Empty>{words.more(number(MOST))}</Empty>}
-      {methods.mayChange() && <SignIn methods={methods} onConnected={changed} />}
+      {methods.mayChange() &&
+        value?.not_connected?.map(({ id, mcp_server_url }) => (
+          <div key={id} class="row">
+            <Plain>{id}</Plain> <span class="quiet">{visible(mcp_server_url)}</span>
+            <SignIn id={id} verb={words.connect} methods={methods} onConnected={changed} />
+          </div>
+        ))}
       {methods.mayChange() && <NewConnection ids={ids} methods={methods} onStored={changed} />}
     </section>
   );
@@ -63,7 +69,7 @@ function OneConnection({ connection, methods, onChanged }: OneProps) {
       <Facts connection={connection} />
       {ended && <p class="note">{words.connectAgain}</p>}
       {type === "mcp_oauth" && methods.mayChange() && (
-        <SignInAgain id={id} methods={methods} onConnected={onChanged} />
+        <SignIn id={id} verb={words.signInAgain} methods={methods} onConnected={onChanged} />
       )}
       {methods.mayChange() && (
         <Confirm
@@ -84,8 +90,8 @@ function OneConnection({ connection, methods, onChanged }: OneProps) {
 }
 
 function Facts({ connection }: { connection: Connection }) {
-  const { type, mcp_server_url, secret_name, networking, expires_at, refresh, ended, updated_at } =
-    connection;
+  const { type, mcp_server_url, secret_name, networking, expires_at, refresh, ended } = connection;
+  const { updated_at, last_used_at } = connection;
   const words = connectionTexts();
   const facts = [
     [words.type, words.types[type]],
@@ -103,6 +109,7 @@ function Facts({ connection }: { connection: Connection }) {
       ),
     ],
     [words.changed, <Time key="changed" at={updated_at} />],
+    [words.used, last_used_at && <Time at={last_used_at} />],
   ] as const;
   return (
     <dl class="facts">

@@ -14,6 +14,7 @@ import type { HttpToolStore } from "../../agent/tools/http/store.ts";
 import type { McpServers } from "../../agent/tools/mcp/servers.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
 import type { AccountServer } from "../../engine/vault/oauth/discovery.ts";
+import type { OAuthOptions } from "../../engine/vault/oauth/parts.ts";
 import { hostList, isLoopback } from "../../lib/hosts.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { randomId } from "../../lib/random-id.ts";
@@ -123,12 +124,15 @@ async function resultOf(
 
 const since = (began: number) => Math.round(performance.now() - began);
 
-/** Returns an MCP server whose accounts the server connects through OAuth. */
-export const accountServers =
-  (mcp: Pick<McpServers, "accountsAt">) =>
-  (name: string): AccountServer | undefined => {
+/** The MCP servers whose accounts the server connects by OAuth. */
+export function accountServers(
+  mcp: Pick<McpServers, "accountsAt" | "ofOwners">,
+): Pick<OAuthOptions, "serverOf" | "servers"> {
+  const serverOf = (name: string): AccountServer | undefined => {
     const definition = mcp.accountsAt(name);
     if (!definition?.auth) return undefined;
     const { url, per, headers, auth } = definition;
     return { name, url, per, headers, oauth: auth.oauth };
   };
+  return { serverOf, servers: () => mcp.ofOwners().flatMap((name) => serverOf(name) ?? []) };
+}

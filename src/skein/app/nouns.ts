@@ -14,8 +14,8 @@ import { createTemporaryThreads, type TemporaryThreads } from "../../engine/temp
 import { createTriggers } from "../../engine/triggers/index.ts";
 import { localWrapper } from "../../engine/vault/cipher.ts";
 import { createVault, type Vault } from "../../engine/vault/index.ts";
-import type { AccountServer } from "../../engine/vault/oauth/discovery.ts";
 import { createOAuth, type OAuth } from "../../engine/vault/oauth/index.ts";
+import type { OAuthOptions } from "../../engine/vault/oauth/parts.ts";
 import { createWebhooks, type Webhooks } from "../../engine/webhooks/index.ts";
 import { hostList, isLoopback } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
@@ -36,8 +36,8 @@ export interface NounParts {
   readonly credentials: Credentials;
   /** Undefined if there is no key. */
   readonly vault: Vault | undefined;
-  /** Returns an MCP server whose accounts the server connects. */
-  accountServer(name: string): AccountServer | undefined;
+  /** The MCP servers whose accounts the server connects. */
+  readonly accounts: Pick<OAuthOptions, "serverOf" | "servers">;
   /** Returns the address at which the server listens, once it does. */
   ownAddress(): string | undefined;
   readonly logger: Logger;
@@ -232,14 +232,14 @@ export function openVault(
 
 function oauthOf(
   { http_tools, public_url, listen }: ServerConfig,
-  { stores, runs, audit, vault, accountServer, ownAddress, logger }: NounParts,
+  { stores, runs, audit, vault, accounts, ownAddress, logger }: NounParts,
 ): OAuth | undefined {
   if (!vault) return undefined;
   const allow = hostList(http_tools.allow);
   return createOAuth({
     ...{ documents: stores.documents, owners: stores.owners, vault, runs, logger, allow },
     fetch: createPublicFetch({ allow }),
-    serverOf: accountServer,
+    ...accounts,
     // Browsers on this machine can reach a server that listens only there.
     base: () => public_url ?? (isLoopback(listen.host) ? ownAddress() : undefined),
     onConnected({ keeper: { tenant, user }, by, server: id }) {

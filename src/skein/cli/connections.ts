@@ -32,16 +32,20 @@ export async function listConnections(server: Server): Promise<string> {
   const { list } = methodsOf(server);
   const { states, head } = t().connections;
   const rows: string[][] = [];
+  const others: string[][] = [];
   let cursor: string | undefined;
   do {
     const page = await list({ limit: PAGE, ...omitUndefined({ cursor }) });
-    for (const { id, type, ended, expires_at = "", mcp_server_url, secret_name = "" } of page.items) {
+    for (const { id, type, ended, expires_at = "", last_used_at = "", ...each } of page.items) {
       const state = ended ? `${states.ended}: ${ended.reason}` : states.connected;
-      rows.push([id, type, mcp_server_url ?? secret_name, expires_at, state]);
+      const { mcp_server_url, secret_name = "" } = each;
+      rows.push([id, type, mcp_server_url ?? secret_name, expires_at, last_used_at, state]);
     }
+    for (const { id, mcp_server_url } of page.not_connected ?? [])
+      others.push([id, "mcp_oauth", mcp_server_url, "", "", states.notConnected]);
     cursor = page.next_cursor;
   } while (cursor !== undefined);
-  return tableOf([head, ...rows]);
+  return tableOf([head, ...rows, ...others]);
 }
 
 /**

@@ -43,6 +43,8 @@ export interface OAuth extends Pick<DueWorker, "open" | "close"> {
     server: string,
     options: { readonly scopes?: readonly string[]; readonly lifetimeMs?: number | undefined },
   ): Promise<string | undefined>;
+  /** The servers at which the keeper can connect an account and has not. Empty if this server has no address for browsers. */
+  notConnected(keeper: Keeper): Promise<readonly { readonly id: string; readonly mcp_server_url: string }[]>;
   /** Returns the request of an address. Throws `not_found` if the address is unknown, expired or used. */
   shown(key: string): Promise<ShownRequest>;
   /** Returns the authorization server's URL to which to send the browser. Throws `not_found` or `unavailable`. */
@@ -112,6 +114,7 @@ export function createOAuth(options: OAuthOptions): OAuth {
       const { key } = await store.create(keeper, about);
       return addressOf(base, key);
     },
+    notConnected: (keeper) => notConnected(options, keeper),
     async shown(key) {
       return shownOf(await openRequest(store, key));
     },
@@ -149,15 +152,24 @@ const recordsOf = (store: FlowStore): OAuth["records"] => ({
 
 const addressOf = (base: string, key: string) => `${base}/oauth/start?key=${key}`;
 
+async function notConnected({ base, servers, vault }: OAuthOptions, keeper: Keeper) {
+  if (base() === undefined) return [];
+  const all = servers().filter(({ per }) => per === perOf(keeper));
+  const connected = await Promise.all(all.map(({ name }) => vault.get(keeper, name)));
+  return all.flatMap(({ name, url }, at) => (connected[at] ? [] : [{ id: name, mcp_server_url: url }]));
+}
+
+const perOf = ({ user }: Keeper) => (user === undefined ? "tenant" : "user");
+
 function oauthServer(
   { serverOf }: Pick<OAuthOptions, "serverOf">,
-  { user }: Keeper,
+  keeper: Keeper,
   name: string,
 ): AccountServer {
   const server = serverOf(name);
-  if (server && server.per === (user === undefined ? "tenant" : "user")) return server;
+  if (server && server.per === perOf(keeper)) return server;
   throw new AppError(
     "invalid_request",
-    `The server cannot connect account \`${name}\` by OAuth: agents.yaml has no such MCP server with \`per: ${user === undefined ? "tenant" : "user"}\` and \`auth\`. Send credentials instead.`,
+    `The server cannot connect account \`${name}\` by OAuth: agents.yaml has no such MCP server with \`per: ${perOf(keeper)}\` and \`auth\`. Send credentials instead.`,
   );
 }

@@ -32,6 +32,8 @@ export interface OAuthOptions {
   readonly fetch: PublicFetch;
   /** Returns an MCP server whose accounts are connected through OAuth. */
   serverOf(name: string): AccountServer | undefined;
+  /** All of them. */
+  servers(): readonly AccountServer[];
   /** Returns the public URL of this server, or undefined if it is unknown. */
   base(): string | undefined;
   /** Called for each connected account. Must return at once and not throw. */

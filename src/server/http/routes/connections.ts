@@ -38,6 +38,13 @@ const Authorization = z
   })
   .meta({ id: "ConnectionAuthorization" });
 
+const Connections = pageOf(Connection).extend({
+  not_connected: z
+    .array(z.object({ id: Id, mcp_server_url: z.string() }).meta({ id: "ConnectableServer" }))
+    .optional()
+    .describe("First page only: MCP servers whose accounts can be connected with `authorize`, and are not."),
+});
+
 /** The differences between the routes for users and for admins. */
 interface Whose {
   readonly base: "/me/connections" | "/admin/connections";
@@ -170,7 +177,11 @@ function authorizingRoute(
   );
 }
 
-function readingRoutes(app: App, { vault }: RouteServices, { base, tags, of, query, keeperOf }: Whose): void {
+function readingRoutes(
+  app: App,
+  { vault, oauth }: RouteServices,
+  { base, tags, of, query, keeperOf }: Whose,
+): void {
   app.get(
     base,
     {
@@ -179,14 +190,19 @@ function readingRoutes(app: App, { vault }: RouteServices, { base, tags, of, que
         description: `Lists connections ${of}`,
         tags,
         querystring: PageQuery.extend(query.shape),
-        response: { 200: pageOf(Connection) },
+        response: { 200: Connections },
       },
     },
     async (request) => {
       // `query` only adds fields to `PageQuery`.
       const { limit, cursor } = request.query as z.infer<typeof PageQuery>;
       const keeper = keeperOf(request);
-      return vault ? vault.list(keeper, { limit, ...omitUndefined({ cursor }) }) : { items: [] };
+      if (!vault) return { items: [] };
+      const [page, not_connected] = await Promise.all([
+        vault.list(keeper, { limit, ...omitUndefined({ cursor }) }),
+        cursor === undefined ? oauth?.notConnected(keeper) : undefined,
+      ]);
+      return { ...page, ...omitUndefined({ not_connected: not_connected && [...not_connected] }) };
     },
   );
 
