@@ -510,6 +510,26 @@ test("only an admin's list has the servers whose account is a tenant's", async (
   expect((await admin.connections.list()).not_connected).toMatchObject([{ id: "calendar" }]);
 });
 
+test("a person reads the pages in the language of their browser, refusals too", async () => {
+  const parts = await deployment();
+  const { as, url } = await serve(parts);
+  const address = await as("ada").address();
+  const browser = { ...newBrowser(), headers: { "accept-language": "fr, de-CH;q=0.8, en;q=0.5" } };
+  const { page } = await proceed(address, browser);
+  expect(page).toContain('<html lang="de">');
+  expect(page).toContain("<strong>ada</strong> beim Mandanten <strong>acme</strong>");
+  const back = await consent(address, browser);
+  const stranger = { ...newBrowser(), headers: browser.headers };
+  expect(await (await visit(stranger, back)).text()).toContain("keine Cookies");
+  expect(await (await visit(browser, back)).text()).toContain("Das Konto ist verbunden");
+  expect(await (await visit(browser, back)).text()).toContain("wurde schon verwendet");
+  expect(await (await visit(browser, new URL("/oauth/start", url))).text()).toContain("unvollständig");
+  for (const accepted of ["en, de;q=0.5", "fr", "de;q=0", "*", "x".repeat(5000)]) {
+    const other = { ...newBrowser(), headers: { "accept-language": accepted } };
+    expect(await (await visit(other, back)).text()).toContain('<html lang="en">');
+  }
+});
+
 test("the trail records who connected which account", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);

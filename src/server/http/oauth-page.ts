@@ -3,6 +3,7 @@
 
 import { hash } from "node:crypto";
 import type { ShownRequest } from "../../engine/vault/oauth/parts.ts";
+import { type Language, textsIn } from "./oauth-texts.ts";
 
 const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:4rem auto;padding:0 1.5rem;color:#1c1c1e;background:#fff}
 h1{font-size:1.4rem}a.go{display:inline-block;margin-top:1rem;padding:.6rem 1.2rem;border-radius:.5rem;background:#1a5fb4;color:#fff;text-decoration:none}
@@ -18,38 +19,37 @@ export const OAUTH_PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-const TEXTS = {
-  connect: "Connect an account",
-  connected: "The account is connected",
-  failed: "The account was not connected",
-  go: "Continue",
-  ask: "Continue only if you asked for this yourself, in Skein. Otherwise, others could use your account.",
-  close: "You can close this page. A conversation that waited for the account continues.",
-};
-
 /** Asks the user before anything is sent to the authorization server. `next` is the link's target. */
-export function startPage(request: ShownRequest, next: string): string {
-  const body = `<p>The account at ${strong(request.server)} will be used by ${whose(request)}.</p><p>${TEXTS.ask}</p><p><a class="go" href="${escaped(next)}">${TEXTS.go}</a></p>`;
-  return page(TEXTS.connect, body);
+export function startPage(language: Language, request: ShownRequest, next: string): string {
+  const texts = textsIn(language);
+  const { server } = request;
+  const body = `<p>${texts.willBeUsed(strong(server), whose(texts, request))}</p><p>${texts.ask}</p><p><a class="go" href="${escaped(next)}">${texts.go}</a></p>`;
+  return page(language, texts.connect, body);
 }
 
-export function connectedPage(request: ShownRequest): string {
-  const body = `<p>The account at ${strong(request.server)} is now used by ${whose(request)}.</p><p>${TEXTS.close}</p>`;
-  return page(TEXTS.connected, body);
+export function connectedPage(language: Language, request: ShownRequest): string {
+  const texts = textsIn(language);
+  const body = `<p>${texts.isUsed(strong(request.server), whose(texts, request))}</p><p>${texts.close}</p>`;
+  return page(language, texts.connected, body);
 }
 
-export const failedPage = (message: string) => page(TEXTS.failed, `<p>${escaped(message)}</p>`);
+export function failedPage(language: Language, message: string): string {
+  const { failed, refusal } = textsIn(language);
+  const known = refusal(message);
+  const body = known === undefined ? `<p lang="en">${escaped(message)}</p>` : `<p>${escaped(known)}</p>`;
+  return page(language, failed, body);
+}
 
-function whose({ keeper: { tenant, user }, by }: ShownRequest): string {
-  if (user !== undefined) return `the Skein user ${strong(user)} of the tenant ${strong(tenant)}`;
-  const from = by.tenant === tenant ? "" : ` of the tenant ${strong(by.tenant)}`;
-  return `all Skein users of the tenant ${strong(tenant)}, for which ${strong(by.user)}${from} connects it`;
+function whose(texts: ReturnType<typeof textsIn>, { keeper: { tenant, user }, by }: ShownRequest): string {
+  if (user !== undefined) return texts.user(strong(user), strong(tenant));
+  const asker = by.tenant === tenant ? strong(by.user) : texts.userOf(strong(by.user), strong(by.tenant));
+  return texts.allUsers(strong(tenant), asker);
 }
 
 const strong = (text: string) => `<strong>${escaped(text)}</strong>`;
 
-const page = (title: string, body: string) =>
-  `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="robots" content="noindex"><title>${title} – Skein</title><style>${STYLE}</style></head><body><main><h1>${title}</h1>${body}</main></body></html>`;
+const page = (language: Language, title: string, body: string) =>
+  `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="robots" content="noindex"><title>${title} – Skein</title><style>${STYLE}</style></head><body><main><h1>${title}</h1>${body}</main></body></html>`;
 
 const ENTITIES: Readonly<Record<string, string>> = {
   "&": "&amp;",

@@ -10,7 +10,7 @@ import { ConnectionSpec, type Keeper } from "../credential.ts";
 import type { NewTokens } from "../token-endpoint.ts";
 import { redirectUri } from "./client-id.ts";
 import { contextOf, digestOf, type Flow, type FlowSecrets, requestCollection } from "./flow-store.ts";
-import { type FlowParts, gone } from "./parts.ts";
+import { type FlowParts, gone, REFUSALS } from "./parts.ts";
 
 /** The parameters of the callback request, and the browser's cookie. */
 export interface Consent {
@@ -143,25 +143,13 @@ async function revoke(
   await issuer.revoke(refresh, secrets, new AbortController().signal);
 }
 
-const otherBrowser = () =>
-  new AppError(
-    "forbidden",
-    "The account was not connected, because another browser started it. Open the Skein address again in this browser.",
-  );
+const otherBrowser = () => new AppError("forbidden", REFUSALS.otherBrowser);
 
 /** Contains no text from the answer, which may come from an attacker. */
-const otherIssuer = () =>
-  new AppError(
-    "forbidden",
-    "The account was not connected, because the answer did not come from the expected server.",
-  );
+const otherIssuer = () => new AppError("forbidden", REFUSALS.otherIssuer);
 
 function refused(error: string | undefined): AppError {
-  if (error === "access_denied")
-    return new AppError(
-      "forbidden",
-      "The account was not connected, because you declined. You can try again.",
-    );
+  if (error === "access_denied") return new AppError("forbidden", REFUSALS.declined);
   const known = error !== undefined && /^[a-z_]{1,40}$/.test(error) ? ` (\`${error}\`)` : "";
   return new AppError(
     "unavailable",

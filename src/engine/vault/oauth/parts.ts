@@ -62,8 +62,16 @@ export const shownOf = ({ keeper, request }: FoundRequest): ShownRequest => ({
   server: request.server,
 });
 
-export const gone = () =>
-  new AppError("not_found", "This address was already used or has expired. Ask for a new one.");
+/** The refusals that a person reads in their own language. */
+export const REFUSALS = {
+  gone: "This address was already used or has expired. Ask for a new one.",
+  otherBrowser:
+    "The account was not connected, because another browser started it. Open the Skein address again in this browser.",
+  otherIssuer: "The account was not connected, because the answer did not come from the expected server.",
+  declined: "The account was not connected, because you declined. You can try again.",
+} as const;
+
+export const gone = () => new AppError("not_found", REFUSALS.gone);
 
 /** Throws `not_found`. */
 export async function openRequest(store: FlowStore, key: string): Promise<FoundRequest> {

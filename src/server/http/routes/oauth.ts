@@ -13,6 +13,7 @@ import type { Authenticate } from "../../auth/credentials.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
 import { statusOf } from "../errors.ts";
 import { connectedPage, failedPage, OAUTH_PAGE_POLICY, startPage } from "../oauth-page.ts";
+import { type Language, languageOf, PAGE_REFUSALS } from "../oauth-texts.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
@@ -31,18 +32,18 @@ export function oauthRoutes(app: App, { oauth }: HttpServices, authenticate: Aut
   const cookie = cookieAt(oauth);
 
   app.get("/oauth/start", { schema }, (request: PublicRequest, reply) =>
-    inWords(reply, async () => {
+    inWords(request, reply, async (language) => {
       const key = parameter(request, "key");
       const shown = await oauth.shown(key);
       await assertSame(request, shown, authenticate);
       const browser = cookie.in(request) ?? newSecret();
       reply.header("set-cookie", cookie.line(browser));
       const next = new URLSearchParams({ key, from: proofOf(browser, key) });
-      return send(reply, startPage(shown, `continue?${next}`));
+      return send(reply, startPage(language, shown, `continue?${next}`));
     }),
   );
   app.get("/oauth/continue", { schema }, (request: PublicRequest, reply) =>
-    inWords(reply, async () => {
+    inWords(request, reply, async () => {
       const [key, from] = [parameter(request, "key"), parameter(request, "from")];
       const browser = cookie.in(request) ?? "";
       // Only the `/oauth/start` page in this browser knows the proof, so no other page can skip the question.
@@ -53,7 +54,7 @@ export function oauthRoutes(app: App, { oauth }: HttpServices, authenticate: Aut
     }),
   );
   app.get("/oauth/callback", { schema }, (request: PublicRequest, reply) =>
-    inWords(reply, async () => {
+    inWords(request, reply, async (language) => {
       const { code, iss, error } = request.query;
       const browser = cookie.in(request);
       if (browser === undefined) throw noCookie();
@@ -61,7 +62,7 @@ export function oauthRoutes(app: App, { oauth }: HttpServices, authenticate: Aut
       const state = parameter(request, "state");
       await assertSame(request, await oauth.of(state), authenticate);
       const connected = await oauth.finish({ state, browser, ...consent });
-      return send(reply, connectedPage(connected));
+      return send(reply, connectedPage(language, connected));
     }),
   );
   app.get("/oauth/client-metadata.json", { schema }, async (_, reply) => {
@@ -101,42 +102,40 @@ async function assertSame(request: FastifyRequest, { by }: ShownRequest, authent
     return undefined;
   });
   if (!principal || (principal.tenant === by.tenant && principal.user === by.user)) return;
-  throw new AppError(
-    "forbidden",
-    "This address is for another user of Skein than the one who is signed in here.",
-  );
+  throw new AppError("forbidden", PAGE_REFUSALS.otherUser);
 }
 
-const noCookie = () =>
-  new AppError(
-    "forbidden",
-    "This browser did not open the Skein address first, or it does not keep cookies. Open the address again in this browser.",
-  );
+const noCookie = () => new AppError("forbidden", PAGE_REFUSALS.noCookie);
 
 const textIn = (value: unknown) =>
   typeof value === "string" && value.length <= MAX_PARAMETER ? value : undefined;
 
 function parameter({ query }: PublicRequest, name: string): string {
   const text = textIn(query[name]);
-  if (text === undefined || text === "")
-    throw new AppError("not_found", "This address is incomplete. Ask for a new one.");
+  if (text === undefined || text === "") throw new AppError("not_found", PAGE_REFUSALS.incomplete);
   return text;
 }
 
 function send(reply: FastifyReply, html: string) {
   return reply
     .type("text/html; charset=utf-8")
+    .header("vary", "accept-language")
     .header("content-security-policy", OAUTH_PAGE_POLICY)
     .header("referrer-policy", "no-referrer")
     .send(html);
 }
 
 /** Sends a refusal as a page too, because a person reads it. */
-async function inWords(reply: FastifyReply, answer: () => Promise<FastifyReply>): Promise<FastifyReply> {
+async function inWords(
+  request: PublicRequest,
+  reply: FastifyReply,
+  answer: (language: Language) => Promise<FastifyReply>,
+): Promise<FastifyReply> {
+  const language = languageOf(request.headers["accept-language"]);
   try {
-    return await answer();
+    return await answer(language);
   } catch (error) {
     if (!(error instanceof AppError) || error.code === "internal") throw error;
-    return send(reply.code(statusOf(error.code)), failedPage(error.message));
+    return send(reply.code(statusOf(error.code)), failedPage(language, error.message));
   }
 }

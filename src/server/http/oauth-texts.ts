@@ -1,0 +1,89 @@
+// The words of the pages on which a person connects an account, in each language.
+
+import { REFUSALS } from "../../engine/vault/oauth/parts.ts";
+
+export const LANGUAGES = ["en", "de"] as const;
+export type Language = (typeof LANGUAGES)[number];
+
+/** Refusals of the pages themselves. */
+export const PAGE_REFUSALS = {
+  otherUser: "This address is for another user of Skein than the one who is signed in here.",
+  noCookie:
+    "This browser did not open the Skein address first, or it does not keep cookies. Open the address again in this browser.",
+  incomplete: "This address is incomplete. Ask for a new one.",
+} as const;
+
+/** All parameters are HTML. `by`: who connects the account of a tenant. */
+interface Texts {
+  readonly connect: string;
+  readonly connected: string;
+  readonly failed: string;
+  readonly go: string;
+  readonly ask: string;
+  readonly close: string;
+  willBeUsed(server: string, whose: string): string;
+  isUsed(server: string, whose: string): string;
+  user(user: string, tenant: string): string;
+  allUsers(tenant: string, by: string): string;
+  userOf(user: string, tenant: string): string;
+  /** A refusal in this language. Undefined for words that are only in English. */
+  refusal(message: string): string | undefined;
+}
+
+const en: Texts = {
+  connect: "Connect an account",
+  connected: "The account is connected",
+  failed: "The account was not connected",
+  go: "Continue",
+  ask: "Continue only if you asked for this yourself, in Skein. Otherwise, others could use your account.",
+  close: "You can close this page. A conversation that waited for the account continues.",
+  willBeUsed: (server, whose) => `The account at ${server} will be used by ${whose}.`,
+  isUsed: (server, whose) => `The account at ${server} is now used by ${whose}.`,
+  user: (user, tenant) => `the Skein user ${user} of the tenant ${tenant}`,
+  allUsers: (tenant, by) => `all Skein users of the tenant ${tenant}, for which ${by} connects it`,
+  userOf: (user, tenant) => `${user} of the tenant ${tenant}`,
+  refusal: (message) => message,
+};
+
+const GERMAN: Readonly<Record<string, string>> = {
+  [REFUSALS.gone]: "Diese Adresse wurde schon verwendet oder ist abgelaufen. Fordern Sie eine neue an.",
+  [REFUSALS.otherBrowser]:
+    "Das Konto wurde nicht verbunden, weil ein anderer Browser begonnen hat. Öffnen Sie die Adresse von Skein noch einmal in diesem Browser.",
+  [REFUSALS.otherIssuer]:
+    "Das Konto wurde nicht verbunden, weil die Antwort nicht vom erwarteten Server kommt.",
+  [REFUSALS.declined]:
+    "Das Konto wurde nicht verbunden, weil Sie abgelehnt haben. Sie können es noch einmal versuchen.",
+  [PAGE_REFUSALS.otherUser]:
+    "Diese Adresse ist für eine andere Person in Skein als die, die hier angemeldet ist.",
+  [PAGE_REFUSALS.noCookie]:
+    "Dieser Browser hat die Adresse von Skein nicht zuerst geöffnet, oder er behält keine Cookies. Öffnen Sie die Adresse noch einmal in diesem Browser.",
+  [PAGE_REFUSALS.incomplete]: "Diese Adresse ist unvollständig. Fordern Sie eine neue an.",
+};
+
+const de: Texts = {
+  connect: "Konto verbinden",
+  connected: "Das Konto ist verbunden",
+  failed: "Das Konto wurde nicht verbunden",
+  go: "Weiter",
+  ask: "Fahren Sie nur fort, wenn Sie dies selbst in Skein angefordert haben. Sonst könnten andere Ihr Konto verwenden.",
+  close: "Sie können diese Seite schließen. Ein Gespräch, das auf das Konto gewartet hat, geht weiter.",
+  willBeUsed: (server, whose) => `Das Konto bei ${server} wird verwendet für ${whose}.`,
+  isUsed: (server, whose) => `Das Konto bei ${server} wird jetzt verwendet für ${whose}.`,
+  user: (user, tenant) => `${user} beim Mandanten ${tenant} in Skein`,
+  allUsers: (tenant, by) => `alle Personen des Mandanten ${tenant} in Skein, für den es ${by} verbindet`,
+  userOf: (user, tenant) => `${user} vom Mandanten ${tenant}`,
+  refusal: (message) => GERMAN[message],
+};
+
+export const textsIn = (language: Language): Texts => ({ en, de })[language];
+
+/** The language that `Accept-Language` prefers; English if it names none of these languages. */
+export function languageOf(accepted = ""): Language {
+  const wanted = accepted.split(",").flatMap((each) => {
+    const [, tag = "", weight = "1"] =
+      /^\s*([a-z]{1,8})(?:-[a-z0-9-]*)?\s*(?:;\s*q=([0-9.]{1,5}))?\s*$/i.exec(each) ?? [];
+    const language = LANGUAGES.find((one) => one === tag.toLowerCase());
+    return language && Number(weight) > 0 ? [{ language, weight: Number(weight) }] : [];
+  });
+  return wanted.toSorted((a, b) => b.weight - a.weight)[0]?.language ?? "en";
+}
