@@ -30,6 +30,8 @@ const NONE: ReadonlyMap<string, OpenInterrupt> = new Map();
 export interface Question {
   readonly call: ToolCall;
   readonly kind: InterruptKind;
+  /** Tells questions of one kind about one call apart. */
+  readonly topic?: string;
   readonly prompt: string;
   /** Returns the URL to open and the prompt that goes with it. Called once, when the question is asked. */
   withAddress?(): Promise<{ readonly url: string; readonly prompt: string } | undefined>;
@@ -41,15 +43,15 @@ export interface Question {
 
 /**
  * Returns the answer to a question about a call, or undefined if there is none yet. The caller then leaves
- * the call interrupted and asks again when the thread resumes. A call has at most one question of each kind.
+ * the call interrupted and asks again when the thread resumes. A call has at most one question of each kind and topic.
  * Each question is answered once, by the client that resumes the run, or by the run's policy if the run is
  * unattended or the question has expired.
  */
 export async function* askFor(
-  { call, kind, prompt, withAddress, options, oneOfOptions, rememberOptions }: Question,
+  { call, kind, topic, prompt, withAddress, options, oneOfOptions, rememberOptions }: Question,
   run: Run,
 ): Stream<Answer | undefined> {
-  const id = `${kind}_${call.id}`;
+  const id = topic === undefined ? `${kind}_${call.id}` : `${kind}_${topic}_${call.id}`;
   const { unattended, expiresAfterMs } = run.interrupts;
   const known = kept(run.state).get(id);
   if (!known && unattended && kind !== "tool") return unattendedAnswer(id);
@@ -72,6 +74,15 @@ export async function* askFor(
   };
   return yield* answerTo(asked, run, () => expiry(asked, run.interrupts));
 }
+
+/** The topic of a `connect` about an address of another server. No one learns when its user has finished there. */
+export const VISIT = "visit";
+
+/** Also true for the question of a subagent. */
+export const isVisit = ({ id }: Pick<Interrupt, "id">): boolean => /^(?:[\w-]+:)*connect_visit_/.test(id);
+
+export const isVisitAsked = ({ id }: ToolCall, run: Run): boolean =>
+  kept(run.state).has(`connect_${VISIT}_${id}`);
 
 /** The questions that calls of a run share, keyed by the run's state and the common prefix of the calls. */
 const asked = new WeakMap<Run["state"], Map<string, { readonly call: string; answer?: Answer }>>();

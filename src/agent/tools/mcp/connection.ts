@@ -22,6 +22,7 @@ import { type CurrentCall, currentCall, httpTransport } from "./http.ts";
 import type { HttpServer, McpServerDefinition, StdioServer } from "./options.ts";
 import { type FailureKind, McpFailure } from "./reporting.ts";
 import { StdioTransport } from "./stdio.ts";
+import { visitIn } from "./visits.ts";
 
 /** The maximum time for a server to report its protocol revision, in ms. */
 const PROBE_MS = 5000;
@@ -114,9 +115,9 @@ async function open(
   options: ConnectOptions,
   mode: Era,
 ): Promise<Connection> {
-  const { version, signal, onLog } = options;
+  const { signal, onLog } = options;
   const channel = "url" in definition ? overHttp(definition) : overPipe(definition, onLog);
-  const client = new Client({ name: "skein", version }, clientOptions(mode, options));
+  const client = clientFor(mode, options);
   const closed = new Promise<void>((resolve) => (client.onclose = resolve));
   client.onerror = (error) => onLog(firstChars(error.message, MAX_LOGGED));
   try {
@@ -198,11 +199,20 @@ const MAX_LOGGED = 500;
 /** A page's tools are validated one by one, so an invalid tool does not hide the others. */
 const ToolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 
+function clientFor(mode: Era, options: ConnectOptions): Client {
+  const client = new Client({ name: "skein", version: options.version }, clientOptions(mode, options));
+  // Within a call no one can be asked.
+  client.setRequestHandler("elicitation/create", () => ({ action: "decline" as const }));
+  return client;
+}
+
 function clientOptions(mode: Era, { onToolsChanged }: ConnectOptions): ClientOptions {
   return {
     versionNegotiation: { mode, probe: { timeoutMs: PROBE_MS } },
     listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: onToolsChanged } },
     inputRequired: { autoFulfill: false },
+    // So that a server sends the address that its user must open.
+    capabilities: { elicitation: { url: {} } },
   };
 }
 
@@ -249,7 +259,9 @@ async function told<T>(work: Promise<T>, channel: Channel): Promise<T> {
 
 function explained(error: unknown, channel: Channel): McpFailure {
   const [kind, message] = reasonOf(error, channel);
-  return new McpFailure(kind, message, error);
+  const failure = new McpFailure(kind, message, error);
+  failure.visit = visitIn(error);
+  return failure;
 }
 
 const MAX_REASON = 2000;

@@ -21,6 +21,8 @@ export class McpFailure extends Error {
   readonly kind: FailureKind;
   /** For `insufficient`, the scopes that the server names. */
   missingScopes: readonly string[] = [];
+  /** The address that the server's user must open first. The call had no effect. */
+  visit: { readonly url: string; readonly message: string } | undefined;
 
   constructor(kind: FailureKind, message: string, cause?: unknown) {
     super(message, { cause });

@@ -18,6 +18,7 @@ import { resultOf } from "./content.ts";
 import type { McpServerDefinition } from "./options.ts";
 import { dismissed, type Log, logOf, McpFailure, maskOfServer } from "./reporting.ts";
 import { type ListedTool, readListing } from "./tool-list.ts";
+import { askToVisit, beforeCall } from "./visits.ts";
 
 /** The minimum time between two listings of tools, in ms. */
 const REST_MS = 500;
@@ -162,6 +163,9 @@ export class McpServer {
     call: ToolCall,
     run: Run,
   ): Stream<ToolResult> {
+    const visiting = { server: this.#name, mask: this.#mask, call, run };
+    const answered = yield* beforeCall(visiting);
+    if (answered) return answered;
     const limits = limitsOf(this.definition, AbortSignal.any([run.signal, this.#closing.signal]));
     try {
       const traceparent = run.traceparent?.(call.id);
@@ -176,6 +180,7 @@ export class McpServer {
           (missingScopesIn(error) && "auth" in this.definition && this.definition.auth))
       )
         throw error;
+      if (error instanceof McpFailure && error.visit) return yield* askToVisit(visiting, error.visit);
       const known = this.#closing.signal.aborted ? this.#closing.signal.reason : error;
       reportFailure(run, {
         what: "tool",

@@ -1,6 +1,7 @@
 // Answers the questions of runs that wait for an account after it is connected.
 
 import { hasCode } from "../../../agent/core/errors.ts";
+import { isVisit } from "../../../agent/core/open-interrupts.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
@@ -29,7 +30,7 @@ export async function answerWaiting(runs: Runs, owner: Owner, server: string, ke
       ...omitUndefined({ cursor }),
     });
     const asking = page.items.filter(
-      (each) => each.kind === "connect" && each.name.startsWith(`mcp__${server}__`),
+      (each) => each.kind === "connect" && each.name.startsWith(`mcp__${server}__`) && !isVisit(each),
     );
     const threads = Map.groupBy(asking, ({ thread_id }) => thread_id);
     for (const [thread_id, questions] of threads) {

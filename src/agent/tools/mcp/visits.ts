@@ -1,0 +1,64 @@
+// A server that first wants its user to go somewhere in a browser (MCP, revision 2025-11-25: `URLElicitationRequiredError`). The user is
+// asked, and the call is repeated when they say that they have finished there.
+
+import { ProtocolError } from "@modelcontextprotocol/client";
+import { z } from "zod";
+import type { Mask } from "../../../lib/mask.ts";
+import { firstChars } from "../../../lib/text.ts";
+import type { ToolCall } from "../../core/message.ts";
+import { askFor, isVisitAsked, VISIT } from "../../core/open-interrupts.ts";
+import type { Stream } from "../../core/stream.ts";
+import { done, failed, interrupted, type Run, type ToolResult } from "../../core/tool.ts";
+
+/** An address that a server wants its user to open. */
+export interface Visit {
+  readonly url: string;
+  readonly message: string;
+}
+
+const NEEDS_VISIT = -32042;
+const MAX_MESSAGE = 500;
+
+const Data = z.looseObject({
+  elicitations: z
+    .array(z.looseObject({ mode: z.string().optional(), url: z.url(), message: z.string().catch("") }))
+    .min(1),
+});
+
+/** The first address with TLS in an error of the server. Undefined for any other error. */
+export function visitIn(error: unknown): Visit | undefined {
+  if (!(error instanceof ProtocolError) || error.code !== NEEDS_VISIT) return undefined;
+  const { elicitations = [] } = Data.safeParse(error.data).data ?? {};
+  return elicitations.find(({ url }) => new URL(url).protocol === "https:");
+}
+
+interface Visiting {
+  readonly server: string;
+  readonly mask: Mask;
+  readonly call: ToolCall;
+  readonly run: Run;
+}
+
+/** The answer to the question that an earlier attempt asked. Undefined to call the server. */
+export async function* beforeCall(visiting: Visiting): Stream<ToolResult | undefined> {
+  if (!isVisitAsked(visiting.call, visiting.run)) return undefined;
+  return yield* ask(visiting, "The server asks you to open an address.");
+}
+
+/** Asks the user to go to an address. Returns the result of the call, which is not repeated a second time. */
+export async function* askToVisit(visiting: Visiting, { url, message }: Visit): Stream<ToolResult> {
+  const { server, mask, call, run } = visiting;
+  if (isVisitAsked(call, run))
+    return failed(`MCP server \`${server}\` still asks its user to open an address. The call had no effect.`);
+  const why = message === "" ? "" : ` It says: "${firstChars(mask(message.toWellFormed()), MAX_MESSAGE)}".`;
+  const prompt = `MCP server \`${server}\` asks you to open ${url} in your browser.${why} Approve when you have finished there. Deny to continue without this call.`;
+  return (yield* ask(visiting, prompt)) ?? interrupted();
+}
+
+async function* ask({ server, call, run }: Visiting, prompt: string): Stream<ToolResult | undefined> {
+  const answer = yield* askFor({ call, kind: "connect", topic: VISIT, prompt }, run);
+  if (!answer) return interrupted();
+  if (answer.decision === "approve") return undefined;
+  const words = `The user did not open the address that \`${server}\` needs. Continue without this call.`;
+  return { ...done(answer.message ? `${words} ${answer.message}` : words), denied: true };
+}
