@@ -1,12 +1,12 @@
-# The image of the server. `docker build .` builds it with BuildKit and with the classic builder, so it has no `RUN --mount`
-# and no heredoc. BASE_IMAGE is a Debian with Node 24 and npm; releases name it by digest.
+# The server's image. `docker build .` works with BuildKit and with the classic builder, so this file has no `RUN --mount`
+# and no heredocs. BASE_IMAGE is a Debian with Node 24 and npm. Releases pin it by digest.
 ARG BASE_IMAGE=node:24-bookworm-slim
 
 FROM ${BASE_IMAGE} AS build
 WORKDIR /src
-# What changes seldom comes first: a change of the code installs nothing.
+# Files that seldom change come first, so a code change does not reinstall packages.
 COPY package.json package-lock.json .npmrc ./
-# Without the Node of a checkout, which the base image has, and without what tests need.
+# Omits the Node package of a checkout, because the base image has Node, and the packages for tests.
 RUN npm ci --ignore-scripts --workspaces=false --legacy-peer-deps --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json openapi.yaml agents.yaml LICENSE ./
 COPY script script
@@ -17,7 +17,7 @@ RUN sh script/build \
   && find node_modules dist \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete
 
 FROM ${BASE_IMAGE}
-# Process 1 has to reap what others leave: commands of agents and MCP servers do leave processes.
+# Process 1 must reap orphans, because agents' commands and MCP servers leave processes behind.
 RUN command -v tini >/dev/null \
   || { apt-get update -qq && apt-get install -y -qq --no-install-recommends tini && rm -rf /var/lib/apt/lists/*; }
 LABEL org.opencontainers.image.title="Skein" \
@@ -30,11 +30,11 @@ COPY --from=build /src/node_modules node_modules
 COPY --from=build /src/config config
 COPY --from=build /src/dist dist
 COPY bin bin
-# The check is one of the image: the settings of a deployment are checked when it starts.
+# Checks only the image. The settings of a deployment are checked when it starts.
 RUN HOST=127.0.0.1 DATA_DIR=/tmp/data NODE_DISABLE_COMPILE_CACHE=1 node bin/skein.cjs config check >/dev/null \
   && ln -s /opt/skein/bin/skein.cjs /usr/local/bin/skein \
   && mkdir /data && chown 10001:10001 /data
-# As the user of the server, whose code V8 keeps apart; it may read it, and not change it.
+# Runs as the server's user, because V8 stores compiled code per user. That user may read the code but not change it.
 COPY --from=build /src/script/warm.ts /tmp/warm.ts
 RUN mkdir .compiled && chown 10001:10001 .compiled
 USER 10001:10001
@@ -44,9 +44,9 @@ RUN chown -R root:root .compiled && chmod -R a+rX .compiled && rm /tmp/warm.ts
 USER 10001:10001
 VOLUME /data
 EXPOSE 8000
-# Liveness alone: what restarts a container must not look at Redis.
+# Checks liveness only, because an unreachable Redis must not restart the container.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/health').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-# As in script/start.
+# Same as in script/start.
 ENTRYPOINT ["tini", "--", "node", "--v8-pool-size=0", "--min-semi-space-size=2", "/opt/skein/bin/skein.cjs"]
 CMD ["serve"]
