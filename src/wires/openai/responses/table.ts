@@ -181,11 +181,11 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
       thoughts = 0;
     },
     delta: (kind, text) => (kind === "text" ? say(text) : think(text)),
-    // The message itself has the citations of a text that did not fail.
-    stepEnd({ failed }) {
+    // After a search by the provider, the text stays open until its message, which has the citations, arrives.
+    stepEnd({ failed, usage }) {
       isWhole = !failed;
-      if (failed) close("incomplete");
-      else thought.close("completed");
+      if (!failed && usage?.web_searches) thought.close("completed");
+      else close(failed ? "incomplete" : "completed");
     },
     assistant(said) {
       const { tool_calls = [] } = said;
