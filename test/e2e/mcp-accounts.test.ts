@@ -112,7 +112,7 @@ test("a call without an account asks once per turn, and continues after the acco
   };
   const { as } = await serve(calendar.url, (text) => {
     if (text.includes("look")) return both;
-    return text.includes("are offered now") ? list : { say: "done" };
+    return text.includes("are now available") ? list : { say: "done" };
   });
   const ada = as("ada");
   await ada.run("look");

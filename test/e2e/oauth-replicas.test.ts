@@ -39,7 +39,7 @@ const ask = { call: [{ tool: "mcp__calendar__connect", args: {} }] };
 const list = { call: [{ tool: "mcp__calendar__list", args: {} }] };
 const script = ({ messages }: { messages: readonly unknown[] }) => {
   const text = JSON.stringify(messages.at(-1));
-  return text.includes("look") ? ask : text.includes("are offered now") ? list : { say: "done" };
+  return text.includes("look") ? ask : text.includes("are now available") ? list : { say: "done" };
 };
 
 const clientAt = (baseUrl: string) => createClient({ baseUrl, headers: HEADERS });

@@ -44,7 +44,7 @@ const list = { call: [{ tool: "mcp__calendar__list", args: {} }] };
 const ask = { call: [{ tool: "mcp__calendar__connect", args: {} }] };
 /** Asks for the account, then uses it. */
 const looks = (text: string): Turn =>
-  text.includes("look") ? ask : text.includes("are offered now") ? list : { say: "done" };
+  text.includes("look") ? ask : text.includes("are now available") ? list : { say: "done" };
 
 interface Serving extends ServerOptions {
   readonly auth?: string;
@@ -707,7 +707,7 @@ test("a call that needs more rights asks for them, and the new consent includes 
   await ada.run("look");
   const [asked] = await ada.interrupts();
   expect(asked).toMatchObject({ kind: "connect", name: "mcp__calendar__list" });
-  expect(asked?.prompt).toContain("needs more rights");
+  expect(asked?.prompt).toContain("requires more rights");
   const { address } = await proceed(asked?.url ?? "", newBrowser());
   expect(new URL(address ?? "").searchParams.get("scope")).toBe("calendar calendar.write offline_access");
   expect((await connectAt(asked?.url ?? "")).status).toBe(200);
