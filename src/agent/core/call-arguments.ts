@@ -39,7 +39,7 @@ export function argumentsFault(malformed: string): string {
 
 /**
  * Separates the arguments of several calls that a server joined into one. Returns two or more different
- * objects, or undefined for any other text. Equal objects are one call that was written twice.
+ * objects, or undefined for any other text. Equal objects count as a single call that was written twice.
  */
 export function joinedArguments(text: string): CallArguments[] | undefined {
   const read = readValues(text);

@@ -15,7 +15,7 @@ export const SEARCHED = 1_000;
 const PAGE = 100;
 /** The maximum number of words in a search. Any further words are ignored. */
 const MAX_WORDS = 16;
-/** The maximum number of characters in a text, and of a search, to compare. */
+/** The maximum number of characters of a text or a search to compare. */
 export const SEARCHED_CHARS = 4_096;
 
 export interface DocumentSearch {

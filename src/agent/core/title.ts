@@ -4,7 +4,7 @@ import { firstChars } from "../../lib/text.ts";
 import type { Content, Message } from "../../protocol/message.ts";
 
 const TITLE_CHARS = 60;
-/** The maximum number of characters in a message to read. */
+/** The maximum number of characters to read from a message. */
 const READ_CHARS = 1_000;
 
 /** Returns the first words of the user's first message that contains words, or undefined if none does. */

@@ -100,7 +100,7 @@ export interface Tool {
   readonly annotations: ToolAnnotations;
   /** The client defined the tool with the run, so its name, description and parameters are user input. */
   readonly fromClient?: boolean;
-  /** Set for a tool that the model's provider executes during the model call. No person can be asked about its calls. */
+  /** Set for a tool that the model's provider executes during the model call. People cannot approve these calls. */
   readonly ofProvider?: ProviderSearch;
   /** Describes the call to the person who decides on it, such as "run `make`". `args` come from `parse`. */
   describeCall?(args: unknown): string;

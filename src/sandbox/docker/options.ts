@@ -126,7 +126,7 @@ export const DockerOptions = z
       // Refinements run only after all earlier fields have been accepted.
       const { memory } = input as { memory: number };
       const most = Math.floor(roomForTmp(memory) / MIB);
-      return `must be at most ${most}m for this \`memory\`: what is in /tmp counts as memory`;
+      return `must be at most ${most}m for this \`memory\`, because the contents of /tmp count as memory`;
     },
   })
   .superRefine(({ env = {}, network }, { addIssue }) => {

@@ -17,7 +17,7 @@ import { type AnswerMask, BAD_GATEWAY, FORBIDDEN, type Refusal } from "./onward.
 export interface SecretVariable {
   /** The id of the connection that contains the variable's value. */
   readonly vault: string;
-  /** Whose connection it is. */
+  /** The owner of the connection. */
   readonly per: "user" | "tenant";
   readonly hosts: readonly string[];
   /** True if the hosts may receive the secret without encryption. */

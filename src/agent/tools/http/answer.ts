@@ -42,8 +42,8 @@ export interface EndpointFailure {
 }
 
 /**
- * Reads the response. Yields the server's progress. Throws a `FetchError`. Long work takes turns with the
- * work of other tenants.
+ * Reads the response. Yields the server's progress. Throws a `FetchError`. Long tasks take turns with those
+ * of other tenants.
  */
 export async function* answerOf(
   response: PublicResponse,
