@@ -72,8 +72,12 @@ test("a server that asks again gets no third call, and the agent reads why", asy
   expect(await client.interrupts("t")).toEqual([]);
 });
 
-test("no one is sent to an address without TLS", async () => {
-  const { run, messages } = await started({ url: "http://notes.example.com/allow" });
+test.each([
+  ["without TLS", "http://notes.example.com/allow"],
+  ["that names another host before its own", "https://github.com@notes.example.com/allow"],
+  ["that is longer than 2000 characters", `${ADDRESS}?${"a".repeat(2000)}`],
+])("no one is sent to an address %s", async (_, url) => {
+  const { run, messages } = await started({ url });
   expect(await run()).toBeUndefined();
   expect(await messages()).toContain("returned an error: Open an address first.");
 });

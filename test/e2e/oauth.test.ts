@@ -216,6 +216,34 @@ test("an account that is connected in the moment in which another one was replac
   expect(await ada.messages()).toContain("the calendar of grace");
 });
 
+test("an account that was connected later stays when the tokens of an earlier consent arrive late", async () => {
+  const parts = await deployment();
+  const hold = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const own = localWrapper(randomBytes(32).toString("base64"));
+  let isFirst = true;
+  const vaultKey: KeyWrapper = {
+    ...own,
+    async wrap(key, context) {
+      if (!isFirst || !context.includes("connections")) return own.wrap(key, context);
+      isFirst = false;
+      held.resolve();
+      await hold.promise;
+      return own.wrap(key, context);
+    },
+  };
+  const { as } = await serve(parts, { plugins: [{ name: "keys", vaultKey }] });
+  const ada = as("ada");
+  const early = connectAt(await ada.address());
+  await held.promise;
+  parts.issuer.state.account = "grace";
+  await connectAt(await ada.address());
+  hold.resolve();
+  await early;
+  await ada.run("look");
+  expect(await ada.messages()).toContain("the calendar of grace");
+});
+
 test("an answer from a different authorization server is refused, and its text is not shown", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);

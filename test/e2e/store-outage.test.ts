@@ -218,7 +218,10 @@ function listening(): { readonly logger: Logger; lines(): Line[] } {
 /** The log has the cause of the outage and its end, once, and a short line for each request that was refused. */
 function expectOneCause(lines: readonly Line[], cause: RegExp): void {
   const told = lines.filter(({ dependency }) => dependency === "store");
-  expect(told.map(({ msg }) => msg)).toEqual(["a dependency is unavailable", "a dependency is available again"]);
+  expect(told.map(({ msg }) => msg)).toEqual([
+    "a dependency is unavailable",
+    "a dependency is available again",
+  ]);
   expect(told[0]?.err?.message).toMatch(cause);
   const refusals = lines.filter(({ msg }) => msg === "request refused");
   expect(refusals.length).toBeGreaterThanOrEqual(3);

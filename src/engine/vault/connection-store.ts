@@ -45,7 +45,7 @@ export interface ConnectionStore {
     id: string,
     spec: ConnectionSpec,
     options?: PutOptions,
-  ): Promise<Versioned & { readonly isNew: boolean }>;
+  ): Promise<Versioned & PutOutcome>;
   get(keeper: Keeper, id: string): Promise<Versioned | undefined>;
   /** Returns the connections, sorted by id. */
   list(keeper: Keeper, page: PageQuery): Promise<Page<Connection>>;
@@ -67,13 +67,19 @@ export interface ConnectionStore {
   secretsOf(keeper: Keeper, kept: KeptConnection): Promise<Secrets>;
 }
 
+interface PutOutcome {
+  readonly isNew: boolean;
+  /** Whether the connection was left as it is, because its credentials were chosen later. */
+  readonly isLate: boolean;
+}
+
 export interface PutOptions {
   readonly precondition?: Precondition;
   /**
-   * Id of the request that a person agreed to. A connection that already has its credentials stays as it is: they may have been renewed
-   * since.
+   * The request that a person agreed to, and when, in milliseconds. A connection that already has its credentials stays as it is, because
+   * they may have been renewed since. So does one whose credentials were chosen later.
    */
-  readonly request?: string;
+  readonly request?: { readonly id: string; readonly at: number };
 }
 
 interface PageQuery {
@@ -147,18 +153,25 @@ function putIn(documents: Documents, seal: ConnectionStore["seal"], most: number
     return change(documents, at, ({ found: [found], now, version }) => {
       precondition(found?.version);
       const before = found && keptIn(found.body);
-      if (found && before?.request && before.request.id === request)
+      const isSame = request !== undefined && before?.request?.id === request.id;
+      const isLate = !isSame && request !== undefined && (before?.chosen_at ?? 0) > request.at;
+      if (found && before && (isSame || isLate))
         return {
-          result: { connection: connectionInfo(before), version: found.version, isNew: false },
+          result: { connection: connectionInfo(before), version: found.version, isNew: false, isLate },
         };
       const made = iso(now);
       const times = { created_at: before?.created_at ?? made, updated_at: made };
       const { expires_at } = rest;
       const ofToken = expires_at === undefined ? {} : tokenTimes(Date.parse(expires_at), now);
-      const about = { id, ...rest, ...times, ...ofToken, ...(request ? { request: { id: request } } : {}) };
-      const kept: KeptConnection = { ...about, sealed, generation };
+      const about = { id, ...rest, ...times, ...ofToken, chosen_at: request?.at ?? now };
+      const kept: KeptConnection = {
+        ...about,
+        ...(request ? { request: { id: request.id } } : {}),
+        ...{ sealed, generation },
+      };
       const connection = connectionInfo(kept);
-      return { writes: [writeOf(kept, found, now)], result: { connection, version, isNew: !before } };
+      const result = { connection, version, isNew: !before, isLate: false };
+      return { writes: [writeOf(kept, found, now)], result };
     });
   };
 }

@@ -157,6 +157,8 @@ export const KeptConnection = Connection.extend({
    * finish it.
    */
   request: z.object({ id: z.string(), isOver: z.literal(true).optional() }).optional(),
+  /** The time at which a person agreed to these credentials or a client sent them, in milliseconds. Renewals do not change it. */
+  chosen_at: z.int().optional(),
   /** The time after which the next use renews the access token. */
   renew_at: z.iso.datetime().optional(),
   /**

@@ -108,8 +108,11 @@ export function createVault(options: VaultOptions): Vault {
     },
     async delete(keeper, id, { precondition, signal }) {
       const kept = await store.delete(keeper, id, precondition);
-      await uses.forget(keeper, id);
-      return { isRevoked: await revoke(keeper, kept, signal) };
+      try {
+        return { isRevoked: await revoke(keeper, kept, signal) };
+      } finally {
+        await uses.forget(keeper, id);
+      }
     },
     async endRequest(keeper, id, request) {
       await store.update(keeper, id, (before) =>
@@ -160,9 +163,9 @@ function recordsOf(store: ConnectionStore, uses: Uses, revoke: Revoke): Vault["r
     },
     async deleteAll(owner) {
       const all = await store.deleteAll(owner);
-      await uses.forgetAll(owner);
       const signal = AbortSignal.timeout(REVOKING_MS);
       await Promise.all(all.map((kept) => revoke(owner, kept, signal)));
+      await uses.forgetAll(owner);
       return all.length;
     },
   };

@@ -1,7 +1,6 @@
 // A server that first wants its user to go somewhere in a browser (MCP, revision 2025-11-25: `URLElicitationRequiredError`). The user is
 // asked, and the call is repeated when they say that they have finished there.
 
-import { ProtocolError } from "@modelcontextprotocol/client";
 import { z } from "zod";
 import type { Mask } from "../../../lib/mask.ts";
 import { firstChars } from "../../../lib/text.ts";
@@ -18,6 +17,7 @@ export interface Visit {
 
 const NEEDS_VISIT = -32042;
 const MAX_MESSAGE = 500;
+const MAX_URL = 2000;
 
 const Data = z.looseObject({
   elicitations: z
@@ -25,11 +25,23 @@ const Data = z.looseObject({
     .min(1),
 });
 
-/** The first address with TLS in an error of the server. Undefined for any other error. */
+/** The first safe address in an error of the server, in its normal form. Undefined for any other error. */
 export function visitIn(error: unknown): Visit | undefined {
-  if (!(error instanceof ProtocolError) || error.code !== NEEDS_VISIT) return undefined;
+  if (!(error instanceof Error && "code" in error && error.code === NEEDS_VISIT && "data" in error))
+    return undefined;
   const { elicitations = [] } = Data.safeParse(error.data).data ?? {};
-  return elicitations.find(({ url }) => new URL(url).protocol === "https:");
+  for (const { url, message } of elicitations) {
+    const address = safeAddress(url);
+    if (address) return { url: address, message };
+  }
+  return undefined;
+}
+
+/** An address with TLS that is not long and names nothing before its host, where people look for it. */
+function safeAddress(text: string): string | undefined {
+  const { protocol, username, password, href } = new URL(text);
+  const isSafe = protocol === "https:" && username === "" && password === "" && href.length <= MAX_URL;
+  return isSafe ? href : undefined;
 }
 
 interface Visiting {
@@ -51,7 +63,7 @@ export async function* askToVisit(visiting: Visiting, { url, message }: Visit): 
   if (isVisitAsked(call, run))
     return failed(`MCP server \`${server}\` still asks its user to open an address. The call had no effect.`);
   const why = message === "" ? "" : ` It says: "${firstChars(mask(message.toWellFormed()), MAX_MESSAGE)}".`;
-  const prompt = `MCP server \`${server}\` asks you to open ${url} in your browser.${why} Approve when you have finished there. Deny to continue without this call.`;
+  const prompt = `MCP server \`${server}\` asks you to open ${mask(url)} at ${new URL(url).host} in your browser.${why} Approve when you have finished there. Deny to continue without this call.`;
   return (yield* ask(visiting, prompt)) ?? interrupted();
 }
 

@@ -7,7 +7,7 @@ import type { Owner } from "../../../protocol/ids.ts";
 import { withPatience } from "../access.ts";
 import type { Keeper } from "../credential.ts";
 import { type ConnectRequest, contextOf, requestCollection, requestIn } from "./flow-store.ts";
-import { specIn } from "./grant.ts";
+import { revokeGrant, specIn } from "./grant.ts";
 import { type FlowParts, gone, shownOf } from "./parts.ts";
 import { answerWaiting } from "./waiting-runs.ts";
 
@@ -77,7 +77,8 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
   if (grant?.sealed === undefined) return { outcome: "stored", claimed };
   const spec = specIn(await vault.cipher.open(grant.sealed, contextOf(keeper, id, "grant")));
   try {
-    await vault.put(keeper, server, spec, { request: id });
+    const { isLate } = await vault.put(keeper, server, spec, { request: { id, at: grant.at } });
+    if (isLate && spec.type === "mcp_oauth") await revokeGrant(parts, spec);
   } catch (error) {
     if (!hasCode(error, "limit_exceeded")) throw error;
     return { outcome: "refused", error };

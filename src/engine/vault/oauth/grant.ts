@@ -36,10 +36,19 @@ export async function keepGrant(
   const spec = specOf(server, flow, tokens, client_secret);
   const sealed = await parts.vault.cipher.seal(JSON.stringify(spec), contextOf(keeper, id, "grant"));
   const written = await withPatience(() =>
-    parts.store.update(keeper, id, (before, now) => ({ ...before, grant: { at: now, sealed } }), leaseMs),
+    parts.store.update(
+      keeper,
+      id,
+      // A person who opened the address again during the exchange may have returned with another account.
+      (before, now) =>
+        before.grant || before.flow?.state !== flow.state
+          ? undefined
+          : { ...before, grant: { at: now, sealed } },
+      leaseMs,
+    ),
   );
   if (!written) {
-    await revoke(parts, spec);
+    await revokeGrant(parts, spec);
     throw gone();
   }
   const { request, version, now } = written;
@@ -131,7 +140,8 @@ function specOf(
   );
 }
 
-async function revoke(
+/** Revokes tokens that the vault does not keep. */
+export async function revokeGrant(
   { issuer }: FlowParts,
   spec: Extract<ConnectionSpec, { type: "mcp_oauth" }>,
 ): Promise<void> {
