@@ -119,7 +119,7 @@ export interface ThreadView {
   asks: readonly Interrupt[];
 }
 
-/** A text of which only the beginning and the end are kept. */
+/** The beginning and the end of a text. The middle is dropped. */
 export interface Output {
   head: string;
   tail: string;

@@ -81,7 +81,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
     reader.see(event);
   }
 
-  /** Returns the card of a subagent. If there is none, adds a card to the tool call that started the subagent. */
+  /** Returns the card of a subagent. Adds the card to the tool call that started the subagent if it does not exist yet. */
   function agent(thread: string, known: KnownAgent): AgentCell {
     const { name, agent: of, status, summary } = known;
     let cell = agents.get(thread);

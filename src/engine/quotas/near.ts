@@ -7,7 +7,7 @@ import type { QuotaConfig } from "./config.ts";
 import type { LimitState } from "./limit-states.ts";
 import { detailsOf } from "./refusals.ts";
 
-/** A budget of which most is used. */
+/** A budget that is almost used up. */
 export interface BudgetState {
   /** Identifies a budget of a tenant or of one of its users in one period. */
   readonly id: string;

@@ -101,7 +101,7 @@ export function checkTimeZone(timezone: string): void {
 }
 
 /**
- * Returns the most recent time, at or before `until`, that matches a checked line. Returns undefined if there is none.
+ * Returns the most recent time, at or before `until`, that matches a checked line. Returns undefined if no time matches.
  */
 export function timeBefore(line: string, timezone: string, until: number): number | undefined {
   return cronOf(line, timezone)

@@ -38,7 +38,7 @@ export function templateFault(template: string): string | undefined {
     : undefined;
 }
 
-/** Returns the value at `path`, or undefined if there is none. Ignores inherited properties. */
+/** Returns the value at `path`, or undefined if the path does not exist. Ignores inherited properties. */
 export function valueAt(delivered: Delivered, path: string): unknown {
   let value: unknown = delivered;
   for (const segment of path.split(".")) {

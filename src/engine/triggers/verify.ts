@@ -148,8 +148,8 @@ export function readableHeaders(
 }
 
 /**
- * Returns the sender's id for the delivery, which stays the same when the delivery is sent again, or undefined if there
- * is none. Only an id that the signature covers can identify a delivery; anyone who has seen a signed body could send
+ * Returns the sender's id for the delivery, which stays the same when the delivery is sent again. Returns undefined if the
+ * sender gave no id. Only an id that the signature covers can identify a delivery; anyone who has seen a signed body could send
  * it again under another id.
  */
 export function sentId(

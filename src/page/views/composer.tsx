@@ -319,7 +319,7 @@ function pasted(event: TargetedEvent<HTMLFormElement, ClipboardEvent>, attachmen
 const askedBy = (asks: readonly Interrupt[]): Interrupt | undefined =>
   asks.length === 1 && asks[0]?.kind === "question" ? asks[0] : undefined;
 
-/** Returns the text as an answer. Returns undefined if only the options are allowed and the text is none of them. */
+/** Returns the text as an answer, or undefined if only the options are allowed and the text does not match one. */
 function answerIn({ options = [], one_of_options: isClosed }: Interrupt, text: string): string | undefined {
   const said = text.trim();
   const option = options.find((each) => each.toLowerCase() === said.toLowerCase());

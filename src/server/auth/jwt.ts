@@ -125,8 +125,8 @@ function ownerOf(
 }
 
 /**
- * Returns the claim with that name. If there is none, follows the dots into maps, as in `realm_access.roles`. Also
- * finds names that contain dots themselves.
+ * Returns the claim with that name. If no claim has it, treats the dots as a path into maps, as in
+ * `realm_access.roles`. Names that contain dots themselves are found too.
  */
 function claimAt(claims: unknown, name: string): unknown {
   if (!isObject(claims)) return undefined;

@@ -33,7 +33,7 @@ export interface ThreadEntry {
   updatedAt: number;
   /** The time of the last read or write. */
   usedAt: number;
-  /** The messages, each of which is frozen. */
+  /** The messages. Each message is frozen. */
   messages: Message[];
   /** The ids of `messages`, once they have been requested. */
   ids: Set<string> | undefined;

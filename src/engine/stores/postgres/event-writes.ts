@@ -139,8 +139,8 @@ export function touch(tx: Transaction, thread: ThreadKey, at: number): void {
 }
 
 /**
- * Records that no run is active on the thread. Its next run can then be taken. If there is none, the thread is not
- * checked anymore.
+ * Records that no run is active on the thread. Its next run can then be taken. Without a next run, the thread is no
+ * longer checked.
  */
 export function freeThread(tx: Transaction, thread: ThreadKey, at: number): void {
   tx.write(

@@ -31,7 +31,7 @@ export interface Schedule {
     tenant: string,
     thread: string,
   ): Promise<{ others: number; added?: ScheduleEntry }>;
-  /** Adds an entry that is due in `holdMs` if there is none. Does not wait for Redis. */
+  /** Adds an entry that is due in `holdMs`, unless the thread already has one. Does not wait for Redis. */
   ensure(owner: Owner, thread: string): void;
   /**
    * Claims up to `limit` threads to check now, exclusively for this caller. Other callers can claim them again unless
@@ -128,7 +128,7 @@ redis.call('ZADD', tenants, 'LT', noted, tenant)
 return { others, noted, old and 0 or 1 }`,
 });
 
-/** Adds an entry if there is none, because the schedule may have been lost while the run is alive. */
+/** Adds an entry unless one exists, because the schedule may have been lost while the run is alive. */
 const ensureEntry = script<number>()({
   kind: "always",
   keys: ["tenants", "threads"],
