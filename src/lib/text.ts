@@ -7,6 +7,14 @@ export function firstChars(text: string, length: number): string {
   return text.slice(0, splitsPair(text, length) ? length - 1 : length);
 }
 
+/** Returns the text on one line, without invisible characters except joiners, which form letters and emoji. */
+export const visibleLine = (text: string): string =>
+  text
+    .toWellFormed()
+    .replaceAll(/[\s\p{Cc}]+/gu, " ")
+    .replaceAll(/[\p{Cf}--[\u{200c}\u{200d}]]/gv, "")
+    .trim();
+
 /** Returns the last `length` characters, or one fewer to avoid splitting a surrogate pair. */
 export function lastChars(text: string, length: number): string {
   const start = Math.max(0, text.length - length);

@@ -235,12 +235,52 @@ test("an answer with a schema is the provider's last call, and its search goes b
   expect(sentBody(provider.requests()[0])).not.toHaveProperty("output_config");
 });
 
-test("a provider that keeps pausing ends", async () => {
+test("a provider that keeps pausing ends, as an answer that reached a limit", async () => {
   const paused: Answer = { blocks: [...search("wool", [WOOL])], stop: "pause_turn" };
   provider.enqueue(...Array.from({ length: 30 }, () => paused));
   const { run } = await serve();
-  expect(await run("What is wool?")).toMatchObject({ status: "success" });
+  expect(await run("What is wool?")).toMatchObject({ status: "success", stop_reason: "max_tokens" });
   expect(provider.requests()).toHaveLength(11);
+});
+
+test.each([1, 2])(
+  "an answer makes at most max_uses searches, however often it pauses: %d",
+  async (max_uses) => {
+    const [asked, found] = search("silk", [YARN]);
+    provider.enqueue({
+      blocks: [say("Let me search. "), ...search("wool", [WOOL]), asked],
+      stop: "pause_turn",
+    });
+    if (max_uses > 1) provider.enqueue({ blocks: [found, search("linen", [])[0]], stop: "pause_turn" });
+    const { run, answer } = await serve({ search: { max_uses } });
+    expect(await run("What is wool?")).toMatchObject({
+      ...{ status: "success", stop_reason: "max_tokens", usage: { web_searches: max_uses } },
+    });
+    expect(provider.requests()).toHaveLength(max_uses);
+    expect(await answer()).toMatchObject({ content: "Let me search. " });
+    expect(await run("And yarn?")).toMatchObject({ status: "success", stop_reason: "end_turn" });
+  },
+);
+
+test("the address and the title of a page are safe to show, and go back as they were", async () => {
+  const page = {
+    url: "HTTPS://Wool.Example/a b/../c",
+    title: "\u202eWo\u200bol\u0007\nand\u2066 sheep \u0645\u06cc\u200c\u0634\u0648\u062f ",
+  };
+  const shown = {
+    url: "https://wool.example/c",
+    title: "Wool and sheep \u0645\u06cc\u200c\u0634\u0648\u062f",
+  };
+  provider.enqueue({ blocks: [...search("wool", [page]), cited("Of sheep.", page)] });
+  const { run, answer } = await serve();
+  await run("What is wool?");
+  const { sources, citations } = await answer();
+  expect(sources).toEqual([shown]);
+  expect(citations).toMatchObject([shown]);
+  await run("And yarn?");
+  const [, found, text] = blocksOf(sentBody(provider.requests().at(-1)).messages[1] ?? {});
+  expect(found).toMatchObject({ content: [page] });
+  expect(text).toMatchObject({ citations: [page] });
 });
 
 test("a search that failed does not fail the run, and is not counted", async () => {
@@ -402,6 +442,49 @@ describe("flow rules", () => {
     const ofHelper = named.filter((names) => names.includes("task_complete"));
     expect(ofHelper.length).toBeGreaterThan(0);
     expect(ofHelper.flat()).not.toContain("web_search");
+  });
+
+  describe("an answer whose rest the provider does not send after a pause counts too", () => {
+    const paused: Answer = {
+      blocks: [say("Let me search. "), ...search("sheep", [YARN]), search("wool", [])[0]],
+      ...{ stop: "pause_turn", usage: { input: 100, output: 1000 } },
+    };
+    const usage = { input_tokens: 100, output_tokens: 1000, web_searches: 1 };
+    const agent = `${flow("{ after: [web_search], ask: [save] }")}
+    hooks: { retry: { attempts: 1 } }`;
+
+    test.each(["overloaded", "rate_limit"] as const)("%s", async (fail) => {
+      provider.enqueue(paused, { fail });
+      const { run, answer } = await serve({ agent });
+      expect(await run("go")).toMatchObject({ status: "error", usage });
+      expect(await answer()).toMatchObject({ incomplete: "failed", sources: [], usage });
+      provider.enqueue({ blocks: [call("save")] });
+      expect(await run("go")).toMatchObject({ status: "interrupted" });
+    });
+
+    test("stopped", async () => {
+      provider.enqueue(paused, { hang: true });
+      const { client, run, answer } = await serve({ agent });
+      const begun = await client.start("t", { input: "go" });
+      await provider.request(1);
+      await client.stop("t", begun.id);
+      for await (const _ of client.runs.events("t", begun.id));
+      expect(await client.runs.get("t", begun.id)).toMatchObject({ status: "cancelled", usage });
+      expect(await answer()).toMatchObject({ incomplete: "stopped", sources: [], usage });
+      provider.enqueue({ blocks: [call("save")] });
+      expect(await run("go")).toMatchObject({ status: "interrupted" });
+    });
+  });
+
+  test("an answer that breaks off during a search counts too", async () => {
+    const blocks = [say("Let me search for pages about wool."), search("wool", [])[0]];
+    provider.enqueue({ blocks, breakAfter: { frames: 12, with: "silence" } });
+    const { client, answer } = await serve();
+    const begun = await client.start("t", { input: "go" });
+    for await (const { event, data } of client.runs.events("t", begun.id))
+      if (event === "on_chat_model_stream" && "delta" in data && data.delta.includes("wool"))
+        await client.stop("t", begun.id);
+    expect(await answer()).toMatchObject({ incomplete: "stopped", sources: [], usage: { estimated: true } });
   });
 
   test("an answer that breaks off after a search counts too", async () => {

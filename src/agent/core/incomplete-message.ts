@@ -61,7 +61,9 @@ export function trackPartial(): PartialMessage {
       const used = usage === undefined ? {} : { usage };
       const base = { id, created_at: isoTime(), role: "assistant", content: text, model, ...used } as const;
       // The pages are lost, but flow rules must take into account that the text may come from them.
-      const hasSearched = usage ? usage.web_searches !== undefined : maySearch;
+      // An estimated usage may lack a search that the provider had not reported yet.
+      const hasSearched =
+        maySearch && (usage === undefined || usage.estimated || usage.web_searches !== undefined);
       return { ...base, ...(hasSearched ? { sources: [] } : {}), incomplete: why };
     },
   };

@@ -1,6 +1,6 @@
 // Derives a title for a thread without one.
 
-import { firstChars } from "../../lib/text.ts";
+import { firstChars, visibleLine } from "../../lib/text.ts";
 import type { Content, Message } from "../../protocol/message.ts";
 
 const TITLE_CHARS = 60;
@@ -17,18 +17,12 @@ export function titleFrom(messages: readonly Message[]): string | undefined {
   return undefined;
 }
 
-/**
- * Returns the text on one line, without invisible characters except joiners, which form letters and emoji.
- */
 function wordsOf(content: Content): string {
   const texts =
     typeof content === "string"
       ? [content]
       : content.flatMap((part) => (part.type === "text" ? [part.text] : []));
-  return firstChars(texts.join(" ").trimStart(), READ_CHARS)
-    .replaceAll(/[\s\p{Cc}]+/gu, " ")
-    .replaceAll(/[\p{Cf}--[\u{200c}\u{200d}]]/gv, "")
-    .trim();
+  return visibleLine(firstChars(texts.join(" ").trimStart(), READ_CHARS));
 }
 
 /** Cuts the words at the end of a word, unless that would drop more than half of them. */

@@ -7,6 +7,7 @@ import { decompress } from "../../lib/decompress.ts";
 import { readWhile, release } from "../../lib/http-fetch.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
 import { AppError } from "../core/errors.ts";
+import type { Usage } from "../core/message.ts";
 import type { ModelReply, ModelRequest } from "../core/model.ts";
 import type { DeltaSink, Stream } from "../core/stream.ts";
 import { failureOf, ProviderError, refused } from "./failure.ts";
@@ -66,7 +67,6 @@ async function* oneExchange(
   { reader, deltas, secret, open }: Exchange,
   controller: AbortController,
 ): Stream<ModelReply> {
-  signal.throwIfAborted();
   let answer: IncomingMessage | undefined;
   let isRefused = false;
   let isWhole = false;
@@ -74,6 +74,7 @@ async function* oneExchange(
   signal.addEventListener("abort", cut, { once: true });
   controller.signal.addEventListener("abort", () => answer?.destroy(), { once: true });
   try {
+    signal.throwIfAborted();
     answer = await open(controller.signal);
     const contentType = answer.headers["content-type"] ?? "";
     const reply = yield* read(decompress(answer), { reader, deltas, contentType }, controller.signal);
@@ -87,14 +88,18 @@ async function* oneExchange(
   } finally {
     signal.removeEventListener("abort", cut);
     if (answer && isWhole) release(answer);
-    else if (answer) {
-      answer.destroy();
+    else {
+      answer?.destroy();
       const { usage } = reader;
-      // A provider may send the rejection of a request as the first event of a stream.
-      if (!isRefused || usage.input_tokens + usage.output_tokens > 0) onPartialUsage?.(usage);
+      // A provider may send the rejection of a request as the first event of a stream. If the request continues a
+      // paused reply, the usage includes the reply so far.
+      if ((answer && !isRefused) || isUsed(usage)) onPartialUsage?.(usage);
     }
   }
 }
+
+const isUsed = ({ input_tokens, output_tokens, web_searches = 0 }: Usage) =>
+  input_tokens + output_tokens + web_searches > 0;
 
 /**
  * Processes, in order, events that arrived together. Passes deltas to their sink in the same tick of the

@@ -74,6 +74,9 @@ test("a message of a call whose process died counts as searched if the provider 
   const usage = { input_tokens: 1, output_tokens: 1, cache_read_tokens: 0, cache_write_tokens: 0 };
   const ended = { event: "on_chat_model_end", name: "m", data: { message_id: "a", usage, error } } as const;
   expect(heard(searching, said("x"), ended)).not.toHaveProperty("sources");
+  const estimated = { ...ended, data: { ...ended.data, usage: { ...usage, estimated: true as const } } };
+  expect(heard(searching, said("x"), estimated)).toMatchObject({ sources: [] });
+  expect(heard(start("a"), said("x"), estimated)).not.toHaveProperty("sources");
   const searched = { ...ended, data: { ...ended.data, usage: { ...usage, web_searches: 1 } } };
   expect(heard(searching, said("x"), searched)).toMatchObject({ sources: [] });
 });

@@ -18,8 +18,7 @@ import type { Stream } from "../../core/stream.ts";
 import { denied, interrupted, type Run, type TraceRecorder } from "../../core/tool.ts";
 import { answered } from "./answered.ts";
 import { type HeldVerdict, held } from "./flow/held.ts";
-import { holdFor } from "./flow/hold.ts";
-import { unheld } from "./flow/unheld.ts";
+import { holdFor, withoutHeldTools } from "./flow/hold.ts";
 import { instructionsOf } from "./instructions.ts";
 import { compileRule } from "./match.ts";
 import {
@@ -185,7 +184,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           );
         },
 
-        modifyRequest: (request, run) => unheld(request, hold, run),
+        modifyRequest: (request, run) => withoutHeldTools(request, hold, run),
 
         async *wrapToolCall(request, next, run) {
           // The policies are read now so that a rule remembered from another call of this message applies

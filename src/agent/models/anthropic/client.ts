@@ -62,14 +62,14 @@ export function anthropicModel(options: AnthropicOptions): Model {
           return { ...wire, leftOut: leftOut(closed, wire.params) };
         };
       const exchange = (asking: ModelRequest, paused?: ModelReply, pauses = 0): Exchange => {
-        const own = anthropicReply();
+        const own = anthropicReply({ searches: searching });
         return {
           reader: plan(paused ? continuing(own, paused) : own).reader,
           deltas,
           ...("secret" in key ? { secret: key.secret } : {}),
           open: (signal) => send(asking, wireOf(asking, paused), signal),
           next(reply) {
-            const rest = own.isPaused && searching && pauses < MAX_PAUSES && restOf(request, reply);
+            const rest = own.isPaused && pauses < MAX_PAUSES && restOf(request, reply);
             return rest ? exchange(rest, reply, pauses + 1) : undefined;
           },
         };

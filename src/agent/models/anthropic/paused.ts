@@ -21,19 +21,26 @@ export const continuing = (reader: ReplyReader, before: ModelReply): ReplyReader
   finish: (out) => joined(before, reader.finish(out)),
 });
 
-/** Returns the request for the rest of a reply, or undefined if the reply has reached its limit. */
+/**
+ * Returns the request for the rest of a reply, or undefined if the reply has reached its limit of tokens or
+ * searches.
+ */
 export function restOf(request: ModelRequest, { usage }: ModelReply): ModelRequest | undefined {
   const { outputLimit, tools } = request;
   const left = outputLimit === undefined ? undefined : outputLimit - usage.output_tokens;
   if (left !== undefined && left < 1) return undefined;
   const made = usage.web_searches ?? 0;
+  // The provider does not accept a limit of 0, and it rejects the reply's blocks if the tool is missing.
+  if (tools.some(({ ofProvider }) => made >= (ofProvider?.max_uses ?? Number.POSITIVE_INFINITY)))
+    return undefined;
   return {
     ...request,
     tools: tools.map((tool) => {
       const most = tool.ofProvider?.max_uses;
-      // The provider counts the searches per request and does not accept a limit of 0.
-      if (most === undefined) return tool;
-      return { ...tool, ofProvider: { ...tool.ofProvider, max_uses: Math.max(1, most - made) } };
+      // The provider counts the searches per request.
+      return most === undefined
+        ? tool
+        : { ...tool, ofProvider: { ...tool.ofProvider, max_uses: most - made } };
     }),
     ...(left === undefined ? {} : { outputLimit: left }),
   };

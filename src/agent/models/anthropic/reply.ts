@@ -20,11 +20,15 @@ interface PlacedThought {
 }
 
 interface AnthropicReader extends ReplyReader {
-  /** True if the provider paused its own tools. The reply continues with another request. */
+  /** True if the provider paused its own tools. Another request can continue the reply. */
   readonly isPaused: boolean;
 }
 
-export function anthropicReply(): AnthropicReader {
+/**
+ * With `searches`, the provider may pause the reply. A paused reply that no other request continues has reached
+ * a limit.
+ */
+export function anthropicReply({ searches = false } = {}): AnthropicReader {
   const draft = replyDraft();
   const thoughts: PlacedThought[] = [];
   /** The unfinished thoughts, by the index of their block. */
@@ -99,6 +103,8 @@ export function anthropicReply(): AnthropicReader {
     draft.close();
   };
 
+  const isPaused = () => searches && draft.ending.word === "pause_turn";
+
   return {
     take(event, out) {
       const { type, index, content_block: block, delta, message } = event;
@@ -132,9 +138,13 @@ export function anthropicReply(): AnthropicReader {
       return draft.counts.usage;
     },
     get isPaused() {
-      return draft.ending.word === "pause_turn";
+      return isPaused();
     },
-    finish: (out) => ({ ...draft.finish(() => thoughts.map(toReasoning), out), ...own.finish() }),
+    finish(out) {
+      const reply = { ...draft.finish(() => thoughts.map(toReasoning), out), ...own.finish() };
+      const isCut = isPaused() && reply.stop_reason === "end_turn";
+      return isCut ? { ...reply, stop_reason: "max_tokens" } : reply;
+    },
   };
 }
 

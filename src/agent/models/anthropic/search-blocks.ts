@@ -1,7 +1,7 @@
 // Reads the blocks of Anthropic's own web search: its calls, their results, and the citations of texts.
 
 import { isObject } from "../../../lib/json.ts";
-import { firstChars } from "../../../lib/text.ts";
+import { firstChars, visibleLine } from "../../../lib/text.ts";
 import { readArguments } from "../../core/call-arguments.ts";
 import type { Citation, ProviderBlock, WebSource } from "../../core/message.ts";
 import type { ModelReply } from "../../core/model.ts";
@@ -130,12 +130,14 @@ function inputIn(json: string): unknown {
   return "args" in read ? read.args : {};
 }
 
-/** Returns the page of a result or a citation. */
+/**
+ * Returns the page of a result or a citation. Its address is normalized, and its title is one line without
+ * invisible characters.
+ */
 function pageIn(value: unknown): WebSource[] {
   if (!isObject(value)) return [];
-  const url = textIn(value.url);
-  const { protocol } = URL.parse(url) ?? {};
+  const { protocol, href: url = "" } = URL.parse(textIn(value.url)) ?? {};
   if ((protocol !== "https:" && protocol !== "http:") || url.length > MAX_ADDRESS) return [];
-  const title = firstChars(textIn(value.title).toWellFormed().replace(/\s+/g, " ").trim(), MAX_TITLE);
+  const title = firstChars(visibleLine(textIn(value.title)), MAX_TITLE);
   return [title === "" ? { url } : { url, title }];
 }

@@ -15,6 +15,7 @@ import {
 import type { CallTool, HookServices, Subagents, ToolRequest } from "../../../core/hook.ts";
 import type { Shelf } from "../../../core/items.ts";
 import type { ToolCall } from "../../../core/message.ts";
+import type { ModelRequest, ToolSchema } from "../../../core/model.ts";
 import { setState } from "../../../core/run.ts";
 import type { Stream } from "../../../core/stream.ts";
 import type { Run, ToolResult } from "../../../core/tool.ts";
@@ -132,4 +133,18 @@ async function readByLiveChildren(subagents: Subagents, run: Run, { id }: ToolCa
   const all: Reading[] = [];
   for (const child of live) all.push(...through(await readByChild(subagents, run, child), child.name));
   return all;
+}
+
+/**
+ * Returns the request without the provider's own tools that a flow rule asks about or denies. The provider executes these
+ * tools itself, so no single call of them can be decided.
+ */
+export async function withoutHeldTools(request: ModelRequest, hold: Hold, run: Run): Promise<ModelRequest> {
+  const held = new Set<ToolSchema>();
+  for (const tool of request.tools) {
+    const call = { id: "", name: tool.name, args: {} };
+    const asked = { call, tool: run.tools.get(tool.name), signal: run.signal };
+    if (tool.ofProvider && (await hold.judge(asked, run))) held.add(tool);
+  }
+  return held.size === 0 ? request : { ...request, tools: request.tools.filter((tool) => !held.has(tool)) };
 }

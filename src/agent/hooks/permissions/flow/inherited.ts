@@ -9,8 +9,7 @@ import { denied, interrupted, type Run, type ToolResult } from "../../../core/to
 import { answered } from "../answered.ts";
 import { ask, isRunnable, refusal } from "../question.ts";
 import { held } from "./held.ts";
-import { type Hold, holdFor } from "./hold.ts";
-import { unheld } from "./unheld.ts";
+import { type Hold, holdFor, withoutHeldTools } from "./hold.ts";
 
 export interface InheritedFlow {
   begin(run: Run): Stream<void>;
@@ -31,7 +30,7 @@ export function inheritedFlow(services: HookServices): InheritedFlow {
       yield* hold.begin(run);
     },
 
-    request: async (request, run) => (hold ? unheld(request, hold, run) : request),
+    request: async (request, run) => (hold ? withoutHeldTools(request, hold, run) : request),
 
     wrap: (request, next, run) =>
       hold ? decide({ hold, workdir: services.backend?.workdir }, { request, next }, run) : next(request),

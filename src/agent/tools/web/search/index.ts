@@ -1,7 +1,7 @@
 // Searches the web through the service that the operator configured.
 
 import { httpFetch, readCapped, release, streamOf } from "../../../../lib/http-fetch.ts";
-import { firstChars } from "../../../../lib/text.ts";
+import { firstChars, visibleLine } from "../../../../lib/text.ts";
 import type { ProviderSearch } from "../../../core/model.ts";
 import { brave } from "./brave.ts";
 import { searxng } from "./searxng.ts";
@@ -119,5 +119,5 @@ function plain(text: string, max: number): string {
     /&(?:lt|gt|quot|#x27|#39|nbsp|amp);/g,
     (entity) => ENTITIES[entity] ?? entity,
   );
-  return firstChars(decoded.toWellFormed().replace(/\s+/g, " ").trim(), max);
+  return firstChars(visibleLine(decoded), max);
 }
