@@ -87,6 +87,10 @@ export async function openTab(url: string, { before }: TabOptions = {}): Promise
 }
 
 async function barriersOf(page: Page): Promise<string[]> {
+  // Colors are wrong in the middle of a transition, for example after a change of the theme.
+  await page.evaluate(
+    `Promise.allSettled(document.getAnimations().filter((each) => each instanceof CSSTransition).map((each) => each.finished)).then(() => {})`,
+  );
   // Not as an element: the policy of a page may let in no script but its own.
   if (await page.evaluate("!window.axe")) await page.evaluate(await readFile(AXE, "utf8"));
   const found: { id: string; nodes: { html: string; failureSummary: string }[] }[] = await page.evaluate(
