@@ -10,6 +10,8 @@ import { ROOT } from "./mutant-trees.ts";
 
 /** Ignores `import type`, which has no effect at run time. */
 const IMPORT = /(?:^import (?!type )|^export (?!type )|^\} |\bimport\(\s*)[^"';]*?"(\.[^"]+)"/gm;
+/** The page's entry, and the module with which tests open the built page in a browser. */
+const PAGE = { entry: "src/page/main.tsx", opener: "test/support/chromium.ts" };
 const STARTED = /["'`](?:\.\.\/)*((?:src|test)\/[\w./-]+\.tsx?)["'`]/g;
 /** Added to the distance of tests in files that `npm test` omits. */
 const LONG = 4;
@@ -81,6 +83,7 @@ function importersOf(files: readonly string[]): Map<string, string[]> {
     const started = [...text.matchAll(STARTED)].map(([, path = ""]) => path);
     for (const each of new Set([...imported, ...started])) importers.get(each)?.push(file);
   }
+  importers.get(PAGE.entry)?.push(PAGE.opener);
   return importers;
 }
 

@@ -8,11 +8,12 @@
 // Skips generated files, log statements, durations, long tables of numbers, types, and attributes of the page's views.
 // Exits with 1 if fewer than 95 % are killed.
 
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { appendFileSync, globSync, mkdirSync, readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { parseArgs } from "node:util";
+import { parseArgs, promisify } from "node:util";
 import { API } from "typescript/unstable/sync";
 import { createRandom } from "../test/chaos/random.ts";
 import { type Edit, editsOf } from "./mutant-edits.ts";
@@ -69,7 +70,7 @@ async function main(): Promise<number> {
   const outcomes: Outcome[] = [];
   let left = count;
   const work = async () => {
-    let tree = await makeTree();
+    let tree = await makeBuiltTree();
     try {
       while (left-- > 0) {
         const { value: mutant } = drawn.next();
@@ -81,7 +82,7 @@ async function main(): Promise<number> {
         console.log(lineOf(mutant, outcome));
         if (known || outcome.how !== "hung") continue;
         await removeTree(tree);
-        tree = await makeTree();
+        tree = await makeBuiltTree();
       }
     } finally {
       await removeTree(tree);
@@ -200,9 +201,9 @@ function createTrial(reach: Reach, limit: number): (tree: Tree, mutant: Mutant) 
     const rest = [...tests];
     while (rest.length > 0) {
       const files = rest.splice(0, rest.length === tests.length ? BATCH : BATCH * 5);
-      await writeFile(path, text);
+      await writeSource(tree, file, text);
       const told = await withinLimit(runTests(tree, { files, changed: path, bail: true }));
-      await writeFile(path, original);
+      await writeSource(tree, file, original);
       if (told === "hung") return { id, how: "hung", tried: files };
       const [killer] = killersIn(told, files);
       if (!killer) continue;
@@ -214,6 +215,20 @@ function createTrial(reach: Reach, limit: number): (tree: Tree, mutant: Mutant) 
     return { id, how: "survived", tried: tests };
   };
 }
+
+/** Makes a copy of the program with a build, because browsers load the page from it. */
+async function makeBuiltTree(): Promise<Tree> {
+  const tree = await makeTree();
+  await run("sh", ["script/build"], { cwd: tree.folder });
+  return tree;
+}
+
+async function writeSource({ folder }: Tree, file: string, text: string | Buffer): Promise<void> {
+  await writeFile(join(folder, file), text);
+  if (file.startsWith("src/page/")) await run("node", ["script/page.ts"], { cwd: folder });
+}
+
+const run = promisify(execFile);
 
 /** A file that cannot be loaded counts as failed. */
 function killersIn({ failed, faults }: Told, files: readonly string[]): Failure[] {
