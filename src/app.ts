@@ -1,4 +1,5 @@
-// The composition root: creates every room from the configuration and passes each exactly the services that it needs.
+// The composition root: creates every room from the configuration and passes to each room only the services that it
+// needs.
 
 import type { FastifyBaseLogger } from "fastify";
 import packageJson from "../package.json" with { type: "json" };
@@ -123,7 +124,10 @@ export interface App {
 /** Functions that close the open parts, in the order in which the parts were opened. */
 type Closers = (() => Promise<void>)[];
 
-/** Throws `config_invalid` for the agents file, `unavailable` for a store in use. The caller closes the app. */
+/**
+ * Throws `config_invalid` if the agents file is invalid, and `unavailable` if another process is using the store. The
+ * caller closes the app.
+ */
 export async function createApp(options: AppOptions): Promise<App> {
   const closers: Closers = [];
   const close = async () => {
@@ -178,7 +182,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
     await parts.webhooks.open();
     await runs.open();
     parts.audit.open();
-    // The catalogue's schema has checked it.
+    // The schema of the agents file has already validated the schedules.
     await schedules.writeFile(agents.schedules() as FileSchedules);
     nouns.open();
     warmUp.begin();
@@ -247,7 +251,7 @@ async function openAgents(given: AppOptions, closers: Closers, later: Later) {
       allowModels,
     }));
   for (const warning of [...agents.warnings(), ...quotaWarnings(config)]) logger.warn(warning);
-  // The catalogue's schema has checked it.
+  // The schema of the agents file has already validated the MCP servers.
   const servers = agents.mcpServers() as McpServerDefinitions;
   const tools = createMcpServers(servers, {
     logger,
@@ -422,7 +426,8 @@ const limitsOf = ({ limits, streams, auth }: ServerConfig) => ({
 });
 
 /**
- * Loads SDKs and schemas that runs need, shortly after the start: neither at the start itself nor with the first request.
+ * Loads the SDKs and schemas that runs need shortly after the start, so that they delay neither the start nor the first
+ * request.
  */
 function warmingUp({ metrics, agents }: Parts, logger: FastifyBaseLogger) {
   let timer: NodeJS.Timeout | undefined;
@@ -454,10 +459,12 @@ function quotaWarnings({ auth, quotas: { tenant, user } }: ServerConfig): string
 
 const NEEDS_RESTART = "a plugin of server.yaml has changed: restart the server to load it";
 
-/** For changes of the agents file and of plugins. */
+/**
+ * How often the agents file and the plugins are checked, and how long they must stay unchanged before a change counts.
+ */
 const WATCH = { everyMs: 1000, settledMs: 200 };
 
-/** Time after the start, in ms, at which these parts are loaded. */
+/** Time after the start, in ms, at which SDKs and schemas are loaded. */
 const WARM_UP_MS = 500;
 
 async function listenOn(server: HttpServer, place: ServerConfig["listen"]): Promise<string> {

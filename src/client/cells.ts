@@ -34,7 +34,7 @@ export interface ThoughtCell {
   readonly key: string;
   text: string;
   state: CellState;
-  /** The duration in milliseconds. Known only if the page was open during the call. */
+  /** The duration in milliseconds. Absent if the page was not open during the call. */
   ms?: number;
 }
 export interface ToolCell {
@@ -51,7 +51,10 @@ export interface ToolCell {
   state: CellState;
   /** True if a person or a rule denied the call. The output contains the reason. */
   isDenied?: boolean;
-  /** True if a new message withdrew the call before it was allowed. The output is an English sentence. */
+  /**
+   * True if a new message withdrew the call before it was allowed. The output then contains the server's English error
+   * text.
+   */
   isWithdrawn?: boolean;
   /** The start time, by the server's clock. */
   began?: string;
@@ -78,7 +81,7 @@ export interface NoteCell {
   readonly key: string;
   readonly text: string;
   readonly tone: "quiet" | "warning" | "error";
-  /** How the run ended. Absent if the note is not about the end of a run. */
+  /** How the run ended. Absent if the note is about something else. */
   readonly outcome?: Outcome;
   /**
    * A code that a page can replace with its own words: the warning's code, the run's `stop_reason`, or the code of its
@@ -140,7 +143,7 @@ export function append(output: Output, piece: string): void {
   const room = KEPT - output.head.length;
   if (room > 0) output.head += piece.slice(0, room);
   output.tail += room > 0 ? piece.slice(room) : piece;
-  // Cuts rarely, because each cut copies the whole tail.
+  // The tail is cut only when it has doubled in size, because each cut copies the whole tail.
   if (output.tail.length > 2 * KEPT) cut(output);
 }
 

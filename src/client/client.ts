@@ -46,8 +46,8 @@ export interface ClientOptions {
    */
   readonly silenceMs?: number;
   /**
-   * The longest pause between two attempts, in milliseconds; default 10,000. If the server asks for a longer pause,
-   * that one applies.
+   * The longest pause between two attempts, in milliseconds; default 10,000. If the server asks for a longer pause, the
+   * client waits that long.
    */
   readonly longestPauseMs?: number;
   /** Called before each pause. `attempt` starts at 1, and starts over after each event. */
@@ -95,7 +95,8 @@ export function createClient(options: ClientOptions) {
      * Starts a run and yields all of its events. After a lost connection, it resumes with the next event, without
      * skipping or repeating events and without starting a second run. It retries until `signal` aborts. Aborting stops
      * following, but the run continues. Throws `ProblemError` when the server refuses the request, or when the
-     * credentials expire while it follows the run. If `headers` is a function, it gets new credentials from it instead.
+     * credentials expire while it follows the run. If `headers` is a function, the client calls it for new credentials
+     * when the old ones expire.
      */
     run(
       threadId: string,

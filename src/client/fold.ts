@@ -1,5 +1,5 @@
-// Folds events into the thread that a page shows. History is read as events too, so both are drawn in the same way.
-// This module is independent of views and of the network.
+// Folds events into the thread that a page shows. The history of a thread is read as events too, so the page draws
+// history and live events in the same way. This module is independent of views and of the network.
 
 import type { EventData } from "../protocol/event.ts";
 import type { ThreadView, Todo } from "./cells.ts";
@@ -45,9 +45,7 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
   const below = new Map<string, LaneFold>();
   const interrupts = new Map<string, Interrupt & { answer?: unknown }>();
   let track = trackPhase();
-  /**
-   * True after a model call has ended without its message having arrived. If the run ends now, the model said nothing.
-   */
+  /** True if a model call has ended but its message has not arrived. If the run then ends, the model wrote nothing. */
   let isSilent = false;
 
   const laneAt = (path: readonly string[]) => (path.length === 0 ? root : below.get(keyOf(path)));
@@ -56,7 +54,7 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
     const path = ("path" in event && event.path) || [];
     const lane = laneAt(path);
     if (path.length === 0) ofRun(event);
-    // The subagent started before the first event that this fold has seen, so only its card is known.
+    // This fold missed the start of the subagent, so it knows only the subagent's card.
     if (!lane) return;
     switch (event.event) {
       case "on_state":
@@ -146,7 +144,7 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
     const key = keyOf([...path, data.id]);
     const cell = lane.agent(data.thread_id, { ...data, status: "running" });
     // The server replays the subagent's events from the first one, so the earlier copy is discarded. A later run of the
-    // subagent continues its lane.
+    // subagent is appended to the same lane.
     const isRepeat = cell.run === data.run_id;
     cell.run = data.run_id;
     if (ts !== undefined) cell.began = ts;

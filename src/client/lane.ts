@@ -138,7 +138,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
     /** Removes all notes, or only those with this reason. */
     removeNotes: (reason?: string) =>
       list.remove((cell) => cell.kind === "note" && (reason === undefined || cell.reason === reason)),
-    /** Call this when no run continues. Open cells then wait or were stopped. */
+    /** Call this when no run continues. Marks open messages as stopped, and open calls as waiting or stopped. */
     settle(state: "waits" | "stopped"): void {
       said.stop();
       calls.settle(state);

@@ -13,7 +13,7 @@ import {
 import type { ToolCells } from "./tool-cells.ts";
 import type { Message, WebSource } from "./wire.ts";
 
-/** A message, as far as it has arrived. */
+/** The part of a message that has arrived so far. */
 interface ModelMessage {
   readonly id: string;
   thought?: ThoughtCell;
@@ -140,7 +140,7 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
       list.replace(partsOf(streamed), partsOf(kept));
     },
 
-    /** Call this when the thread has dropped the message. */
+    /** Call this when the message has been removed from the thread. */
     forget: (id: string) => void known.delete(id),
 
     /** Call this when no run continues. */

@@ -20,7 +20,7 @@ export type Outcome =
   | "done";
 
 export interface Ending extends Pick<Run, "status" | "stop_reason"> {
-  /** The message in the run's last event about its end. */
+  /** The message from the last event that reported the end of the run. */
   readonly message?: string | undefined;
   readonly details?: Run["details"] | undefined;
   readonly usage?: Run["usage"] | undefined;

@@ -45,7 +45,7 @@ export function createRetries({ longestPauseMs, onRetry, onConnection, isRenewed
     onConnection?.(state);
   };
 
-  /** `onState` is called with each change in the state of these attempts. */
+  /** Calls `onState` each time the state of these attempts changes. */
   return (signal?: AbortSignal, onState?: (state: ConnectionState) => void): Retries => {
     const id = Symbol("attempts");
     let attempt = 1;

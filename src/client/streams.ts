@@ -88,7 +88,7 @@ export function createStreams(requests: Requests, retriesFor: RetriesFor) {
         () => call(operation as Operation, input as Input<Operation>, signal, extra),
         signal,
       );
-      // Without a stream, the server answers each start with its run.
+      // If no stream is requested, the server responds with the run itself.
       return (await answer) as K extends Start ? Run : Reply<K>;
     },
 

@@ -9,7 +9,7 @@ import type { Answer, Part, Run, UserEvent } from "./wire.ts";
 export * from "./cells.ts";
 export { createFold, type Fold, type FoldOptions, type History } from "./fold.ts";
 
-/** A thread at one moment. Unchanged parts are the same objects as in the previous snapshot. */
+/** A snapshot of a thread. Unchanged parts are the same objects as in the previous snapshot. */
 export interface ThreadSnapshot extends Readonly<Pick<ThreadView, "todos" | "asks">> {
   /**
    * `missing`: the thread does not exist until `send` or another client creates it. `failed`: the store stopped
@@ -43,7 +43,9 @@ export interface ThreadStore {
   answer(...answers: readonly Sent<Answer>[]): Promise<Run>;
 }
 
-/** The minimum time between two calls of the listeners. Calling them for every event would be too often. */
+/**
+ * The minimum time between two calls of the listeners. Calling the listeners after every event would be too frequent.
+ */
 const FRAME_MS = 16;
 /** The number of recent runs to read. They include queued runs. */
 const NEWEST_RUNS = 20;
@@ -223,8 +225,8 @@ async function follow(thread: Followed, signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Resolves when `send` or another client has created the thread. Checks once after each connect, because earlier
- * changes are not sent again.
+ * Resolves when `send` or another client has created the thread. Checks whether the thread exists each time the stream
+ * connects, because the server does not resend earlier changes.
  */
 async function untilCreated(thread: Followed, signal: AbortSignal): Promise<void> {
   const { client, threadId } = thread;

@@ -100,7 +100,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
       if (cell?.state === "open") setState(cell, "waits");
     },
 
-    /** Call this when no run continues. Open calls then wait or were stopped. */
+    /** Call this when no run continues. Marks open calls as waiting or stopped. */
     settle(state: "waits" | "stopped"): void {
       for (const cell of calls.values())
         if (cell.state === "open" || (cell.state === "waits" && state === "stopped")) setState(cell, state);

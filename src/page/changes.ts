@@ -24,9 +24,9 @@ export interface ListRefresh {
 }
 
 /**
- * Calls `read` once changes are being followed, so no change is missed, and again soon after relevant changes. Changes
- * that arrive during a read cause one more read. `read` must not throw. Its signal aborts at the end, and when
- * `readNow` starts another read.
+ * Calls `read` as soon as the page receives changes, so that it misses none, and again shortly after each relevant
+ * change. Changes that arrive during a read cause one more read. `read` must not throw. The signal that `read` receives
+ * aborts when `end` is called and when `readNow` starts another read.
  */
 export function keepRead(
   concerns: (change: Change) => boolean,
@@ -79,7 +79,7 @@ const CONNECT_MS = 1_000;
 let followed = Promise.resolve();
 
 /**
- * Follows the changes for the current user, in this tab or through another one. Returns a function that stops
+ * Follows the current user's changes, either in this tab or through another tab. Returns a function that stops
  * following.
  */
 export function followChanges(): () => void {
@@ -102,7 +102,7 @@ export function followChanges(): () => void {
   setTimeout(begin, CONNECT_MS);
   void isLed(name).then((isFollowed) => isFollowed && begin());
   const onConnected = () => {
-    // This tab has just read for the first time.
+    // Before `begin`, this tab has not read anything, so it does not need to read again.
     if (hasBegun) told({ event: "read_again" });
     begin();
     if (!ending.signal.aborted) channel.postMessage({ event: "read_again" } satisfies Change);

@@ -6,7 +6,7 @@ import { copyText } from "./clipboard.ts";
 import { messageOf } from "./session.ts";
 import { once, t } from "./texts.ts";
 
-/** The text for an empty list: what will appear here, and how. */
+/** The text for an empty list, which explains what will appear there and how it gets there. */
 export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
 
 /** An error message from the server. */
@@ -18,7 +18,7 @@ export const Problem = ({ children }: { children: ComponentChildren }) =>
   ) : null;
 
 /** Invisible characters, and characters that change how a text is displayed. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not pass.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression must match control characters.
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu;
 
 /**
@@ -103,7 +103,7 @@ export function Action(props: {
   class?: string;
   label?: string;
   isOff?: boolean;
-  /** Set for a toggle button. */
+  /** For a toggle button: true if it is pressed. */
   isPressed?: boolean;
 }) {
   const [isBusy, setBusy] = useState(false);
@@ -202,7 +202,7 @@ export function Dialog(props: {
 /** A text shown unchanged in a scrolling box. `atEnd` keeps the end visible while the text grows. */
 export const Pre = ({ children, atEnd }: { children: string; atEnd?: boolean }) => (
   <pre
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keyboard users must be able to focus it.
     tabIndex={0}
     ref={(pre) => void (atEnd && pre?.scrollTo(0, pre.scrollHeight))}
   >

@@ -5,7 +5,10 @@ export const SHOWN_BYTES = 256 * 1024;
 /** The largest image to show, in bytes. Larger images can only be downloaded. */
 export const IMAGE_BYTES = 16 * 1024 * 1024;
 
-/** The types to show as images. Browsers run scripts in others, such as SVG. The first bytes, read as Latin-1, decide. */
+/**
+ * The types to show as images. The first bytes of the file, read as Latin-1, determine its type. All other types are
+ * excluded, because browsers run scripts in some of them, such as SVG.
+ */
 const IMAGES: readonly (readonly [type: string, isOne: (start: string) => boolean])[] = [
   ["image/png", (start) => start.startsWith("\x89PNG\r\n\x1a\n")],
   ["image/jpeg", (start) => start.startsWith("\xff\xd8\xff")],

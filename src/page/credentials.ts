@@ -4,7 +4,7 @@
 import { leaveForIssuer, type Oidc, refreshed, SignInRefused, type Tokens } from "./oidc.ts";
 import { t } from "./texts.ts";
 
-/** A key or token that the user entered, or the tokens of an issuer. */
+/** A key or token that the user entered, or the tokens from an issuer. */
 export type Credentials = { readonly token: string } | (Tokens & { readonly oidc: Oidc });
 
 const KEPT = "skein.credentials";
@@ -28,7 +28,7 @@ export function keepCredentials(given: Credentials | undefined): void {
 
 const USER = "skein.user";
 
-/** Returns the tab's user, which is known once the server has accepted the credentials. */
+/** Returns the tab's user, or undefined until the server has accepted the credentials. */
 export const userOf = (): string | undefined => sessionStorage.getItem(USER) ?? undefined;
 
 /** Sets the tab's user. If another user was using the tab, removes that user's data, such as drafts, and returns true. */
@@ -53,9 +53,12 @@ export function forgetAll(): void {
 /** The URL to which the issuer redirects: the page, without the part after `#`. */
 export const pageUrl = () => location.origin + location.pathname;
 
-/** How long before its end a token is renewed, in ms; at most half of the token's lifetime. */
+/** How many ms before its expiry a token is renewed; at most half of the token's lifetime. */
 const EARLY_MS = 30_000;
-/** The shortest useful lifetime of a new token, in ms. With shorter ones, the page would do nothing but sign in. */
+/**
+ * The shortest useful lifetime of a new token, in ms. With a shorter lifetime, the page would have to sign in
+ * continuously.
+ */
 const USELESS_MS = 2_000;
 
 /**

@@ -1,5 +1,5 @@
 // Threads that the user has deleted. The request is sent after ten seconds, so the user can undo the deletion. Closing
-// the page cancels it, which ensures that no thread is lost before its Undo button was visible.
+// the page cancels the deletion, so no thread is deleted before its Undo button has been visible.
 
 import { touch } from "./frame.ts";
 import { client, messageOf } from "./session.ts";

@@ -33,7 +33,7 @@ export const MOST_IN_LINE = 500;
 /** The maximum number of lines. The layout time grows faster than the number of boxes. */
 export const MOST_LINES = 200;
 
-/** In these kinds of diagram, a number creates that many boxes. */
+/** Matches diagrams whose source contains a number that would create too many boxes. */
 const TOO_MANY_BOXES = /^\s*(?:block(?:-beta)?\s*$[\s\S]*[:\s]\d{3}|packet(?:-beta)?\s*$[\s\S]*\b\d{5})/m;
 
 export function isTooLarge(source: string): boolean {

@@ -83,12 +83,15 @@ function script(old: readonly string[], young: readonly string[]): DiffStep[] {
 }
 
 /**
- * The number of old lines that a number of changes can pass, by diagonal. A diagonal is the number of old lines passed
- * minus the number of new lines passed.
+ * Returns, for a certain number of changes, how many old lines can be passed on a diagonal. A diagonal is the number of
+ * old lines passed minus the number of new lines passed.
  */
 type Reached = (diagonal: number) => number;
 
-/** Returns the reach for each number of changes until the end is reached, or undefined if there are too many changes. */
+/**
+ * Returns this for 0, 1, 2 and more changes, up to the number that reaches the end. Returns undefined if there are too
+ * many changes.
+ */
 function furthest(old: readonly string[], young: readonly string[]): Reached[] | undefined {
   const all: Reached[] = [];
   for (let changes = 0; changes <= MAX_CHANGES; changes++) {
@@ -106,8 +109,8 @@ function furthest(old: readonly string[], young: readonly string[]): Reached[] |
 }
 
 /**
- * Returns the position from which a line is removed or added. It was reached with one change less. Before the first
- * change, it is above the start.
+ * Returns the position from which a line is removed or added. One change fewer was enough to reach it. Before the first
+ * change, the position is one line above the start.
  */
 function cameFrom(last: Reached = () => 0, diagonal: number, changes: number) {
   const isAdded = diagonal === -changes || (diagonal !== changes && last(diagonal - 1) < last(diagonal + 1));

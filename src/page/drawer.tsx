@@ -14,7 +14,7 @@ export function Drawer(props: {
   const close = useRef(props.onClose);
   close.current = props.onClose;
   useEffect(() => {
-    // After a reload, or for a URL that opens the drawer, the history already has its entry.
+    // After a reload, or for a URL that opens the drawer, the history already contains the drawer's entry.
     if (!history.state?.isDrawer) history.pushState(DRAWER, "");
     let isLeft = false;
     const onBack = () => {
@@ -39,7 +39,10 @@ export function Drawer(props: {
   );
 }
 
-/** A link in the drawer navigates from the page that opened the drawer. */
+/**
+ * Follows a link in the drawer. The link's URL replaces the drawer's history entry, so Back returns to the page that
+ * opened the drawer.
+ */
 function followLink(event: TargetedMouseEvent<HTMLElement>, close: () => void): void {
   const link = event.target instanceof Element ? event.target.closest("a") : null;
   const hash = link?.getAttribute("href");

@@ -13,7 +13,7 @@ export interface DrawnFrame {
   end(): void;
 }
 
-/** `onFailed` is the last callback. The caller then removes the frame, which stops its work. */
+/** No callback follows `onFailed`. The caller must then remove the frame, which stops the drawing. */
 export function drawnFrame(
   frame: HTMLIFrameElement,
   { onDrawn, onFailed }: { onDrawn: (height: number) => void; onFailed: (undrawn: Undrawn) => void },
@@ -22,7 +22,7 @@ export function drawnFrame(
   let wanted: Drawing | undefined;
   const ending = new AbortController();
   const { signal } = ending;
-  // A frame without an origin cannot be addressed, so the target is any.
+  // A frame without an origin cannot be named as the target, so the message allows any target.
   const send = () => isReady && wanted && frame.contentWindow?.postMessage(wanted, "*");
   const fail = (undrawn: Undrawn) => {
     ending.abort();

@@ -1,5 +1,5 @@
-// How the most recent run of each listed thread ended, for the marks in the list. A thread's own data shows only
-// whether it failed.
+// How the most recent run of each listed thread ended, for the marks in the list. The record of a thread shows only
+// whether its run failed.
 
 import type { RunRecord } from "../client/client.ts";
 import { keepRead, onChange } from "./changes.ts";
@@ -20,7 +20,7 @@ export function followEnds(): () => void {
   const kept = keepRead(
     () => false,
     async (signal) => {
-      // The page reports no error, because without this data the marks only show less.
+      // The page ignores errors here, because without this data the marks only show less detail.
       const { items = [] } = await client.runs.list({ limit: PAGE }, signal).catch(() => ({ items: [] }));
       for (const run of [...items].reverse()) keep(run);
       touch(ends);

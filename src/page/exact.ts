@@ -1,12 +1,12 @@
 // Prepares a text for a user who must decide on it. Names invisible characters and counts long runs of blanks, which
 // could hide text that follows them.
 
-/** A text to show unchanged, or the name of something invisible. */
+/** A text to show unchanged, or a mark that names invisible characters. */
 export type Piece = string | { readonly mark: string };
 
 /**
- * The minimum number of blanks, after a word or at the start of a line, that are counted. Fewer blanks are normal
- * alignment.
+ * Runs of at least this many blanks are counted: `GAP` after a word, `INDENT` at the start of a line. Fewer blanks are
+ * normal alignment.
  */
 const GAP = 8;
 const INDENT = 24;
@@ -16,8 +16,8 @@ const UNSEEN = new RegExp(
   [
     `(?<=\\S)[ \\t]{${GAP},}|[ \\t]{${INDENT},}`,
     `\\n(?:[ \\t]*\\n){${EMPTY_LINES},}`,
-    // Controls, formats, fillers, and spaces that no keyboard has. U+FE0F is allowed, because it only turns a character
-    // into an emoji.
+    // Control, format and filler characters, and spaces that no keyboard can type. U+FE0F is allowed, because it only
+    // turns a character into an emoji.
     "(?![\\n\\t\\ufe0f])[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Co}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800]",
     "[^\\S \\n\\t]",
   ].join("|"),

@@ -10,7 +10,7 @@ export interface FileCall {
   readonly change: { readonly content: string } | { readonly old_text: string; readonly new_text: string };
 }
 
-/** Returns undefined for other calls, and for arguments that a diff cannot show. */
+/** Returns undefined for calls that do not change a file, and for arguments that a diff cannot show. */
 export function fileCallOf(name: string, args: Readonly<Record<string, unknown>>): FileCall | undefined {
   const { path, content, old_text, new_text } = args;
   const count = Object.keys(args).length;

@@ -50,8 +50,8 @@ export function differencesOf({ before, content, edits, op }: FileChange): Diffe
 }
 
 /**
- * Returns the number of edits before the text `before`. The other edits lead from it to `content`. Parallel edits share
- * one `before`.
+ * Returns the number of edits before the text `before`. The remaining edits turn `before` into `content`. Parallel
+ * edits share one `before`.
  */
 function earlierEdits(edits: readonly Edit[], before: string, content: string): number {
   for (let earlier = edits.length - 1; earlier > 0; earlier--)

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-/** Returns whether the page is being printed. The component redraws before the browser lays out the pages. */
+/** Returns whether the page is being printed. Redraws the component before the browser lays out the printed pages. */
 function usePrinting(): boolean {
   const [isPrinting, setPrinting] = useState(false);
   useEffect(() => {
@@ -20,8 +20,8 @@ function usePrinting(): boolean {
 }
 
 /**
- * A section that opens and closes with its summary line, and is always open in print. The caller owns the open state,
- * because it can change without the user.
+ * A section that opens and closes with its summary line, and is always open in print. The caller keeps the open state,
+ * because the state can also change without an action by the user.
  */
 export function Foldable(props: {
   class: string;

@@ -55,7 +55,7 @@ export function followEnd(scroller: HTMLElement): FollowedEnd {
   scroller.addEventListener("wheel", ({ deltaY }) => void (deltaY < 0 && leave()), passive);
   scroller.addEventListener("touchmove", leave, passive);
   scroller.addEventListener("keydown", ({ key }) => void (AWAY.includes(key) && leave()), { signal });
-  // Only its scrollbar has the scroller itself as its target.
+  // Only a press on the scrollbar has the scroller itself as its target.
   scroller.addEventListener("pointerdown", ({ target }) => void (target === scroller && leave()), passive);
   scroller.addEventListener(
     "scroll",

@@ -14,7 +14,7 @@ export interface Field {
    * the browser's time zone. `secret`: a text that is not shown. `json`: any other type.
    */
   readonly kind: "choice" | "number" | "text" | "long" | "list" | "pairs" | "time" | "secret" | "json";
-  /** The values of a choice by their visible texts. */
+  /** The values of a choice, by the text that the form shows for each. */
   readonly choices?: ReadonlyMap<string, unknown>;
   /** The values that a text field suggests, and the meaning of each. */
   readonly suggestions?: ReadonlyMap<string, string>;
@@ -79,7 +79,7 @@ function choicesOf({ type, enum: values }: Schema): ReadonlyMap<string, unknown>
 function rangeOf(schema: Schema): string | undefined {
   const bound = (name: string) => {
     const value = schema[name];
-    // The schema of an integer has JavaScript's largest integer as its maximum.
+    // The schema of every integer has a maximum. If none is set, it is JavaScript's largest safe integer.
     return typeof value === "number" && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined;
   };
   const words = t().form;

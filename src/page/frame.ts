@@ -13,7 +13,7 @@ export function touch(what: object): void {
   touched.add(what);
   if (isRequested) return;
   isRequested = true;
-  // A hidden tab has no animation frames, but its title is visible.
+  // A hidden tab gets no animation frames, but its title is still visible and must be updated.
   if (document.hidden) setTimeout(draw, HIDDEN_MS);
   else requestAnimationFrame(draw);
 }

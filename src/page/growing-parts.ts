@@ -3,7 +3,10 @@
 
 const LINES = 200;
 
-/** Returns a function to call with a text each time it has grown. A different text starts over. */
+/**
+ * Returns a function to call with a text each time it has grown. A text that does not continue the previous one starts
+ * over.
+ */
 export function growingParts(): (text: string) => readonly string[] {
   let full: string[] = [];
   let length = 0;

@@ -22,7 +22,7 @@ const PATIENCE_MS = 200;
 const channel = new BroadcastChannel(`skein-credentials ${pageUrl()}`);
 const tell = (told: SignInMessage) => channel.postMessage(told);
 
-/** Only the tab that signed in renews an issuer's tokens, because an issuer accepts a refresh token once. */
+/** Only the tab that signed in renews an issuer's tokens, because issuers accept each refresh token only once. */
 function tellMine(): void {
   const mine = credentials();
   const user = userOf();

@@ -1,4 +1,4 @@
-// Single-letter keys. Users of speech input, or with unsteady hands, can turn them off.
+// Single-letter keys. Users of speech input and users with unsteady hands can turn these keys off.
 
 import { useEffect } from "preact/hooks";
 import type { Texts } from "./texts/en.ts";
@@ -15,7 +15,7 @@ export const nameOfKey = (key: string): string => t().keys.names[key] ?? key;
 /** `Alt + Enter`. */
 export const nameOfKeys = (...keys: readonly string[]): string => keys.map(nameOfKey).join(" + ");
 
-/** The action of a key. The texts describe it in each language. */
+/** The action of a key. The page's texts describe each action in each language. */
 type Command = keyof Texts["keys"]["commands"];
 
 interface Bound {
@@ -44,7 +44,9 @@ export function useKey(keys: string, command: Command, act: () => void): void {
   }, [keys, command, act]);
 }
 
-/** Returns the letter of a command. Returns undefined in a text field, or with Ctrl, Alt or Meta. */
+/**
+ * Returns the letter that the user pressed as a command. Returns undefined in a text field, or with Ctrl, Alt or Meta.
+ */
 export function letterOf(event: KeyboardEvent): string | undefined {
   if (!areKeysOn() || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey)
     return undefined;
@@ -55,7 +57,10 @@ export function letterOf(event: KeyboardEvent): string | undefined {
 
 let isByLetter = false;
 
-/** Returns whether the last user action was such a command, in which case the next letter is not text. */
+/**
+ * Returns whether the last user action was such a command. If so, the next letter that the user types is not meant as
+ * text.
+ */
 export const wasByLetter = (): boolean => isByLetter;
 
 /** Listens to the keyboard. Returns a function that stops listening. */

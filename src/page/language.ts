@@ -3,7 +3,10 @@
 import { en, type Texts } from "./texts/en.ts";
 import { locale, speak } from "./texts.ts";
 
-/** The languages by their own name, with loaders for their texts. The first language is part of the page. */
+/**
+ * The page's languages, each with its name in that language and a loader for its texts. The first language is part of
+ * the page.
+ */
 const LANGUAGES = {
   en: { name: "English", read: async (): Promise<Texts> => en },
   de: { name: "Deutsch", read: async (): Promise<Texts> => (await import("./texts/de.ts")).de },

@@ -142,7 +142,7 @@ export function openThread(id: string): OpenThread {
     if (event.event === "done" || event.event === "error") void readHead();
   }
 
-  /** Reads the data above the messages. A failure is not reported. */
+  /** Reads the data that the page shows above the messages. Ignores errors. */
   async function readHead(): Promise<void> {
     try {
       const [info, usage] = await Promise.all([

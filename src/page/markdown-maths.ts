@@ -20,11 +20,13 @@ const INLINE = [
 ] as const;
 const DOLLARS = /^\$(?![\s$])([^$\n]{1,200}?)(?<![\s\\])\$(?![\w$])/;
 
-/** Returns true for ordinary words in brackets, which Markdown would handle if they had no backslash. */
+/** Returns true for ordinary words between escaped brackets, which are left to Markdown. */
 const isProse = (source: string): boolean =>
   !/[\p{L}\d]/u.test(source) || (/^[\p{L}\s.,;:'’!?-]+$/u.test(source) && /\p{L}{3}/u.test(source));
 
-/** Returns true if the text has a sign that only maths uses, or is a single letter, and contains no ordinary word. */
+/**
+ * Returns true if the text contains no ordinary word, and either has a sign that only maths uses or is a single letter.
+ */
 const isSurely = (source: string): boolean =>
   (/[\\^_=<>{}]/.test(source) || /^[A-Za-z]'?$|^[A-Za-z]\([A-Za-z]\)$/.test(source)) &&
   !/[A-Za-z]{4,}/.test(source.replace(/\\[A-Za-z]+(\s*\{[^{}]*\})?/g, " "));

@@ -25,9 +25,9 @@ export interface Element {
   readonly isTooLong?: boolean;
   /** For `checkbox`. */
   readonly isChecked?: boolean;
-  /** For `html` and `maths`: true if it is its own block. */
+  /** For `html` and `maths`: true if the element is a separate block. */
   readonly isBlock?: boolean;
-  /** For `maths`: the source without its delimiters. Its child is the text as written. */
+  /** For `maths`: the source without its delimiters. The element's child is the text as written. */
   readonly source?: string;
   /** For `footnote-mark` and `footnote`. */
   readonly number?: number;
@@ -35,7 +35,10 @@ export interface Element {
   readonly isNumber?: boolean;
   /** For `ol`. */
   readonly start?: number;
-  /** For `h3`: its visual size. All headings have one rank, below the page's headings, because models skip ranks. */
+  /**
+   * For `h3`: its visual size. All headings have the same rank, below the page's own headings, because models skip
+   * ranks.
+   */
   readonly level?: number;
   /** For `th` and `td`. */
   readonly align?: "left" | "center" | "right";
@@ -244,7 +247,8 @@ function inlineOf(token: Token, notes: NumberOf): readonly Node[] {
 
 const FOLLOWED = ["https:", "http:", "mailto:"];
 /**
- * The longest query of a link to hide. A longer one could leak parts of the conversation, so the page shows it in full.
+ * The maximum length of a link's query that the page hides. A longer one could leak parts of the conversation, so the
+ * page shows it in full.
  */
 const LONG_QUERY = 100;
 

@@ -19,7 +19,7 @@ interface TemmlNode {
   readonly children?: readonly TemmlNode[];
 }
 
-/** The package's types describe a different module than the imported one. */
+/** The package's types do not describe the module that is imported here. */
 const { __renderToMathMLTree: toTree } = temml as unknown as {
   __renderToMathMLTree: (source: string, options: object) => TemmlNode;
 };

@@ -59,8 +59,8 @@ function wordsOf(change: UserEvent): NotificationText | undefined {
 }
 
 /**
- * Shows only conversations in the list, which excludes subagents. If several tabs show the same notification, the
- * browser shows it once.
+ * Shows notifications only for conversations in the list, which does not contain the threads of subagents. If several
+ * tabs show the same notification, the browser shows it once.
  */
 function show({ thread, text }: NotificationText): void {
   const listed = threads.items.find(({ id }) => id === thread);

@@ -40,7 +40,10 @@ export function money(millionths: number): string {
   return small.format(value);
 }
 
-/** Formats the cost of model calls. Returns "no price set" if there is no price, because the calls are not free. */
+/**
+ * Formats the cost of model calls. If the models have no price, returns "no price set" instead of 0, because the calls
+ * are not free.
+ */
 export const costOf = ({ cost, calls }: { readonly cost: number; readonly calls: number }): string =>
   cost === 0 && calls > 0 ? t().usage.noPrice : money(cost);
 
@@ -60,7 +63,7 @@ export function duration(ms: number): string {
 /** `1.4`. */
 export const oneDecimal = (value: number): string => tenths().format(value);
 
-/** Formats a day: `2026-11-27` as `27 Nov 2026`, the same day in every time zone. */
+/** Formats a day, such as `2026-11-27` as `27 Nov 2026`. The result is the same in every time zone. */
 export const day = (iso: string): string => days().format(new Date(`${iso}T00:00:00Z`));
 
 /** `12,345`. */

@@ -16,27 +16,27 @@ export interface Tokens {
   readonly expires_at?: number | undefined;
 }
 
-/** The issuer refused the sign-in, or it cannot be reached safely. */
+/** Thrown if the issuer refuses the sign-in or cannot be reached safely. */
 export class SignInRefused extends Error {
   override readonly name = "SignInRefused";
 }
 
-/** Stored in the tab while the page is away. */
+/** The data that the tab stores while the user is on the issuer's page. */
 export interface Leaving {
   readonly oidc: Oidc;
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
   readonly redirect: string;
-  /** The part of the URL after `#` to return to. */
+  /** The part of the URL after `#`, to which the page returns. */
   readonly hash: string;
-  /** True if the issuer must not ask the user. */
+  /** True if the issuer must not show a page to the user. */
   readonly isSilent: boolean;
 }
 
 const LEAVING = "skein.leaving";
 
-/** Redirects to the issuer. Throws `SignInRefused` if browsers do not allow that. */
+/** Redirects to the issuer. Throws `SignInRefused` if the browser does not allow a sign-in, as on plain http. */
 export async function leaveForIssuer(oidc: Oidc, redirect: string, isSilent: boolean): Promise<void> {
   if (!globalThis.crypto.subtle) throw new SignInRefused(t().oidc.needsHttps);
   const [state, nonce, verifier] = [random(), random(), random()];

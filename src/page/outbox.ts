@@ -19,7 +19,7 @@ export const outgoingOf = (thread: string | undefined): Outgoing | undefined =>
   parsed<Outgoing>(outgoingKey(thread));
 
 /**
- * Stores the message. One with large attachments may not fit into the storage, and is then not sent again after a
+ * Stores the message. A message with large attachments may not fit into the storage. It is then not sent again after a
  * reload.
  */
 export function saveOutgoing(thread: string | undefined, outgoing: Outgoing | undefined): void {
@@ -28,7 +28,7 @@ export function saveOutgoing(thread: string | undefined, outgoing: Outgoing | un
 
 const queuedKey = (run: string) => `skein.queued.${run}`;
 
-/** A queued message, for the tab that queued it, because the server does not return its text. */
+/** A queued message, stored by the tab that queued it because the server does not return its text. */
 export interface Queued {
   readonly text?: string | undefined;
   readonly hasFiles?: boolean | undefined;

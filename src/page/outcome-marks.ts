@@ -1,4 +1,4 @@
-// The icon of an outcome, which ensures that colour is not the only sign, and the CSS class for both.
+// The icon and the CSS class of each outcome. Because of the icon, colour is not the only sign of the outcome.
 
 import type { Outcome } from "../client/outcome.ts";
 

@@ -44,7 +44,7 @@ export function returnTo(thread: string, scroller: HTMLElement): boolean {
   const place = places.get(thread);
   const at = place && childrenOf(scroller)[place.child];
   if (!at) return false;
-  // The browser estimates the heights of invisible elements, so each round is more exact.
+  // The browser estimates the heights of invisible elements, so each round brings the position closer to the target.
   for (let round = 0; round < 3; round++)
     scroller.scrollTop += at.getBoundingClientRect().top - scroller.getBoundingClientRect().top - place.below;
   return true;

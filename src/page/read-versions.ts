@@ -3,7 +3,7 @@
 import { client } from "./session.ts";
 import { type Dated, type Parting, partingAt, partingsOf } from "./versions.ts";
 
-/** For a thread without branches, reads only the list. */
+/** If the thread has no branches, reads only the list of branches. */
 export async function readPartings(thread: string, signal: AbortSignal): Promise<Parting[]> {
   const branches = await client.threads.branches(thread, signal);
   if (branches.length === 0) return [];
@@ -14,7 +14,7 @@ export async function readPartings(thread: string, signal: AbortSignal): Promise
 
 const PAGE = 200;
 
-/** Reads all messages. With `until`, reads only up to the page in which they differ from those messages. */
+/** Reads all messages. With `until`, stops after the page in which the messages first differ from `until`. */
 async function messagesOf(
   thread: string,
   until: readonly Dated[] | undefined,

@@ -27,7 +27,7 @@ export interface RunPlace {
 }
 
 const PLAIN = ["inbox", "runs", "usage", "settings"] as const;
-/** The views with tabs. The tab's name follows in the URL. */
+/** The views with tabs. In the URL, the name of the tab follows the name of the view. */
 const TABBED = ["admin", "schedules", "tools"] as const;
 
 /**

@@ -1,5 +1,5 @@
-// Repeats a run, or one of its steps, with another model, other instructions or other arguments. It runs in a fork, so
-// the conversation does not change.
+// Repeats a run, or one of its steps, with another model, other instructions or other arguments. The new run uses a
+// fork of the thread, so the conversation does not change.
 
 import type { Cell, UserCell } from "../client/cells.ts";
 import { ProblemError, type Run, type RunOptions, type ToolCall } from "../client/client.ts";
@@ -33,9 +33,9 @@ export interface Again {
 }
 
 /**
- * If a run started with several messages, as a subagent's run does, returns the last one. The new run also reads those
- * before it. Returns undefined if the run started without a message, if its events have expired, or if the message was
- * replaced.
+ * If a run started with several messages, as a subagent's run does, returns the last one. The new run also reads the
+ * messages before it. Returns undefined if the run started without a message, if its events have expired, or if the
+ * message was replaced.
  */
 export async function askedOf(
   thread: string,

@@ -7,8 +7,8 @@ import { isWithdrawn, startRun, steer } from "./sending.ts";
 import { client } from "./session.ts";
 
 /**
- * Stops the run in progress. Its end arrives in the stream. `interrupt` is shown before the server responds, because
- * the server waits for the step, and is reset if the server refuses.
+ * Stops the run in progress. The stream reports the end of the run. The page shows an `interrupt` before the server
+ * responds, because the server waits for the step. If the server refuses, the page stops showing it.
  */
 export async function stopRun(thread: string, live: Live, mode: "cancel" | "interrupt"): Promise<void> {
   const { id } = live.page.run;

@@ -71,7 +71,10 @@ export async function isWithdrawn(thread: string, id: string): Promise<boolean> 
   return (await client.runs.get(thread, id)).status === "cancelled";
 }
 
-/** True while the page unloads, when a response must not change the URL. The reloaded page opens the run. */
+/**
+ * True while the page unloads. The stored message is then kept, so that the reloaded page sends it again and opens the
+ * run.
+ */
 let isLeaving = false;
 const LEAVING_MS = 5_000;
 addEventListener("beforeunload", () => {

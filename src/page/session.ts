@@ -30,7 +30,7 @@ export interface Session {
   /** `asking` until the server has identified the user, and `signed_out` after a 401. */
   state: "asking" | "signed_in" | "signed_out" | "unreachable";
   me?: Me;
-  /** How users sign in. Known once the page is signed out and the server has responded. */
+  /** How users sign in. Set once the page is signed out and the server has responded. */
   options?: SignInOptions | undefined;
   /** Why the page is not signed in. */
   problem?: string | undefined;
@@ -69,7 +69,7 @@ async function watched(input: RequestInfo | URL, init: RequestInit = {}): Promis
   return fetch(input, { ...init, headers: again });
 }
 
-/** Identifies the user, with the issuer's response if the page returns from the issuer. */
+/** Identifies the user. If the issuer has redirected back to the page, uses its response. */
 export async function begin(returned: Returned | undefined): Promise<void> {
   followTabs(() => session.state === "signed_out" && void askMe());
   if (!returned) return askMe();

@@ -23,10 +23,7 @@ export interface Choice {
   readonly failedOnly: boolean;
 }
 
-/**
- * Returns the start and end of all spans, in ms since 1970. An open span lasts until `now`, if that is later than all
- * other ends.
- */
+/** Returns the start and end of all spans, in ms since 1970. If a span is still open, the end is at least `now`. */
 export function extentOf(spans: readonly Span[], now = 0): { start: number; end: number } {
   const starts = spans.map(startOf);
   const start = starts.reduce((least, at) => Math.min(least, at), starts[0] ?? 0);

@@ -3,7 +3,7 @@
 
 import { en, type Texts } from "./texts/en.ts";
 
-/** `locale` is for `Intl`. Its region comes from the browser if the browser and the page have the same language. */
+/** `locale` is for `Intl`. It includes the browser's region if the browser and the page use the same language. */
 let current: { readonly texts: Texts; readonly locale: string } = { texts: en, locale: "en" };
 
 /**

@@ -4,7 +4,10 @@ import type { FileEntry } from "../client/client.ts";
 import { number, oneDecimal } from "./numbers.ts";
 import { t } from "./texts.ts";
 
-/** The maximum number of entries per folder. Tens of thousands of rows would be slow, and too many to read. */
+/**
+ * The maximum number of entries per folder. Drawing tens of thousands of rows would be slow, and no one would read
+ * them.
+ */
 const MAX_SHOWN = 500;
 
 /** Returns the visible entries, folders first, then by name, and the number of hidden entries. */

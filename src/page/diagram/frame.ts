@@ -1,4 +1,5 @@
-// Draws a diagram for the page in a frame without an origin, storage or network access. The first message starts it.
+// Draws a diagram for the page in a frame without an origin, storage or network access. The page's first message starts
+// the drawing.
 
 import { type Drawing, type Failure, MOST_CHARACTERS, type Reply } from "../diagram-messages.ts";
 
@@ -9,7 +10,7 @@ declare const mermaid: {
 };
 
 const place = document.querySelector<HTMLElement>("#drawing") ?? document.body;
-// The frame scrolls, so the keyboard must be able to reach it.
+// The frame scrolls, so keyboard users must be able to focus it.
 place.tabIndex = 0;
 
 /** The options that directives in the source must not change. */
@@ -18,7 +19,7 @@ const SECURE = [
   ...["dompurifyConfig", "htmlLabels", "themeCSS"],
 ];
 
-/** The smallest scale (0–1). Diagrams that would become smaller scroll instead. */
+/** The smallest scale (0–1). A diagram that would have to shrink further scrolls instead. */
 const SMALLEST_SCALE = 0.6;
 
 const tell = (reply: Reply) => parent.postMessage(reply, "*");

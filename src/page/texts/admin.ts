@@ -1,5 +1,5 @@
-// The texts of the admin view, in each language. They are loaded with their view, because the first view has no room
-// for them.
+// The texts of the admin view, in each language. They are loaded with the admin view, so that the first view stays
+// small.
 
 import { locale } from "../texts.ts";
 

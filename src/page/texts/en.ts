@@ -19,7 +19,7 @@ export const en = {
     notFound: "the file does not contain the text to replace",
   },
   calls: {
-    /** During the call, after it, and for a call that did not complete. */
+    /** The verb during a call, after it, and for a call that did not complete. */
     verbs: {
       ls: ["Listing", "Listed", "List"],
       glob: ["Looking for files", "Looked for files", "Look for files"],
@@ -94,9 +94,12 @@ export const en = {
     withdraw: (count: number): string =>
       count === 1 ? "Withdraw the question and send" : "Withdraw the questions and send",
   },
-  /** By error code. The page shows the text above the server's message, so English needs none. */
+  /**
+   * Texts by error code, which the page shows above the server's message. English needs none, because that message is
+   * in English.
+   */
   errors: {} as Readonly<Record<string, string>>,
-  /** By warning code, in the same way. */
+  /** Texts by warning code, which the page uses in the same way. */
   warnings: {} as Readonly<Record<string, string>>,
   connection: { lost: "The server does not respond. Check your connection, then try again." },
   outcomes: {
@@ -140,8 +143,8 @@ export const en = {
     tryAgain: "Try again",
     otherModel: "Try with another model",
     /**
-     * By the run's stop reason, or otherwise by its outcome. If a text is missing here, the page shows the server's
-     * English text.
+     * Texts by the run's stop reason, or by its outcome if the stop reason has no text. If a text is missing here, the
+     * page shows the server's English text.
      */
     texts: {} as Readonly<Record<string, string>>,
   },

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { may } from "../session.ts";
 import { adminTexts } from "../texts/admin.ts";
 
-/** Without a name, uses the admin's tenant. */
+/** If no name is entered, uses the admin's own tenant. */
 export function OfTenant({ children }: { children: (name: string | undefined) => ComponentChildren }) {
   const [tenant, setTenant] = useState("");
   const name = tenant.trim() === "" ? undefined : tenant.trim();

@@ -19,7 +19,7 @@ export const Agents = ({ agent }: { agent?: string | undefined }) =>
 /** Reads again when the operator has changed the agents. */
 function useAgents<T>(read: (signal: AbortSignal) => Promise<T>, name: string) {
   const found = useRead(read, [name]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `reload` is another function at each drawing, and does the same.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `reload` is a new function each time the component is drawn, with the same effect.
   useEffect(
     () =>
       onChange(({ event }) => {
@@ -180,7 +180,7 @@ function OfferedTools({ tools }: { tools: readonly AgentTool[] }) {
 
 const LONGEST = 120;
 
-/** For the collapsed line. The expanded one shows the whole text. */
+/** Returns the text of the collapsed line. The expanded section shows the whole text. */
 function firstSentence(text: string): string {
   const line = text.trim().split("\n", 1)[0] ?? "";
   const sentence = line.split(/(?<=[.!?]) /, 1)[0] ?? line;

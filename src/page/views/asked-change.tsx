@@ -65,7 +65,7 @@ async function currentOf(path: string, thread: string, signal: AbortSignal): Pro
   } catch (error) {
     const code = error instanceof ProblemError ? error.code : "";
     if (code === "not_found") return "missing";
-    // An empty file has no first byte.
+    // The server responds this way because an empty file has no first byte.
     if (code === "range_not_satisfiable") return { text: "" };
     throw error;
   }

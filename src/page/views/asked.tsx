@@ -18,7 +18,7 @@ export interface CallArgumentsProps {
   readonly args: Readonly<Record<string, unknown>>;
   /** The requested approval. A file change is shown as a diff. */
   readonly ask?: Interrupt;
-  /** Called once the end has been visible. */
+  /** Called when the end of the arguments has been visible. */
   readonly onSeen: () => void;
   /** Called if the box cannot show everything, so the user must scroll. */
   readonly onCut?: (() => void) | undefined;

@@ -27,7 +27,7 @@ export interface Attachments {
 const MAX_FILES = 20;
 const MAX_BYTES = 20 * 1024 * 1024;
 
-/** The files of the next message in the thread. They survive a reload, and closing the tab. */
+/** The files of the next message in the thread. They are kept when the user reloads the page or closes the tab. */
 export function useAttachments(thread?: string): Attachments {
   const [files, setFiles] = useState<readonly KeptFile[]>([]);
   /** Several files can be added at the same time. */

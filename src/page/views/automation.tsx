@@ -1,4 +1,5 @@
-// The view of schedules and triggers, which run an agent at a given time or when a service calls.
+// The view of schedules, which run an agent at given times, and of triggers, which run an agent when another service
+// calls.
 
 import { lazy } from "../lazy.tsx";
 import { go } from "../routes.ts";

@@ -35,7 +35,7 @@ export function CallsForm({ calls, asMade, written, onWrite }: CallsFormProps) {
       </fieldset>
       {written?.map((text, at) => (
         <Arguments
-          // biome-ignore lint/suspicious/noArrayIndexKey: calls keep their places.
+          // biome-ignore lint/suspicious/noArrayIndexKey: the order of the calls does not change.
           key={at}
           tool={calls[at]?.name ?? ""}
           text={text}

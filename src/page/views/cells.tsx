@@ -64,7 +64,7 @@ export function Cells({ lane, reach, isFromEnd = false }: CellsProps) {
   );
 }
 
-/** The cell of a stopped answer already shows this. */
+/** Returns true if the cell before the note, a stopped answer, already shows that the run was stopped. */
 const isSaidBefore = (cell: Cell, before: Cell | undefined): boolean =>
   cell.kind === "note" &&
   cell.outcome === "stopped" &&
@@ -112,7 +112,7 @@ function UserMessage({ cell }: { cell: UserCell }) {
       {cell.attachments.length > 0 && (
         <ul class="attached">
           {cell.attachments.map((part, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: they do not change.
+            // biome-ignore lint/suspicious/noArrayIndexKey: the attachments of a message do not change.
             <li key={index}>
               <Attached part={part} />
             </li>

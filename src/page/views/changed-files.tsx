@@ -9,7 +9,7 @@ import { client } from "../session.ts";
 import { t } from "../texts.ts";
 import { DiffView } from "./diff-view.tsx";
 
-/** `version` increases when there may be more changes. */
+/** `version` increases when the agent may have changed more files. */
 export function ChangedFiles(props: { thread: string; workdir: string; version: number }) {
   const { thread, workdir, version } = props;
   const { value, problem } = useRead(
@@ -73,7 +73,7 @@ function Differences({ change }: { change: FileChange }) {
       {differences.length > 1 && <p class="note">{words.each}</p>}
       {isUnknown && <p class="note">{words.beforeNotKept}</p>}
       {differences.map(({ before, after, isWhole }, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: changes have no name but their place.
+        // biome-ignore lint/suspicious/noArrayIndexKey: changes have no key other than their position.
         <DiffView key={index} before={before} after={after} numbers={isWhole} />
       ))}
     </>

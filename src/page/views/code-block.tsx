@@ -45,7 +45,7 @@ export function CodeBlock({ code, language, isClosed, isTooLong }: CodeBlockProp
           onFailed={() => setDrawing("failed")}
         />
       )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keyboard users must be able to focus it. */}
       <pre tabIndex={0} hidden={drawing === "drawn"}>
         <Code code={code} language={isClosed ? language : undefined} />
       </pre>
@@ -57,7 +57,7 @@ type Drawing = "none" | "begun" | "drawn" | "failed";
 
 const Diagram = lazy(async () => (await import("./diagram.tsx")).Diagram);
 
-/** One button, which keeps the focus while its action changes. */
+/** A single button for all actions, so that the focus stays on it when the action changes. */
 function Draw({ drawing, onDraw, onEnd }: { drawing: Drawing; onDraw: () => void; onEnd: () => void }) {
   const { draw, cancel, showSource } = t().diagram;
   const isOff = drawing === "none" || drawing === "failed";

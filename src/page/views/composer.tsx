@@ -34,7 +34,7 @@ export interface ComposerProps {
   readonly placeholder: string;
 }
 
-/** Watched while there is no thread. */
+/** Placeholders that the composer watches while there is no thread. */
 const NO_ASKS = { asks: [] as readonly Interrupt[] };
 const NO_RUN = { isActive: false, id: undefined as string | undefined };
 
@@ -199,7 +199,7 @@ function useDraft(props: ComposerProps, field: RefObject<HTMLTextAreaElement | n
     setSending(false);
   };
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once, for what a reload has interrupted.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs only once, to continue sending after a reload.
   useEffect(() => {
     const left = unfinished(thread);
     if (!left) return;

@@ -7,7 +7,7 @@ export interface ConnectionMethods extends Pick<typeof client.connections, "list
   readonly put: (id: string, spec: Body<"PUT /me/connections/{connection_id}">) => Promise<unknown>;
   readonly authorize: (id: string) => ReturnType<typeof client.connections.authorize>;
   readonly delete: (id: string) => ReturnType<typeof client.connections.delete>;
-  /** Returns whether the user may change them. */
+  /** Returns whether the user may change the connections. */
   readonly mayChange: () => boolean;
   readonly isTenant: boolean;
 }

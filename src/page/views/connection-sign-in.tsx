@@ -6,7 +6,7 @@ import { connectionTexts } from "../texts/connections.ts";
 import type { ConnectionMethods } from "./connection-methods.ts";
 
 const EVERY_MS = 2_000;
-/** The server's maximum page size. A user has fewer connections. */
+/** The server's maximum page size, which is larger than the number of a user's connections. */
 const MOST = 100;
 
 interface Props {
@@ -56,7 +56,7 @@ function useSignIn({ methods, onConnected }: Props) {
   const [isOver, setOver] = useState(false);
   const changeOf = async (id: string) =>
     (await methods.list({ limit: MOST })).items.find((each) => each.id === id)?.updated_at;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the caller's functions do the same after each redraw.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the caller's functions have the same effect after each redraw.
   useEffect(() => {
     if (!asked) return undefined;
     const look = async () => {

@@ -142,7 +142,10 @@ function OpenConversation({ thread, run, tab, open }: ConversationProps & { open
  */
 const SIDE_IS_DRAWER = "(max-width: 75rem)";
 
-/** Makes Back lead from a drawer that the URL opened to `hash`, which shows only the conversation. */
+/**
+ * If the URL opened a drawer, adds a history entry for `hash` below it. Back then closes the drawer and shows only the
+ * conversation.
+ */
 function keepBelowDrawer(hash: string): void {
   if (history.state?.isDrawer) return;
   const beside = location.hash;
@@ -201,7 +204,7 @@ function Log({
   }, [thread, info?.agent, open, onRewrite, page]);
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keyboard users must be able to focus it. */}
       <section class="log" ref={scroller} tabIndex={0} aria-label={t().conversation.messages}>
         <div class="messages">
           <h2 class="unseen">{t().conversation.messages}</h2>
@@ -247,7 +250,7 @@ function ToEnd({ end }: { end: FollowedEnd }) {
 
 const TWICE_MS = 2_000;
 
-/** Returns whether Escape belongs to a text field or a list at that element. */
+/** Returns whether the element is in a text field or a list that handles Escape itself. */
 function isWriting(at: EventTarget | null): boolean {
   if (at instanceof HTMLTextAreaElement) return at.value !== "";
   return at instanceof Element && at.closest("input, select, [contenteditable]") !== null;
@@ -264,7 +267,7 @@ function useStopKey(thread: string, live: Live): void {
       if (!run.isActive || !run.id || !may("run") || document.querySelector("dialog[open]")) return;
       const isSecond = event.timeStamp - last < TWICE_MS;
       last = event.timeStamp;
-      // The result arrives in the stream.
+      // The stream reports the result.
       void stopRun(thread, live, isSecond ? "cancel" : "interrupt").catch(() => {});
     };
     addEventListener("keydown", onKey);

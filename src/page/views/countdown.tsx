@@ -4,7 +4,7 @@ import { useEffect, useReducer } from "preact/hooks";
 import { Time } from "../components.tsx";
 import { t } from "../texts.ts";
 
-/** The remaining time from which an open question counts down in seconds. */
+/** If less than this time remains, an open question counts down in seconds. */
 const SOON_MS = 3_600_000;
 
 export function Countdown({ at }: { at: string }) {

@@ -21,8 +21,8 @@ export function DiffView({
   after: string;
   numbers?: boolean;
   /**
-   * For a user who must decide on the change: shown completely, with invisible characters named. The caller limits the
-   * lines.
+   * True if a user must decide on the change. The diff is then shown completely, with invisible characters named. The
+   * caller limits the lines.
    */
   isExact?: boolean;
 }) {
@@ -31,12 +31,12 @@ export function DiffView({
   if (count === 0) return <p class="empty">{t().diff.none}</p>;
   let left = isExact ? count : MAX_LINES;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the section scrolls, so keyboard users must be able to focus it.
     <section class="diff" tabIndex={0} aria-label={t().diff.title}>
       {hunks.map((lines, index) => {
         const shown = lines.slice(0, Math.max(0, left));
         left -= shown.length;
-        // biome-ignore lint/suspicious/noArrayIndexKey: hunks have no name but their place.
+        // biome-ignore lint/suspicious/noArrayIndexKey: hunks have no key other than their position.
         return <Hunk key={index} lines={shown} numbers={numbers} isExact={isExact} />;
       })}
       {!isExact && count > MAX_LINES && <p class="empty">{t().diff.moreLines(number(count - MAX_LINES))}</p>}

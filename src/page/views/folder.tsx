@@ -1,4 +1,5 @@
-// A folder in the tree and its open folders. Each is read when it is opened, and again when it may have changed.
+// A folder in the tree and its open folders. Each folder is read when the user opens it, and again when it may have
+// changed.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { FileEntry } from "../../client/client.ts";

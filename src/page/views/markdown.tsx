@@ -59,8 +59,8 @@ function view(element: Element, dir?: "auto"): VNode {
       return <Link {...element} />;
     case "table":
       return (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it.
-        // biome-ignore lint/a11y/useSemanticElements: it is no landmark, of which each needs a name of its own.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keyboard users must be able to focus it.
+        // biome-ignore lint/a11y/useSemanticElements: a landmark would need a unique name.
         <div class="wide" role="group" tabIndex={0} aria-label={t().markdown.table}>
           <table dir={dir}>{inner}</table>
         </div>
@@ -103,7 +103,7 @@ function view(element: Element, dir?: "auto"): VNode {
       return <FootnoteMark number={element.number ?? 0} />;
     case "footnotes":
       return (
-        // biome-ignore lint/a11y/useSemanticElements: nor is this one.
+        // biome-ignore lint/a11y/useSemanticElements: a landmark would need a unique name.
         <div class="footnotes" role="group" aria-label={t().markdown.footnotes}>
           <ol>{inner}</ol>
         </div>

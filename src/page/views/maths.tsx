@@ -14,7 +14,7 @@ export function Maths(props: { source: string; isBlock: boolean; written: string
   const shown = drawn ? view(drawn) : written;
   if (!isBlock) return <span class="maths">{shown}</span>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keyboard users must be able to focus it.
     <span class="maths block" tabIndex={0}>
       {shown}
     </span>

@@ -23,7 +23,7 @@ export function Overrides({ agent, overrides, onChanged }: OverridesProps) {
     await client.agents.setOverrides(agent.name, patch);
     onChanged();
   };
-  // The forms start over with the saved values when these change elsewhere.
+  // When the saved values change elsewhere, the forms reset to the new values.
   const version = JSON.stringify(overrides);
   const words = t().overrides;
   return (

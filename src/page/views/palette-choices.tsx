@@ -28,7 +28,7 @@ interface Props {
   /** The id of the list element. */
   readonly id: string;
   readonly q: string;
-  /** Set to the handler for the field's key events. */
+  /** The component stores its handler for the field's key events here. */
   readonly onKey: { current: ((event: KeyboardEvent) => void) | undefined };
   /** Called with the id of the option that Enter chooses. */
   readonly onChosen: (id: string | undefined) => void;
@@ -66,7 +66,7 @@ export function PaletteChoices({ id, q, onKey, onChosen, onClose }: Props) {
     <>
       <div id={id} role="listbox" aria-label={words.title} class="choices-found" tabIndex={-1}>
         {choices.map((choice, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and its keys choose.
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the search field has the focus and handles the keys.
           <div
             key={`${choice.group} ${choice.name} ${choice.more}`}
             id={`${id}-${index}`}

@@ -1,5 +1,5 @@
-// The palette's field. It is part of the first view, so the first key after Ctrl+K reaches it. Its results are loaded
-// on demand.
+// The palette's search field. It is loaded with the first view, so that it receives the first key pressed after Ctrl+K.
+// Its results are loaded on demand.
 
 import { useId, useRef, useState } from "preact/hooks";
 import { Dialog } from "../components.tsx";

@@ -86,7 +86,7 @@ function Rule({ rule }: { rule: RememberedRule }) {
   );
 }
 
-/** For a rule about a single call, the server's description repeats its matcher. */
+/** Returns undefined for a description that only repeats the rule's matcher, as with a rule about a single call. */
 function ownWordsOf({ description, matcher }: RememberedRule): string | undefined {
   const said = `${String(matcher.tool)} ${JSON.stringify(matcher.arguments)}`;
   return description && !said.startsWith(description) ? description : undefined;

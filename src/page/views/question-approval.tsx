@@ -56,7 +56,7 @@ export function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
       />
     );
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the keys of the buttons in it.
+    // biome-ignore lint/a11y/noStaticElementInteractions: the handler adds keys for the buttons within the element.
     <div ref={card} class="approval" onKeyDown={onKey}>
       {isOnly && mayAllow && !form && <AnswerKeys allow={allow} deny={deny} />}
       <CallArguments args={ask.args} ask={ask} onSeen={onSeen} onCut={onCut} />

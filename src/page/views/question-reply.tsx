@@ -19,7 +19,7 @@ export interface ReplyProps {
   readonly onCancel?: () => void;
   /** True if the user has just opened it, so it receives focus. */
   readonly isOpened?: boolean;
-  /** Additional buttons next to its own. */
+  /** Additional buttons, shown next to those of the form. */
   readonly children?: ComponentChildren;
 }
 

@@ -14,7 +14,7 @@ import { ClientTool } from "./question-tool.tsx";
 
 export interface QuestionProps {
   readonly ask: Interrupt;
-  /** True if keys answer it from anywhere. */
+  /** True if this is the only question, so that its keys work everywhere on the page. */
   readonly isOnly?: boolean;
   /** Rejects with the server's error. */
   readonly onAnswer: (answer: Answer) => Promise<void>;

@@ -32,7 +32,7 @@ export function Shared({ user, thread, share }: SharedPlace) {
           <p class="summary">{words.by(visible(user))}</p>
         </div>
       </header>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keyboard users must be able to focus it. */}
       <section class="log" tabIndex={0} aria-label={words.messages}>
         <div class="messages">
           <h2 class="unseen">{words.messages}</h2>
