@@ -342,29 +342,41 @@ describe("front ends show", () => {
     expect(parts(await later.text())).toHaveLength(1);
   });
 
-  test("the parts that come from pages, as citations of OpenAI, in the stream and later", async () => {
-    provider.enqueue(ANSWER);
-    const { url } = await serve();
-    const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: "unused" });
-    const events = await openai.responses.create({
-      model: "assistant",
-      input: "What is wool?",
-      stream: true,
+  describe("the parts that come from pages, as citations of OpenAI, in the stream and later", () => {
+    const citation = { type: "url_citation", ...WOOL };
+
+    test.each([
+      ["of a search for the answer", [], { ...citation, start_index: 29, end_index: 50 }],
+      [
+        "of an earlier search",
+        [{ blocks: [cited("Of sheep", WOOL)] }],
+        { ...citation, start_index: 0, end_index: 8 },
+      ],
+    ])("%s", async (_, answers, expected) => {
+      provider.enqueue(ANSWER, ...answers);
+      const { url } = await serve();
+      const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: "unused" });
+      const ask = (more: object) => openai.responses.create({ model: "assistant", input: "Wool?", ...more });
+      const first = answers.length > 0 ? await ask({}) : undefined;
+      const events = await openai.responses.create({
+        ...{ model: "assistant", input: "What is wool?", stream: true },
+        ...(first ? { previous_response_id: first.id } : {}),
+      });
+      const annotated: unknown[] = [];
+      let last: OpenAI.Responses.Response | undefined;
+      for await (const event of events) {
+        if (event.type === "response.output_text.annotation.added") annotated.push(event.annotation);
+        if (event.type === "response.completed") last = event.response;
+      }
+      expect(annotated).toEqual([expected]);
+      const { data } = await openai.conversations.items.list(last?.conversation?.id ?? "");
+      const said = [
+        ...(last?.output ?? []),
+        ...data.filter(({ id }) => last?.output.some((item) => item.id === id)),
+      ];
+      const texts = said.flatMap((item) => (item.type === "message" ? item.content : []));
+      expect(texts).toMatchObject([{ annotations: [expected] }, { annotations: [expected] }]);
     });
-    const annotated: unknown[] = [];
-    let id = "";
-    for await (const event of events) {
-      if (event.type === "response.output_text.annotation.added") annotated.push(event.annotation);
-      if (event.type === "response.completed") id = event.response.conversation?.id ?? "";
-    }
-    const citation = { type: "url_citation", ...WOOL, start_index: 29, end_index: 50 };
-    expect(annotated).toEqual([citation]);
-    const { data } = await openai.conversations.items.list(id);
-    expect(JSON.stringify(data)).toContain(JSON.stringify(citation.url));
-    const said = data.flatMap((item) =>
-      item.type === "message" && item.role === "assistant" ? item.content : [],
-    );
-    expect(said).toMatchObject([{ annotations: [citation] }]);
   });
 });
 

@@ -181,11 +181,12 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
       thoughts = 0;
     },
     delta: (kind, text) => (kind === "text" ? say(text) : think(text)),
-    // After a search by the provider, the text stays open until its message, which has the citations, arrives.
-    stepEnd({ failed, usage }) {
+    // A complete text stays open until its message arrives, which has the provider's citations. They may come from
+    // a search of an earlier call.
+    stepEnd({ failed }) {
       isWhole = !failed;
-      if (!failed && usage?.web_searches) thought.close("completed");
-      else close(failed ? "incomplete" : "completed");
+      if (failed) close("incomplete");
+      else thought.close("completed");
     },
     assistant(said) {
       const { tool_calls = [] } = said;
