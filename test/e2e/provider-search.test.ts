@@ -39,7 +39,7 @@ const ANSWER: Answer = {
 };
 
 const claude = (more = "") =>
-  `{ provider: anthropic, model: claude-sonnet-4-5, base_url: "${provider.url}", api_key: k${more} }`;
+  `{ provider: anthropic, model: claude-sonnet-4-5, base_url: "${provider.url}", api_key: k, searches: true${more} }`;
 
 interface World extends ServerOptions {
   readonly agent?: string;
@@ -218,6 +218,58 @@ test("a paused answer continues as one message, and its usage counts once", asyn
     ...["server_tool_use", "web_search_tool_result"],
     "text",
   ]);
+});
+
+test("a paused answer with calls waits for their results, and continues with them", async () => {
+  const [asked, found] = search("wool", [WOOL]);
+  provider.enqueue(
+    { blocks: [say("Both."), asked, call("save")], stop: "pause_turn" },
+    { blocks: [found, cited("Of sheep.", WOOL)] },
+  );
+  const { run, answer } = await serve();
+  expect(await run("What is wool?")).toMatchObject({ status: "success", stop_reason: "end_turn" });
+  expect(await answer()).toMatchObject({ content: "Of sheep.", sources: [WOOL] });
+  expect(sentTypes(1)).toEqual(["text", "server_tool_use", "tool_use"]);
+});
+
+describe("the parts of a paused answer have together the limits of one answer", () => {
+  const pages = (from: number, count: number) =>
+    Array.from({ length: count }, (_, n) => ({ url: `https://wool.example/${from + n}`, title: "Wool" }));
+  const parts = (count: number, blocks: (part: number) => Answer["blocks"] & {}) =>
+    Array.from({ length: count }, (_, part): Answer => {
+      const isLast = part === count - 1;
+      return { blocks: blocks(part), ...(isLast ? {} : { stop: "pause_turn" }) };
+    });
+
+  test("200 pages", async () => {
+    provider.enqueue(...parts(3, (part) => [say("Wool. "), ...search("wool", pages(90 * part, 90))]));
+    const { run, answer } = await serve();
+    await run("What is wool?");
+    expect((await answer()).sources).toEqual(pages(0, 200));
+  });
+
+  test("1,000 citations", async () => {
+    const found = pages(0, 400);
+    provider.enqueue(...parts(3, (part) => [cited(`Part ${part}. `, ...found), ...search("wool", [])]));
+    const { run, answer } = await serve();
+    await run("What is wool?");
+    const { citations = [] } = await answer();
+    expect(citations.map(({ start_index, url }) => [start_index, url])).toEqual(
+      [0, 1, 2].flatMap((part) => found.map(({ url }) => [8 * part, url])).slice(0, 1000),
+    );
+  });
+
+  test("8 Mi characters", async () => {
+    const long = say(`${"m".repeat(1024 * 1024 - 1)} `.repeat(5));
+    provider.enqueue(...parts(3, () => [long, ...search("wool", [WOOL])]));
+    const { run } = await serve({ agent: "hooks: { retry: { attempts: 1 } }" });
+    expect(await run("What is wool?")).toMatchObject({
+      status: "error",
+      error: { message: expect.stringContaining("the reply is longer than 8388608 characters") },
+      usage: { web_searches: 1 },
+    });
+    expect(provider.requests()).toHaveLength(2);
+  });
 });
 
 test("an answer with a schema is the provider's last call, and its search goes back before it", async () => {
@@ -528,8 +580,23 @@ test.each(["openai:gpt-5-mini", "bedrock:us.anthropic.claude-sonnet-4-5-20250929
   },
 );
 
-test("Claude on Vertex AI has the search", () => {
+test("Claude has the search at Anthropic and on Vertex AI, and at a gateway only if its operator says so", () => {
   const env = { GOOGLE_CLOUD_PROJECT: "acme" };
+  const [model, base_url] = ["claude-sonnet-4-5", "https://anthropic.com.gateway.example"];
+  expect(createModel("anthropic:claude-sonnet-4-5", env).searches).toBe(true);
+  expect(createModel({ provider: "anthropic", model, base_url }, env).searches).toBeUndefined();
+  expect(createModel({ provider: "anthropic", model, base_url, searches: true }, env).searches).toBe(true);
   expect(createModel("vertex:claude-sonnet-4-5@20250929", env).searches).toBe(true);
   expect(createModel("vertex:gemini-2.5-flash", env).searches).toBeUndefined();
+});
+
+test.each([
+  { provider: "bedrock", model: "us.anthropic.claude-sonnet-4-5-20250929-v1:0" },
+  { provider: "bedrock", model: "openai.gpt-oss-120b-1:0" },
+  { provider: "vertex", model: "gemini-2.5-flash" },
+  { provider: "scripted", model: "demo" },
+])("a model that cannot search is refused where its operator says that it can: $provider:$model", (model) => {
+  expect(() => createModel({ ...model, searches: true }, {})).toThrow(
+    `\`${model.provider}:${model.model}\` has no search of its own, so \`searches: true\` does not apply to it.`,
+  );
 });

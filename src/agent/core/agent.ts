@@ -36,6 +36,12 @@ export const ModelConfig = ModelSettings.extend({
     .describe(
       "Sends the `traceparent` header with each request. Default: only if the address is not the provider's own.",
     ),
+  searches: z
+    .literal(true)
+    .optional()
+    .describe(
+      "Set this if the server at `base_url` can search the web like the provider itself. See `provider: model` of `web.search`.",
+    ),
 }).strict();
 export type ModelConfig = z.infer<typeof ModelConfig>;
 

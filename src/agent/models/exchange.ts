@@ -31,6 +31,9 @@ export interface Exchange {
   next?(reply: ModelReply): Exchange | undefined;
 }
 
+/** All parts of a reply share one count of bytes. */
+type Sized<T> = T & { readonly size: { bytes: number } };
+
 /**
  * Yields the events of the reply that `deltas` does not take, and returns the complete reply. Destroys the
  * provider's socket immediately when the request's signal aborts or the stream returns early, even while
@@ -54,8 +57,9 @@ async function* run(
   controller: AbortController,
 ): Stream<ModelReply> {
   let current = exchange;
+  const size = { bytes: 0 };
   for (;;) {
-    const reply = yield* oneExchange(request, current, controller);
+    const reply = yield* oneExchange(request, { ...current, size }, controller);
     const next = current.next?.(reply);
     if (!next) return reply;
     current = next;
@@ -64,7 +68,7 @@ async function* run(
 
 async function* oneExchange(
   { model, signal, onPartialUsage }: ModelRequest,
-  { reader, deltas, secret, open }: Exchange,
+  { reader, deltas, secret, size, open }: Sized<Exchange>,
   controller: AbortController,
 ): Stream<ModelReply> {
   let answer: IncomingMessage | undefined;
@@ -77,7 +81,7 @@ async function* oneExchange(
     signal.throwIfAborted();
     answer = await open(controller.signal);
     const contentType = answer.headers["content-type"] ?? "";
-    const reply = yield* read(decompress(answer), { reader, deltas, contentType }, controller.signal);
+    const reply = yield* read(decompress(answer), { reader, deltas, size, contentType }, controller.signal);
     isWhole = true;
     return reply;
   } catch (error) {
@@ -108,12 +112,11 @@ const isUsed = ({ input_tokens, output_tokens, web_searches = 0 }: Usage) =>
  */
 async function* read(
   body: Readable,
-  { reader, deltas, contentType }: Pick<Exchange, "reader" | "deltas"> & { readonly contentType: string },
+  { reader, deltas, size, contentType }: Sized<Pick<Exchange, "reader" | "deltas">> & { contentType: string },
   signal: AbortSignal,
 ): Stream<ModelReply> {
   const events: StreamEvent[] = [];
   const frames = framesTo(listenerOf(reader, events), contentType);
-  let bytes = 0;
   /** The events to yield. */
   let left: readonly StreamEvent[] = [];
   const show = () => {
@@ -121,8 +124,8 @@ async function* read(
     events.length = 0;
   };
   const takeIn = (piece: Buffer) => {
-    bytes += piece.length;
-    if (bytes > MAX_REPLY_BYTES) throw refused(`the stream is longer than ${MAX_REPLY_BYTES} bytes`);
+    size.bytes += piece.length;
+    if (size.bytes > MAX_REPLY_BYTES) throw refused(`the stream is longer than ${MAX_REPLY_BYTES} bytes`);
     frames.push(piece);
     show();
     return left.length === 0 && !reader.ended;

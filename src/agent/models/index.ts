@@ -68,8 +68,9 @@ function createOne(
   const { provider: providerName, model, temperature, max_tokens, thinking, tool_choice } = config;
   const name = `${providerName}:${model}`;
   const factory = own.get(providerName);
-  if (factory) return ownModel(name, factory(config, env), fallback);
-  if (providerName === SCRIPTED) return { ...scriptedFile(scriptPath(model), name), fallback };
+  if (factory) return searching(config, ownModel(name, factory(config, env), fallback));
+  if (providerName === SCRIPTED)
+    return searching(config, { ...scriptedFile(scriptPath(model), name), fallback });
   const provider = providerOf(providerName);
   if (!provider) throw unknownProvider(providerName, own);
   const baseUrl = addressOf(config, provider, env);
@@ -80,8 +81,19 @@ function createOne(
     );
   const settings = omitUndefined({ temperature, max_tokens, thinking, tool_choice });
   const key = keyOf(config, provider, env);
-  const made = provider.create({ name, model, baseUrl, key, settings, fallback }, env);
+  const { searches } = config;
+  const options = { name, model, baseUrl, key, settings, searches, fallback };
+  const made = searching(config, provider.create(options, env));
   return (config.traceparent ?? isGateway(baseUrl)) ? made : untraced(made);
+}
+
+/** Throws `config_invalid` if the configuration says that the model searches the web, but it cannot. */
+function searching({ searches }: ModelConfig, made: Model): Model {
+  if (!searches || made.searches) return made;
+  throw new AppError(
+    "config_invalid",
+    `\`${made.name}\` has no search of its own, so \`searches: true\` does not apply to it.`,
+  );
 }
 
 /** Loads the SDKs of these models (`provider:model`), so their first calls do not have to wait for it. */

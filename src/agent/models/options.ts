@@ -12,6 +12,8 @@ export interface ModelOptions {
   readonly key: Key;
   /** The default settings for requests. */
   readonly settings: ModelSettings;
+  /** Set if the server executes searches of the web. Default: if it is a provider that is known to do so. */
+  readonly searches?: true | undefined;
   readonly fallback?: Model | undefined;
 }
 

@@ -13,7 +13,9 @@ export const regionOf = (env: NodeJS.ProcessEnv) => env.AWS_REGION?.trim() || en
 export const bedrockAddress = (env: NodeJS.ProcessEnv) =>
   `https://bedrock-runtime.${regionOf(env) ?? "us-east-1"}.amazonaws.com`;
 
-export function bedrockModel(options: ModelOptions, env: NodeJS.ProcessEnv): Model {
+export function bedrockModel(given: ModelOptions, env: NodeJS.ProcessEnv): Model {
+  // Bedrock executes no searches.
+  const options = { ...given, searches: undefined };
   if (/claude/.test(options.model))
     return anthropicModel({ ...options, connect: () => connect(options, env) });
   const { key } = options;

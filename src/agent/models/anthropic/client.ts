@@ -26,14 +26,14 @@ interface AnthropicOptions extends ModelOptions {
    * True if the provider enforces output schemas. Default: true if Anthropic enforces them for this model.
    */
   readonly enforces?: boolean;
-  /** True if the provider executes its web search. Default: true for Anthropic itself. */
-  readonly searches?: boolean;
 }
 
 export function anthropicModel(options: AnthropicOptions): Model {
   const { name, model, baseUrl, key, settings, fallback, connect = byKey } = options;
-  const { enforces = generationOf(model).output, searches = !options.connect } = options;
-  const keepsOwnIds = !options.connect && !/(^|\.)anthropic\.com$/.test(new URL(baseUrl).hostname);
+  const { enforces = generationOf(model).output } = options;
+  const isAnthropic = /(^|\.)anthropic\.com$/.test(new URL(baseUrl).hostname);
+  const keepsOwnIds = !options.connect && !isAnthropic;
+  const searches = options.searches ?? (!options.connect && isAnthropic);
   const steps = wireSteps(keepsOwnIds);
   const stepsWithBlocks = wireSteps(keepsOwnIds, name.split(":", 1)[0]);
   let connected: Promise<Send> | undefined;
@@ -44,7 +44,7 @@ export function anthropicModel(options: AnthropicOptions): Model {
   return {
     name,
     ...(fallback ? { fallback } : {}),
-    ...(searches ? { searches } : {}),
+    ...(searches ? { searches: true } : {}),
     outputLimit: (request) => maxTokens({ ...settings, ...request.settings }),
     stream(asked, deltas) {
       const searching = blocksOf(asked) !== undefined;
@@ -61,8 +61,8 @@ export function anthropicModel(options: AnthropicOptions): Model {
           const wire = toWire(asking, target, { closed, paused });
           return { ...wire, leftOut: leftOut(closed, wire.params) };
         };
-      const exchange = (asking: ModelRequest, paused?: ModelReply, pauses = 0): Exchange => {
-        const own = anthropicReply({ searches: searching });
+      const exchange = (asking: ModelRequest, { paused, pauses, length }: SoFar): Exchange => {
+        const own = anthropicReply({ searches: searching, before: length });
         return {
           reader: plan(paused ? continuing(own, paused) : own).reader,
           deltas,
@@ -70,13 +70,22 @@ export function anthropicModel(options: AnthropicOptions): Model {
           open: (signal) => send(asking, wireOf(asking, paused), signal),
           next(reply) {
             const rest = own.isPaused && pauses < MAX_PAUSES && restOf(request, reply);
-            return rest ? exchange(rest, reply, pauses + 1) : undefined;
+            if (!rest) return undefined;
+            return exchange(rest, { paused: reply, pauses: pauses + 1, length: own.length });
           },
         };
       };
-      return converse(request, exchange(request));
+      return converse(request, exchange(request, { pauses: 0, length: 0 }));
     },
   };
+}
+
+/** A reply that the provider has paused so far. */
+interface SoFar {
+  readonly paused?: ModelReply;
+  readonly pauses: number;
+  /** The number of its characters, including those of blocks and arguments. */
+  readonly length: number;
 }
 
 /** Loads the SDK. The server can start without it. */

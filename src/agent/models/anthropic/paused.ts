@@ -3,6 +3,7 @@
 
 import { addUsage, type ProviderBlock, type Reasoning } from "../../core/message.ts";
 import type { ModelReply, ModelRequest } from "../../core/model.ts";
+import { citationsOf, sourcesOf } from "../reading/web-pages.ts";
 import type { ReplyReader } from "../reply.ts";
 
 /** The maximum number of requests that continue a reply. */
@@ -46,6 +47,7 @@ export function restOf(request: ModelRequest, { usage }: ModelReply): ModelReque
   };
 }
 
+/** Joins both parts. The first one has no calls, because a reply with calls is not continued. */
 function joined(before: ModelReply, after: ModelReply): ModelReply {
   const chars = before.content.length;
   const sources = [...(before.sources ?? []), ...(after.sources ?? [])];
@@ -59,15 +61,15 @@ function joined(before: ModelReply, after: ModelReply): ModelReply {
       ...(before.provider_blocks ?? []),
       ...(after.provider_blocks ?? []).map((each) => movedBlock(each, chars, before.reasoning.length)),
     ],
-    ...(hasSources ? { sources: [...new Map(sources.map((each) => [each.url, each])).values()] } : {}),
-    citations: [
+    ...(hasSources ? { sources: sourcesOf(sources) } : {}),
+    citations: citationsOf([
       ...(before.citations ?? []),
       ...(after.citations ?? []).map((each) => ({
         ...each,
         start_index: each.start_index + chars,
         end_index: each.end_index + chars,
       })),
-    ],
+    ]),
   };
 }
 

@@ -20,16 +20,21 @@ interface PlacedThought {
 }
 
 interface AnthropicReader extends ReplyReader {
-  /** True if the provider paused its own tools. Another request can continue the reply. */
+  /**
+   * True if the provider paused its own tools. Another request can continue the reply, unless the reply has
+   * calls, whose results the provider needs first.
+   */
   readonly isPaused: boolean;
+  /** The number of characters so far, including those of the parts before this one. */
+  readonly length: number;
 }
 
 /**
  * With `searches`, the provider may pause the reply. A paused reply that no other request continues has reached
- * a limit.
+ * a limit. `before` is the number of characters in the parts before this one.
  */
-export function anthropicReply({ searches = false } = {}): AnthropicReader {
-  const draft = replyDraft();
+export function anthropicReply({ searches = false, before = 0 } = {}): AnthropicReader {
+  const draft = replyDraft(before);
   const thoughts: PlacedThought[] = [];
   /** The unfinished thoughts, by the index of their block. */
   const open = new Map<unknown, PlacedThought>();
@@ -103,7 +108,7 @@ export function anthropicReply({ searches = false } = {}): AnthropicReader {
     draft.close();
   };
 
-  const isPaused = () => searches && draft.ending.word === "pause_turn";
+  const isPaused = () => searches && draft.ending.word === "pause_turn" && draft.callCount === 0;
 
   return {
     take(event, out) {
@@ -139,6 +144,9 @@ export function anthropicReply({ searches = false } = {}): AnthropicReader {
     },
     get isPaused() {
       return isPaused();
+    },
+    get length() {
+      return draft.length;
     },
     finish(out) {
       const reply = { ...draft.finish(() => thoughts.map(toReasoning), out), ...own.finish() };

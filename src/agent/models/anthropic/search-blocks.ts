@@ -1,17 +1,11 @@
 // Reads the blocks of Anthropic's own web search: its calls, their results, and the citations of texts.
 
-import { isObject } from "../../../lib/json.ts";
-import { firstChars, visibleLine } from "../../../lib/text.ts";
 import { readArguments } from "../../core/call-arguments.ts";
 import type { Citation, ProviderBlock, WebSource } from "../../core/message.ts";
 import type { ModelReply } from "../../core/model.ts";
 import type { Draft } from "../reading/draft.ts";
+import { citationsOf, pageIn, sourcesOf } from "../reading/web-pages.ts";
 import { isKeepable, jsonIn, type ProviderEvent, textIn } from "../reply.ts";
-
-/** The maximum number of pages in one reply. */
-const MAX_SOURCES = 200;
-const MAX_TITLE = 300;
-const MAX_ADDRESS = 2000;
 
 /** A block whose pieces are still arriving. */
 interface OpenBlock {
@@ -36,7 +30,7 @@ export interface SearchBlocks {
 export function searchBlocks(draft: Draft, thoughts: () => number): SearchBlocks {
   const blocks: (OpenBlock | ProviderBlock)[] = [];
   const open = new Map<unknown, OpenBlock>();
-  const sources = new Map<string, WebSource>();
+  let sources: readonly WebSource[] = [];
   let found = 0;
 
   const placeNow = () => ({
@@ -51,8 +45,7 @@ export function searchBlocks(draft: Draft, thoughts: () => number): SearchBlocks
     found++;
     // The searches are counted now, because the provider reports their number only at the end.
     draft.counts.take({ server_tool_use: { web_search_requests: found } });
-    for (const page of content.flatMap((each) => pageIn(each)))
-      if (sources.size < MAX_SOURCES && !sources.has(page.url)) sources.set(page.url, page);
+    sources = sourcesOf([...sources, ...content.flatMap(pageIn)]);
   };
 
   return {
@@ -79,8 +72,8 @@ export function searchBlocks(draft: Draft, thoughts: () => number): SearchBlocks
       texts.end();
       return {
         ...(blocks.length > 0 ? { provider_blocks: blocks.map(closed) } : {}),
-        ...(found > 0 ? { sources: [...sources.values()] } : {}),
-        ...(texts.citations.length > 0 ? { citations: texts.citations } : {}),
+        ...(found > 0 ? { sources } : {}),
+        ...(texts.citations.length > 0 ? { citations: citationsOf(texts.citations) } : {}),
       };
     },
   };
@@ -92,15 +85,17 @@ type BlockPlace = Omit<ProviderBlock, "data">;
 function citedTexts(draft: Draft, placeNow: () => BlockPlace, keep: (block: ProviderBlock) => void) {
   const citations: Citation[] = [];
   let open: { readonly at: unknown; readonly place: BlockPlace; readonly cited: unknown[] } | undefined;
+  const cite = (at: unknown, citation: unknown) => {
+    if (!open || open.at !== at || !isKeepable(citation)) return;
+    draft.weigh(jsonIn(citation));
+    open.cited.push(citation);
+  };
   return {
     citations,
+    cite,
     begin(at: unknown, { citations: given }: ProviderEvent): void {
-      open = { at, place: placeNow(), cited: Array.isArray(given) ? given.filter(isKeepable) : [] };
-    },
-    cite(at: unknown, citation: unknown): void {
-      if (!open || open.at !== at || !isKeepable(citation)) return;
-      draft.weigh(jsonIn(citation));
-      open.cited.push(citation);
+      open = { at, place: placeNow(), cited: [] };
+      if (Array.isArray(given)) for (const citation of given) cite(at, citation);
     },
     end(): void {
       const { place, cited } = open ?? { cited: [] };
@@ -112,7 +107,7 @@ function citedTexts(draft: Draft, placeNow: () => BlockPlace, keep: (block: Prov
         ...place,
         characters: part.end_index - part.start_index,
       });
-      const pages = new Map(cited.flatMap((each) => pageIn(each)).map((page) => [page.url, page]));
+      const pages = new Map(cited.flatMap(pageIn).map((page) => [page.url, page]));
       for (const page of pages.values()) citations.push({ ...part, ...page });
     },
   };
@@ -128,16 +123,4 @@ function closed(each: OpenBlock | ProviderBlock): ProviderBlock {
 function inputIn(json: string): unknown {
   const read = readArguments(json);
   return "args" in read ? read.args : {};
-}
-
-/**
- * Returns the page of a result or a citation. Its address is normalized, and its title is one line without
- * invisible characters.
- */
-function pageIn(value: unknown): WebSource[] {
-  if (!isObject(value)) return [];
-  const { protocol, href: url = "" } = URL.parse(textIn(value.url)) ?? {};
-  if ((protocol !== "https:" && protocol !== "http:") || url.length > MAX_ADDRESS) return [];
-  const title = firstChars(visibleLine(textIn(value.title)), MAX_TITLE);
-  return [title === "" ? { url } : { url, title }];
 }

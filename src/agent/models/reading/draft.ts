@@ -19,6 +19,8 @@ const MAX_REPLY_CHARS = 8 * 1024 * 1024;
 
 export interface Draft {
   readonly text: string;
+  /** The number of characters so far, including those of the parts before this one. */
+  readonly length: number;
   readonly counts: Counter;
   readonly ending: Ending;
   readonly callCount: number;
@@ -61,14 +63,15 @@ export function openThought(): Thought {
   };
 }
 
-export function replyDraft(): Draft {
+/** `before` is the number of characters in the parts of the reply before this one. */
+export function replyDraft(before = 0): Draft {
   const said = openThought();
   const calls = callList();
   const counts = counter();
   const end = ending();
   let isClosed = false;
   let isRefused = false;
-  let length = 0;
+  let length = before;
 
   const weigh = (words: string) => {
     length += words.length;
@@ -89,6 +92,9 @@ export function replyDraft(): Draft {
   return {
     get text() {
       return said.text;
+    },
+    get length() {
+      return length;
     },
     counts,
     ending: end,
