@@ -93,7 +93,7 @@ const KINDS: Readonly<Record<string, string>> = {
 };
 const kindOf = (expected: string) => KINDS[expected] ?? expected;
 
-/** Suggests a correction for a value of the wrong type that reveals the intention. */
+/** Suggests a correction for a value of the wrong type, if the value shows what was meant. */
 function example({ input, inst }: RawIssue): string {
   if (Array.isArray(input)) return ", not a list";
   if (typeof input !== "string") return "";
@@ -105,8 +105,8 @@ function example({ input, inst }: RawIssue): string {
 }
 
 /**
- * Returns the map that a text was probably short for. The map contains either the only key that accepts the text or the
- * only required key.
+ * Returns the map that a text was probably meant to abbreviate. The map contains either the only key that accepts the
+ * text or the only required key.
  */
 function shorthandFor(shape: Shape, text: string): string {
   const takes = (schema: unknown, value: unknown) =>

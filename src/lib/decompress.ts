@@ -22,7 +22,7 @@ export class EncodingError extends Error {}
 
 /**
  * Returns the decoded body. Ending it also ends `answer`, and vice versa. Throws an `EncodingError` for an unknown
- * encoding. Emits one if the bytes have a different encoding.
+ * encoding. The body emits an `EncodingError` if its bytes have a different encoding.
  */
 export function decompress(answer: IncomingMessage): Readable {
   return decompressed(answer, answer.headers["content-encoding"]);

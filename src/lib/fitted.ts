@@ -13,7 +13,7 @@ export interface Fitted<T> {
   readonly changed: readonly string[];
 }
 
-/** The maximum number of rounds, more than any schema has levels. */
+/** The maximum number of rounds, which is larger than the number of levels in any schema. */
 const MAX_ROUNDS = 64;
 
 /**

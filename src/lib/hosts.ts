@@ -10,7 +10,10 @@ export function isLoopback(host: string): boolean {
   return isIP(host) === 0 ? host.toLowerCase() === "localhost" : LOOPBACK(host);
 }
 
-/** An address (`10.0.0.5`, `fd00::5`) or a network (`10.0.0.0/8`, `fd00::/8`). Refuses a network of all addresses. */
+/**
+ * An address (`10.0.0.5`, `fd00::5`) or a network (`10.0.0.0/8`, `fd00::/8`). Refuses a network that contains all
+ * addresses.
+ */
 export const Network = z.string().refine((text) => parse(text) !== undefined, {
   error:
     "must be an IP address or a network, such as 10.0.0.5, 10.0.0.0/8 or fd00::/8, but not a network of all addresses",

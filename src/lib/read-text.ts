@@ -1,4 +1,4 @@
-// Reads a small text file at a configured path. Limits its size, and is never blocked by a pipe or device.
+// Reads a small text file at a configured path. Limits the size of the file, and is never blocked by a pipe or device.
 
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";

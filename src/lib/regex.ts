@@ -5,9 +5,12 @@ import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
 
 export const MAX_LENGTH = 1000;
-/** In instructions. Ordinary expressions have fewer than a hundred. */
+/** In instructions. Ordinary expressions have fewer than a hundred instructions. */
 const MAX_SIZE = 2500;
-/** The product of characters and instructions. Takes tens of milliseconds in the worst case. */
+/**
+ * The maximum product of the characters of a text and the instructions of an expression. Matching takes tens of
+ * milliseconds in the worst case.
+ */
 const MAX_WORK = 2_000_000;
 
 export interface SafeRegex {

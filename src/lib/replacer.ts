@@ -7,7 +7,7 @@ import { type Automaton, automatonOf } from "./automaton.ts";
 export interface Replacing {
   /** Returns the text so far, except for an ending that may begin one of the texts to replace. */
   push(text: string): string;
-  /** Returns the rest of the text that `push` has kept back. */
+  /** Returns the rest of the text that `push` has held back. */
   end(): string;
 }
 

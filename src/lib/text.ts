@@ -36,7 +36,10 @@ export interface HeadTail {
   read(): { text: string; omitted: number };
 }
 
-/** Keeps the first and last `each` characters of a text of any length. Stores at most four times as many. */
+/**
+ * Keeps the first and last `each` characters of a text of any length. Stores at most four times this number of
+ * characters.
+ */
 export function headTail(each: number): HeadTail {
   let head = "";
   let headIsFull = false;

@@ -32,7 +32,8 @@ export const Duration = z
   });
 
 /**
- * A duration for which data is kept. Parses to milliseconds, with `forever` as infinity. Must not be used for a timer.
+ * A duration for which data is kept. A value is parsed into milliseconds, and `forever` into infinity. Must not be used
+ * for a timer.
  */
 export const Lifetime = z
   .union([z.string(), z.number()])

@@ -11,7 +11,7 @@ export const asksToApprove = (kind: InterruptKind) => kind === "approval" || kin
 export const RememberAs = z.enum(["call", "command", "tool"]);
 export type RememberAs = z.infer<typeof RememberAs>;
 
-/** A rule that an answer can be remembered as. */
+/** A way to remember an answer as a rule. */
 const RememberOption = z
   .object({
     remember_as: RememberAs,

@@ -51,7 +51,7 @@ export const isDeliverable = async ({ stores, deliveries }: Runs, tokenHash: str
 
 /**
  * Accepts a deferred result by the hash of its token. This process or another one passes the result on to the thread. A
- * repeated delivery of the same result is accepted too. Returns false if no call accepts it.
+ * repeated delivery of the same result is accepted too. Returns false if no call is waiting for this result.
  */
 export async function deliverResult(
   runs: Runs,

@@ -1,5 +1,5 @@
-// Writes the server's log about runs: one line per ended run, and one per failure, with owner and cause. With
-// `LOG_LEVEL=debug`, also logs every span. The log never contains messages or secrets.
+// Writes the server's log about runs: one line for each run that ends, and one for each failure, with its owner and
+// cause. With `LOG_LEVEL=debug`, also logs every span. The log never contains messages or secrets.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { exhausted } from "../../agent/core/failures.ts";
@@ -64,10 +64,12 @@ export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: 
 /** The number of milliseconds between two log lines about the same resource. */
 const LACK_MS = 10_000;
 
-/** One limiter per logger and resource. There are only a few resources. */
+/** The rate limiters for these warnings, by logger and resource. */
 const lacks = new WeakMap<Pick<Logger, "warn">, Map<string, (line: object) => void>>();
 
-/** Logs that a call or request failed because the machine lacks a resource. Logs nothing for any other `error`. */
+/**
+ * Logs that a call or request failed because the machine has run out of a resource. Logs nothing for any other `error`.
+ */
 export function tellOfLack(logger: Pick<Logger, "warn">, error: unknown, about: object): void {
   const resource = exhausted(error);
   if (resource === undefined) return;
@@ -85,7 +87,7 @@ export function tellOfLack(logger: Pick<Logger, "warn">, error: unknown, about: 
   tell({ ...about, err: withoutFields(error) });
 }
 
-/** The notes about models' replies that were already logged. */
+/** The notes about model replies that have already been logged. */
 const said = new Set<string>();
 const MAX_SAID = 1_000;
 
@@ -121,8 +123,8 @@ function idsOf(services: Pick<RunServices, "traces">, { lease, run, request }: C
 }
 
 /**
- * Loggers write all fields of an error, and the errors of libraries may contain keys in theirs. For causes, loggers
- * write only the stack.
+ * Loggers write all fields of an error, and a library's errors may contain API keys in their fields. For causes,
+ * loggers write only the stack.
  */
 function withoutFields(error: unknown): Error {
   if (error instanceof AppError) return error;

@@ -44,8 +44,8 @@ export async function openCalls(
   const foreign = foreignCalls(claim, { messages, open }, (id) => deferred.has(id) || asked.has(id));
   // A call recorded only so that its question can expire counts as started once the question has been answered.
   const isPending = (id: string) => deferred.has(id) && (deferred.get(id) !== EXPIRY || asked.has(id));
-  // If the log is incomplete, any open call may have started. So may a foreign call, and a restored call unless a
-  // person is asked about it again. The id of an ended call may be reused.
+  // If the log is incomplete, any open call may have started. The same applies to a foreign call, and to a restored
+  // call unless a person is asked about that call again. The id of an ended call may be reused.
   const mayHaveStarted = (id: string) =>
     !isWhole || begun.includes(id) || foreign.has(id) || (ofBackup.has(id) && !asked.has(id));
   // The outcome of a restored call without a result is unknown.

@@ -157,7 +157,9 @@ async function clientTools(
   return [...defined, ...[...names].map((name) => clientTool({ name, description: name, parameters }))];
 }
 
-/** The run's own schema takes precedence over the agent's. An agent defined in a program has its own check. */
+/**
+ * The run's own schema takes precedence over the agent's. An agent defined in a program brings its own output format.
+ */
 async function outputOf(
   own: RunOptions["output_schema"],
   { output_schema }: AgentDefinition,

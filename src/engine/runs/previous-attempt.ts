@@ -12,7 +12,7 @@ import { readSpans, SPAN_EVENTS, type SpanEnd } from "../../protocol/span-reader
 export interface PreviousAttempt {
   /** The spans left open, in order. */
   readonly open: readonly InnerSpan[];
-  /** Every tool call that was started, whether or not it ended. Only a result in the thread shows what it did. */
+  /** Every tool call that was started, whether or not it ended. Only a result in the thread shows what the call did. */
   readonly begun: readonly string[];
   /** The usage so far, from the run's model calls and its ended subagents. */
   readonly usage: Usage;
@@ -35,7 +35,7 @@ export const firstAttempt = (): PreviousAttempt => ({
 
 const RELEVANT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
 
-/** Reads the current log. Only the run's writer may call this, and only while it writes nothing. */
+/** Reads the current log. Only the run's writer may call this, and only while the writer has no write in progress. */
 export async function previousAttempt(log: EventLog, lease: Lease): Promise<PreviousAttempt> {
   const { first, last } = await log.bounds(lease);
   const words = loggedWords();
@@ -61,8 +61,8 @@ export async function previousAttempt(log: EventLog, lease: Lease): Promise<Prev
 }
 
 /**
- * Counts the run's own calls. The usage of a subagent counts at its end, because an unfinished subagent is followed
- * again from its start.
+ * Counts the run's own calls. A subagent's usage is counted when the subagent ends, because the events of an unfinished
+ * subagent are read again from its start.
  */
 function ownTally() {
   const begun: string[] = [];

@@ -1,4 +1,4 @@
-// Collects the figures of a run for its log line.
+// Collects the metrics of a run for its log line.
 
 import type { Usage } from "../../agent/core/message.ts";
 import type { Claim } from "../../agent/core/stores.ts";
@@ -16,7 +16,7 @@ export interface RunReport {
   readonly first_token_ms?: number;
   /** The tokens used by the run's models and subagents, including earlier attempts. */
   readonly tokens?: Omit<Usage, "cost">;
-  /** The cost in millionths of the currency. */
+  /** The cost in millionths of the currency unit. */
   readonly cost?: number;
   readonly model_calls: number;
   readonly model_failures: number;
@@ -29,7 +29,7 @@ export interface RunReporter extends RunObserver {
   report(): RunReport;
 }
 
-/** Models invent names, so calls of further tools count as `other`. */
+/** Models can invent tool names, so calls of any further tools are counted under `other`. */
 const MAX_TOOLS = 20;
 
 export function createReporter({ run }: Claim): RunReporter {

@@ -16,8 +16,8 @@ export interface Restoration {
 }
 
 /**
- * Starts a run that calls no model and costs no quota. The messages that it replaces become a branch themselves. Throws
- * `not_found`, `invalid_request` if the thread contains the whole branch, `thread_busy`, or `limit_exceeded`.
+ * Starts a run that calls no model and costs no quota. The messages that the branch replaces become a new branch.
+ * Throws `not_found`, `invalid_request` if the thread contains the whole branch, `thread_busy`, or `limit_exceeded`.
  */
 export async function restoreBranch(
   runs: Runs,

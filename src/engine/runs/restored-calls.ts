@@ -5,7 +5,7 @@ import type { Message } from "../../agent/core/message.ts";
 import type { StandIn } from "../../agent/core/run.ts";
 import { failed } from "../../agent/core/tool.ts";
 
-/** The last restore of the stores' data. */
+/** The most recent restore of the stores from a backup. */
 export interface Restoration {
   /** The time of the backup. */
   readonly backup_at: string;
@@ -29,7 +29,10 @@ export function restoredCalls(
   return new Set(open.filter(isRestored));
 }
 
-/** Calls `standIn` first, which has the results that the thread waits for, and then checks the restored calls. */
+/**
+ * Calls `standIn` first, because it may return a result that the thread is waiting for, and then checks the restored
+ * calls.
+ */
 export function withRestored(
   standIn: StandIn,
   restored: ReadonlySet<string>,

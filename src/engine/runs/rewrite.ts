@@ -1,5 +1,5 @@
 // Changes a thread's messages without calling its model: a single run removes messages, adds others and ends. The run
-// is accepted in one step. After a crash, either the thread is unchanged or the run continues. It counts only towards
+// is accepted atomically. After a crash, either the thread is unchanged or the run continues. It counts only towards
 // the quota for stored bytes.
 
 import { AppError } from "../../agent/core/errors.ts";
@@ -106,7 +106,7 @@ export async function rewritten(
   throw new AppError("unavailable", run.error?.message ?? "The thread could not be changed. Try again.");
 }
 
-/** Returns the number of messages that both lists have in common at the beginning. */
+/** Returns the number of messages at the beginning of both lists that are the same. */
 export async function sharedBeginning(
   tenant: string,
   ours: readonly Message[],

@@ -75,12 +75,12 @@ export interface RunServices {
   /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
   /**
-   * Called for each run before its end is stored, or right after if the store ends the run. Resolves with a function
-   * that is called once the end is stored. Must not throw. The returned function must not throw either, and must return
-   * at once.
+   * Called for each run before its end is stored, or immediately afterwards if the store itself ends the run. Resolves
+   * with a function that is called once the end is stored. Must not throw. The returned function must not throw either,
+   * and must return at once.
    */
   beforeEnd?(ending: EndingRun): Promise<() => void>;
-  /** Called for each run that a person's answers began. Must return at once and not throw. */
+  /** Called for each run that started because a person answered. Must return at once and not throw. */
   onAnswered?(owner: Owner, answered: AnsweredRun): void;
   /**
    * Called for each accepted deferred result. `late` means that its thread has continued without it. Must return at

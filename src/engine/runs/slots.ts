@@ -13,7 +13,7 @@ export interface Slot {
 
 /** Slots for runs that are about to be claimed. */
 export interface ClaimSlots {
-  /** The number of runs to claim. Each tenant can have this many, except the tenants in `except`. */
+  /** The number of runs to claim. Each tenant can have up to this number of runs, except the tenants in `except`. */
   readonly count: number;
   /** The tenants that cannot get more slots now. */
   readonly except: readonly string[];

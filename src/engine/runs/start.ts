@@ -45,7 +45,7 @@ export interface RunCommand extends Omit<NewRun, "id" | "agent"> {
   readonly continues?: true;
   /** The calls that the run executes after reading its input and before calling its model. */
   readonly calls?: readonly GivenCall[];
-  /** The id of the event stream that will show the run. Quotas admit both or neither. */
+  /** The id of the event stream that will show the run. Quotas admit either both the run and the stream, or neither. */
   readonly stream?: string | undefined;
 }
 
@@ -65,7 +65,7 @@ export interface ResumeCommand extends Pick<RunCommand, "thread_id" | "idempoten
   readonly lineage?: Lineage;
   /** The id of the API key that sends the answers. */
   readonly api_key?: string | undefined;
-  /** Id of the API key with which the interrupted run began, if the server answers by itself. */
+  /** The id of the API key with which the interrupted run began, if the server answers without a request. */
   readonly begun_with?: string | undefined;
   /** The request that contains the answers. */
   readonly origin?: Origin | undefined;
@@ -123,8 +123,7 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
       on_busy: "reject",
       resumes: run_id,
     });
-    // The answers to a subagent's questions are the same as the answers to its parent's, so they are reported only
-    // once.
+    // A subagent receives the same answers as its parent, so the answers are reported only once.
     if (!lineage) runs.onAnswered?.(owner, resume);
     return run;
   });
@@ -241,7 +240,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   });
   await hold?.keepThread();
   if (result.outcome === "known") await Promise.all([hold?.releaseRun(), recount(counted, place)]);
-  // If this fails, the run is still accepted, but counts for only a minute.
+  // If this fails, the run is still accepted, but quotas count it for only a minute.
   if (result.outcome === "queued") await countWaiting(runs, owner, result.run).catch(() => {});
   if (result.outcome === "queued" && on_busy === "interrupt") await cancelActive(runs, owner, result.run);
   return runOf(result);

@@ -49,7 +49,7 @@ export class SubagentPlaces {
   readonly #limits: SubagentLimits;
   readonly #shares: Shares;
   readonly #trees = new Map<string, Tree>();
-  /** The waiting trees by tenant. The next tenant comes first, and so does each tenant's next tree. */
+  /** The waiting trees by tenant. The first tenant is served next, and so is the first tree of each tenant. */
   readonly #waiting = new Map<string, Set<Tree>>();
   /** The places by run. */
   readonly #places = new Map<string, SubagentSlot & { readonly tree: Tree }>();
@@ -76,7 +76,10 @@ export class SubagentPlaces {
     };
   }
 
-  /** Counts a subagent that is about to start. Throws `limit_exceeded` if its tree has started too many. */
+  /**
+   * Counts a subagent that is about to start. Throws `limit_exceeded` if the subagent's tree has already started the
+   * maximum number of subagents.
+   */
   start({ tenant, user, root }: TreeKey): void {
     const tree = this.#trees.get(JSON.stringify([tenant, user, root]));
     if (!tree) return;
@@ -91,8 +94,8 @@ export class SubagentPlaces {
   }
 
   /**
-   * Resolves when the subagent's run can work, or when `signal` aborts. Call the returned function when the run has
-   * ended. The tree must have joined first.
+   * Resolves when the subagent's run can start working, or when `signal` aborts. Call the returned function when the
+   * run has ended. The subagent's tree must already be registered.
    */
   async enter({ tenant, user, root }: TreeKey, runId: string, signal: AbortSignal): Promise<() => void> {
     const tree = this.#trees.get(JSON.stringify([tenant, user, root]));
@@ -107,8 +110,9 @@ export class SubagentPlaces {
   }
 
   /**
-   * Marks the run as waiting for subagents. Call the returned function after the wait. Its promise resolves when the
-   * run can work again, or when `signal` aborts. Runs that are not subagents need no place and continue at once.
+   * Marks the run as waiting for subagents. Call the returned function after the wait. The returned function's promise
+   * resolves when the run can continue working, or when `signal` aborts. Runs that are not subagents need no place and
+   * continue at once.
    */
   pause(runId: string, signal: AbortSignal): () => Promise<void> {
     const place = this.#places.get(runId);

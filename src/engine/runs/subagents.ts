@@ -119,7 +119,10 @@ async function* attended(
   }
 }
 
-/** The child counts as started by the sender of its parent's run, within the call that it works for. */
+/**
+ * Returns the sender of the parent's run as the sender of the child, and the parent's call as the origin of the child's
+ * trace.
+ */
 function senderFor(runs: Runs, { parent }: Lineage): Pick<RunRequest, "api_key" | "origin"> {
   const { origin, ...sender } = runs.executor.senderOf(parent.run_id);
   const traced = originOfChild(runs, { id: parent.run_id, origin }, parent.call_id);

@@ -70,7 +70,10 @@ export async function forkThread(
   });
 }
 
-/** The number of messages and of characters from the beginning of the thread that the model reads. */
+/**
+ * The model reads up to this number of messages from the beginning of the thread, and up to this number of characters
+ * of each.
+ */
 const MESSAGES = 8;
 const CHARS_EACH = 500;
 /** A title takes about 30 tokens. The rest is for models that reason first. */
@@ -147,7 +150,7 @@ async function ask(
       }),
     );
   } catch (error) {
-    // In a run, this limit ends the run. Here, it refuses the request.
+    // In a run, this limit ends the run. Here, the request is refused instead.
     throw error instanceof RunLimit ? new AppError("limit_exceeded", error.message) : error;
   } finally {
     clearTimeout(timer);

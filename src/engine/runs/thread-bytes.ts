@@ -1,6 +1,6 @@
 // The size of a thread's messages: its limit, and the amount that counts towards the `stored_bytes` quota. A run is
-// refused if its input would exceed the limit or the quota. A run that reaches either of them while it executes is
-// ended.
+// refused if its input would exceed the limit or the quota. A run that reaches the limit or the quota while it is
+// working is ended.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";
@@ -21,7 +21,10 @@ interface ThreadKey {
   readonly thread_id: string;
 }
 
-/** Returns the bytes of the thread after adding these messages to `before`. Throws `limit_exceeded` beyond the limit. */
+/**
+ * Returns the thread's size in bytes after adding these messages to a thread of `before` bytes. Throws `limit_exceeded`
+ * if this size exceeds the limit.
+ */
 export async function bytesWith(
   before: number,
   { owner, thread_id }: ThreadKey,
@@ -44,15 +47,15 @@ interface ByteCounters {
 }
 
 /**
- * How long the bytes of a new thread count before its first run has ended or grown, in milliseconds. Equal to the hold
- * of a waiting run.
+ * How long the expected bytes of a new thread count towards the quota before its first run ends or adds messages, in
+ * milliseconds. This is also how long a waiting run counts.
  */
 const BEGINNING_MS = 3_600_000;
 
 /**
- * Counts the bytes that `work` will store in the thread before it stores anything. If `work` throws, counts the bytes
- * stored so far. If the process dies, the bytes of a new thread count for an hour. Throws `limit_exceeded` for a quota,
- * and the errors of `work`.
+ * Counts the bytes that `work` will store in the thread towards the quota before `work` stores anything. If `work`
+ * throws, counts the bytes stored so far. If the process dies, the bytes of a new thread continue to count for an hour.
+ * Throws `limit_exceeded` for a quota, and the errors of `work`.
  */
 export async function storing<T>(
   counted: ByteCounters,
@@ -76,7 +79,10 @@ interface Creating {
   readonly threadBytes: number | undefined;
 }
 
-/** Creates a thread with initial messages and counts both. Throws `already_exists` or `limit_exceeded`. */
+/**
+ * Creates a thread with initial messages, and counts the thread and its bytes towards the quotas. Throws
+ * `already_exists` or `limit_exceeded`.
+ */
 export function createWithMessages(
   { threads, quotas, threadBytes }: Creating,
   owner: Owner,
@@ -91,8 +97,9 @@ export function createWithMessages(
 }
 
 /**
- * Counts a thread that `work` creates and the bytes that it announces. If the process dies, both count for ten minutes.
- * Throws `limit_exceeded` and the errors of `work`.
+ * Counts the thread that `work` creates, and the number of bytes that `work` passes to `store`, towards the quotas. If
+ * the process dies, the thread and its bytes continue to count for ten minutes. Throws `limit_exceeded` and the errors
+ * of `work`.
  */
 export function counting<T>(
   { threads, quotas }: { readonly threads: Pick<ThreadStore, "bytes">; readonly quotas: Quotas },
@@ -113,7 +120,10 @@ export function counting<T>(
   );
 }
 
-/** Counts the thread's current bytes. Never throws, because the thread's next run corrects a wrong count. */
+/**
+ * Updates the quota with the thread's current size in bytes. Never throws, because the thread's next run corrects a
+ * wrong count.
+ */
 export async function recount(
   { threads, quotas }: ByteCounters,
   { owner, thread_id }: ThreadKey,

@@ -88,7 +88,7 @@ function createTracer(costOf: Quotas["costOf"]) {
   let is_whole = true;
   /** The number of model calls made by the run itself so far. */
   let calls = 0;
-  /** The model calls without a message so far, by message id. */
+  /** The model calls whose message has not arrived yet, by message id. */
   const unanswered = new Map<string, Span>();
 
   function begin({ number, start, parent }: OpenSpan, about: About): Span | undefined {

@@ -5,8 +5,8 @@ import { parseTraceparent, spanIdOf, type TracedRun, traceparentOf } from "../..
 import type { RunServices } from "./services.ts";
 
 /**
- * Returns the trace context for a call of the run. If this server has no traces, returns the context that started the
- * run, if any.
+ * Returns the trace context for a call of the run. If this server does not record traces, returns the context that
+ * started the run, if any.
  */
 export function traceparentOfCall(
   { traces }: Pick<RunServices, "traces">,
@@ -17,7 +17,7 @@ export function traceparentOfCall(
   return traceparentOf({ ...traces.contextOf(run), spanId: spanIdOf(run.id, callId) });
 }
 
-/** Returns the origin of a run that works for a call of another run. */
+/** Returns the origin of a subagent's run, which works for a tool call of the parent. */
 export function originOfChild(
   services: Pick<RunServices, "traces">,
   parent: TracedRun,

@@ -7,7 +7,7 @@ import { settledRun, stopRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import { deleteThreadTree } from "./thread-actions.ts";
 
-/** How long the cancelled run has to end, in milliseconds. */
+/** The maximum time to wait for the cancelled run to end, in milliseconds. */
 const END_MS = 5_000;
 
 /** Cancels the run. Also deletes its thread, unless it has other runs. Throws `thread_busy` if the run does not end. */

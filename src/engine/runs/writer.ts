@@ -6,7 +6,7 @@ import { type DeltaSink, isWithNext } from "../../agent/core/stream.ts";
 import { isoTime } from "../../lib/iso-time.ts";
 import { isProgress, type StreamEvent } from "../../protocol/event.ts";
 
-/** The maximum number of unwritten events. Beyond it, the run waits for the store. */
+/** The maximum number of unwritten events. At this limit, the run waits for the store. */
 const MAX_UNWRITTEN = 256;
 
 export interface RunWriter {
@@ -70,7 +70,7 @@ function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
   // Only changes the order of the keys and the common fields.
   if (event.path) {
     const { event: kind, data, ...rest } = event;
-    // An event of a subagent keeps its own run's ids.
+    // An event of a subagent keeps the ids of the subagent's run.
     return { event: kind, run_id, thread_id, ...rest, ts, data } as StreamEvent;
   }
   const name = "name" in event ? event.name : undefined;

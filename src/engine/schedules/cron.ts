@@ -101,7 +101,8 @@ export function checkTimeZone(timezone: string): void {
 }
 
 /**
- * Returns the most recent time, at or before `until`, that matches a checked line. Returns undefined if no time matches.
+ * Returns the most recent time, at or before `until`, that matches a valid cron line. Returns undefined if no time
+ * matches.
  */
 export function timeBefore(line: string, timezone: string, until: number): number | undefined {
   return cronOf(line, timezone)
@@ -110,8 +111,8 @@ export function timeBefore(line: string, timezone: string, until: number): numbe
 }
 
 /**
- * Returns the first `count` times after `after` that match a checked line, oldest first. All times are in milliseconds
- * since 1970.
+ * Returns the first `count` times after `after` that match a valid cron line, oldest first. All times are in
+ * milliseconds since 1970.
  */
 export function timesAfter(line: string, timezone: string, after: number, count: number): number[] {
   return cronOf(line, timezone)

@@ -82,8 +82,8 @@ export async function writeFileSchedules(
   if (before.length === 0 && wanted.length === 0) return;
   const isWanted = (place: FilePlace) => wanted.some((each) => isSame(each, place));
   const removed = before.filter((place) => !isWanted(place));
-  // Adds every place first, so that schedules written by a process that dies can be found. Processes with another file
-  // add their own places.
+  // Adds all schedules to the index first, so that schedules written by a process that dies can still be found.
+  // Processes with a different file add their own schedules.
   const addWanted = () =>
     changePlaces(documents, async (found) => [...found, ...wanted.filter(isNoneOf(found))]);
   await addWanted();
@@ -97,7 +97,7 @@ export async function writeFileSchedules(
     });
   }
   for (const each of removed) await deleteOne(documents, each);
-  // A process with the previous file may have rewritten a removed schedule.
+  // A process that still uses the previous file may have written a removed schedule again.
   await changePlaces(documents, async (found) => {
     const written = await Promise.all(
       found.map(async (each) => isWanted(each) || (await exists(documents, each))),
@@ -143,7 +143,9 @@ function writeOne(documents: Documents, { id, spec, ...owner }: FilePlace & { re
   });
 }
 
-/** A schedule that Skein paused resumes when the operator restarts the server to fix the problem. */
+/**
+ * A schedule that Skein paused resumes after a restart or a reload, because the operator may have fixed the problem.
+ */
 const isUnchanged = ({ spec, pause }: ScheduleRecord, next: ScheduleSpec) =>
   (pause === undefined || next.paused) && JSON.stringify(spec) === JSON.stringify(next);
 

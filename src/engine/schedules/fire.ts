@@ -197,8 +197,8 @@ function again(record: ScheduleRecord, { start, now, pause, cause, message }: Po
 }
 
 /**
- * Returns when the start was first postponed for this cause, and how often. Time spent waiting does not count as
- * refused.
+ * Returns when the start was first postponed for this cause, and how often. The count starts over when the cause
+ * changes, for example from waiting to a refusal.
  */
 const countOf = ({ retry }: ScheduleRecord, cause: PendingStart["cause"], now: number) =>
   retry?.cause === cause ? retry : { since: now, attempts: 0 };

@@ -16,7 +16,7 @@ export const ScheduleId = z
 
 const Time = z.iso.datetime({ offset: true });
 
-/** A run can have 32 keys, and two of them are added here. */
+/** A run's metadata can have 32 keys, and two of them are added here. */
 const MAX_METADATA = 30;
 
 export const ScheduleSpec = z
@@ -145,7 +145,7 @@ export interface ScheduleRecord {
   readonly updated: number;
 }
 
-/** A slot that is done, started or not. */
+/** A slot that has been processed, whether or not its run was started. */
 export interface SlotRecord {
   readonly at: number;
   readonly outcome: z.infer<typeof SlotOutcome>;
@@ -208,9 +208,7 @@ export const iso = (time: number) => new Date(time).toISOString();
 export const isTemporary = ({ thread, keep_thread }: ScheduleSpec): boolean =>
   thread === "new" && keep_thread === false;
 
-/**
- * Returns the run of a slot. The same slot of a schedule always gives the same run, no matter how often it is started.
- */
+/** Returns the run of a slot. Starting the same slot of a schedule again always returns the same run. */
 export function runOfSlot(id: string, record: ScheduleRecord, slot: number): RunCommand {
   const scheduled_for = iso(slot);
   const command = commandOf(id, record, scheduled_for.replaceAll(/[-:]|\.\d+/g, ""));
@@ -221,7 +219,7 @@ export function runOfSlot(id: string, record: ScheduleRecord, slot: number): Run
   };
 }
 
-/** Returns a run that starts outside the slots. The same key always gives the same run. */
+/** Returns a run that starts independently of the slots. Calls with the same key always return the same run. */
 export function runNow(id: string, record: ScheduleRecord, key: string): RunCommand {
   const name = createHash("sha256").update(key).digest("hex").slice(0, 16);
   return { ...commandOf(id, record, name), idempotency_key: `schedule:${id}:now:${name}` };

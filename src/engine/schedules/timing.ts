@@ -12,7 +12,7 @@ export interface Timing {
   readonly until?: string | undefined;
 }
 
-/** `none`: skip missed slots. `latest`: start the most recent of them. `all`: start each, oldest first. */
+/** `none`: skip missed slots. `latest`: start the most recent of them. `all`: start all of them, oldest first. */
 export type CatchUp = "none" | "latest" | "all";
 
 /** The time after a slot during which it does not count as missed, in milliseconds. */

@@ -15,7 +15,8 @@ export interface Writing {
 
 /**
  * Keeps the due slot if the schedule's times stay the same, so changing its input does not lose a run. A schedule that
- * resumes after a pause starts with the next time from now. Throws `invalid_request` if no time is left.
+ * resumes after a pause continues with its next time from now on. Throws `invalid_request` if the schedule has no
+ * future times.
  */
 export function recordAfter(before: Document | undefined, { spec, api_key, now }: Writing): ScheduleRecord {
   const old = before && recordOf(before.body);

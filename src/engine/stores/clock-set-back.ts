@@ -3,7 +3,7 @@
 
 /**
  * Returns the latest time at which a lease acquired by `now` ends, or at which a thread with runs must be checked. A
- * later time was written before the clock was set back; it restarts now. The allowance is two leases, because the lease
- * may have been longer.
+ * later time was written before the clock was set back, so the wait restarts now. The allowance is two leases, because
+ * the lease may have been longer.
  */
 export const latestLeaseEnd = (now: number, leaseMs: number): number => now + 2 * leaseMs;

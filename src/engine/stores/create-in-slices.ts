@@ -1,5 +1,5 @@
-// Creates threads that begin with many messages. Stages the messages in slices, so other work gets ticks of the event
-// loop in between. Reads do not show the thread until it is complete.
+// Creates threads that begin with many messages. Stages the messages in slices, so that other work can run between the
+// slices. Reads do not show the thread until it is complete.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import { areLong, type Message } from "../../agent/core/message.ts";
@@ -27,7 +27,7 @@ type Slices = AsyncIterable<readonly MessageText[]>;
 
 export interface SlicedThread {
   readonly id: string;
-  /** The messages in slices, each in its own tick. */
+  /** The slices of messages, each of which is written in its own tick. */
   readonly slices: Slices;
   /** Returns the thread without its messages. `last` is the id of the last message. */
   readonly threadOf: (last: string | undefined) => Omit<NewThread, "messages">;

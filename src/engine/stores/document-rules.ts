@@ -19,7 +19,7 @@ export type Refusal = (typeof REFUSALS)[number];
 
 export type Bounds = Omit<Parameters<Documents["write"]>[2], "version">;
 
-/** The maximum amounts before the writes. Undefined means unlimited. */
+/** The limits that are checked before the writes. Undefined means unlimited. */
 export interface Room {
   /** The number of documents in the collection. */
   readonly documents: number | undefined;

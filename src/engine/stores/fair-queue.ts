@@ -1,5 +1,5 @@
-// The queue of threads with active or waiting runs, for stores of a single process. Tenants take turns with the threads
-// that no process holds. Within a tenant, the thread that has waited longest comes first.
+// The queue of threads with active or waiting runs, for stores of a single process. Threads that no process holds are
+// taken from each tenant in turn. Within a tenant, the thread that has waited longest comes first.
 //
 // Memory grows with the number of threads. The cost of a turn does not depend on how many threads wait.
 

@@ -28,8 +28,9 @@ export interface Kernel<Thread> {
    * If it throws, nothing changes. Resolves once the writes are as durable as the store promises.
    *
    * After the commit, the kernel applies the consequences of the writes. After a `hold_run`, only the new epoch can
-   * append, for `leaseMs`. `eachDue` finds a thread whose runs no process holds. `tell` is delivered to
-   * `RunStore.subscribe` once the change is complete. Repeating a commit after a lost response has no second effect.
+   * append events, until its lease of `leaseMs` ends. `eachDue` finds a thread whose runs no process holds. `tell` is
+   * delivered to `RunStore.subscribe` once the change is complete. Repeating a commit after a lost response has no
+   * second effect.
    */
   change<R>(thread: Thread, lookups: Lookups, decide: (view: View) => Decision<R>): Promise<R>;
 
@@ -57,7 +58,7 @@ export interface Kernel<Thread> {
   /** Implements `DeferredCallStore.due`. */
   dueCalls(limit: number): Promise<DueCalls[]>;
 
-  /** Methods without rules: reads, and writes that only the epoch fences. */
+  /** Methods that apply no rules: reads, and writes that are guarded only by the epoch of the lease. */
   readonly runs: Pick<
     RunStore,
     "get" | "known" | "list" | "active" | "begun" | "place" | "subscribe" | "inbox" | "renew" | "waiting"
@@ -83,8 +84,8 @@ export type Looked<T> =
 export interface Versioned<V extends View> {
   load(): Promise<V>;
   /**
-   * Carries out `writes` if the thread is still as in `view`, and returns the time. Otherwise, returns the current
-   * thread. A repeated call with the same `id` has no second effect and returns the same result.
+   * Carries out `writes` if the thread has not changed since `view` was loaded, and returns the time. Otherwise,
+   * returns the current thread. A repeated call with the same `id` has no second effect and returns the same result.
    */
   commit(
     view: V,

@@ -42,7 +42,7 @@ export class Log {
     return held === 0 ? { first: 0, last: 0 } : { first: this.#last - held + 1, last: this.#last };
   }
 
-  /** The readable entries, for readers that return. */
+  /** The range of readable entries, for readers that return with a cursor. */
   get held(): LogWindow {
     const held = Math.min(this.#keep, this.#entries.length);
     const epochOf = (seq: number) => this.#entries.at(seq - this.#last - 1)?.epoch;

@@ -11,8 +11,8 @@ export interface StoreOptions {
   /** The number of attempts that end with a dead process after which a run fails. */
   readonly maxAttempts?: number;
   /**
-   * The maximum number of waiting runs per thread. One more run is possible if it goes before all of them. Further runs
-   * are refused with `queue_full`.
+   * The maximum number of waiting runs per thread. One additional run is accepted if it goes before all waiting runs.
+   * Further runs are refused with `queue_full`.
    */
   readonly queueLength?: number;
   /**
@@ -31,9 +31,9 @@ export interface StoreOptions {
    * count as a read.
    */
   readonly threadTtlMs?: number;
-  /** The same for a thread that waits for a person's answer. */
+  /** How long a thread that waits for a person's answer is kept without reads and writes. */
   readonly interruptedTtlMs?: number;
-  /** The interval between two deletions of expired data. Expired data cannot be read even before it is deleted. */
+  /** The interval at which expired data is deleted. Expired data cannot be read even before it is deleted. */
   readonly sweepMs?: number;
   /** Logs errors that have no caller, such as the errors of sweeps. By default, they are not logged. */
   readonly logger?: Logger;

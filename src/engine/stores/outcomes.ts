@@ -58,7 +58,7 @@ export const THREAD_STATUS = {
 /** Returns true for an event of the run itself. Other events belong to threads of its subagents. */
 const isOwn = (event: StreamEvent) => !event.path?.length;
 
-/** The events, besides messages, that change more than the log. */
+/** The events that change more than the log, apart from events that add messages. */
 export type Change = Extract<StreamEvent, { event: "on_state" | "done" | "error" }>;
 
 const CHANGES: ReadonlySet<EventName> = new Set(["on_state", "done", "error"]);
@@ -68,8 +68,8 @@ export const changesThread = ({ event, message }: PendingEvent) =>
   message !== undefined || (CHANGES.has(event.event) && isOwn(event));
 
 /**
- * Returns a copy of the event's change. `changesThread` must be true for the event, and the event must not add a
- * message.
+ * Returns a copy of the change that the event makes. `changesThread` must be true for the event, and the event must not
+ * add a message.
  */
 export function changeOf({ json }: PendingEvent): Change {
   // `json` is the event's text, and the event's name is in CHANGES.

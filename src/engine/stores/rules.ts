@@ -118,7 +118,9 @@ function assertMayWait(
   if (queue.length >= queueRoom(queueLength, whenBusy)) throw queueFull(id, queueLength);
 }
 
-/** A thread that starts again from an earlier message waits only for the calls that remain in it. */
+/**
+ * Removes the message and all later messages, so that the thread waits only for the calls of the messages that remain.
+ */
 function rewound({ calls = [] }: View, message: string): Write[] {
   const gone = calls.filter(({ state }) => stateAfter("rewind", state) === "gone");
   return [{ write: "rewind", message }, ...gone.map(dropOf)];
@@ -172,7 +174,7 @@ export function takeOver(
   if (!head || !next) return nothing({ until: undefined });
   const { active } = head;
   if (!active) return holding(head, next, { epoch: 1, attempt: next.record.attempt, begins: true });
-  // The holder may be alive, so it gets one lease's time to renew.
+  // The holder may still be alive, so it has the duration of one lease to renew.
   if (until > latestLeaseEnd(now, leaseMs))
     return { writes: [{ write: "renew_run" }], result: (at) => ({ until: at + leaseMs }) };
   if (until > now) return nothing({ until });
@@ -293,7 +295,10 @@ export function createThread({ head }: View, thread: NewThread, staged?: Staged)
   };
 }
 
-/** Returns true if the thread exists. Values in its state are deleted only while no run is active on it. */
+/**
+ * Returns true if the thread exists. Values in the thread's state are deleted only while no run is active on the
+ * thread.
+ */
 export function updateThread(
   { head }: View,
   { title, metadata, forget }: { title?: string; metadata?: Thread["metadata"]; forget?: readonly string[] },

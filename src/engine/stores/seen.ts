@@ -1,5 +1,5 @@
-// Determines how much of the current log a returning reader has seen. A store that was set back, by a failover or a
-// power failure, continues under a new epoch and reuses the numbers of lost entries.
+// Determines how much of the current log a returning reader has seen. A store that lost its most recent writes in a
+// failover or a power failure continues under a new epoch and reuses the numbers of the lost entries.
 
 import type { Cursor } from "../../agent/core/stores.ts";
 import { eventsExpired } from "./errors.ts";

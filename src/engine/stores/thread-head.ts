@@ -64,7 +64,7 @@ export interface Lookups {
   readonly isLikelyNew?: boolean | undefined;
 }
 
-/** A thread at one moment, with the values that were looked up. Without a head, the thread does not exist. */
+/** A snapshot of a thread, with the values that were looked up. Without a head, the thread does not exist. */
 export interface View {
   /** The store's time. */
   readonly now: number;
@@ -109,7 +109,7 @@ export type Write =
   /** `title` is the new title if the thread has none. */
   | { readonly write: "add_run"; readonly run: NewRun; readonly title: string | undefined }
   | { readonly write: "queue_run"; readonly run: string; readonly front: boolean }
-  /** Makes a queued run active and holds it for a lease. `begins` is true if the run never began before. */
+  /** Makes a queued run active and holds it for a lease. `begins` is true if the run has never begun before. */
   | {
       readonly write: "hold_run";
       readonly run: string;

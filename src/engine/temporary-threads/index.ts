@@ -88,7 +88,7 @@ export function createTemporaryThreads(options: TemporaryThreadOptions): Tempora
         await announced(most);
       } catch (error) {
         if (!hasCode(error, "limit_exceeded")) throw error;
-        // Remembered keys of deleted threads do not count towards the limit, up to as many as there can be threads.
+        // Up to `most` remembered keys of deleted threads do not count towards the limit.
         const ended = Math.min(await countEnded(documents, collection), most);
         if (ended === 0) throw error;
         await announced(most + ended);

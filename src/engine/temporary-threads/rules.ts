@@ -52,7 +52,7 @@ export function nextStep({ temporary, status, newest }: ThreadFacts, keepMs: num
   const isAsking = status === "interrupted";
   const stays = isAsking ? QUESTIONS_MS : keepMs;
   const ended = newest?.ended_at === undefined ? temporary.since : Date.parse(newest.ended_at);
-  // Clocks may differ, so this never waits longer than the whole time from now.
+  // Clocks may differ, so the wait never exceeds the whole period, counted from now.
   const until = Math.min(ended + stays, now + stays);
   if (until <= now) return { as: "delete" };
   // Checks regularly, because no signal reports that a question was answered.
@@ -64,7 +64,7 @@ export const pauseOf = (keepMs: number, most = BUSY_MS) => Math.min(most, Math.m
 
 /**
  * Returns the id of the thread for a run that a user starts with a key. A repeated request finds the same thread and
- * run. Runs that are kept and runs that are not never share a thread.
+ * run. Runs that are kept never share a thread with runs that are not.
  */
 export function keyedThreadId(key: string, isKept: boolean): string {
   const digest = createHash("sha256")

@@ -19,7 +19,10 @@ interface WaitingDeliveries {
   readonly deliveries: Delivery[];
 }
 
-/** The maximum number of deliveries of a trigger that wait during a write. A trigger shows no more than this. */
+/**
+ * The maximum number of deliveries of a trigger that wait during a write. A trigger never shows more deliveries than
+ * this.
+ */
 const MAX_WAITING = 100;
 
 export function createDeliveryLog(

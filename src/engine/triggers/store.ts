@@ -23,8 +23,8 @@ const ADDRESSES: ListedCollection = { kind: "trigger_addresses" };
 /** How long the server recognizes a repeated delivery, and how many deliveries it remembers per user. */
 const STARTED = { ms: 25 * 3_600_000, count: 50_000 };
 /**
- * How many deliveries a trigger shows, and how many of them can be refused deliveries, so strangers cannot push out the
- * others.
+ * How many deliveries a trigger shows, and how many of these can be refused. The second limit prevents strangers from
+ * displacing the other deliveries.
  */
 const MAX_SHOWN = 20;
 const MAX_REFUSED = 5;

@@ -42,8 +42,8 @@ export interface Accesses {
 /** The maximum time to store a renewed token, in milliseconds. */
 const STORING_MS = 30_000;
 /**
- * How long a renewal excludes others, in milliseconds. Longer than a renewal takes, even if the store is temporarily
- * unavailable.
+ * How long a renewal prevents other renewals of the same token, in milliseconds. This is longer than a renewal takes,
+ * even if the store is temporarily unavailable.
  */
 const LEASE_MS = ISSUER_MS + STORING_MS + 15_000;
 /** How often a process checks whether another one has renewed the token, in milliseconds. */

@@ -53,14 +53,20 @@ export interface ConnectionStore {
   delete(keeper: Keeper, id: string, precondition?: Precondition): Promise<KeptConnection>;
   /** Deletes and returns all connections of a user. */
   deleteAll(keeper: Keeper): Promise<KeptConnection[]>;
-  /** Deletes a connection with the credentials of a request that is not over. Returns what it deleted. */
+  /**
+   * Deletes a connection if its credentials come from this request and the request is not over. Returns what it
+   * deleted.
+   */
   withdraw(keeper: Keeper, id: string, request: string): Promise<KeptConnection | undefined>;
 
   read(
     keeper: Keeper,
     id: string,
   ): Promise<{ readonly kept: KeptConnection | undefined; readonly now: number }>;
-  /** Writes and returns what `update` makes of a connection. If `update` returns undefined, writes nothing. */
+  /**
+   * Replaces a connection with the result of `update`, and returns the new connection. If `update` returns undefined,
+   * writes nothing.
+   */
   update(keeper: Keeper, id: string, update: Update): Promise<KeptConnection | undefined>;
   seal(keeper: Keeper, id: string, secrets: Secrets): Promise<string>;
   /** Throws an `UnreadableSecret`. */
@@ -69,7 +75,7 @@ export interface ConnectionStore {
 
 interface PutOutcome {
   readonly isNew: boolean;
-  /** Whether the connection was left as it is, because its credentials were chosen later. */
+  /** True if the connection was left unchanged because its credentials were chosen later. */
   readonly isLate: boolean;
 }
 
@@ -77,7 +83,7 @@ export interface PutOptions {
   readonly precondition?: Precondition;
   /**
    * The request that a person agreed to, and when, in milliseconds. A connection that already has its credentials stays as it is, because
-   * they may have been renewed since. So does one whose credentials were chosen later.
+   * they may have been renewed since. The same applies to a connection whose credentials were chosen later.
    */
   readonly request?: { readonly id: string; readonly at: number };
 }

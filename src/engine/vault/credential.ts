@@ -153,8 +153,8 @@ export const KeptConnection = Connection.extend({
    */
   generation: z.string(),
   /**
-   * The request that a person agreed to, and whose credentials these are. They may have been renewed since. `isOver`: no process has to
-   * finish it.
+   * The request that a person agreed to, from which these credentials come. The credentials may have been renewed
+   * since. `isOver` means that no process has to finish the request anymore.
    */
   request: z.object({ id: z.string(), isOver: z.literal(true).optional() }).optional(),
   /** The time at which a person agreed to these credentials or a client sent them, in milliseconds. Renewals do not change it. */

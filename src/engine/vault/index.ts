@@ -47,11 +47,11 @@ export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pi
     id: string,
     options: { readonly precondition?: Precondition; readonly signal: AbortSignal },
   ): Promise<{ readonly isRevoked: boolean }>;
-  /** Notes that the request with this id, whose credentials a connection has, is over. */
+  /** Records that the request with this id, from which the connection's credentials come, is over. */
   endRequest(keeper: Keeper, id: string, request: string): Promise<void>;
   /**
-   * Deletes a connection with the credentials of this request, unless it is over, and revokes its tokens: the request was deleted with its
-   * user. Returns false if there is no connection then.
+   * Deletes a connection and revokes its tokens, because the request from which its credentials come was deleted along
+   * with its user. Does nothing if that request is over. Returns true if the connection still exists afterwards.
    */
   withdraw(keeper: Keeper, id: string, request: string): Promise<boolean>;
   /** Records that a value was sent to its receiver. Returns at once. */

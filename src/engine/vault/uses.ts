@@ -1,14 +1,14 @@
-// When connections were last used. Kept apart from them: a use is no change of a connection, and does not put off the day on which the
-// vault looks at it.
+// Records when connections were last used. The times are stored separately, because a use does not change a connection
+// and must not postpone the vault's next check of the connection.
 
 import { LRUCache } from "lru-cache";
 import { change, type Documents, type OwnedCollection, remove, retain } from "../../agent/core/documents.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Keeper } from "./credential.ts";
 
-/** Minimum time between two notes about a connection, in ms. */
+/** The minimum time between two records of a connection's use, in milliseconds. */
 const EVERY_MS = 60_000;
-/** Connections whose last note a process remembers. */
+/** The number of connections whose last recorded use a process remembers. */
 const MAX_REMEMBERED = 10_000;
 
 const usesOf = ({ tenant, user }: Keeper): OwnedCollection =>
@@ -17,11 +17,11 @@ const usesOf = ({ tenant, user }: Keeper): OwnedCollection =>
 export interface Uses {
   /** Returns at once and does not throw. */
   note(keeper: Keeper, id: string): void;
-  /** In the order of `ids`. Undefined for a connection that was never used. */
+  /** Returns the times of the last uses, in the order of `ids`. Undefined for a connection that was never used. */
   of(keeper: Keeper, ids: readonly string[]): Promise<readonly (string | undefined)[]>;
   forget(keeper: Keeper, id: string): Promise<void>;
   forgetAll(keeper: Keeper): Promise<void>;
-  /** Waits for the notes in progress. */
+  /** Waits until all uses have been recorded. */
   close(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export function createUses(documents: Documents, logger: Logger): Uses {
   const writing = new Set<Promise<void>>();
   const write = (keeper: Keeper, id: string) =>
     change(documents, { collection: usesOf(keeper), keys: [id] }, ({ found: [found], now }) => {
-      // Another process may have noted it.
+      // Another process may already have recorded a recent use.
       const isRecent = found !== undefined && now - Date.parse(found.body) < EVERY_MS;
       if (isRecent) return { result: undefined };
       return {

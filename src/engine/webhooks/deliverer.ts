@@ -101,7 +101,7 @@ async function truthOf(
   if (state !== "prepared" && !isOperators) return "true";
   const owner = { tenant, user };
   const run: RunRecord | undefined = await runs.get(owner, thread_id, run_id);
-  // The process died before it stored the end of the run. The run will end again.
+  // The process died before it stored the end of the run. Another process will end the run again.
   if (run && !isSettled(run.status)) return "open";
   // The run ended and was deleted along with its thread.
   if (!run && !isOperators) return "true";
@@ -150,7 +150,7 @@ export function logDropped(
   else logger.warn({ ...details, webhook }, "a webhook delivery was dropped");
 }
 
-/** Records how long a webhook has been failing, and disables it after too long. */
+/** Records how long a webhook has been failing, and disables the webhook if it has been failing for too long. */
 async function noteHealth(
   { webhooks, logger }: Pick<DelivererServices, "webhooks" | "logger">,
   { collection }: ClaimedDocument,

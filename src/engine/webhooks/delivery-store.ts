@@ -38,7 +38,7 @@ export const deliveriesOf = ({ tenant, user }: Keeper): OwnedCollection =>
  */
 const MAX_OF_USER = 1_000;
 const MAX_OF_TENANT = 10_000;
-/** One in this many deliveries is deleted at once, so deletions are rarely needed. */
+/** The inverse of the fraction of deliveries that are deleted at once, so that deletions are rarely needed. */
 const SHARE = 10;
 /**
  * How long to wait before listing a full collection again, in milliseconds, and how many full collections a process
@@ -301,7 +301,7 @@ async function existing(
   return { queue: at === -1 ? [] : queue.slice(at), waiting: found[at] };
 }
 
-/** Makes a delivery due now. The time for its attempts starts. */
+/** Makes a delivery due now. The period for its attempts starts now. */
 function dueNow({ key, version: seen, body }: Document, now: number): DocumentWrite {
   const next = { ...parsedDelivery(body), since: now, next_at: now };
   return { key, seen, body: JSON.stringify(next), due: now };

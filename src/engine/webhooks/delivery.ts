@@ -29,10 +29,10 @@ export const Delivery = z.object({
   at: z.number(),
   /** `prepared`: no process has confirmed yet that the end of the run is stored. */
   state: z.enum(["prepared", ...DeliveryStatus.options]).default("prepared"),
-  /** The status that the run must have at its end. */
+  /** The status with which the run must end. */
   run_status: z.string().default("interrupted"),
   attempts: z.int().default(0),
-  /** The time from which these attempts were possible. */
+  /** The time since which attempts have been possible. */
   since: z.number().optional(),
   next_at: z.number().optional(),
   last_at: z.number().optional(),
@@ -130,7 +130,7 @@ export function afterAttempt(
   return { delivery: { ...next, state: "pending", next_at: due }, due };
 }
 
-/** Returns the delivery as failed, without an attempt. */
+/** Returns the delivery marked as failed, without making an attempt. */
 export function givenUp(delivery: Delivery, failure: string, now: number) {
   const { next_at: _, ...rest } = delivery;
   return settledAs({ ...rest, failure, state: "failed" }, now + FAILED_MS);

@@ -15,7 +15,10 @@ export interface ToldEvent {
   readonly data: object;
 }
 
-/** Returns the events of a run's end for the webhooks of users and tenants. Runs of subagents cause none. */
+/**
+ * Returns the events that the end of a run causes for the webhooks of users and tenants. Runs of subagents cause no
+ * events.
+ */
 export function eventsOfEnd({ run, end, interrupts, isChild }: EndingRun): readonly ToldEvent[] {
   if (isChild) return [];
   const ids = { thread_id: run.thread_id, run_id: run.id, agent: run.agent };

@@ -88,8 +88,8 @@ const LEASE_MS = ATTEMPT_MS + 5_000;
 const POLL_MS = 5_000;
 const AT_ONCE = 32;
 /**
- * The latest possible due time of a notification from now, in milliseconds. A later one was written before the clock
- * was set back.
+ * How far in the future a notification can be due, in milliseconds. A notification with a later due time was written
+ * before the clock was set back.
  */
 const AHEAD_MS = 2 * 3_600_000;
 /** Attempts after a longer pause than this, in milliseconds, wait for the next check. */

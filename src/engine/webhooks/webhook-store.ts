@@ -49,7 +49,10 @@ export interface WebhookStore {
   rotate(keeper: Keeper, id: string): Promise<Versioned>;
   /** Throws `not_found` and the errors of `precondition`. */
   delete(keeper: Keeper, id: string, precondition?: Precondition): Promise<void>;
-  /** Writes and returns what `update` makes of a webhook. If `update` returns undefined, writes nothing. */
+  /**
+   * Replaces a webhook with the result of `update`, and returns the new webhook. If `update` returns undefined, writes
+   * nothing.
+   */
   update(
     keeper: Keeper,
     id: string,

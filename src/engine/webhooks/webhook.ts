@@ -135,7 +135,7 @@ const MIN_FAILURES = 5;
 const newSecret = () => `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
 const iso = (ms: number) => new Date(ms).toISOString();
 
-/** Returns the webhook that `spec` describes, enabled. It keeps the secret of `before`. */
+/** Returns an enabled webhook with the settings in `spec`. It keeps the secret of `before`. */
 export function webhookOf(id: string, spec: WebhookSpec, before: Webhook | undefined, now: number): Webhook {
   const { secret = newSecret(), previous, created_at = iso(now) } = before ?? {};
   return { ...spec, id, secret, created_at, updated_at: iso(now), ...omitUndefined({ previous }) };
@@ -176,7 +176,8 @@ export function silenceOf({ paused, disabled }: Pick<Webhook, "paused" | "disabl
 }
 
 /**
- * Returns true if the webhook is sent this event. An event without an agent is sent regardless of the webhook's agents.
+ * Returns true if this event is sent to the webhook. An event without an agent is sent regardless of the webhook's
+ * agents.
  */
 export function wants(
   webhook: Webhook,

@@ -74,7 +74,10 @@ export async function warmUpSchemaEngine(): Promise<void> {
   check({ text: "" });
 }
 
-/** The maximum number of cached compiled schemas and of their parts. A part takes up to 10 KiB. */
+/**
+ * The maximum number of cached compiled schemas, and the maximum number of parts in all of them. A part takes up to 10
+ * KiB.
+ */
 const MAX_KEPT = { schemas: 1000, parts: 5000 };
 
 async function load(): Promise<SchemaEngine> {
@@ -238,7 +241,7 @@ function breadthOf(data: unknown): number {
   return isObject(data) ? Object.keys(data).length : 0;
 }
 
-/** The number of steps for an expression on a text as long as its reach. */
+/** The number of steps for matching an expression against the longest text that it can search. */
 const FULL_REACH_STEPS = 20_000;
 
 /** The engine's regular expressions. Every use costs steps. */

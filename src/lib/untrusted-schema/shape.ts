@@ -5,7 +5,7 @@ import { isObject } from "../json.ts";
 import { pointerStep } from "../json-pointer.ts";
 import { firstChars } from "../text.ts";
 
-/** The keyword for the mark. */
+/** The keyword that marks a schema with its cost. */
 export const COST = "$cost";
 
 export interface Cost {

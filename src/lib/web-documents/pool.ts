@@ -52,7 +52,7 @@ export function createDocumentPool(limitMs: number): DocumentPool {
     return waitingTasks.splice(Math.max(0, index), 1)[0];
   }
 
-  /** Gives the waiting tasks to idle threads. */
+  /** Assigns the waiting tasks to idle threads. */
   async function proceed(): Promise<void> {
     while (waitingTasks.length > 0) {
       const thread = free();

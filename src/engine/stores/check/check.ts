@@ -55,9 +55,7 @@ export async function* checkStore(
   for await (const page of store.sums()) for (const each of page) yield* wrongSum(each);
   return checked;
 
-  /**
-   * Yields the findings that are still present, in the same words, when a store in use is read again a moment later.
-   */
+  /** Yields only the findings that are reported with the same text when a store in use is read again a moment later. */
   async function* lasting(
     wrong: ReadonlyMap<string, readonly Finding[]>,
     again: (name: string) => Promise<readonly Finding[]>,

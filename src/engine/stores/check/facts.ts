@@ -29,7 +29,7 @@ export interface ThreadFacts {
   readonly questions: readonly Question[];
   /** True if the owner's list contains the thread, and the list of owners contains the owner. */
   readonly isListed: boolean;
-  /** True if a process that looks for work finds the thread: for its runs, and for its deferred calls. */
+  /** True if a process that looks for work finds the thread, once for its runs and once for its deferred calls. */
   readonly isFound: { readonly runs: boolean; readonly calls: boolean };
   /** The time of the last change in milliseconds since 1970. */
   readonly updatedAt: number;
@@ -39,7 +39,7 @@ export interface RunFacts {
   readonly id: string;
   readonly status: RunStatus;
   readonly hasRequest: boolean;
-  /** The number of the last entry, according to the run's end. */
+  /** The number of the last log entry, as recorded when the run ended. */
   readonly last: number | undefined;
   /** True if its events must still exist. */
   readonly keepsLog: boolean;
@@ -77,7 +77,10 @@ export interface DueDocument {
  */
 export const TURN_MS = 3_600_000;
 
-/** Returns true if a turn at `turn` finds a document that is due at `due`. If `turn` is null, nothing finds it. */
+/**
+ * Returns true if a turn at `turn` finds a document that is due at `due`. If `turn` is null, no turn finds the
+ * document.
+ */
 export const isInTurn = (due: number, turn: number | null, now: number): boolean =>
   turn !== null && turn <= Math.max(due, now) + TURN_MS;
 
@@ -90,7 +93,7 @@ export interface Sum {
   readonly counted: number;
 }
 
-/** The facts that a store provides. It only reads, page by page. Every method can throw the store's errors. */
+/** The facts that a store provides. All methods only read, page by page. Every method can throw the store's errors. */
 export interface Inspection {
   /** True if all facts are from the same moment. Otherwise, a finding is read again before it is reported. */
   readonly isOfOneMoment: boolean;

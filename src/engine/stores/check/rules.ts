@@ -1,4 +1,4 @@
-// Rules that find contradictions in a store. Each rule is pure and applies to every store at every moment.
+// Rules that find contradictions in a store. Each rule is a pure function that holds for every store at any time.
 
 import { hasResult } from "../../../agent/core/deferred-calls.ts";
 import { isSettled } from "../../../agent/core/records.ts";

@@ -23,7 +23,7 @@ export type Ask = <Row>(sql: string, values?: readonly (string | number)[]) => P
 
 /** The differences between the two databases. */
 export interface Dialect {
-  /** Selects a page of keys after an owner and an id. */
+  /** Selects a page of the keys that come after an owner and an id. */
   readonly threads: string;
   /** Selects one thread with THREAD_COLUMNS. */
   readonly thread: string;
@@ -65,7 +65,7 @@ interface RunRow {
 }
 
 const PAGE = 100;
-/** The number of rows without text per page. */
+/** The number of rows per page when the rows are read without their texts. */
 const ROWS = 1_000;
 const THREAD = "owner = ?1 AND thread_id = ?2";
 
@@ -307,7 +307,10 @@ export async function* sqlDue(
     yield documents.filter((each) => each.due <= time || !each.isFound);
   }
 
-  /** A tenant's turn finds its documents and the entries for its users' documents. Other collections have no turns. */
+  /**
+   * A tenant's turn covers the tenant's own documents and the entries that represent its users' documents. Other
+   * collections have no turns.
+   */
   async function isFound(
     { collection, key, due }: Pick<Row, "collection" | "key" | "due">,
     at: number | null,

@@ -18,7 +18,7 @@ interface Head {
 
 interface CompressedRun {
   readonly run: Omit<RunEntry, "thread" | "work" | "log">;
-  /** Epoch and event name of its entries. Absent if the entries were dropped. */
+  /** The epoch and the event name of each entry. Absent if the entries were dropped. */
   readonly marks?: Pick<LogEntry, "epoch" | "event">[];
 }
 

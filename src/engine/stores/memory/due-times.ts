@@ -9,7 +9,7 @@ export interface DueTime {
   readonly collection: OwnedCollection;
 }
 
-/** The number of outdated times, beyond the number of valid ones, at which the heap is cleaned. */
+/** The heap is cleaned when it has this many more outdated times than valid ones. */
 const SLACK = 64;
 
 export class DueTimes {

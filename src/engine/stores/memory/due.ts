@@ -43,7 +43,7 @@ export function memoryDue(memory: MemoryThreads): Pick<Kernel<ThreadEntry>, "eac
     const time = now();
     for (const { thread, dueAt, call } of memory.deferredCalls()) {
       if (dueAt === undefined || isBusy(thread)) continue;
-      // A result is due within a lease. If it is due later, the clock was set back.
+      // A result becomes due within the length of a lease. If it is due later, the clock was set back.
       const isLate = hasResult(call.state) && dueAt > latestLeaseEnd(time, leaseMs);
       if (dueAt <= time || isLate) found.set(thread, Math.min(dueAt, time, found.get(thread) ?? time));
     }

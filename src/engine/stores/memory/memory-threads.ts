@@ -56,7 +56,7 @@ export class MemoryThreads {
   readonly #idle = new Set<ThreadEntry>();
   readonly #interrupted = new Set<ThreadEntry>();
   readonly #tenants = new Map<string, TenantEntry>();
-  /** The uncompressed threads that can be dropped, in the same order, and their bytes. */
+  /** The uncompressed threads that can be dropped, least recently used first, and their total size in bytes. */
   readonly #uncompressed = new Set<ThreadEntry>();
   #uncompressedBytes = 0;
   /** Deferred calls by token hash. */

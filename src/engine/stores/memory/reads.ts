@@ -142,7 +142,7 @@ function callReads(memory: MemoryThreads): Reads["deferredCalls"] {
   };
 }
 
-/** Returns the index after the message `after`. Throws `not_found`. */
+/** Returns the index that follows the message `after`. Throws `not_found`. */
 function indexAfter(messages: readonly Message[], after: string | undefined): number {
   if (after === undefined) return 0;
   const index = messages.findIndex(({ id }) => id === after);

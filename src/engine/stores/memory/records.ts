@@ -47,7 +47,7 @@ export interface ThreadEntry {
   begunCount: number;
   /** Deferred calls by id. They are never compressed. */
   deferred: Map<string, DeferredEntry> | undefined;
-  /** The thread's documents, which are never compressed either. */
+  /** The thread's documents, which are never compressed. */
   collections: Map<Shelf["kind"], Items> | undefined;
   messageCount: number;
   /** The size of the messages in bytes as JSON, even while compressed. */

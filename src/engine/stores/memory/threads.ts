@@ -11,7 +11,7 @@ import type { MemoryThreads } from "./memory-threads.ts";
 import { isBusy, THREAD_BYTES, type ThreadEntry } from "./records.ts";
 import { changedBefore } from "./thread-lists.ts";
 
-/** Adds an empty thread to the memory. */
+/** Adds an empty thread to memory. */
 export function newThread(
   memory: MemoryThreads,
   owner: Owner,

@@ -1,4 +1,4 @@
-// Connects to PostgreSQL and interprets its refusals and silences.
+// Connects to PostgreSQL, and interprets its errors and missing responses.
 
 import { hash } from "node:crypto";
 import pg, { type Client, type ClientBase, type ClientConfig, type Pool } from "pg";
@@ -103,7 +103,7 @@ async function checked(pool: Pool, access: Access): Promise<void> {
 
 /** Closes the socket at once, because the server may never answer. */
 export function destroy(client: ClientBase): void {
-  // Its types lack this field. Its own pool does the same.
+  // The types of `pg` lack this field. The pool of `pg` closes connections in the same way.
   const { connection } = client as unknown as { connection?: { stream: { destroy(): void } } };
   connection?.stream.destroy();
 }
@@ -111,8 +111,8 @@ export function destroy(client: ClientBase): void {
 const names = new Map<string, string>();
 
 /**
- * Returns the name under which a connection keeps a prepared statement. There are as many names as statements in the
- * program.
+ * Returns the name under which a connection keeps a prepared statement. The number of names is limited by the number of
+ * statements in the program.
  */
 export function statementName(sql: string): string {
   const known = names.get(sql);

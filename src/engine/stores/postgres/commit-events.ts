@@ -228,7 +228,8 @@ function createLogAppender({ database, runFeed }: Services) {
 
 /**
  * Adds rows to the logs of runs if the caller still has the lease and PostgreSQL has not lost confirmed entries.
- * Returns the runs' numbers and last entries. Includes entries that an earlier call with a lost response has written.
+ * Returns the number of each run and its last entry. Includes entries that an earlier call with a lost response has
+ * written.
  */
 const APPEND = `
 WITH given AS (

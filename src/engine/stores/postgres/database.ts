@@ -24,7 +24,7 @@ const PING_MS = 1_000;
 export const timeOf = (n: number) =>
   `coalesce($${n}::float8::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
-/** Like `timeOf`, but read once per statement, so an index can be searched for it. */
+/** Like `timeOf`, but the time is read only once per statement, so PostgreSQL can use an index for a comparison. */
 export const momentOf = (n: number) => `(SELECT ${timeOf(n)})`;
 
 /** Returns a statement's rows. */
@@ -83,8 +83,8 @@ export class Database {
   }
 
   /**
-   * Runs `work` while no other caller in this process with the same lock is working. Waiting for a lock uses no
-   * connection. Throws `unavailable` if PostgreSQL does not answer any of these callers.
+   * Runs `work` while no other caller in this process with the same lock is working. A caller that waits for a lock
+   * does not use a connection. Throws `unavailable` if PostgreSQL does not answer any of these callers.
    */
   async oneByOne<T>(lock: string, work: () => Promise<T>): Promise<T> {
     this.assertOpen();
@@ -155,7 +155,8 @@ export class Database {
   async ping(): Promise<void> {
     this.assertOpen();
     const ms = Math.min(PING_MS, this.#options.deadlineMs);
-    // Written like any other change, because a full disk may show only at the end of a transaction.
+    // This writes a row as any other change does, because a full disk may not be noticed until the end of a
+    // transaction.
     const values = [randomId(), this.clock()];
     await this.#repeatedly(ms, (client) =>
       ask(client, `INSERT INTO commits VALUES ($1, ${timeOf(2)})`, values),

@@ -115,8 +115,9 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
 const NOW = momentOf(1);
 
 /**
- * Selects each tenant's longest-waiting thread, starting with the tenant that was served least recently. Threads due
- * later than `$5` ms from now come first, and so do tenants served later than now, because then the clock was set back.
+ * Selects each tenant's longest-waiting thread, starting with the tenant that was served least recently. Threads that
+ * are due more than `$5` ms from now come first, and so do tenants whose last turn is in the future. In both cases, the
+ * clock was set back.
  */
 const CLAIM = `
 WITH first AS (

@@ -12,7 +12,7 @@ import { problemOf } from "../rows.ts";
 import type { Transaction } from "./database.ts";
 
 /**
- * Returns rows of the log in the form that statements take: the numbers of their last entries, the event names and the
+ * Returns log rows in the form that the statements expect: the numbers of their last entries, the event names and the
  * texts.
  */
 export function columnsOf(pending: readonly PendingEvent[], before: number) {
@@ -124,7 +124,7 @@ export function endRun(
   tx.write("DELETE FROM inbox WHERE owner = $1 AND thread_id = $2 AND run_id = $3", rowKey(run));
 }
 
-/** Sets the thread's status after its active run has ended with this outcome. */
+/** Updates the thread's status when its active run ends with this outcome. */
 export function setOutcome(tx: Transaction, { owner, thread_id }: RunKey, outcome: ThreadStatus): void {
   tx.write("UPDATE threads SET outcome = $3 WHERE owner = $1 AND id = $2", [
     ownerText(owner),

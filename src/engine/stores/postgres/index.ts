@@ -1,5 +1,5 @@
 // Keeps all data in one PostgreSQL database, for any number of processes. When a method resolves, its changes are on
-// disk and visible to all processes. If PostgreSQL crashes, only the quota counters may lose the last moments.
+// disk and visible to all processes. If PostgreSQL crashes, only the most recent changes of quota counters may be lost.
 
 import type { Documents } from "../../../agent/core/documents.ts";
 import { randomId } from "../../../lib/random-id.ts";
@@ -123,7 +123,7 @@ function assemble(
 
   async function end(): Promise<void> {
     lifetime.stop();
-    // An unreachable PostgreSQL delays closing no longer than any other call.
+    // If PostgreSQL is unreachable, closing takes no longer than any other call.
     await withTimeout(DEADLINE_MS, writer.flush()).catch(() => {});
     feeds.close();
     bus.close();
@@ -134,8 +134,8 @@ function assemble(
 }
 
 /**
- * Opens only the documents, with separate connections, for programs that manage API keys. Throws the same errors as
- * `createPostgresStores`.
+ * Opens only the document store, with separate connections, for programs that manage API keys. Throws the same errors
+ * as `createPostgresStores`.
  */
 export async function openPostgresKeys(
   url: string,

@@ -151,7 +151,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
   }
 }
 
-/** The lease under which a run that never began has ended. */
+/** Returns the lease of a run that ended before any process claimed it. */
 const firstLease = ([owner, thread_id]: ThreadKey, run_id: string): Lease => ({
   owner: ownerOf(owner),
   thread_id,

@@ -6,7 +6,7 @@ import type { Limits } from "../options.ts";
 import { type ThreadKey, threadText } from "../row-keys.ts";
 import { type Database, timeOf } from "./database.ts";
 
-/** The fraction by which threads are kept longer than their time to live, so not every use must be written. */
+/** Threads are kept longer than their time to live by this fraction, so that not every use has to be written. */
 const RESERVE = 0.1;
 /** The maximum number of recently used threads to remember. They need no check. */
 const LATELY_USED = 10_000;
@@ -22,8 +22,8 @@ export interface Lifetime {
   /** Call this before a thread is read or written. Restarts its time to live, or deletes it if it has expired. */
   visit(thread: ThreadKey): Promise<void>;
   /**
-   * A SQL condition: the thread's time to live is over. `clock`, `idle` and `interrupted` are the parameters that
-   * `times` returns.
+   * A SQL condition that is true if the thread's time to live has ended. `clock`, `idle` and `interrupted` are the
+   * parameters that `times` returns.
    */
   hasEnded(clock: number, idle: number, interrupted: number): string;
   times(): [clock: number | null, idle: number | null, interrupted: number | null];

@@ -2,7 +2,7 @@
 // another caller holds. A caller that waits for a lock uses no connection, so other callers can always get one.
 //
 // A caller waits as long as the queue moves, which means that PostgreSQL answers earlier callers. The length of a queue
-// is limited by the number of requests and runs, which are limited where they enter.
+// is limited by the number of requests and runs, which have limits of their own.
 
 import { withTimeout } from "../shared/outages.ts";
 

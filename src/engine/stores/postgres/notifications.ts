@@ -48,7 +48,7 @@ export class Notifications {
     this.#listeners.set(kind, listener);
   }
 
-  /** Resolves when it is listening, which continues until it is closed. Throws if it cannot listen. */
+  /** Resolves once it is listening for messages, which it does until it is closed. Throws if it cannot listen. */
   async start(): Promise<void> {
     await this.#connect();
     this.#probe = setInterval(() => void this.#check(), PROBE_MS).unref();

@@ -5,19 +5,19 @@ import type { AllStores } from "../all-stores.ts";
 import type { Inspection } from "../check/facts.ts";
 import type { PostgresStoreOptions } from "./index.ts";
 
-/** Like the function in `index.ts`. */
+/** Loads `index.ts` and calls its function of the same name. */
 export async function createPostgresStores(options: PostgresStoreOptions): Promise<AllStores> {
   const postgres = await import("./index.ts");
   return postgres.createPostgresStores(options);
 }
 
-/** Like the function in `index.ts`. */
+/** Loads `index.ts` and calls its function of the same name. */
 export async function openPostgresKeys(url: string): Promise<{ documents: Documents; close(): void }> {
   const postgres = await import("./index.ts");
   return postgres.openPostgresKeys(url);
 }
 
-/** Like the function in `inspection.ts`. */
+/** Loads `inspection.ts` and calls its function of the same name. */
 export async function inspectPostgres(url: string, options: { eventsMs: number }): Promise<Inspection> {
   const postgres = await import("./inspection.ts");
   return postgres.inspectPostgres(url, options);

@@ -1,5 +1,5 @@
 // Quotas in tables, for all processes that share them. Changes of one tenant run one after the other. Usage survives
-// the death of a process. If PostgreSQL's machine crashes, the last moments may be lost.
+// the death of a process. If PostgreSQL's machine crashes, the most recent changes may be lost.
 
 import { takeRequest } from "../../quotas/rules.ts";
 import { type QuotaStore, SCOPES } from "../../quotas/store.ts";

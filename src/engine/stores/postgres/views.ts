@@ -127,7 +127,7 @@ function headOf([owner, id]: ThreadKey, { turn, queue }: ViewRow): ThreadHead {
 
 const storedOf = (row: StoredRow): StoredRun => ({
   record: toRecord(row),
-  // Every unfinished run still has its request as it was sent.
+  // The request of an unfinished run is still stored exactly as it was sent.
   request: row.request === null ? undefined : (JSON.parse(row.request) as RunRequest),
 });
 

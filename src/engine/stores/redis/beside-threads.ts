@@ -19,7 +19,7 @@ const OWNED = /^sk:\{[\w-]{22}\}:due:(?:documents:)?(?!records$)(\w+)$/;
 /** The maximum number of milliseconds between two writes of a document. */
 const WRITING_MS = 1_000;
 
-/** The collections that have turns, by the keys of their due sets. */
+/** The collections whose documents are picked in turns, by the keys of their due sets. */
 type Collections = ReadonlyMap<string, OwnedCollection>;
 
 /**
@@ -81,7 +81,10 @@ async function read(
   return found.flatMap((each) => each ?? []);
 }
 
-/** Returns undefined if the document is no longer due. If `collections` is undefined, the document needs no turn. */
+/**
+ * Returns undefined if the document is no longer due. If `collections` is undefined, no turn is needed to find the
+ * document.
+ */
 async function dueDocument(
   redis: Redis | Cluster,
   set: string,
@@ -92,7 +95,7 @@ async function dueDocument(
   const exists = (await redis.hexists(`${place}:${name}`, key)) === 1;
   const collection = collections?.get(set);
   const turn = collection ? await turnOf(redis, collection, key) : null;
-  // Read last, because it is removed before the document's turn.
+  // The due time is read last, because processes remove it before they remove the document's turn.
   const score = await redis.zscore(set, key);
   if (score === null) return undefined;
   const due = Number(score);

@@ -27,8 +27,8 @@ import { loadThread, type ThreadReply } from "./thread-scripts.ts";
 import { argsOfWrite } from "./writes.ts";
 
 /**
- * The number of free threads to remember that were recently read or changed. A run on one of them can be decided
- * without loading the thread.
+ * The number of free threads to remember that were recently read or changed. Decisions about a run on one of these
+ * threads do not require loading the thread.
  */
 const LATELY_SEEN = 256;
 /** The number of milliseconds for which a change waits for another change of the same thread. */
@@ -36,7 +36,7 @@ const TURN_MS = 1_000;
 
 export interface ThreadRef {
   readonly tag: string;
-  /** Known unless the thread comes from a schedule or a token. */
+  /** Absent if the thread was found through a schedule or a token. */
   readonly owner?: Owner | undefined;
   /** The schedule entry of a claimed thread. */
   readonly entry?: ScheduleEntry | undefined;
@@ -45,7 +45,7 @@ export interface ThreadRef {
 export interface Changes {
   readonly change: Kernel<ThreadRef>["change"];
   load(thread: ThreadRef, lookups: Lookups): Promise<RedisView>;
-  /** Records a thread that was read. A run that starts soon afterwards is decided on this view. */
+  /** Records a thread that was read. The decision about a run that starts soon afterwards is based on this view. */
   keep(tag: string, view: RedisView): void;
   /**
    * Returns by how many milliseconds to extend leases that could not be renewed while Redis was unreachable. Expired
@@ -188,7 +188,9 @@ export function createChanges(context: StoreContext): Changes {
   }
 }
 
-/** Only commands on a thread that the caller names need its tenant before the thread is loaded. */
+/**
+ * Only commands whose caller names the thread, and therefore its owner, need the tenant before the thread is loaded.
+ */
 function tenantOf({ owner }: ThreadRef): string {
   if (!owner) throw new Error("The thread's owner must be known.");
   return tenantTag(owner);

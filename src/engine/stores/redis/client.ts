@@ -130,13 +130,13 @@ async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise
   }
 }
 
-/** The greeting contains version and mode, even for a user without `INFO`. */
+/** The greeting contains the version and the mode, even for a user who may not call `INFO`. */
 async function described(commands: Redis): Promise<Record<string, string>> {
   try {
     return parse(await commands.info());
   } catch (error) {
     if (!isReply(error) || !error.message.startsWith("NOPERM")) throw error;
-    // Alternating names and values. The client's types leave this open.
+    // Alternating names and values. The client's types do not describe this reply.
     const greeting = (await commands.call("HELLO")) as unknown[];
     const of = (name: string) => String(greeting[greeting.indexOf(name) + 1]);
     return { redis_version: of("version"), redis_mode: of("mode") };
@@ -166,7 +166,7 @@ function check({
  */
 export async function warningsOf({ commands, deadlineMs }: Clients): Promise<string[]> {
   const read = async (name: string) => {
-    // A name and a value. The client's types leave this open.
+    // A name and a value. The client's types do not describe this reply.
     const [, value] = (await withTimeout(deadlineMs, commands.config("GET", name))) as string[];
     return value;
   };

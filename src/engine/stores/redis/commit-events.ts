@@ -21,7 +21,7 @@ import type { Channels } from "./subscriber.ts";
 import { inspectLease } from "./thread-scripts.ts";
 import { changesOf } from "./writes.ts";
 
-/** The entry is the thread's entry when the run was claimed. */
+/** The value attached to the lease is the thread's schedule entry at the time when the run was claimed. */
 type Batch = LeaseBatch<ScheduleEntry>;
 
 interface Services {

@@ -13,18 +13,20 @@ import { type Clients, chanceOf, isReplica, isReply, isUnknownScript, noAnswer, 
 
 /** The maximum number of milliseconds that a readiness probe waits. */
 const PING_MS = 2_000;
-/** The maximum number of concurrent scripts with large data: about 0.5 MiB, unless single messages are larger. */
+/**
+ * The maximum number of concurrent scripts with large data, which use about 0.5 MiB unless single messages are larger.
+ */
 const BULK_AT_ONCE = 2;
 /** The maximum number of bytes to read between other commands. Larger reads use the connection for large data. */
 export const LITTLE_BYTES = 32 * 1024;
-/** The number of characters in a script's arguments from which it uses the connection for large data. */
+/** A script whose arguments have more than this number of characters uses the connection for large data. */
 const BULK_CHARS = 64 * 1024;
 const PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 500;
 
 type Client = Redis | Cluster;
 
-/** Runs a script. `rest` are its unnamed arguments. Throws `unavailable`. */
+/** Runs a script. `rest` contains the script's unnamed arguments. Throws `unavailable`. */
 export type Ask = <Key extends string, Arg extends string, Reply>(
   script: Script<Key, Arg, Reply>,
   keys: Readonly<Record<Key, string>>,
@@ -159,8 +161,8 @@ export class Connection {
     const { ms, isInRun } = this.deadlines;
     const until = this.#until();
     const ask = () => this.#repeatedly(until, evaluation(script, values), this.#bulk);
-    // A run waits longer than other callers, so it does not wait for their turns. The script's own file defines its
-    // return value.
+    // A call inside a run has a longer deadline than other callers, so it does not wait for a turn among them. The
+    // script's own file defines its return value.
     return (await (isInRun ? ask() : this.#inTurn(tenant, ms, ask))) as Reply;
   }
 

@@ -1,4 +1,4 @@
-// The parts shared by the stores on one Redis.
+// The parts that are shared by all stores in one Redis.
 
 import type { Limits } from "../options.ts";
 import type { Pages } from "../shared/event-pages.ts";

@@ -167,9 +167,9 @@ return #gone`,
 
 /**
  * If one of the refusals in `order` applies, writes nothing and returns the first one that applies. `documents` and
- * `bytes` limit the existing amounts: the number of documents, and the bytes of the documents that are not written. The
- * unnamed arguments are, for each document, its key, the version seen, its new text and its due time. An empty text
- * deletes the document. A repeated call returns the same reply.
+ * `bytes` limit what the collection already contains: the number of documents, and the bytes of the documents that are
+ * not written. The unnamed arguments are, for each document, its key, the version seen, its new text and its due time.
+ * An empty text deletes the document. A repeated call returns the same reply.
  */
 const definition = {
   keys: ["items", "due", "meta", "done", "names", "created", "updated"],

@@ -45,7 +45,7 @@ export function redisDocuments({
       const names = keys.map((key) => nameOf(collection, key));
       const place = collectionKeys(collection);
       const few = await redis.run(readDocuments, place, { bytes: LITTLE_BYTES }, names);
-      // Without a limit, there is always a reply.
+      // The script always returns the documents if there is no limit on their bytes.
       const all =
         few ?? (await redis.runBulk(tenantOf(collection))(readDocuments, place, { bytes: "" }, names));
       const [texts = [], life = "", now = 0] = all ?? [];
@@ -58,7 +58,7 @@ export function redisDocuments({
       const place = collectionKeys(collection);
       const bounds = { most: LITTLE_MANY, bytes: LITTLE_BYTES };
       const few = await redis.run(listDocuments, place, bounds);
-      // Without a limit, there is always a reply.
+      // The script always returns the documents if there is no limit on their bytes.
       const all =
         few ?? (await redis.runBulk(tenantOf(collection))(listDocuments, place, { most: "", bytes: "" }));
       const [found = [], life = ""] = all ?? [];
@@ -143,7 +143,10 @@ export function redisDocuments({
 const tenantOf = (collection: Collection) =>
   ("of" in collection ? collection.owner.tenant : collection.tenant) ?? "";
 
-/** JSON keeps keys apart that are not valid Unicode. Other collections choose their own keys. */
+/**
+ * Keys are stored as JSON, so that keys that are not valid Unicode stay distinct. The keys of other collections need no
+ * encoding, because the server chooses their form.
+ */
 const nameOf = (collection: Collection, key: string) => ("of" in collection ? JSON.stringify(key) : key);
 
 function documentsOf(collection: Collection, found: readonly string[]): Document[] {

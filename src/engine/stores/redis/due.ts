@@ -37,7 +37,7 @@ export function redisDue(
       const due: DueCalls[] = [];
       await eachEntry(callSchedule, { limit, except: [] }, async (entry) => {
         const { head, calls = [], now } = await load({ tag: entry.thread }, { calls: true });
-        // If a thread is busy or can continue, it is claimed again after a lease.
+        // If a thread is busy or can continue, it is claimed again one lease later.
         if (head && runAhead(head) !== undefined) return false;
         const call_ids = calls.filter((call) => canContinue(call, now)).map(({ call_id }) => call_id);
         if (head && call_ids.length > 0) {

@@ -31,7 +31,7 @@ interface FollowUps {
     lookups: Lookups,
     keepsOrder: boolean,
   ): Promise<{ noted: Promise<ScheduleEntry | undefined> }>;
-  /** Makes the follow-up writes elsewhere, after the change at the time `at`. */
+  /** Carries out the writes outside the thread's slot, after the thread was changed at the time `at`. */
   followUp(change: Change, at: number): Promise<void>;
 }
 

@@ -32,7 +32,10 @@ export function assertFormat(found: string | null): Format {
   return join("Redis", found === null ? undefined : formatIn(found), FORMAT);
 }
 
-/** The form of the record that this process writes. `join` throws for the numbers of other formats. */
+/**
+ * The form of the record that this process writes. `join` checks the numbers and throws for formats that this process
+ * cannot use.
+ */
 const RECORD = /^\{"version":(\d+),"readableFrom":(\d+)\}$/;
 
 function formatIn(text: string): Format {

@@ -192,7 +192,7 @@ function assemble(
   }
 
   async function end(): Promise<void> {
-    // An unreachable Redis delays closing no longer than any other call.
+    // If Redis is unreachable, closing takes no longer than any other call.
     await withTimeout(clients.deadlineMs, writer.flush()).catch(() => {});
     feeds.close();
     bus.close();
@@ -225,8 +225,8 @@ return redis.call('GET', key)`,
 });
 
 /**
- * Opens only the documents, with a separate connection, for programs that manage API keys. Throws the same errors as
- * `createRedisStores`.
+ * Opens only the document store, with a separate connection, for programs that manage API keys. Throws the same errors
+ * as `createRedisStores`.
  */
 export async function openRedisKeys(
   url: string,

@@ -103,7 +103,7 @@ function inspection(
 /** The maximum number of times to read a thread in use until it does not change during the read. */
 const ATTEMPTS = 5;
 
-/** Returns the result of `read` about the thread. The result is from one moment unless the thread keeps changing. */
+/** Returns the result of `read` about the thread. The result is consistent unless the thread keeps changing. */
 async function steadily<T>(redis: Redis | Cluster, tag: string, read: () => Promise<T>): Promise<T> {
   const { meta, lease, ids } = threadKeys(tag);
   const look = async () =>
@@ -203,7 +203,7 @@ async function threadOf(
   };
 }
 
-/** Parses a call: its state, three words, and the arguments that it was opened with. */
+/** Parses a call, which consists of its state, three other words, and the arguments with which it was opened. */
 function callsOf(deferred: Readonly<Record<string, string>>, replies: readonly string[]): CallFacts[] {
   return Object.entries(deferred).map(([id, text]) => {
     const [, state = "", about = "{}"] = /^(\S+) \S+ \S+ \S+ (.*)$/s.exec(text) ?? [];

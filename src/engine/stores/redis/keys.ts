@@ -67,7 +67,7 @@ export type ThreadKeys = Readonly<Record<(typeof THREAD)[number], string>>;
 
 export function threadKeys(thread: string): ThreadKeys {
   const keys = THREAD.map((part) => [part, `sk:{${thread}}:${part}`]);
-  // One entry for each of THREAD.
+  // The object has one entry for each name in THREAD.
   return Object.fromEntries(keys) as ThreadKeys;
 }
 
@@ -84,10 +84,10 @@ export function stagedKeys(thread: string, token: string) {
 export const eventsKey = (thread: string, runId: string) => `sk:{${thread}}:events:${runId}`;
 
 /**
- * `items`: the documents of a collection. `due`: due documents and their times. `meta`: the key that the collection
- * expires with, or itself. `done`: marks that a call has changed the collection, for as long as the call can be
- * repeated. `names`, `created`, `updated`: sorted sets of the keys, by bytes and by times, if the collection is listed
- * in order.
+ * `items`: the documents of a collection. `due`: due documents and their times. `meta`: the key with which the
+ * collection expires, which is `items` unless the collection belongs to a thread. `done`: marks that a call has changed
+ * the collection, for as long as the call can be repeated. `names`, `created`, `updated`: sorted sets of the keys, by
+ * bytes and by times, if the collection is listed in order.
  */
 export function collectionKeys(collection: Collection, call = "") {
   const { place, name, meta } = placeOf(collection);
@@ -103,7 +103,9 @@ export function collectionKeys(collection: Collection, call = "") {
   };
 }
 
-/** The names of a tenant's other keys. A collection with such a kind gets a different name. */
+/**
+ * The names of a tenant's other keys. A collection whose kind is one of these names is stored under a different name.
+ */
 const TAKEN = new Set(["rate", "spent", "reserved", "usage", "stored", "held", "settled", "threads"]);
 
 function placeOf(collection: Collection): { place: string; name: string; meta?: string } {
@@ -182,10 +184,10 @@ export const probeChannel = (channels: string) => `${channels}:{probe}`;
 
 /**
  * The usage of a tenant and one of its users. All keys of a tenant are in one slot, because they change together.
- * `rate`: text, the time at which all requests so far are paid off. `spent`: hash, amounts used in the newest day and
- * month. `reserved`: hash, each reservation and their sums. `due`: sorted set, when reservations expire. `usage`,
- * `tenant_usage`: hashes, usage by day, agent and model, of the user and of all users. `users`: hash, usage of all
- * users by day and name.
+ * `rate`: text, the time at which all requests so far are paid off. `spent`: hash, the amounts used on the most recent
+ * day and in the most recent month. `reserved`: hash, every reservation, and the sums of all reservations. `due`:
+ * sorted set, when reservations expire. `usage`, `tenant_usage`: hashes, usage by day, agent and model, of the user and
+ * of all users. `users`: hash, usage of all users by day and name.
  */
 export function quotaKeys(owner: Owner) {
   const place = `sk:{${tenantTag(owner)}}`;
@@ -203,13 +205,18 @@ export function quotaKeys(owner: Owner) {
   };
 }
 
-/** `stored`: hash, the bytes of each thread of a tenant, and their sums. `due`: sorted set, until when each counts. */
+/**
+ * `stored`: hash, the bytes of each thread of a tenant, and their sums. `due`: sorted set, the time until which the
+ * bytes of each thread count.
+ */
 export function storedKeys(owner: Owner) {
   const stored = `sk:{${tenantTag(owner)}}:stored`;
   return { stored, due: `${stored}:due` };
 }
 
-/** Sorted sets: the holds of a tenant and of one of its users on a resource, by their end. */
+/**
+ * Sorted sets: the holds of a tenant and of one of its users on a resource, sorted by the time at which they expire.
+ */
 export function heldKeys(owner: Owner, thing: string) {
   const held = `sk:{${tenantTag(owner)}}:held:${thing}`;
   return { held, own_held: `${held}:${ownerTag(owner)}` };

@@ -1,8 +1,8 @@
-// Defines when threads expire, and keeps the lists in which owners find their threads.
+// Defines when threads expire, and maintains the list of each owner's threads.
 //
-// All keys of a thread expire together, by Redis's own clock. The owner's list is in another cluster slot. It may name
-// expired threads but is never missing one, because a thread is added before it is created and removed after it has
-// expired.
+// All keys of a thread expire together, by Redis's own clock. The owner's list is in another cluster slot. The list may
+// contain expired threads, but no existing thread is ever missing, because a thread is added before it is created and
+// removed after it has expired.
 
 import type { ThreadStatus } from "../../../agent/core/records.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -14,11 +14,11 @@ import { THREAD, threadKeys, threadsKey, threadTag } from "./keys.ts";
 import { LIFETIME } from "./lua-functions.ts";
 import type { RedisOwners } from "./owners.ts";
 
-/** The factor by which threads are kept longer, so not every use must be written. */
+/** The factor by which threads are kept longer than their time to live, so that not every use has to be written. */
 const RESERVE = 1.1;
 /** The factor by which a list outlives its entries. */
 const LIST_RESERVE = 2;
-/** In milliseconds. Creating a listed thread takes less time than this. */
+/** In milliseconds. Adding a thread to the list and then creating it takes less time than this. */
 const YOUNG_MS = 60_000;
 /** Redis's reply for the time to live of a missing key. */
 const NO_THREAD = "-2";
@@ -26,7 +26,7 @@ const NO_THREAD = "-2";
 const SAMPLE = 2;
 
 export interface Lifetime {
-  /** Returns how long a thread with this outcome is kept, in the form that scripts take. */
+  /** Returns how long a thread with this outcome is kept, in the form that the scripts expect. */
   ttlOf(outcome: ThreadStatus): string;
   /** The number of milliseconds for which the events of an ended run are kept. They also expire with their thread. */
   readonly eventsMs: number;
@@ -41,7 +41,7 @@ export interface Lifetime {
   list(owner: Owner, id: string): Promise<void>;
   /** Call this after a thread was changed. Throws `unavailable`. */
   changed(owner: Owner, id: string): Promise<void>;
-  /** Removes a missing thread that was in the list at `seen`. Does not wait. */
+  /** Removes a thread that does not exist from the list, if its time in the list is still `seen`. Does not wait. */
   unlist(owner: Owner, id: string, seen: string): void;
 }
 
@@ -126,8 +126,8 @@ expire(redis.call('HGET', meta, 'outcome') == 'interrupted' and interrupted_ttl 
 return 1`,
 });
 
-// Lists a thread in its owner's list at the time of its most recent change. The list outlives its threads.
-/** Returns `sample` random entries of the list with their times. Some of them may be deleted. */
+// Adds a thread to its owner's list, or moves it to the time of its most recent change. The list outlives its threads.
+/** Returns `sample` random entries of the list with their times. Some of these threads may have been deleted. */
 const listThread = script<string[]>()({
   kind: "adds",
   keys: ["threads"],

@@ -5,19 +5,19 @@ import type { AllStores } from "../all-stores.ts";
 import type { Inspection } from "../check/facts.ts";
 import type { RedisStoreOptions } from "./index.ts";
 
-/** Like the function in `index.ts`. */
+/** Loads `index.ts` and calls its function of the same name. */
 export async function createRedisStores(options: RedisStoreOptions): Promise<AllStores> {
   const redis = await import("./index.ts");
   return redis.createRedisStores(options);
 }
 
-/** Like the function in `index.ts`. */
+/** Loads `index.ts` and calls its function of the same name. */
 export async function openRedisKeys(url: string): Promise<{ documents: Documents; close(): void }> {
   const redis = await import("./index.ts");
   return redis.openRedisKeys(url);
 }
 
-/** Like the function in `inspection.ts`. */
+/** Loads `inspection.ts` and calls its function of the same name. */
 export async function inspectRedis(url: string, options: { eventsMs: number }): Promise<Inspection> {
   const redis = await import("./inspection.ts");
   return redis.inspectRedis(url, options);

@@ -17,7 +17,7 @@ const NOTED_MS = 60_000;
 const MAX_NOTED = 10_000;
 
 export interface RedisOwners extends OwnerIndex {
-  /** Records that the owner has a thread, or is about to. Throws `unavailable`. */
+  /** Records that the owner has a thread or is about to get one. Throws `unavailable`. */
   note(owner: Owner): Promise<void>;
   /** Records that an item is about to be stored with one of the owner's agents. Throws `unavailable`. */
   noteShelf(shelf: Pick<Shelf, "owner" | "kind">, agent: string): Promise<void>;

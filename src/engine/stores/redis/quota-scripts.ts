@@ -1,7 +1,7 @@
-// The scripts for quotas. Counters change under contention, so each call counts in one step. quotas/rules.ts defines
-// what can be counted. A script receives limits and amounts as numbers, adds within these limits (all or nothing), and
-// returns the numbers for a refusal. If a call is repeated after a lost reply, it counts once unless its comment
-// specifies otherwise.
+// The scripts for quotas. Several processes change the counters at once, so each call counts atomically.
+// quotas/rules.ts defines what can be counted. A script receives limits and amounts as numbers, adds either all amounts
+// or none, and returns the numbers that explain a refusal. If a call is repeated after a lost reply, it counts once
+// unless its comment specifies otherwise.
 
 import { script } from "./connection.ts";
 import { SHORTEN } from "./lua-functions.ts";
@@ -18,10 +18,10 @@ local function full(used, more, most)
 end`;
 
 /**
- * Moves both times forward by a step, starting from now at the earliest. An empty step moves nothing. Moves neither if
- * a time would be further ahead than `window` plus `slack`. A repeated call moves them again.
+ * Moves both times forward by their steps, starting no earlier than now. An empty step moves nothing. Moves neither
+ * time if one of them would then be more than `window` plus `slack` ahead of now. A repeated call moves them again.
  *
- * Returns by how much each would be too far ahead, or nothing.
+ * Returns how far each time would be beyond `window`, or nothing if both times were moved.
  */
 export const takeRequest = script<[] | [tenant: string, user: string]>()({
   kind: "adds",
@@ -50,11 +50,12 @@ return {}`,
 });
 
 /**
- * Counts a resource for its tenant and its user, if neither would exceed its limit. It counts for `ms`, or for `making`
- * if it is new and `making` is not empty. It is still new while its remaining time is at most `making`. A repeated call
- * restarts its time. Nothing counts for longer than `longest`, unless that is empty.
+ * Counts a resource for its tenant and its user, if neither would exceed its limit. It counts for `ms` milliseconds, or
+ * for `making` milliseconds if it is new and `making` is not empty. A resource is still new while at most `making`
+ * milliseconds of its time remain. A repeated call restarts its time. No resource counts for longer than `longest`
+ * milliseconds, unless `longest` is empty.
  *
- * Returns: `new` or `kept`, or the index of the exceeded limit, the tenant's first.
+ * Returns `new` or `kept`, or the index of the exceeded limit. The tenant's limit has the first index.
  */
 export const hold = script<"new" | "kept" | number>()({
   kind: "adds",
@@ -105,9 +106,9 @@ return { redis.call('ZCOUNT', held, after, '+inf'), redis.call('ZCOUNT', own_hel
 });
 
 /**
- * `count(user, id, bytes)`: sets the bytes stored under an id, and updates the sums. `sum(name)`: the sum of all, or of
- * a user. `lapse()`: removes expired entries. The hash contains each entry as `id:<user> <id>`, and the sums as `sum:`
- * and `sum:<user>`. Uses stored, due.
+ * `count(user, id, bytes)`: sets the bytes stored under an id, and updates the sums. `sum(name)`: the sum of all users,
+ * or of one user. `lapse()`: removes expired entries. The hash contains each entry as `id:<user> <id>`, and the sums as
+ * `sum:` and `sum:<user>`. Uses stored, due.
  */
 const STORED = `
 local function sum(name) return tonumber(redis.call('HGET', stored, 'sum:' .. name) or 0) end
@@ -132,7 +133,7 @@ end`;
 
 /**
  * Replaces the counted bytes of a thread if neither sum exceeds its limit. A repeated call has no further effect.
- * Returns the index of the limit that would be exceeded, the tenant's first, or nothing.
+ * Returns the index of the limit that would be exceeded, or nothing. The tenant's limit has the first index.
  */
 export const setStored = script<number | null>()({
   kind: "adds",

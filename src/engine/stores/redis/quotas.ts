@@ -1,5 +1,5 @@
-// Quotas in Redis, for all processes that share it. Usage is kept for a hundred days, holds and reservations for as
-// long as they last.
+// Quotas in Redis, for all processes that share it. Usage is kept for a hundred days. Holds and reservations are kept
+// until they expire.
 
 import { RATE_SLACK_MS, RATE_WINDOW_MS, refusedFor, requestMs } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaScope, type QuotaStore, RESOURCES, SCOPES } from "../../quotas/store.ts";

@@ -102,7 +102,7 @@ export function redisReads(
     return view;
   }
 
-  /** Handles a run that was read. If its thread's schedule was lost, schedules the thread again. */
+  /** Must be called for each run that was read. If its thread's schedule was lost, schedules the thread again. */
   function seen(owner: Owner, run: RunRecord | undefined): RunRecord | undefined {
     if (run && !isSettled(run.status)) runSchedule.ensure(owner, threadTag(owner, run.thread_id));
     return run;

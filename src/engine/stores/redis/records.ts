@@ -26,10 +26,13 @@ export interface RedisView extends View {
   readonly life: string;
 }
 
-/** The view on which to decide before a load, if the thread is probably new. */
+/**
+ * The view of a thread that does not exist. Decisions are based on it if the thread is probably new and has not been
+ * loaded.
+ */
 export const NO_THREAD: RedisView = { now: 0, head: undefined, until: 0, seen: "", heldUntil: "", life: "" };
 
-/** `graceMs` is the number of milliseconds by which the lease lasts longer. */
+/** `graceMs` is the number of milliseconds by which the lease is extended. */
 export function viewOf(id: string, reply: ThreadReply, graceMs: number): RedisView {
   const [now, head, known, run, next, hasMessage, inbox, call, calls, isLast] = reply;
   if (!head) return { ...NO_THREAD, now };
@@ -160,7 +163,8 @@ interface Member {
 }
 
 /**
- * Groups by slot. A field consists of a slot's name and either `/` with the member's name, or `=`, which is a counter.
+ * Groups by slot. A field consists of a slot's name, followed either by `/` and the member's name, or by `=` for the
+ * slot's counter.
  */
 function membersOf(patches: readonly string[]): Map<string, Member[]> {
   const slots = new Map<string, Member[]>();

@@ -13,7 +13,10 @@ const PAUSE_MS = 50;
 const MARK_TTL_MS = 60_000;
 
 export interface Replicas {
-  /** Resolves when the replicas have all earlier writes. Throws `unavailable` if they do not have them in time. */
+  /**
+   * Resolves when the replicas have all earlier writes. Throws `unavailable` if the replicas do not confirm these
+   * writes in time.
+   */
   confirm(withinMs?: number): Promise<void>;
   close(): void;
 }

@@ -196,7 +196,7 @@ redis.call('PEXPIRE', taken, hold)
 return claimed`,
 });
 
-/** Output: the number of due entries, and by how long the first one is late. Builds the key of a tenant's set itself. */
+/** Output: the number of due entries, and how late the first one is. Builds the key of a tenant's set itself. */
 const countDue = script<number[]>()({
   kind: "always",
   keys: ["tenants", "threads"],

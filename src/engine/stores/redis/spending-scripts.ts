@@ -12,8 +12,8 @@ export type OtherDay = [now: string];
 
 /**
  * Begins a script that counts by days: returns OtherDay, or continues with `now`. `counts(period, this, next)`: true if
- * an amount belongs to this day or month. Amounts of the next one count too, because the clock may have been set back a
- * little.
+ * an amount belongs to this day or month. Amounts of the next day or month also count, because the clock may have been
+ * set back a little.
  */
 const ON_DAY = `
 local function counts(period, this, next) return period and period >= this and period <= next end
@@ -47,8 +47,8 @@ local function lapse()
 end`;
 
 /**
- * `accounts()`: the time, then for the tenant and for the user: tokens and cost of the day, of the month, and reserved.
- * Expired reservations must have been removed. Uses spent, own_spent, reserved; user.
+ * `accounts()`: the time, then the tokens and the cost of the day, of the month and of reservations, first of the
+ * tenant and then of the user. Expired reservations must have been removed. Uses spent, own_spent, reserved; user.
  */
 const ACCOUNTS = `
 local function accounts()
@@ -129,18 +129,18 @@ lapse()
 return accounts()`,
 });
 
-/** Has the length of the day that other fields begin with, and sorts before all days. */
+/** The mark is as long as the day with which all other fields begin, and it sorts before every day. */
 export const MARK = "!estimated";
 
 /**
  * Ends a call's reservation and counts its usage: in the current day and month of the tenant and of the user, and in
  * rows for the day. Both have rows by agent and model, at most `most_rows` a day. The tenant also has rows by user, at
  * most `most_users` a day. Further usage is counted in one more row. A new day drops the rows from before `first`. A
- * repeated call within `asking` counts nothing. If the usage is `estimated`, its rows get a mark: one more field,
- * `!estimated` and the JSON of day and name.
+ * call that is repeated within `asking` milliseconds counts nothing. If the usage is `estimated`, its rows get a mark:
+ * one more field, `!estimated` and the JSON of day and name.
  *
- * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. Without them, nothing
- * was used.
+ * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. If there are no unnamed
+ * arguments, the call used nothing.
  */
 export const settleCall = script<number | OtherDay>()({
   kind: "always",

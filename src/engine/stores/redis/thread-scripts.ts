@@ -12,7 +12,7 @@ export type StoredReply = [run: RunReply, request: Text];
 /** A call: its state, the arguments that it was opened with, and its result. */
 export type CallReply = [state: string, about: string, reply: Text];
 
-/** `seen` is passed back to `commit`. While it is the same, the thread has not changed. */
+/** `seen` is passed back to `commit`. If `seen` is the same as before, the thread has not changed. */
 export type HeadReply = [
   seen: string,
   owner: string,
@@ -243,7 +243,10 @@ if not run then return false end
 return { run_view(run), ttl_and_outcome() }`,
 });
 
-/** Output: the position of the run `sought` in the order in which runs began, starting at 1. Nothing if it did not begin. */
+/**
+ * Output: the position of the run `sought` in the order in which runs began, starting at 1. Nothing if the run has not
+ * begun.
+ */
 export const findPlace = script<[place: number, life: string] | null>()({
   kind: "reads",
   keys: ["meta", "begun"],

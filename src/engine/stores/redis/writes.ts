@@ -11,7 +11,7 @@ import { argsOfRows } from "./row-format.ts";
 /** Lua can pass only a few thousand arguments to a function. The number is even so that pairs stay together. */
 const CHUNK = 1000;
 
-/** Returns a name, the number of its arguments, and the arguments. One write can become several. */
+/** Returns a name, the number of its arguments, and the arguments. A write can result in several of these sequences. */
 export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
   switch (write.write) {
     case "create_thread":

@@ -80,7 +80,7 @@ function epochAt(epochs: readonly number[], seq: number): number | undefined {
 // Pages of logs for the viewers of this process. At most `AT_ONCE` pages are read from the store at a time, for any
 // number of viewers, so runs wait for only a few reads. Viewers that need the same page share one read. A viewer
 // requests the next page after it has consumed the previous one.
-/** The maximum number of concurrent page reads: about 1 MiB, unless single events are larger. */
+/** The maximum number of concurrent page reads, which use about 1 MiB unless single events are larger. */
 const AT_ONCE = 4;
 
 export function createReplays(

@@ -98,7 +98,7 @@ export class Writer<Note = undefined> {
     return waiting.written.promise;
   }
 
-  /** Resolves when no events wait, because they were written or have failed. */
+  /** Resolves when no more events are waiting, because all of them were written or have failed. */
   async flush(): Promise<void> {
     await this.#flush([...this.#writers.values()]);
   }

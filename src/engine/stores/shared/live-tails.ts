@@ -68,8 +68,8 @@ export class LiveTails {
   }
 
   /**
-   * Returns the log of an unfinished run from the given position, until it is left. At first, the log may be behind the
-   * run, and it catches up on its own. Its readers get an error when it becomes stale.
+   * Returns the log of an unfinished run from the given position. The log is updated until its readers leave. At first,
+   * the log may be behind the run, and it catches up on its own. Its readers get an error when it becomes stale.
    */
   open(run: RunKey, state: Pick<LogState, "last" | "epoch">): LiveTail {
     const known = this.#feeds.get(run.owner, place(run));

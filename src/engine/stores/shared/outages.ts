@@ -30,12 +30,12 @@ export class Deadlines {
     return this.#run.getStore() === true;
   }
 
-  /** Returns true if the caller should retry a failure with this chance. */
+  /** Returns true if the caller should retry a call that failed with this chance of success. */
   isWorthwhile(chance: Chance): boolean {
     return chance === "soon" || (chance === "later" && this.isInRun);
   }
 
-  /** Gives all direct and indirect calls of `work` the deadline of a run. */
+  /** Applies the deadline of a run to all calls that `work` makes, directly or indirectly. */
   inRun<T>(work: () => Promise<T>): Promise<T> {
     return this.#run.run(true, work);
   }
@@ -72,8 +72,8 @@ export class Outages {
 const SLICE_MS = 250;
 
 /**
- * Resolves like `work`. Throws if it takes longer, while `work` continues. Time during which this process is blocked
- * counts as at most one slice, because the answer may have arrived in the meantime.
+ * Resolves like `work`. Throws if `work` takes longer than `ms` milliseconds, but does not stop `work`. Time during
+ * which this process is blocked counts as at most one slice, because the answer may have arrived in the meantime.
  */
 export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -83,7 +83,7 @@ export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout;
   const wait = (left: number) => {
     const slice = Math.min(left, SLICE_MS);
-    // An answer that has arrived must come before the timeout, but sockets are read after timers.
+    // An answer that has already arrived must take precedence over the timeout, but sockets are read after timers.
     timer = setTimeout(() => (left > slice ? wait(left - slice) : setImmediate(late)), slice);
   };
   // The deadline may already have passed.

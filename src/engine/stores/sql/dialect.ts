@@ -5,8 +5,8 @@ export interface Dialect {
   /** A condition: `column` has one of the values of parameter `n`, which is an array of texts. */
   among(column: string, n: number): string;
   /**
-   * The time in milliseconds. Parameter `n` is the executor's `clock()`. The time is read once, so an index can be
-   * searched for it.
+   * The time in milliseconds. Parameter `n` is the executor's `clock()`. The database reads the time only once per
+   * statement, so it can use an index for a comparison.
    */
   time(n: number): string;
   /** A condition: no messages are being copied into the thread. PostgreSQL stores such messages in a separate table. */

@@ -47,7 +47,7 @@ export function documentTexts({ among, time, isWhole, keepsRow }: Dialect) {
 
 export function scheduleTexts({ time, locksSchedule }: Dialect) {
   const isDue = (column: string) => `(${column} <= now OR ${column} > now + CAST($4 AS bigint))`;
-  // Each part ends after a few rows of the index. An OR would sort all due rows.
+  // Each subquery ends after a few rows of the index. A single query with OR would sort all due rows.
   const firstDue = (condition: string) => `
         SELECT each.key FROM (SELECT key FROM documents AS each
           WHERE each.collection = turn.collection AND each.due ${condition} ORDER BY each.due, each.key LIMIT $3) AS each`;

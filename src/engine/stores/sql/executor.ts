@@ -1,5 +1,6 @@
-// Defines how statements are executed. Reads and writes are data. SQLite executes all of them in one tick of the event
-// loop. PostgreSQL needs two round trips: one for all reads and one for all writes.
+// Defines how statements are executed. Reads and writes are described by data, so that each database can execute them
+// in its own way. SQLite executes all of them in one tick of the event loop. PostgreSQL needs two round trips: one for
+// all reads and one for all writes.
 
 /** The value of a parameter. Arrays are for `Dialect.among`. */
 export type Value = string | number | null | readonly string[];

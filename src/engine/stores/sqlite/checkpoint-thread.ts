@@ -9,7 +9,9 @@ export interface CheckpointData {
    * SQLite's locks on the file.
    */
   readonly descriptor: number;
-  /** Two flags. The first is 1 while the thread works, the second is 1 while nothing should be committed. */
+  /**
+   * Two flags. The first flag is 1 while the thread is working, and the second is 1 while nothing should be committed.
+   */
   readonly state: Int32Array;
 }
 
@@ -28,7 +30,7 @@ export function copyLog(): void {
   const { href, descriptor, state } = workerData as CheckpointData;
   const [WORKING, QUIET] = [0, 1];
   const SQLITE_IOERR_FSYNC = 1034;
-  /** The number of passes. Each copies what was committed during the previous one. */
+  /** The number of passes. Each pass copies what was committed during the previous pass. */
   const PASSES = 3;
   let file: InstanceType<typeof DatabaseSync> | undefined;
 

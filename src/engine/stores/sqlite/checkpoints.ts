@@ -7,7 +7,7 @@
 // quiet. If it gets none, the event loop copies the remaining pages (about REST_BYTES). At MOST_BYTES, the event loop
 // first waits for the thread.
 //
-// Only one flush remains on the event loop, which is that of a restarted log's header.
+// Only one flush remains on the event loop: that of the header of a restarted log.
 
 import { closeSync, openSync, statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
@@ -69,7 +69,7 @@ export class Checkpoints {
     this.#tell = atMostEvery(TELL_MS, (reason) =>
       parts.logger.warn({ reason }, "could not copy the database's log into the database; will retry"),
     );
-    // SQLite truncates a restarted log to this limit. A longer log therefore really contains more.
+    // SQLite truncates a restarted log to this limit. If the log is longer, all of its length is therefore content.
     parts.file.exec(
       `PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${ASIDE_BYTES}; PRAGMA busy_timeout = ${BUSY_MS}`,
     );

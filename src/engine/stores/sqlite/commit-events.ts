@@ -61,7 +61,7 @@ export function createChanges(database: Database, removals: Removals, { now }: L
   const end = database.query(`
     UPDATE threads SET ${GROWN}, updated_at = ?5, used_at = ?5, outcome = coalesce(?6, outcome),
       status = CASE WHEN ?7 THEN 'busy' ELSE coalesce(?6, outcome) END WHERE owner = ?3 AND id = ?4`);
-  // Reads no long texts, because the row headers contain the sizes.
+  // No long texts are read, because the row headers contain the sizes.
   const selectFrom = database.query<{ first: number | null; rows: number; bytes: number }>(`
     SELECT min(position) AS first, count(*) AS rows, sum(octet_length(body)) AS bytes
     FROM messages WHERE owner = ?1 AND thread_id = ?2 AND position >= (

@@ -19,7 +19,7 @@ export interface Uncounted {
   readonly sum: SumOfCalls;
 }
 
-/** Returns a function that counts sums within a change. At most `maxNames` tenants and users are kept. */
+/** Returns a function that adds sums to the tables within a change. At most `maxNames` tenants and users are kept. */
 export function createCounting(
   executor: Pick<TickExecutor, "ask" | "run">,
   { now, maxNames }: { readonly now: () => number; readonly maxNames: number },
@@ -94,10 +94,13 @@ export function createCounting(
   }
 }
 
-/** One in this many names is removed at once. */
+/** The inverse of the fraction of names that are removed at once. */
 const FORGOTTEN_PART = 100;
 
-/** Statements that only this store uses. It checks before it counts rows, and it removes names. */
+/**
+ * Statements that only this store uses. This store checks whether a row exists before it counts rows, and it removes
+ * names.
+ */
 const SQL = {
   isCounted: "SELECT 1 FROM usage WHERE name = $1 AND day = $2 AND agent = $3 AND model = $4",
   rows: "SELECT count(*) AS n FROM usage WHERE name = $1 AND day = $2",

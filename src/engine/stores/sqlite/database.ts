@@ -11,7 +11,7 @@ import { isSqlite } from "./node-sqlite.ts";
 import { type OpenFile, openFile } from "./opening.ts";
 import { VERSION } from "./schema.ts";
 
-/** A prepared statement. Its `?` are bound in order. */
+/** A prepared statement. Its `?` parameters are bound in the order in which they appear. */
 export interface Query<Row> {
   get(...values: SQLInputValue[]): Row | undefined;
   all(...values: SQLInputValue[]): Row[];
@@ -92,8 +92,8 @@ export class Database {
   }
 
   /**
-   * Resolves when everything committed so far is on disk. If the disk refuses, throws `unavailable` and closes the
-   * file, because commits may be lost and nothing can rely on them.
+   * Resolves when everything committed so far is on disk. If the disk refuses to store the data, throws `unavailable`
+   * and closes the file, because commits may be lost and nothing can rely on them.
    */
   async flushed(): Promise<void> {
     try {
@@ -108,7 +108,7 @@ export class Database {
     return this.#checkpoints?.wantsQuiet === true;
   }
 
-  /** Copies the file in its state at the end of the copy, while other work continues. Throws `unavailable`. */
+  /** Copies the file as it is at the end of the copy, while other work continues. Throws `unavailable`. */
   async copyTo(path: string): Promise<void> {
     try {
       await copyOpened(this.#file, path);

@@ -5,8 +5,8 @@ import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
 import { storeClosed } from "../errors.ts";
 
 /**
- * In milliseconds. After a flush that was faster than this, and if the disk has been idle for as long, the event loop
- * flushes more cheaply than the thread pool.
+ * In milliseconds. If the previous flush took less time than this, a flush on the event loop is cheaper than one in the
+ * thread pool. The disk must also have been idle for this long.
  */
 const SHORT_MS = 0.5;
 

@@ -20,7 +20,7 @@ export function sqliteDocuments(
   lifetime?: Pick<Lifetime, "visit">,
 ): Documents {
   const executor = tickExecutor(file);
-  /** The flights by collection name. */
+  /** The commits that are not on disk yet, by the name of their collection. */
   const flights = new Flights();
 
   return sqlDocuments(SQLITE, (key) => ({

@@ -1,4 +1,4 @@
-// Reads the files of a data folder without opening them, using copies from a single moment. The server can use the
+// Reads the files of a data folder from consistent copies, without opening the files themselves. The server can use the
 // files in the meantime and keeps its exclusive locks.
 
 import { existsSync } from "node:fs";
@@ -104,8 +104,7 @@ function asking(database: Pick<Database, "query" | "read">): Ask {
 
 /**
  * Copies a file and its write-ahead log. Only a checkpoint changes the file, and only a restarted log changes earlier
- * parts of the log. If neither happens during a copy, the copy is from a single moment. SQLite ignores partly written
- * data.
+ * parts of the log. If neither happens during a copy, the copy is consistent. SQLite ignores partly written data.
  */
 async function copyOfOneMoment(path: string, copy: string): Promise<void> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

@@ -84,8 +84,8 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
   };
 
   /**
-   * Commits at once, and resolves when everything is as durable as required. Without writes, resolves when the data
-   * behind the decision is that durable.
+   * Commits at once, and resolves when everything is as durable as required. If there are no writes, resolves when the
+   * data on which the decision was based is equally durable.
    */
   async function carryOut(thread: ThreadKey, { head, now }: View, all: readonly Write[]): Promise<void> {
     if (all.length === 0) return landed(thread);
@@ -115,8 +115,8 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 }
 
 /**
- * Returns true if a machine crash may lose the writes. Claims and calls without an answer may be lost, because
- * everything that relies on them is written later and durably.
+ * Returns true if a machine crash may lose the writes. Claims and unanswered calls may be lost, because everything that
+ * relies on them is written later and is durable.
  */
 const mayBeLost = (writes: readonly Write[]): boolean =>
   writes.every(

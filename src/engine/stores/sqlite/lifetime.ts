@@ -24,8 +24,8 @@ export interface Lifetime {
    */
   visit(owner: string, threadId: string): Promise<void> | undefined;
   /**
-   * Returns two times. Threads last used at or before the first have expired, and so have interrupted threads last used
-   * at or before the second.
+   * Returns two times. Threads that were last used at or before the first time have expired. Interrupted threads have
+   * expired if they were last used at or before the second time.
    */
   ended(): [number, number];
   /** Deletes expired data now and every `sweepMs` until `stop` is called. */

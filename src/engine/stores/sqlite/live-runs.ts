@@ -27,13 +27,16 @@ export interface LiveRun {
   readonly key: RunKey;
   /** The entries that readers can get. */
   readonly log: Log;
-  /** The number of the last committed event. If it must be on disk first, readers get it after that. */
+  /**
+   * The number of the last committed event. If that event must be on disk first, readers get it after it has been
+   * flushed.
+   */
   written: number;
   /** True if the run's end is committed. */
   hasEnded: boolean;
   /** Absent while no process executes the run. */
   hold: Hold | undefined;
-  /** False if its inbox is empty, which is nearly always the case and avoids a search. */
+  /** False if the run's inbox is known to be empty, which is nearly always the case, so that no search is needed. */
   mayHaveLeft: boolean;
 }
 
@@ -125,7 +128,10 @@ export interface Queue {
   isBusy(thread: ThreadKey): boolean;
   /** Returns when the lease of the thread's run ends, or undefined if it has expired. */
   heldUntil(thread: ThreadKey): number | undefined;
-  /** Records that a process executes the thread's run. It must repeat this within a lease. */
+  /**
+   * Records that a process executes the thread's run. The process must repeat this before the duration of one lease has
+   * passed.
+   */
   hold(thread: ThreadKey): void;
   /** Records that no run is active or waiting on the thread. */
   drop(thread: ThreadKey): void;

@@ -107,8 +107,8 @@ function urlForThreads(path: string): URL {
 }
 
 /**
- * That lock does not prevent this process from opening the file twice. A database in memory that all its threads share
- * does.
+ * That lock does not prevent this process from opening the file twice. A database in memory that all threads of this
+ * process share prevents this.
  */
 function holdInProcess(path: string): DatabaseSync {
   const lock = new (loadSqlite().DatabaseSync)(`file:/skein-${identityOf(path)}?vfs=memdb`);

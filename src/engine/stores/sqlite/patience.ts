@@ -1,5 +1,5 @@
-// Inside a run, calls wait while the file cannot be written, for example because the disk is full. They wait as long as
-// a lease lasts on other stores.
+// Inside a run, calls wait while the file cannot be written, for example because the disk is full. They wait for as
+// long as a lease lasts in other stores.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Method, wrappedMethods } from "../../../lib/wrapped-methods.ts";

@@ -1,6 +1,6 @@
 // Quotas in a separate file, `usage.db`. Spending that counts towards a budget survives a crash of the process; other
-// spending from the last tenth of a second may be lost. If the machine crashes, the last moments may be lost. Each
-// process counts request rates separately.
+// spending from the last tenth of a second may be lost. If the machine crashes, the most recent changes may be lost.
+// Each process counts request rates separately.
 
 import { join } from "node:path";
 import { type Logger, SILENT } from "../../../lib/logger.ts";
@@ -83,8 +83,8 @@ function quotasIn(file: SmallFile, options: SpendingOptions) {
 const EXPIRED = "SELECT owner FROM stored WHERE ends <= $1 ORDER BY ends LIMIT 1";
 
 /**
- * The maximum number of names. Beyond it, names with a full minute's allowance are removed first, then the least
- * recently seen names.
+ * The maximum number of names. Above this number, names with a full minute's allowance are removed first, followed by
+ * the least recently seen names.
  */
 const MAX_NAMES = 100_000;
 

@@ -1,5 +1,5 @@
 // Deletes potentially large data: the rows of whole threads, and all messages of a thread from a position on. Each
-// transaction deletes a slice, which leaves ticks of the event loop for other work in between.
+// transaction deletes one slice, so that the event loop can do other work between the transactions.
 //
 // The first transaction marks the data that it cannot delete itself: it hides a thread from every query, or records the
 // position from which messages are removed. A request for such a thread waits until the deletion is complete. The next
@@ -38,7 +38,7 @@ export interface Removals {
   stop(): void;
 }
 
-/** The amounts that a transaction can still delete. */
+/** The number of rows and bytes that a transaction can still delete. */
 export interface Room {
   rows: number;
   bytes: number;
@@ -120,7 +120,7 @@ export function createRemovals(database: Database): Removals {
     },
   };
 
-  /** Deletes as much as there is room for. Returns true if nothing is left. */
+  /** Deletes as much as `room` allows. Returns true if nothing is left. */
   function finish(thread: ThreadKey, from: number | undefined, room: Room): boolean {
     if (from !== undefined) return messagesFrom([...thread, from], room);
     const isGone = parts.every((part) => part(thread, room));
@@ -197,7 +197,7 @@ interface PartOptions {
   readonly text: string;
 }
 
-/** Deletes as many rows as there is room for. Returns true if no rows are left. */
+/** Deletes as many rows as `room` allows. Returns true if no rows are left. */
 type Part = (values: readonly SQLInputValue[], room: Room) => boolean;
 
 function createPart(database: Database, { table, where, key, text }: PartOptions): Part {

@@ -52,10 +52,10 @@ CREATE INDEX stored_by_end ON stored (ends);
 /** The tables of `keys.db`. */
 export const KEY_TABLES = documentTable(TYPES);
 
-/** Like `checkTables`, for the file of threads. */
+/** Calls `checkTables` for the file that contains the threads. */
 export const checkSchema = (file: DatabaseSync, path: string) => checkTables(file, path, TABLES);
 
-/** Like `prepareTables`, for the file of threads. */
+/** Calls `prepareTables` for the file that contains the threads. */
 export const prepareSchema = (file: DatabaseSync, path: string) => prepareTables(file, path, TABLES);
 
 /**

@@ -14,9 +14,9 @@ import type { SmallFile } from "./small-file.ts";
 
 interface Bounds {
   readonly maxNames: number;
-  /** The maximum number of sums that wait to be counted. They do not survive the process. */
+  /** The maximum number of sums that have not been added to the tables yet. These sums are lost if the process dies. */
   readonly maxUncounted: number;
-  /** The number of milliseconds for which sums can wait. Undefined if nothing survives the process. */
+  /** The number of milliseconds for which sums can wait. Undefined if the data exists only in memory. */
   readonly countMs: number | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface SpendingOptions {
   readonly bounds: Bounds;
 }
 
-/** `stop` counts all waiting sums. */
+/** `stop` adds all waiting sums to the tables. */
 export function sqliteSpending(
   file: SmallFile,
   { now, logger, bounds }: SpendingOptions,
@@ -39,7 +39,7 @@ export function sqliteSpending(
     if (isCounted) uncounted.clear();
     return result;
   };
-  /** Counts the waiting sums before reading or changing anything. */
+  /** Adds the waiting sums to the tables before reading or changing anything. */
   const counted = <T>(work: () => T): T =>
     change(() => {
       countAll();

@@ -1,7 +1,7 @@
-// The last events of runs that nothing relies on. One row contains a batch from all runs, so the tokens of a hundred
-// runs change one page of the file rather than a hundred. A run's part moves to its own log with the next event of
-// another kind, or when it becomes too long or old. Until then, readers get it from memory. A process that opens the
-// file moves what the previous process left behind.
+// The most recent events of runs, as long as nothing else relies on these events. One row contains a batch from all
+// runs, so the tokens of a hundred runs change one page of the file rather than a hundred. The events of a run move to
+// the run's own log with its next event of another kind, or when they become too many or too old. Until then, readers
+// get them from memory. A process that opens the file moves what the previous process left behind.
 
 import { rowsOf } from "../log-rows.ts";
 import type { PendingEvent } from "../outcomes.ts";

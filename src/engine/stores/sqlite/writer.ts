@@ -261,7 +261,10 @@ export class Writer {
     }
   }
 
-  /** Shows committed events and resolves, at once if they need not be on disk. Keeps the run's order. */
+  /**
+   * Shows committed events and resolves `written`, immediately if the events need not be on disk. Keeps the run's
+   * order.
+   */
   #land(waiting: QueuedEvents, show: () => void): void {
     const { run, written, isDurable } = waiting;
     const before = this.#landings.get(run);
@@ -286,7 +289,7 @@ export class Writer {
     if (isDurable) this.#flights.add(threadText([ownerText(run.key.owner), run.key.thread_id]), landing);
   }
 
-  /** Requests a flush now. It does not cover later commits. */
+  /** Requests a flush now. The flush does not cover later commits. */
   #flushed(): Landing {
     return this.#database.flushed().then(
       () => undefined,

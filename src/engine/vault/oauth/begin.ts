@@ -48,7 +48,7 @@ export async function beginFlow(
   return addressAt(found, { client, base, scope, state, verifier });
 }
 
-/** Only the last state of a request leads to it. Throws `not_found`. */
+/** Only the most recent state of a request can be used to find the request. Throws `not_found`. */
 async function write(store: FlowStore, keeper: Keeper, id: string, flow: Omit<Flow, "until">): Promise<void> {
   let replaced: string | undefined;
   await store.place(keeper, id, flow.state);

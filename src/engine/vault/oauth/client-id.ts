@@ -49,7 +49,7 @@ export interface ClientIds {
 }
 
 const CLIENTS: ListedCollection = { kind: "oauth_clients" };
-/** How long a registration excludes others, in milliseconds. */
+/** How long a registration prevents other registrations, in milliseconds. */
 const LEASE_MS = 20_000;
 /** How often a process checks whether another one has registered, in milliseconds. */
 const WAIT_MS = 150;

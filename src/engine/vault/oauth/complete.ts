@@ -13,7 +13,10 @@ import { answerWaiting } from "./waiting-runs.ts";
 
 /** How long a process has for each step, in milliseconds. */
 export const LEASE_MS = 30_000;
-/** The pause before waiting runs are retried, in milliseconds. A user may have had too many runs before. */
+/**
+ * The pause before waiting runs are retried, in milliseconds. The first attempt may have failed because the user had
+ * too many runs.
+ */
 const AGAIN_MS = 2_000;
 /** How long waiting runs are retried, in milliseconds. */
 const TRYING_MS = 3_600_000;

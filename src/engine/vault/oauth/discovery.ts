@@ -52,7 +52,7 @@ export interface Discovered {
   readonly scopes: readonly string[];
 }
 
-/** Throws `unavailable` with a sentence about the problem, or the reason of a signal. */
+/** Throws `unavailable` with a sentence that describes the problem, or the reason of a signal. */
 export async function discover(server: AccountServer, requests: FlowRequests): Promise<Discovered> {
   const challenge = await challengeOf(server, requests);
   const resource = await resourceOf(server, challenge.resource_metadata, requests);
@@ -193,7 +193,7 @@ function assertHttps(server: AccountServer, address: string, what: string): void
   throw failed(server, `${what} must begin with https://`);
 }
 
-/** Nothing leaves this machine on the way to a loopback address. */
+/** A request to a loopback address does not leave this machine. */
 const isEncrypted = (url: URL) =>
   url.protocol === "https:" || isLoopback(url.hostname.replace(/^\[|\]$/g, ""));
 

@@ -19,9 +19,9 @@ import type { OAuthClient } from "./client-id.ts";
 export interface ConnectRequest {
   readonly id: string;
   readonly server: string;
-  /** The user who made the request and to whom its address belongs. */
+  /** The user who made the request and who owns its address. */
   readonly by: string;
-  /** Tenant of that user, if it is another one: an operator connects the account of a tenant. */
+  /** The tenant of that user, if an operator connects the account of another tenant. */
   readonly by_tenant?: string;
   /** The digest of the key in the request's address. */
   readonly key: string;
@@ -99,14 +99,14 @@ export interface FoundRequest {
 type Update = (before: ConnectRequest, now: number) => ConnectRequest | undefined;
 
 export interface FlowStore {
-  /** Creates a request. Returns it along with the key of its address. */
+  /** Creates a request. Returns the request and the key of its address. */
   create(
     keeper: Keeper,
     request: Pick<ConnectRequest, "server" | "by" | "by_tenant" | "scopes"> & { readonly lifetimeMs: number },
   ): Promise<{ readonly request: ConnectRequest; readonly key: string }>;
   /** Returns the request with this key or state, even if it has expired. */
   at(secret: string): Promise<(FoundRequest & { readonly now: number }) | undefined>;
-  /** Stores a state so that the request can be found by it. */
+  /** Stores a state, so that the state can be used to find the request. */
   place(keeper: Keeper, id: string, stateDigest: string): Promise<void>;
   /** Deletes a stored state. */
   displace(stateDigest: string): Promise<void>;

@@ -1,5 +1,5 @@
-// Checks the authorization server's answer, exchanges it once for tokens, and keeps the tokens until the vault has
-// stored them.
+// Checks the authorization server's answer, exchanges the code in it for tokens once, and keeps the tokens until the
+// vault has stored them.
 
 import type { ClaimedDocument } from "../../../agent/core/document-claims.ts";
 import { AppError } from "../../../agent/core/errors.ts";

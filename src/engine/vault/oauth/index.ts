@@ -43,11 +43,16 @@ export interface OAuth extends Pick<DueWorker, "open" | "close"> {
     server: string,
     options: { readonly scopes?: readonly string[]; readonly lifetimeMs?: number | undefined },
   ): Promise<string | undefined>;
-  /** The servers at which the keeper can connect an account and has not. Empty if this server has no address for browsers. */
+  /**
+   * Returns the servers at which the keeper can connect an account but has not done so. Empty if this server has no
+   * address for browsers.
+   */
   notConnected(keeper: Keeper): Promise<readonly { readonly id: string; readonly mcp_server_url: string }[]>;
   /** Returns the request of an address. Throws `not_found` if the address is unknown, expired or used. */
   shown(key: string): Promise<ShownRequest>;
-  /** Returns the authorization server's URL to which to send the browser. Throws `not_found` or `unavailable`. */
+  /**
+   * Returns the URL of the authorization server to which the browser must be sent. Throws `not_found` or `unavailable`.
+   */
   begin(key: string, browser: string, signal: AbortSignal): Promise<string>;
   /** Returns the request with this state. Throws `not_found` if the state is unknown or expired. */
   of(state: string): Promise<ShownRequest>;
