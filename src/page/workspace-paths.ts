@@ -15,7 +15,7 @@ export function pathOf(address: string): string {
 
 const OF_FILES: ReadonlySet<string> = new Set(["write_file", "edit_file", "read_file"]);
 
-/** Returns a function that is true if a successful call in the lane has named the path. Reads each call once. */
+/** Returns a function that returns true if a successful call in the lane has named the path. Reads each call once. */
 export function namedFiles({ cells }: Lane): (path: string) => boolean {
   const named = new Set<string>();
   let next = 0;

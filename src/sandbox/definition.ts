@@ -107,7 +107,10 @@ export interface EngineCheck {
   ping(): Promise<void>;
 }
 
-/** One driver per type and pool. The driver owns processes and containers. The backends that it returns do not. */
+/**
+ * Each pool has one driver per backend type. The driver owns processes and containers. The backends that it returns own
+ * neither of these.
+ */
 export interface BackendDriver<O> {
   /**
    * Called when an agent uses this type. From then on, the driver also manages everything that earlier processes
@@ -130,7 +133,7 @@ export interface BackendDriver<O> {
   erase(owner: Owner): Promise<number>;
   /** Throws `unavailable` if no backend can run. */
   ping(): Promise<void>;
-  /** The engines to check, if the type runs on several. */
+  /** The engines to check, for a type that runs on more than one engine. */
   readonly engines?: readonly EngineCheck[];
   /** Ends all processes and refuses later calls. */
   close(): Promise<void>;

@@ -101,7 +101,7 @@ const TAKEN = "taken";
 
 /**
  * Creates the ledger. It checks caps and changes states in a single write. If several processes decide at the same
- * time, all but one must decide again.
+ * time, one of them succeeds and the others repeat their decision.
  */
 export function createLedger(documents: Documents): SandboxLedger {
   return {
@@ -112,8 +112,8 @@ export function createLedger(documents: Documents): SandboxLedger {
         const others = [...taken].flatMap(([id, each]) => (id === sandbox.id ? [] : [each]));
         const reached = found?.state === "running" ? undefined : reachedCap(sandbox, others, caps);
         if (reached) return { result: reached };
-        // A concurrent entry changes the list of running sandboxes, which repeats this decision. The entry is therefore
-        // counted too.
+        // If another sandbox is entered at the same time, the list of running sandboxes changes and this decision is
+        // repeated. The other sandbox is therefore counted too.
         if (growsDisk(sandbox, found, caps) && exceedsDisk(sandbox, await allBut(sandbox.id), caps))
           return { result: "disk" };
         // If a sandbox already has a larger disk, it keeps that disk.

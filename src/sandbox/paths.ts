@@ -10,8 +10,8 @@ const MAX_NAME_BYTES = 255;
 
 /**
  * Returns the path relative to the workspace, without `.` and `..`. The result is empty for the workspace itself.
- * `path` must be relative or begin with one of `roots`. The agent knows the first root. Throws `invalid_request` for
- * an invalid path and `backend_refused` for a path outside the workspace.
+ * `path` must be relative or begin with one of `roots`. The agent knows the workspace by the first root. Throws
+ * `invalid_request` for an invalid path and `backend_refused` for a path outside the workspace.
  */
 export function toRelative(path: string, roots: readonly [string, ...string[]]): string {
   checkText(path);
@@ -46,7 +46,10 @@ function checkText(path: string): void {
     );
 }
 
-/** The failures by errno. Backends have their own codes for operations that the system would allow. */
+/**
+ * The failures by errno. The codes that are not errno names are for operations that the system would allow but a
+ * backend refuses.
+ */
 const FAILURES: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ENOENT: ["not_found", "does not exist"],
   ENOTDIR: ["invalid_request", "has a file where a folder must be"],

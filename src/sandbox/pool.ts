@@ -85,7 +85,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
       },
       (error: unknown) => {
         entry.making = { status: "error", error: messageOf(error) };
-        // A refused owner does not occupy a place.
+        // The entry is removed, so an owner whose backend was refused does not count towards the maximum.
         const isRefused = error instanceof AppError && error.code === "backend_refused";
         if (isRefused && entries.get(entry.key) === entry) entries.delete(entry.key);
       },

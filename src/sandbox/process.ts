@@ -170,8 +170,8 @@ export abstract class CommandProcess {
     const settle = () => this.settle("held");
     clearTimeout(this.#drain);
     this.#drain = setTimeout(() => {
-      // On a busy server, output that arrived in time may still be unread. It is read before the immediate
-      // runs.
+      // On a busy server, output that arrived in time may still be unread. The event loop reads that output before it
+      // calls `settle`.
       if (this.isReported) setImmediate(settle);
       else this.#drain = setTimeout(settle, REPORT_MS);
     }, DRAIN_MS);

@@ -37,7 +37,7 @@ export function growsDisk(
   found: Entry | undefined,
   { tenantDisk }: SandboxCaps,
 ): boolean {
-  // The disk size of old sandboxes is unknown, because disks were not recorded then. Their users keep access to
+  // The disk size of an old sandbox is unknown, because earlier versions did not record it. Their users keep access to
   // the files.
   const isKnown = !found || found.disk !== undefined;
   return tenantDisk !== undefined && isKnown && disk > diskOf(found);

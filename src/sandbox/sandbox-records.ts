@@ -19,12 +19,12 @@ export interface Sandbox {
 }
 
 /**
- * The name of the engine in a deployment that does not name its engine. Also used for records from before
- * engines had names.
+ * The name of the engine in a deployment that does not name its engine. Older records, which do not name an engine,
+ * belong to this engine too.
  */
 export const SOLE_ENGINE = "default";
 
-/** The milliseconds from the last use until each step. Null means never. */
+/** The number of milliseconds after the last use of a sandbox until each step. Null means never. */
 export interface SandboxKeep {
   /** The time until the sandbox is stopped. */
   readonly running: number | null;

@@ -15,8 +15,8 @@ import { credentialsEnd, type EarlyEnd, type Frames, type Heartbeat } from "../s
 export interface StreamedRun {
   readonly owner: Owner;
   /**
-   * Starts or finds the run. `stream` is the id of the stream's place, which is reserved first, so no run starts for a
-   * client that is refused.
+   * Starts or finds the run. `stream` is the id of the stream's place. The place is reserved first, so no run starts
+   * for a client that is refused.
    */
   readonly start: (stream: string) => Promise<RunRecord>;
   readonly framesOf: (run: RunRecord) => Frames;

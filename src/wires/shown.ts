@@ -12,7 +12,7 @@ export function resultText({ content, error }: Pick<ToolMessage, "content" | "er
 
 const Todo = z.looseObject({ id: z.string(), title: z.string(), status: z.string() });
 
-/** A todo as stock front ends draw it. */
+/** A todo in the form that stock front ends display. */
 export interface ShownTodo {
   readonly id: string;
   readonly content: string;

@@ -1,4 +1,4 @@
-// A call that waits for an answer, in its thread or in the inbox.
+// Shows a tool call that is waiting for the user's answer, either in its thread or in the inbox.
 
 import { useState } from "preact/hooks";
 import { type Answer, type Interrupt, ProblemError } from "../../client/client.ts";

@@ -1,5 +1,5 @@
-// The questions of a thread. The questions of one run are answered together, because the run asks unanswered ones
-// again.
+// The questions of a thread. The questions of one run are answered together, because the run would otherwise repeat the
+// unanswered ones.
 
 import type { Answer, Interrupt } from "../../client/client.ts";
 import { Action, visible } from "../components.tsx";
@@ -16,7 +16,7 @@ import { Question, titleOf } from "./question.tsx";
 export interface QuestionsProps {
   readonly thread: string;
   readonly asks: readonly Interrupt[];
-  /** True if no other question is open here, so keys can answer it from anywhere. */
+  /** True if no other question is open here, so its keyboard shortcuts work from anywhere on the page. */
   readonly isOnly?: boolean;
 }
 
@@ -49,7 +49,7 @@ function OfRun({ thread, run, asks, isOnly = false }: QuestionsProps & { readonl
       saveDraft(keyOf(thread, { id }), "");
     }
   };
-  /** Sends the answers once every question has one. */
+  /** Sends the answers once every question has been answered. */
   const give = async (some: readonly Answer[]) => {
     const ids = new Set(some.map(({ id }) => id));
     const all = [...answers.filter(({ id }) => !ids.has(id)), ...some];
@@ -59,7 +59,7 @@ function OfRun({ thread, run, asks, isOnly = false }: QuestionsProps & { readonl
   };
   const approvals = asks.filter((ask) => ask.kind === "approval" && !mineTo(ask));
   return (
-    // biome-ignore lint/a11y/useSemanticElements: no part of a form; a region would be there twice, beside the conversation too.
+    // biome-ignore lint/a11y/useSemanticElements: this is not part of a form, and a region would duplicate the one beside the conversation.
     <div class="questions" role="group" aria-label={t().question.questions}>
       {asks.map((ask) => {
         const mine = mineTo(ask);

@@ -31,7 +31,7 @@ export function WithRatings(props: { thread: string; isReady: boolean; children:
         if (!ratings.given.has(each.message_id)) ratings.given.set(each.message_id, each);
       touch(ratings);
     };
-    // If the ratings cannot be read, answers appear as not rated.
+    // If the ratings cannot be read, the answers appear unrated.
     void read().catch(() => {});
     return () => ending.abort();
   }, [thread, isReady, ratings]);
@@ -72,7 +72,7 @@ export function RatingButtons(props: {
   );
 }
 
-/** Asks for a reason after a rating. Takes the focus and returns it afterwards. */
+/** Asks for a reason after a rating. Takes the focus and gives it back when it closes. */
 export function RatingWords(props: { thread: string; message: string; rating: Rating; onClose: () => void }) {
   const { thread, message, rating, onClose } = props;
   const form = useRef<HTMLFormElement>(null);

@@ -14,9 +14,9 @@ import { chosenOf, Picker, useAgents } from "./picker.tsx";
 interface RunAgainProps {
   readonly thread: string;
   readonly run: string;
-  /** The id of a step's answer, or of one of its calls. If undefined, the whole run is repeated. */
+  /** The id of the answer of a step, or of one of the step's calls. If undefined, the whole run is repeated. */
   readonly cell?: string | undefined;
-  /** True to start with the arguments of the calls. */
+  /** True if the form opens with the arguments of the tool calls filled in. */
   readonly isOfCall?: boolean;
   readonly onClose: () => void;
 }

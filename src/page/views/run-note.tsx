@@ -1,4 +1,4 @@
-// A note about a run between the messages, with the possible actions.
+// A note about a run, shown between the messages together with the available actions.
 
 import { useContext, useState } from "preact/hooks";
 import type { NoteCell } from "../../client/cells.ts";
@@ -10,7 +10,7 @@ import { Markdown } from "./markdown.tsx";
 import { chosenOf, Picker, useAgents } from "./picker.tsx";
 import { type MessageActions, ThreadOf } from "./thread-of.ts";
 
-/** The outcomes after which another attempt may help. */
+/** The outcomes for which the page offers to try again. */
 const WORTH_A_TRY: ReadonlySet<Outcome | undefined> = new Set<Outcome>(["failed", "empty"]);
 
 export function RunNote({ cell: { tone, text, outcome, reason } }: { cell: NoteCell }) {
@@ -31,7 +31,7 @@ export function RunNote({ cell: { tone, text, outcome, reason } }: { cell: NoteC
   );
 }
 
-/** Returns a sentence in the page's language, unless that is the server's language. */
+/** Returns a translated sentence, or undefined if the page is in the server's language. */
 function knownText(tone: NoteCell["tone"], outcome?: Outcome, reason = ""): string | undefined {
   if (tone === "error") return t().errors[reason];
   if (outcome === undefined) return t().warnings[reason];

@@ -1,4 +1,4 @@
-// A run across the full width: its trace or its events.
+// Shows a run across the full width of the page, either as a trace or as a list of events.
 
 import { useState } from "preact/hooks";
 import { visible } from "../components.tsx";

@@ -104,7 +104,7 @@ function ScheduleForm({ agents, values, first = [], submit, onSubmit, onCancel }
 
 const TYPING_MS = 300;
 
-/** Asks the server once the user stops typing. */
+/** Requests a preview from the server once the user stops typing. */
 function Preview({ fields, texts }: { fields: readonly Field[]; texts: FormTexts }) {
   const given = (name: string) => {
     const field = fields.find((each) => each.name === name);
@@ -132,14 +132,14 @@ function Preview({ fields, texts }: { fields: readonly Field[]; texts: FormTexts
 
 interface NewProps {
   readonly agents: readonly string[];
-  /** The ids of existing schedules, which would be replaced. */
+  /** The ids of existing schedules. A new schedule with one of these ids replaces the existing one. */
   readonly ids: readonly string[];
   readonly onMade: () => void;
 }
 
 export function NewSchedule({ agents, ids, onMade }: NewProps) {
   const [isOpen, setOpen] = useState(false);
-  /** The schedule that the next attempt replaces. */
+  /** The name of the existing schedule that the user was asked about. Submitting the same name again replaces it. */
   const [asked, setAsked] = useState<string>();
   const words = scheduleTexts();
   if (!isOpen)

@@ -1,4 +1,4 @@
-// The user's schedules: the times of the next runs, the result of the last one, and the possible actions.
+// The user's schedules: the times of the next runs, the result of the last run, and the available actions.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Schedule } from "../../client/client.ts";
@@ -13,7 +13,7 @@ import { Confirm } from "./confirm.tsx";
 import { NextTimes, shortTime } from "./next-times.tsx";
 import { EditSchedule, NewSchedule, specOf } from "./schedule-form.tsx";
 
-/** The maximum number of schedules to show. By default, a user cannot have more. */
+/** The maximum number of schedules to show. By default, a user cannot have more schedules than that. */
 const MOST = 100;
 
 export function Schedules() {
@@ -50,7 +50,10 @@ export function Schedules() {
   );
 }
 
-/** Increases when the first read is due, and when one of the user's runs starts or ends. */
+/**
+ * Returns a count that increases when the schedules should be read: at first, and whenever a run of the user starts or
+ * ends.
+ */
 function useRunChanges(): number {
   const [count, setCount] = useState(0);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// Loads the request of one model call on demand. Only some servers record it.
+// Loads the request of one model call on demand. A server records requests only if its operator has enabled that.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -11,7 +11,7 @@ import { t } from "../texts.ts";
 export interface SentProps {
   thread: string;
   run: string;
-  /** The number of the call among the run's own model calls. */
+  /** The number of this call among the run's own model calls. */
   call: number;
 }
 
@@ -90,7 +90,7 @@ const Group = ({ title, children }: { title: string; children: ComponentChildren
   </details>
 );
 
-/** Without a text, the part was omitted. */
+/** If there is no text, the part was omitted from the record. */
 const Piece = (props: { name: string; note?: string; children: string | undefined }) => (
   <details class="piece">
     <summary>
@@ -106,7 +106,7 @@ const Piece = (props: { name: string; note?: string; children: string | undefine
 const Json = ({ value }: { value: unknown }) => <Text>{JSON.stringify(value, null, 2)}</Text>;
 
 const Text = ({ children }: { children: string }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll this text.
   <pre tabIndex={0}>
     <Plain>{children}</Plain>
   </pre>

@@ -1,4 +1,4 @@
-// Creates, copies and ends the links with which other users of the tenant can read a conversation.
+// Creates, copies and revokes the links that allow other users of the tenant to read a conversation.
 
 import { useState } from "preact/hooks";
 import { Action, Copy, Dialog, Empty, fullTime, Problem, useRead } from "../components.tsx";

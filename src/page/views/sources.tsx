@@ -1,5 +1,5 @@
-// The web pages that tools have read for an answer. Nothing is loaded from them, so their hosts notice only followed
-// links.
+// The web pages that tools have read for an answer. The page loads nothing from these sites, so a site learns about the
+// visit only if the user follows the link.
 
 import type { WebSource } from "../../client/client.ts";
 import { Plain } from "../components.tsx";

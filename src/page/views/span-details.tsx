@@ -98,7 +98,7 @@ function Facts({ span, began }: { span: Span; began: number }) {
   );
 }
 
-/** Draws nothing if there is no value. */
+/** Renders nothing if there is no value. */
 const Fact = ({ name, children }: { name: string; children: ComponentChildren }) =>
   children === undefined || children === false || children === "" ? null : (
     <>

@@ -22,7 +22,7 @@ export function StatusLine({ thread, live }: { thread: string; live: Live }) {
   const words = t().statusLine;
   const isLost = connection === "reconnecting";
   const isStopping = run.isActive && run.id !== undefined && live.stopping === run.id;
-  // The conversation shows a note about it, so this line is only announced.
+  // The conversation already shows a note about this, so the line is only announced to screen readers.
   const isNoted =
     !isLost &&
     !run.isActive &&
@@ -64,7 +64,7 @@ function textOf({ run }: ThreadView, asks: number, wasActive: boolean): string {
   return wasActive || !ENDED_WELL.has(outcome) ? t().outcomes[outcome] : "";
 }
 
-/** The silence of a model, in seconds, after which the line reports it. */
+/** The number of seconds without output from the model after which the status line says so. */
 const SILENT_S = 20;
 
 /** The seconds since the model was called. Screen readers announce the phase but not every second. */

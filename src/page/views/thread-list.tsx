@@ -1,4 +1,5 @@
-// The user's threads: the search field, then threads that wait for an answer, then the others by age.
+// The list of the user's threads: first a search field, then the threads that wait for an answer, then all other
+// threads by age.
 
 import { useState } from "preact/hooks";
 import type { FoundThread, OpenInterrupt } from "../../client/client.ts";
@@ -158,7 +159,7 @@ function ThreadRow({ thread, isBranch, q, asks, isKnown, isCurrent, onMenu }: Th
   );
 }
 
-/** Each row is one stop of the Tab key. The arrow keys move to the other rows and to the button of a row. */
+/** Each row is a single tab stop. The arrow keys move to the other rows and to the button of a row. */
 function moveInList(event: KeyboardEvent): void {
   const at = event.currentTarget as HTMLElement;
   const row = at.closest(".thread");
@@ -179,8 +180,8 @@ function moveInList(event: KeyboardEvent): void {
 export const titleOfThread = ({ title, id }: Pick<FoundThread, "title" | "id">) => visible(title || id);
 
 /**
- * Returns how the most recent run ended, based on its record if that has been read. A run that waits without an open
- * question was stopped.
+ * Returns how the most recent run ended. Uses the record of that run if it has already been read. A run that is waiting
+ * but has no open question was stopped.
  */
 function endOf({ id, status }: FoundThread, isAsking: boolean): Outcome {
   const run = ends.newest.get(id);

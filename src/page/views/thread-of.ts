@@ -1,4 +1,4 @@
-// The context of the messages in a conversation: its thread and the possible actions.
+// The context of the messages in a conversation: its thread and the available actions.
 
 import { createContext } from "preact";
 import type { UserCell } from "../../client/cells.ts";
@@ -18,6 +18,6 @@ export const ThreadOf = createContext<{
   readonly thread: string;
   /** The agent that answers. */
   readonly agent: string;
-  /** Undefined for a user who may only read. */
+  /** Undefined for a user with read-only access. */
   readonly actions?: MessageActions | undefined;
 }>({ thread: "", agent: "Assistant" });

@@ -42,7 +42,7 @@ const MARKS: Readonly<Record<Look, string>> = {
 
 const ThreadFile = lazy(async () => (await import("./files.tsx")).ThreadFile);
 
-/** The number of final characters to show of a growing text. */
+/** The number of characters to show from the end of a text that is still growing. */
 const LIVE_CHARACTERS = 10_000;
 
 const Mark = ({ state }: { state: Look }) => (
@@ -51,7 +51,7 @@ const Mark = ({ state }: { state: Look }) => (
   </span>
 );
 
-/** Draws the messages and calls of a subagent. */
+/** Renders the messages and calls of a subagent. */
 type DrawLane = (lane: Lane) => VNode;
 
 export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLane }) {
@@ -118,7 +118,7 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
 
 const wordOf = (state: keyof Texts["calls"]["states"]): string => t().calls.states[state];
 
-/** A question to the user is not a call that the user allows. */
+/** A denied question is shown as unanswered, because a user does not allow or deny a question. */
 const deniedAs = (tool: string) => (tool === "ask_user" ? "unanswered" : "denied");
 
 interface LineProps {

@@ -1,4 +1,4 @@
-// Registers a tool of the tenant, with fields or as the API's JSON. The secret is shown once.
+// Registers a tool of the tenant, with fields or as the API's JSON. The tool's secret is shown only once.
 
 import { useState } from "preact/hooks";
 import type { RegisteredHttpTool } from "../../client/client.ts";
@@ -41,10 +41,10 @@ const jsonField = (): Field[] => [
 
 const EMPTY = { parameters: { type: "object", properties: {}, required: [] } };
 
-/** `names` are existing tools, which would be replaced. */
+/** `names` contains the names of existing tools. A new tool with one of these names replaces the existing one. */
 export function NewTool({ names, onRegistered }: { names: readonly string[]; onRegistered: () => void }) {
   const [mode, setMode] = useState<"closed" | "fields" | "json">("closed");
-  /** The name of the tool that the next attempt replaces. */
+  /** The name of the existing tool that the user was asked about. Submitting the same name again replaces it. */
   const [asked, setAsked] = useState<string>();
   const [registered, setRegistered] = useState<RegisteredHttpTool>();
   const words = toolTexts();

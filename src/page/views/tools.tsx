@@ -151,7 +151,7 @@ function Tool({ tool, onChanged }: { tool: HttpTool; onChanged: () => void }) {
   );
 }
 
-/** The number of recent threads to offer. The others have their own URL. */
+/** The number of recent threads to offer. Any other thread can be opened by its own URL. */
 const OFFERED = 50;
 
 function Remembered() {

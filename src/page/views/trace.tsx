@@ -25,7 +25,7 @@ import { type TraceSource, useTrace } from "./use-trace.ts";
 const DEEPEST = 10;
 /** The number of errors to list above the spans. */
 const ERRORS = 5;
-/** An id that no span has. */
+/** A selection that matches no span. */
 const NONE = "";
 
 export interface TraceProps extends Omit<TraceSource, "run"> {
@@ -276,7 +276,7 @@ function labelOf({ span }: Row): string {
   return [words.kinds[span.name], titleOf(span), took, ...(hasFailed(span) ? [words.failed] : [])].join(", ");
 }
 
-/** The time before the first token of a model call is lighter. */
+/** Draws the time before the first token of a model call in a lighter color. */
 function Bar({ row, ms, ticks }: { row: Row; ms: number; ticks: readonly number[] }) {
   const { span, start, duration: long } = row;
   const part = (value: number) => `${ms > 0 ? Math.min(100, (value / ms) * 100) : 100}%`;

@@ -14,10 +14,10 @@ type Spec = Body<"PUT /triggers/{trigger_id}">;
 type Scheme = Trigger["verify"]["scheme"];
 type Values = Record<string, unknown>;
 
-/** Returns the part of a trigger that the user writes. Without a secret, the trigger keeps its own. */
+/** Returns the part of a trigger that the user writes. If the secret is omitted, the trigger keeps its current one. */
 export function specOf({ agent, verify, input, thread, ...rest }: Trigger): Spec {
   const { delivery_id, filter, metadata, paused } = rest;
-  // The API types a header as unknown.
+  // The API's type for a header is `unknown`.
   const sender = verify as Spec["verify"];
   return { agent, verify: sender, input, thread, delivery_id, filter, metadata, paused };
 }
@@ -110,14 +110,14 @@ function TriggerForm({ agents, first = [], ...props }: FormProps) {
 
 interface NewProps {
   readonly agents: readonly string[];
-  /** The ids of existing triggers, which would be replaced. */
+  /** The ids of existing triggers. A new trigger with one of these ids replaces the existing one. */
   readonly ids: readonly string[];
   readonly onMade: () => void;
 }
 
 export function NewTrigger({ agents, ids, onMade }: NewProps) {
   const [isOpen, setOpen] = useState(false);
-  /** The trigger that the next attempt replaces. */
+  /** The name of the existing trigger that the user was asked about. Submitting the same name again replaces it. */
   const [asked, setAsked] = useState<string>();
   const [made, setMade] = useState<MadeTrigger>();
   const words = triggerTexts();

@@ -1,4 +1,4 @@
-// The user's triggers: the URL of each, the results of its deliveries, and the possible actions.
+// The user's triggers: their URLs, the results of their deliveries, and the available actions.
 
 import { useState } from "preact/hooks";
 import type { Trigger, TriggerDelivery } from "../../client/client.ts";
@@ -102,7 +102,7 @@ function OneTrigger({ trigger, agents, onChanged }: OneProps) {
   );
 }
 
-/** A trigger that the server has paused continues when it is sent again. */
+/** Sending a trigger again resumes it, even if the server has paused it. */
 function PauseOrResume(props: { trigger: Trigger; isPaused: boolean; onChanged: () => void }) {
   const { trigger, isPaused, onChanged } = props;
   const words = triggerTexts();
@@ -175,7 +175,7 @@ function TriggerFacts({ trigger }: { trigger: Trigger }) {
   );
 }
 
-/** The last 20 deliveries. The server stores no more. */
+/** The last 20 deliveries. The server does not store older deliveries. */
 function Deliveries({ id }: { id: string }) {
   const { value, problem, reload } = useRead((signal) => client.triggers.get(id, signal), [id]);
   const words = triggerTexts();

@@ -92,7 +92,7 @@ export const UploadButton = ({ into, upload }: { into: string; upload: Uploading
   </FileButton>
 );
 
-/** The progress of an upload, and its question. */
+/** Shows the progress of an upload, and asks before files are replaced. */
 export function Upload({ upload }: { upload: Uploading }) {
   const { asked, running, problem } = upload.state;
   const words = t().upload;

@@ -174,7 +174,7 @@ function sums(amounts: readonly { name: string; value: number }[]) {
 
 const DAY_MS = 86_400_000;
 
-/** Returns days in UTC, like the server's, oldest first. */
+/** Returns the most recent days, oldest first. The days are in UTC, as on the server. */
 function lastDays(days: number): string[] {
   const today = Date.now();
   return Array.from({ length: days }, (_, at) =>

@@ -1,4 +1,5 @@
-// Moves the focus when its button disappears: to the next open question, otherwise to the message field.
+// Moves the focus when the focused button disappears: to the next open question or, if there is none, to the message
+// field.
 
 import type { RefObject } from "preact";
 import { useEffect } from "preact/hooks";

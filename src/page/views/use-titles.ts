@@ -1,4 +1,5 @@
-// The titles of some runs' threads, from the thread list or otherwise read one by one.
+// Finds the titles of the threads that some runs belong to. Threads that are not in the thread list are read one by
+// one.
 
 import { useEffect, useState } from "preact/hooks";
 import type { RunRecord } from "../../client/client.ts";

@@ -12,7 +12,9 @@ const LEAST_MS = 1_000;
 export interface TraceSource {
   readonly thread: string;
   readonly run: string;
-  /** Touched while the run is in progress. If undefined, this hook follows the run's events itself. */
+  /**
+   * An object that is touched while the run is in progress. If undefined, this hook follows the run's events itself.
+   */
   readonly live?: object | undefined;
 }
 
@@ -64,7 +66,7 @@ async function follow({ thread, run }: TraceSource, then: () => void, signal: Ab
   }
 }
 
-/** Redraws every second while a span is open. */
+/** Re-renders every second while a span is open. */
 function useNow(trace: Trace | undefined): number {
   const [known, setKnown] = useState({ end: 0, at: 0 });
   const [, tick] = useState(0);

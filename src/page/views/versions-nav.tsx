@@ -11,7 +11,7 @@ import { t } from "../texts.ts";
 import type { Version } from "../versions.ts";
 
 interface Versions {
-  /** The versions, by the id of the first message of each visible one. */
+  /** The versions of each message. The key is the id of the first message of the version that is visible. */
   readonly at: ReadonlyMap<string, readonly Version[]>;
   /** The first message of the version that the user chose. Its buttons receive focus. */
   readonly chosen: { current: string | undefined };

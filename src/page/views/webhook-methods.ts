@@ -1,4 +1,4 @@
-// The webhooks that a view shows, either the user's or a tenant's.
+// The functions of a view that manages webhooks: either the user's own or a tenant's.
 
 import { client, may } from "../session.ts";
 

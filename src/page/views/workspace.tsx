@@ -16,7 +16,7 @@ const FileDialog = lazy(async () => (await import("./file.tsx")).FileDialog);
 
 interface Workspace {
   readonly agent: string | undefined;
-  /** Returns whether a call has named the path. */
+  /** Returns true if a tool call has named the path. */
   readonly isNamed: (path: string) => boolean;
   readonly show: (path: string) => void;
 }

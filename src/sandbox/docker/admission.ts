@@ -9,8 +9,8 @@ import type { Host } from "./host.ts";
 import { expire } from "./reaper.ts";
 
 /**
- * The number of milliseconds without use after which a sandbox may be stopped to make room for another one. Processes
- * report use more often than this.
+ * The number of milliseconds without use after which a sandbox may be stopped to make room for another one. A process
+ * that uses a sandbox reports that use more often than this.
  */
 const ROOM_IDLE_MS = 60_000;
 const CANDIDATES = 5;

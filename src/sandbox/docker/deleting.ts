@@ -6,8 +6,8 @@ import type { SandboxRecord } from "../sandbox-records.ts";
 import type { Host } from "./host.ts";
 
 /**
- * The number of milliseconds between two extensions. After a minute without one, other processes consider
- * this process dead.
+ * The number of milliseconds between two extensions of the time that this process has for its work. After a minute
+ * without an extension, other processes consider this process dead.
  */
 const EXTEND_MS = 15_000;
 
@@ -52,7 +52,7 @@ export function holding(ledger: SandboxLedger, begun: SandboxRecord, signal: Abo
   };
   const timer = setInterval(() => void extend().catch(() => {}), EXTEND_MS);
   return {
-    /** Aborts together with the caller's signal, or when another process takes over the sandbox. */
+    /** Aborts when the caller's signal aborts, or when another process takes over the sandbox. */
     signal: AbortSignal.any([signal, lost.signal]),
     extend,
     get record() {

@@ -241,7 +241,7 @@ interface DiskWatchOptions {
 }
 
 interface WatchedCommand extends Disposable {
-  /** Aborts together with the caller's signal, or when the workspace is full. */
+  /** Aborts when the caller's signal aborts, or when the workspace is full. */
   readonly signal: AbortSignal;
   /** True if the command was aborted because the workspace is full. */
   readonly isFull: boolean;

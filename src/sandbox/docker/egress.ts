@@ -53,7 +53,7 @@ export interface EgressOptions {
   readonly open: OpenChannel;
   /** The secrets that the proxy sends for the sandbox. */
   readonly secrets?: Secrets | undefined;
-  /** The variables that all commands have. */
+  /** Environment variables that are set for every command. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -89,7 +89,7 @@ export async function openEgress(options: EgressOptions, signal: AbortSignal): P
       relay = (await start(relay.port, closing.signal)) ?? relay;
     }
   };
-  // Programs see that the proxy refuses connections. If the container is lost, the sandbox's owner finds out.
+  // Programs see that the proxy refuses connections. If the container is lost, the sandbox detects that on its own.
   keep().catch(() => {});
   closing.signal.addEventListener("abort", () => relay.close(), { once: true });
 

@@ -37,7 +37,7 @@ export interface Engines {
   reachable(onAway: (name: string, error: unknown) => void): Promise<Host[]>;
   /** Throws `unavailable` if no engine can be reached. */
   ping(): Promise<void>;
-  /** One check per engine, if there are several. */
+  /** One check per engine, if the deployment has more than one engine. */
   readonly checks: readonly EngineCheck[];
 }
 

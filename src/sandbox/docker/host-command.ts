@@ -60,7 +60,7 @@ export async function runCommand(
     });
     const kill = () => child.kill("SIGKILL");
     signal?.addEventListener("abort", kill, { once: true });
-    // The exit code decides, even if the program ends without reading its input.
+    // A program that ends without reading its input is not an error, because only the exit code matters.
     child.stdin?.on("error", () => {}).end(input);
   });
 }

@@ -68,7 +68,7 @@ export const docker = {
       async create(options, place): Promise<Backend> {
         const id = await idOf(place);
         const sandbox = await obtain(id, options, place);
-        // The first use of the sandbox reports a failure.
+        // If this fails, the first operation in the sandbox reports the failure.
         sandbox.ready(FOREVER).catch(() => {});
         return backendOf(() => sandboxes.get(id) ?? make(id, options, place), options);
       },

@@ -1,6 +1,6 @@
 // Controls what a sandbox can reach. With `none`, it can reach nothing. With `bridge`, it can reach the internet, but
 // not the host, private addresses or other sandboxes. Rules in the host's firewall for one Docker bridge enforce this.
-// Any other name stands for an internal network of the operator.
+// Any other value is the name of an internal network that the operator provides.
 
 import { createHash } from "node:crypto";
 import { access, readFile } from "node:fs/promises";
@@ -33,7 +33,7 @@ export type NetworkClient = Pick<DockerClient, "inspectNetwork" | "createNetwork
 
 export interface NetworksOptions {
   readonly deployment: string;
-  /** A part of the names of the network and its firewall. */
+  /** A text that appears in the names of the network and its firewall. */
   readonly mark: string;
   /**
    * With `operator`, the operator restricts what sandboxes can reach on `bridge` and on internal networks.

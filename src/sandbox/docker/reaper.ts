@@ -187,7 +187,8 @@ const STEPS: Record<SandboxRecord["state"], ReapAction> = {
     return "gone";
   },
   /**
-   * Handles a crash of a process during a step. Which step is unknown, so this runs the first possible one.
+   * Handles a crash of a process during a step. It is not known which step was interrupted, so this runs the first
+   * possible one.
    */
   async ending(host, id, signal) {
     if (await host.engine.inspect(id, signal)) return stop(host, id, signal);

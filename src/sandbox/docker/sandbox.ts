@@ -217,7 +217,7 @@ export class DockerSandbox implements ScriptRunner {
   /** Logs a failure here because it belongs to no single run. All calls that need the sandbox fail. */
   #logFailure(err: AppError): void {
     const { sandbox, logger } = this.#settings;
-    // The tenant itself is informed about its own limit.
+    // A tenant that has reached its own limit gets the error itself, so nothing is logged.
     if (this.#closing.signal.aborted || err.code === "limit_exceeded") return;
     const { id, owner, name: backend } = sandbox;
     const image = err.details?.image;
@@ -344,5 +344,8 @@ async function* execInside(
   }
 }
 
-/** Used for a diagnosis, which runs even while the server is stopping. The engine's deadline ends it. */
+/**
+ * Used for a diagnosis, which runs even while the server is stopping. The deadline of the engine's own calls limits the
+ * diagnosis.
+ */
 const NEVER = new AbortController().signal;

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 
-/** The ports of an entry that names none: HTTPS and HTTP. */
+/** The ports of an entry without a port: HTTPS and HTTP. */
 const USUAL_PORTS: readonly number[] = [443, 80];
 const MAX_ENTRIES = 256;
 const LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?";

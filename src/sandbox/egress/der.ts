@@ -21,7 +21,7 @@ export const octets = (content: Bytes) => tagged(0x04, content);
 export const utf8 = (text: string) => tagged(0x0c, Buffer.from(text));
 export const yes = tagged(0x01, Buffer.from([0xff]));
 
-/** Encodes a bit string. `unused` is the number of bits at the end that do not count. */
+/** Encodes a bit string. `unused` is the number of unused bits at the end. */
 export const bits = (content: Bytes, unused = 0) => tagged(0x03, Buffer.from([unused]), content);
 
 /** Encodes a positive integer, whose first byte must not be 0. */

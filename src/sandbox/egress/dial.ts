@@ -48,7 +48,7 @@ function connected(host: string, port: number, signal: AbortSignal): Promise<Soc
     const end = (result: Socket | undefined) => {
       signal.removeEventListener("abort", onEnd);
       socket.off("connect", onConnect).off("error", onEnd);
-      // Later errors close the socket, and its user notices that.
+      // Later errors close the socket, and the code that uses the socket handles the closing.
       socket.on("error", () => {});
       if (!result) socket.destroy();
       resolve(result);

@@ -1,4 +1,4 @@
-// Passes one request on to its host and the answer back, while they arrive.
+// Streams a request to its host, and streams the answer back.
 
 import type { ClientRequest, Agent as HttpAgent, IncomingMessage, ServerResponse } from "node:http";
 import { type Duplex, pipeline, Transform } from "node:stream";

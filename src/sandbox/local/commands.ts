@@ -13,7 +13,7 @@ import { ensureFolders, stagingPath, type Workspace } from "./workspace.ts";
 /** The maximum number of concurrent commands in one workspace. */
 const MAX_RUNNING = 64;
 /**
- * The maximum number of background processes in one workspace that keep their output open. Starting one more ends
+ * The maximum number of background processes in one workspace that keep their output open. Starting another one ends
  * the oldest.
  */
 const MAX_BACKGROUND = 8;
@@ -30,7 +30,7 @@ export class LocalCommands {
   readonly #workspaces = new Map<string, Commands>();
   readonly #openPipe = pipePool();
   readonly #machine: string;
-  /** True if any processes may need to be ended. */
+  /** True once a command has been started, so there may be processes to end. */
   #hasStarted = false;
   #isClosed = false;
 

@@ -100,8 +100,8 @@ interface Surroundings {
 }
 
 /**
- * Returns the command's environment. From the server's environment, it contains only the search path. File tools
- * cannot write to the command's home directory, where programs read settings.
+ * Returns the command's environment. It inherits only the search path from the server's environment. File tools cannot
+ * write to the command's home directory, where programs read settings.
  */
 function environment({ root, home }: Workspace): NodeJS.ProcessEnv {
   return {
@@ -143,7 +143,7 @@ export function pipePool(): (newPath: () => string) => Promise<Pipe> {
 }
 
 function openPipe(path: string, free: string[]): Pipe {
-  // Neither call blocks. The first uses O_NONBLOCK, and the second finds the pipe already open for reading.
+  // Neither call blocks. The first one uses O_NONBLOCK. When the second one runs, the pipe is already open for reading.
   const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const output = new Socket({ fd: reader, readable: true, writable: false });
   output.on("error", () => output.destroy());

@@ -41,7 +41,7 @@ import { failure } from "../paths.ts";
 const MAX_ATTEMPTS = 3;
 
 export interface Workspace {
-  /** The hexadecimal id. The same place always has the same id. */
+  /** The hexadecimal id. The same owner and backend name always have the same id. */
   readonly id: string;
   /** The real path of the agent's files. */
   readonly root: string;

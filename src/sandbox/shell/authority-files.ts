@@ -11,8 +11,8 @@ const { rootCertificates } = process.getBuiltinModule("node:tls");
 /** A folder below the home directory of commands. */
 const FOLDER = ".skein-authorities";
 /**
- * The number of openings of the sandbox that keep their files. Each server that has opened the sandbox needs
- * its own files.
+ * The number of certificate folders to keep, one for each time that the sandbox was opened. Each server that has opened
+ * the sandbox needs its own files.
  */
 const KEPT = 8;
 /** The usual paths of an image's own certificates. */

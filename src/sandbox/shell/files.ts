@@ -103,8 +103,8 @@ export async function clearStaging(
 const MAX_WALKED = 50_000;
 const MAX_WALKED_BYTES = 8 * 1024 * 1024;
 /**
- * The maximum number of printed entries. Each entry can appear twice, and one entry beyond the limit and a
- * truncated one may follow.
+ * The maximum number of printed entries. Each entry can appear twice. One entry beyond the limit and one incomplete
+ * entry may follow.
  */
 const MAX_PRINTED = 2 * MAX_WALKED + 4;
 
@@ -114,8 +114,8 @@ async function walk(
   skipped: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<SearchMatches<string>> {
-  // Entries other than files are printed twice, because they count but are not results. The mark proves that the
-  // output is complete.
+  // An entry that is not a file is printed twice. It counts towards the limit but is not a result. The mark proves that
+  // the output is complete.
   const script = `fs_folder ${wordsOf(target)} && {
     find . ${pruned(target.relative, skipped)} \\( -type f -o -print0 \\) -print0
     [ $? -lt 126 ] && printf %s "$N"

@@ -159,7 +159,10 @@ export class ShellPool {
     this.release(session);
   }
 
-  /** Fails the callers that waited for this opening, unless another session is open. Later callers get another attempt. */
+  /**
+   * Fails the callers that waited for this opening, unless another session is open. For later callers, another session
+   * is opened.
+   */
   #fail({ waiters }: Opening, error: unknown): void {
     if (this.#sessions.size > 0) return;
     for (const waiter of waiters) if (this.#remove(waiter)) waiter.reject(error);

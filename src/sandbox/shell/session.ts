@@ -182,7 +182,7 @@ const noAnswer = () => new SandboxLostError(`no shell answered within ${OPEN_MS 
  */
 const FIRST = 0x1e;
 const LINE_END = 0x0a;
-/** A length that no sentinel reaches. */
+/** A length that is greater than that of any sentinel. */
 const MAX_WORDS_LENGTH = 16_384;
 const NOTHING = Buffer.alloc(0);
 

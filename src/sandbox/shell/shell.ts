@@ -108,7 +108,8 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
   /** Kills every process of the sandbox's user: commands, sessions and background processes. */
   async killAll(signal: AbortSignal): Promise<void> {
     const session = await this.#scripts.acquireFirst(signal);
-    // The idle sessions die before their end is noticed here.
+    // Closes the idle sessions first, because the command below also kills their shells, and their end would be noticed
+    // too late.
     this.#scripts.closeIdle();
     this.#commands.closeIdle();
     await this.#run(session, { script: "kill -s KILL -- -1" }, signal);

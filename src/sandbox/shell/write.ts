@@ -19,7 +19,7 @@ const TEXT_BYTES = 32 * 1024;
 /** The maximum number of attempts for data in memory. */
 const TRIES = 3;
 
-/** Writes a file. An existing file stays executable. Returns the number of bytes written. */
+/** Writes a file. If the file exists and is executable, it stays executable. Returns the number of bytes written. */
 export async function writeFile(
   target: Target,
   data: Uint8Array | AsyncIterable<Uint8Array>,
@@ -59,7 +59,7 @@ async function writeStream(
 
 async function writeAtOnce(target: Target, data: Uint8Array, signal: AbortSignal): Promise<number> {
   const { fill, input } = filling(data);
-  // Each run uses another name, because a lost earlier run may still be writing.
+  // Each run uses a different name, because an earlier run that was lost may still be writing.
   const name = stagingName("$N");
   const script = `fs_target ${wordsOf(target)} && fs_stage && T=$S/${name} && ${fill} && fs_put || fs_drop`;
   await perform(target, { script, ...input }, signal);

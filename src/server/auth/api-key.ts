@@ -8,7 +8,7 @@ import { type ApiKey, type ApiKeyStore, type KeptApiKey, type ReadKey, readApiKe
 import { type Authenticate, bearerToken, hasBearer, onlyHeader, unauthorized } from "./credentials.ts";
 
 const MISSING = "Send an API key: `Authorization: Bearer sk_…`, or `X-API-Key: sk_…`.";
-/** One message for every cause, so it reveals nothing about existing keys. */
+/** The message is the same for every cause, so it reveals nothing about existing keys. */
 const REFUSED = "The API key is unknown, expired, revoked or incomplete.";
 
 /** A hash that matches no key. */

@@ -138,7 +138,7 @@ export interface ReadKey {
   readonly hash: string;
 }
 
-/** Returns the id and the hash of a string that looks like a key; otherwise undefined. */
+/** Returns the id and the hash of a string that looks like a key, or undefined for any other string. */
 export function readApiKey(text: string): ReadKey | undefined {
   const [, id] = text.length === KEY_LENGTH ? (KEY.exec(text) ?? []) : [];
   return id === undefined ? undefined : { id, hash: hashOf(text) };

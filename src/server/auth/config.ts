@@ -149,8 +149,8 @@ export const AuthConfig = z.strictObject({
 export type AuthConfig = z.output<typeof AuthConfig>;
 
 /**
- * Returns true if requests must name a known `Host`: without credentials, or behind a trusted gateway on this machine.
- * Otherwise, a page whose domain resolves to this machine could act on behalf of every user.
+ * Returns true if requests must name a known `Host`, because they need no credentials or because a gateway on this
+ * machine is trusted. Otherwise, a page whose domain resolves to this machine could act on behalf of every user.
  */
 export function checksHosts({ scheme, trusted_proxies, hosts }: AuthConfig): boolean {
   const isTrusted = within(trusted_proxies);
@@ -162,8 +162,8 @@ export function checksHosts({ scheme, trusted_proxies, hosts }: AuthConfig): boo
 }
 
 /**
- * Returns the reasons why a server must not listen at `host`, each with a fix; an empty list if it may. `own` has the
- * names of the plugins' schemes, or is `any` before the plugins are loaded.
+ * Returns the reasons why a server must not listen at `host`, each with a fix, or an empty list if it may. `own` has
+ * the names of the plugins' schemes, or is `any` before the plugins are loaded.
  */
 export function authProblems(host: string, auth: AuthConfig, own: readonly string[] | "any" = []): string[] {
   const builtIn = AuthScheme.safeParse(auth.scheme).data;

@@ -1,5 +1,5 @@
-// Detects when credentials end that were valid when a request began. Event streams, long responses and runs can outlast
-// that check.
+// Detects when the credentials of a request end after the server has checked them. Event streams, long responses and
+// runs can outlast that check.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { Logger } from "../../lib/logger.ts";
@@ -11,8 +11,8 @@ export type Credential = Pick<Principal, "api_key" | "expires_at">;
 
 export interface Credentials {
   /**
-   * Returns the reason why a credential has ended, `credentials_expired` or `credentials_revoked`; undefined while it
-   * is valid. Rethrows errors from the key store.
+   * Returns the reason why a credential has ended (`credentials_expired` or `credentials_revoked`), or undefined while
+   * it is valid. Rethrows errors from the key store.
    */
   endOf(credential: Credential): Promise<AppError | undefined>;
   /** Calls `onEnd` once, within five seconds of the end. Returns a function that stops the watch. */
@@ -99,7 +99,7 @@ export function createCredentials(
   };
 }
 
-/** Returns the reason why the credential has ended; undefined while it is valid. */
+/** Returns the reason why the credential has ended, or undefined while it is valid. */
 async function endNow(
   { api_key, expires_at }: Credential,
   findKey: ApiKeyStore["find"] | undefined,

@@ -27,8 +27,8 @@ export function onlyHeader({ raw }: FastifyRequest, name: string): string | unde
 const BEARER = /^Bearer +([^\s,]+)$/i;
 
 /**
- * Returns true if the `authorization` header uses the scheme `Bearer`. A proxy in front may use another scheme for
- * itself.
+ * Returns true if the `authorization` header uses the scheme `Bearer`. A proxy in front of the server may use another
+ * scheme for its own authentication.
  */
 export const hasBearer = (request: FastifyRequest): boolean =>
   /^Bearer\b/i.test(onlyHeader(request, "authorization") ?? "");

@@ -101,7 +101,7 @@ export function sentBy(request: FastifyRequest): { api_key: string | undefined; 
   return { api_key, origin: { request_id: request.id, ...traced } };
 }
 
-/** Returns the tenant that the server does the request's work for. All public requests count as one tenant. */
+/** Returns the tenant for which the server handles the request. All public requests count as one tenant. */
 export function tenantOf(request: FastifyRequest): string {
   return request.getDecorator<Principal | null>(PRINCIPAL)?.tenant ?? "";
 }

@@ -37,8 +37,8 @@ function limited(
 }
 
 /**
- * Call this with a configuration that `authProblems` finds no fault with. Only API keys need `findKey`, and only a
- * plugin's scheme needs `own`.
+ * The configuration must have passed `authProblems`. Only API keys need `findKey`, and only a plugin's scheme needs
+ * `own`.
  */
 export function createAuthenticate(
   config: AuthConfig,

@@ -10,9 +10,9 @@ import { OwnerName, type Principal, Scope } from "./principal.ts";
 
 /** The maximum time for the issuer to respond, in ms. */
 const FETCH_MS = 3_000;
-/** The maximum number of the issuer's keys to try for a token that names no key. */
+/** The maximum number of the issuer's keys to try for a token that does not name a key. */
 const MAX_KEYS_TRIED = 16;
-/** The maximum number of characters in a token. No issuer makes longer ones. */
+/** The maximum number of characters in a token. Issuers do not create longer tokens. */
 const MAX_LENGTH = 8_192;
 
 const MISSING = "Send a token: `Authorization: Bearer …`.";
@@ -56,7 +56,7 @@ export function authenticateJwt({
 
 type Jose = typeof import("jose") & { readonly keys: ReturnType<typeof createRemoteJWKSet> };
 
-/** Tries each of the issuer's keys that the algorithm allows, for a token that names no key. */
+/** Tries each of the issuer's keys that the algorithm allows, for a token that does not name a key. */
 async function verified(
   token: string,
   options: JWTVerifyOptions,

@@ -11,14 +11,14 @@ import { unauthorized } from "./credentials.ts";
 import type { Principal } from "./principal.ts";
 
 const LIFETIME_MS = 60_000;
-/** The maximum number of characters in a ticket. This server makes no longer ones. */
+/** The maximum number of characters in a ticket. This server does not create longer tickets. */
 const MAX_LENGTH = 8_192;
 
 export interface Tickets {
   issue(principal: Principal, path: string): { ticket: string; expires_at: string };
   /**
-   * Returns the ticket's principal, whose own credentials may have ended since. Throws `unauthorized` if the ticket is
-   * forged, expired or for another path.
+   * Returns the ticket's principal. The credentials of that principal may have ended since the ticket was created.
+   * Throws `unauthorized` if the ticket is forged, expired or for another path.
    */
   verify(ticket: string, path: string): Principal;
 }

@@ -37,8 +37,8 @@ export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> 
 }
 
 /**
- * Yields `pieces`, which have a total of `length` bytes. Reports the remaining bytes to `unread` whenever the caller
- * takes a piece.
+ * Yields `pieces`, which have a total of `length` bytes. Reports the number of remaining bytes to `unread` each time
+ * the caller reads a piece.
  */
 export function* counted(
   pieces: Iterable<Buffer>,

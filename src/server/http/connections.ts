@@ -66,7 +66,9 @@ export function limitConnections(
   });
 }
 
-/** Returns the maximum number of files that this process may open at once; infinity if the system does not report it. */
+/**
+ * Returns the maximum number of files that this process may open at once, or infinity if the system does not report it.
+ */
 function mostOpenFiles(): number {
   try {
     const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];

@@ -1,4 +1,5 @@
-// The external parts that the server depends on: whether each of them works, since when, and why not.
+// The dependencies of the server. Reports for each one whether it works, when that last changed, and the reason for a
+// failure.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { sharedFor } from "../../lib/async.ts";

@@ -87,7 +87,9 @@ const failed = (what: string, details?: Record<string, unknown>) =>
     details,
   );
 
-/** Returns the same bytes once the first of them have arrived, so a check before the write happens shortly before it. */
+/**
+ * Returns the same bytes once the first of them have arrived, so that a version is checked shortly before the write.
+ */
 export async function arrived(body: Bytes): Promise<Bytes> {
   const rest = body[Symbol.asyncIterator]();
   const chunks: Uint8Array[] = [];

@@ -9,7 +9,7 @@ import { tenantOf } from "../auth/guard.ts";
 
 /** The unit in which room is reserved, in bytes. A shorter body needs no room. */
 const PLACE_BYTES = LARGE_BYTES;
-/** The number of maximum-size bodies that have room even if the setting is lower. */
+/** The number of bodies of the maximum size that always fit, even if the setting is lower. */
 const LEAST_BODIES = 16;
 /** The time after which a refused client may retry, in ms. */
 const RETRY_MS = 1000;
@@ -63,7 +63,7 @@ export function bodyIsDone(request: FastifyRequest): void {
   taken.get(request)?.();
 }
 
-/** Returns the maximum length of the body in bytes; 0 for a body that is refused or read as a stream. */
+/** Returns the maximum length of the body in bytes, or 0 for a body that is refused or read as a stream. */
 function bytesOf({ headers, routeOptions }: FastifyRequest, most: number): number {
   if ((routeOptions.bodyLimit ?? most) > most) return 0;
   if (headers["transfer-encoding"] !== undefined) return most;

@@ -14,7 +14,7 @@ const MAX_KEYS = 10_000;
 
 const large = new WeakSet<object>();
 
-/** Returns true if checking and converting this body takes ticks of the event loop of its own. */
+/** Returns true if this body is so large that it is checked and converted in separate ticks of the event loop. */
 export const isLargeBody = (body: unknown) => typeof body === "object" && body !== null && large.has(body);
 
 export interface JsonBodies {

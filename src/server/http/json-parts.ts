@@ -1,9 +1,9 @@
 // Writes the JSON of long values in parts. No step handles more than one string or one value of 32 KiB.
 
-/** A text in parts. Each part is created when it is taken. */
+/** A text in parts. Each part is created only when it is read. */
 export interface LongText {
   readonly parts: Iterable<string>;
-  /** The approximate number of characters. The source of the parts is kept until the last part is taken. */
+  /** The approximate number of characters. The source of the parts is kept until the last part has been read. */
   readonly length: number;
 }
 

@@ -1,5 +1,5 @@
-// JSON responses that may be long. Each part is written in its own tick of the event loop, once the client has taken
-// the previous part. A client that reads nothing costs one part.
+// JSON responses that may be long. Each part is written in its own tick of the event loop, once the client has read the
+// previous part. For a client that reads nothing, only one part is in memory.
 
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
@@ -17,7 +17,7 @@ import type { Unread, UnreadAnswers } from "./unread-answers.ts";
  */
 const SLICE_CHARS = 128 * 1024;
 
-/** Yields lists of consecutive JSON texts. Returns the values to write after them. */
+/** Yields lists of consecutive JSON texts. Returns the values to write after these lists. */
 export type Lists<T = void> = AsyncGenerator<readonly string[], T, void>;
 
 export interface LongAnswer<T> {

@@ -1,5 +1,5 @@
-// Responses that contain the messages of a thread. They are read from the store page by page, each once the client has
-// taken the previous page. A client that reads nothing of a large thread costs one page.
+// Responses that contain the messages of a thread. They are read from the store page by page, each page once the client
+// has read the previous one. For a client that reads nothing, only one page of a large thread is in memory.
 
 import type { Readable } from "node:stream";
 import type { Message } from "../../agent/core/message.ts";

@@ -1,11 +1,11 @@
-// The words of the pages on which a person connects an account, in each language.
+// The texts, in each language, of the pages on which a person connects an account.
 
 import { REFUSALS } from "../../engine/vault/oauth/parts.ts";
 
 export const LANGUAGES = ["en", "de"] as const;
 export type Language = (typeof LANGUAGES)[number];
 
-/** Refusals of the pages themselves. */
+/** The messages with which these pages themselves refuse a request. */
 export const PAGE_REFUSALS = {
   otherUser: "This address is for another user of Skein than the one who is signed in here.",
   noCookie:
@@ -26,7 +26,7 @@ interface Texts {
   user(user: string, tenant: string): string;
   allUsers(tenant: string, by: string): string;
   userOf(user: string, tenant: string): string;
-  /** A refusal in this language. Undefined for words that are only in English. */
+  /** Returns a refusal in this language. Undefined for a message that exists only in English. */
   refusal(message: string): string | undefined;
 }
 
@@ -77,7 +77,7 @@ const de: Texts = {
 
 export const textsIn = (language: Language): Texts => ({ en, de })[language];
 
-/** The language that `Accept-Language` prefers; English if it names none of these languages. */
+/** Returns the language that `Accept-Language` prefers, or English if the header lists none of these languages. */
 export function languageOf(accepted = ""): Language {
   const wanted = accepted.split(",").flatMap((each) => {
     const [, tag = "", weight = "1"] =

@@ -10,8 +10,8 @@ const handedOn = new WeakSet<FastifyRequest>();
 export const isHandedOn = (request: FastifyRequest): boolean => handedOn.has(request);
 
 /**
- * Call this before adding any other hook. `load` creates the server of a wire. If it throws, the error answers the
- * request, and the next request tries again.
+ * Call this before adding any other hook. `load` creates the server of a wire. If `load` throws, the request fails with
+ * that error, and the next request tries again.
  */
 export function handOn(
   server: FastifyInstance,

@@ -9,7 +9,7 @@ import { sentBy } from "../auth/guard.ts";
 import { idempotencyKey } from "./run-stream.ts";
 import type { StartRunBody } from "./schemas.ts";
 
-/** Options that require a thread with messages may be missing from a body. They then have their defaults. */
+/** Options that require a thread with messages may be missing from a body. If one is missing, its default applies. */
 type AskedRun = Omit<StartRunBody, "continue" | "replaces" | "on_busy" | "on_disconnect" | "background"> &
   Partial<Pick<StartRunBody, "continue" | "replaces" | "on_busy">>;
 

@@ -31,8 +31,8 @@ export interface RunReplyOptions {
 }
 
 /**
- * Starts or finds a run, and responds with its stream, with the ended run, or at once. `start` gets the id of the
- * stream's place, which is reserved first, so no run starts for a client that is refused.
+ * Starts or finds a run, and responds with its stream, with the ended run, or at once. `start` receives the id of the
+ * stream's place. The place is reserved first, so no run starts for a client that is refused.
  */
 export async function replyWithRun(
   { runs, streams, access, unreadAnswers, stores: { events } }: RouteServices,
@@ -157,7 +157,7 @@ export function runFrames({ events }: Pick<Stores, "events">, key: RunKey, after
   };
 }
 
-/** Calls `onEnd`, which never throws, once the client has taken the last frame. */
+/** Calls `onEnd`, which never throws, once the client has read the last frame. */
 export function toTheirEnd(frames: Frames, onEnd: () => Promise<void>): Frames {
   return async function* (signal) {
     yield* frames(signal);
@@ -201,8 +201,8 @@ export function parseThreadCursor(cursor: string): { runId: string; after: Curso
 }
 
 /**
- * Returns the position at which to continue; undefined if the run has ended and was read to its end. Without a cursor,
- * starts at the first event that is still stored. Throws `invalid_request` for a cursor of another run, and
+ * Returns the position at which to continue, or undefined if the run has ended and was read to its end. Without a
+ * cursor, starts at the first event that is still stored. Throws `invalid_request` for a cursor of another run, and
  * `events_expired` if the event at the cursor, or events after it, are no longer stored.
  */
 export async function resumeAt(

@@ -23,7 +23,7 @@ import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 /** One event of a stream. `data` is JSON, on one line. */
 export interface Frame {
   readonly id?: string;
-  /** Default: the client's default, `message`. */
+  /** If it is not set, clients use their default, `message`. */
   readonly event?: string;
   readonly data: string;
 }
@@ -77,7 +77,7 @@ export type Heartbeat = "comment" | "named" | (() => Frame);
  */
 export type EarlyEnd = "frame" | "cut" | ((why: AppError) => readonly Frame[]);
 
-/** A reply's place among the open streams, until its connection closes. */
+/** The place that a response occupies among the open streams, until its connection closes. */
 export interface StreamPlace {
   /** The id under which quotas count the place. */
   readonly id: string;
@@ -110,7 +110,7 @@ export interface Streams {
   ): Promise<"ended" | "left">;
 }
 
-/** Tenants have fair shares of the places. */
+/** Each tenant has a fair share of the places. */
 export function createStreams(
   limits: StreamLimits,
   {

@@ -22,7 +22,7 @@ interface PendingResponse {
   readonly tenant: string;
   readonly raw: FastifyReply["raw"];
   bytes: number;
-  /** The time at which the client last took data, or had no data to take. */
+  /** The time at which the client last read data, or last had no data to read. */
   movedAt: number;
 }
 

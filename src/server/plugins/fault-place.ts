@@ -83,7 +83,7 @@ function placeOfImport({ file, specifier }: { file: string; specifier: string })
   return { file, line: before.length, column: (before.at(-1) ?? "").length + 1 };
 }
 
-/** Returns the text of a file up to the specifier. An error needs the whole text. */
+/** Returns the text of a file up to the specifier. */
 function textBefore(file: string, specifier: string): string {
   const text = readFileSync(file, "utf8");
   const at = [`"${specifier}"`, `'${specifier}'`]

@@ -24,7 +24,7 @@ interface Recording {
 
 const ENTRY = "skein-plugin:";
 const VERSION = "skein-plugin";
-/** The running program, because a plugin's `skein` must have the error classes and keys of this copy. */
+/** Maps `skein` to the running program, so a plugin uses the error classes and keys of this copy. */
 const SKEIN = new Map([
   ["skein", moduleUrl("index")],
   ["skein/adapters", moduleUrl("skein/adapters/index")],

@@ -23,7 +23,7 @@ export interface LoadedPlugin {
 export interface PluginFault {
   /** The index of the entry in the list. */
   readonly index: number;
-  /** A sentence about the entry that does not name it. */
+  /** A sentence about the entry, without the entry's name. */
   readonly message: string;
 }
 

@@ -87,7 +87,7 @@ export function createAuditRecords({ version, logger, count }: AuditRecordOption
 }
 
 /**
- * Returns flat attributes, because many collectors index no others. The names for HTTP and the client are
+ * Returns flat attributes, because many collectors index only those. The names for HTTP and the client are
  * OpenTelemetry's.
  */
 const attributesOf = ({ actor, target, ...entry }: AuditEntry): Attributes =>

@@ -7,7 +7,7 @@ import type { Usage } from "../../agent/core/message.ts";
 import type { StopReason } from "../../agent/core/model.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 
-/** The schema of the names, which is sent with the instrumentation scope. */
+/** The URL of the schema that defines these names. It is sent with the instrumentation scope. */
 export const SCHEMA_URL = "https://opentelemetry.io/schemas/gen-ai/1.42.0-dev";
 
 /** OpenTelemetry's name for the API of each of our providers. Unlisted providers keep our names. */

@@ -49,7 +49,7 @@ function inOpenMetrics(all: Registry) {
   return open;
 }
 
-/** The server's modules report to it. Only `text` can wait or throw. */
+/** The server's modules report to it. Only `text` is asynchronous, and only `text` can throw. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 export function createMetrics(known: KnownNames, readings: Readings) {

@@ -5,7 +5,7 @@ const END = "# EOF";
 /** Merges pages of the same format. Samples on different pages must have different labels. */
 export function mergePages(pages: readonly string[]): string {
   const lines = pages.flatMap((page) => page.split("\n")).filter((line) => line !== "" && line !== END);
-  /** The metrics by the line with which each begins. */
+  /** The lines of each metric. The key is the line with which the metric begins. */
   const metrics = new Map<string, string[]>();
   let metric: string[] = [];
   for (const line of lines) {

@@ -6,7 +6,7 @@ import { sharedFor } from "../../lib/async.ts";
 
 export interface Readings {
   runs(): { readonly active: number; readonly slots: number };
-  /** Returns the queue of the whole deployment. */
+  /** Returns statistics about the queue of the whole deployment. */
   waiting(): Promise<QueueStats>;
   /** Returns the number for the whole deployment. Undefined if the store cannot count them. */
   readonly interrupted?: (() => Promise<number>) | undefined;

@@ -7,7 +7,7 @@ import type { Families } from "./families.ts";
 
 type To = Pick<Families, "storeSeconds" | "storeErrors">;
 
-/** Returns the same stores with measured calls. The operations are named after the ports. */
+/** Returns the same stores, but measures each call. The operations are named after the ports. */
 export function timed<S extends Stores>(stores: S, to: To): S {
   return {
     ...stores,

@@ -6,7 +6,10 @@ import { createView } from "./view.ts";
 /** The messages that the model sees. Changes do not affect the thread. */
 export interface Chat {
   readonly messages: readonly Message[];
-  /** Appends messages. Before a model call, they apply from that call on; after a model call, from the next one on. */
+  /**
+   * Appends messages. Messages that are added before a model call apply to that call. Messages that are added after a
+   * model call apply to the next one.
+   */
   append(...messages: readonly Message[]): void;
   replace(messages: readonly Message[]): void;
 }

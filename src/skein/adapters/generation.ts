@@ -43,7 +43,7 @@ export type GenerationHook = (state: GenerationState) => void | Promise<void>;
 interface Generation {
   readonly state: GenerationState;
   readonly view: View;
-  /** The values before the first hook. */
+  /** The values before the first generation hook ran. */
   readonly before: { readonly systemPrompt: string; readonly messages: readonly Message[] };
   /** The single hook that applies the changes of all generation hooks. */
   readonly showing: object;

@@ -25,7 +25,7 @@ export type Runner = (context: RunnerContext) => Promise<AssistantMessage>;
  */
 export type Middleware = (next: Runner) => Runner;
 
-/** Creates a hook from middleware. The first one is outermost. */
+/** Creates a hook from middleware. The first middleware is the outermost. */
 export function fromMiddleware(...middleware: readonly Middleware[]): HookFactory {
   const around = (innermost: Runner) =>
     middleware.reduceRight<Runner>((next, layer) => layer(next), innermost);

@@ -6,7 +6,7 @@ import type { Message } from "../../index.ts";
 export interface View {
   /** Returns `messages` with the replacement applied. */
   of(messages: readonly Message[]): readonly Message[];
-  /** Replaces `messages` with `shown` from now on; later messages follow. */
+  /** From now on, replaces `messages` with `shown` and keeps all messages that follow them. */
   replace(messages: readonly Message[], shown: readonly Message[]): void;
 }
 

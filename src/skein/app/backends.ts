@@ -61,7 +61,7 @@ export function openBackends(
 export const enginesOf = ({ backends: { docker } }: ServerConfig) =>
   docker.engines?.map(({ name }) => name) ?? [SOLE_ENGINE];
 
-/** Returns half of the sandboxes if there may be several tenants, but at least one. */
+/** Returns half of the sandboxes, but at least one, if there may be several tenants. Otherwise, returns all of them. */
 function halfOf({ auth, backends: { docker } }: ServerConfig): number {
   return auth.scheme === "none" ? docker.sandboxes : Math.max(1, Math.floor(docker.sandboxes / 2));
 }

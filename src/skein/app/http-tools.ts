@@ -31,7 +31,10 @@ export function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promis
   return (url) => isRefused(url, options, AbortSignal.timeout(LOOKUP_MS));
 }
 
-/** Reads the tenants' registered tools when a run starts. `address` is this server's own, once it listens. */
+/**
+ * Reads the tenants' registered tools when a run starts. `address` returns this server's own address, or undefined
+ * until the server listens.
+ */
 export function tenantTools(
   config: ServerConfig,
   httpTools: HttpToolStore,

@@ -135,7 +135,7 @@ export function countReload(metrics: Metrics, outcome: Reload): void {
   if (outcome === "ok") metrics.configLoaded.setToCurrentTime();
 }
 
-/** The same number as in the pool of backends. */
+/** Equals the maximum number of backends in the pool. */
 const MAX_FOLLOWED = 1000;
 
 /** Counts this process's sandboxes by their status changes. Beyond the maximum, the oldest is dropped. */

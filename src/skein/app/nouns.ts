@@ -38,7 +38,7 @@ export interface NounParts {
   readonly vault: Vault | undefined;
   /** The MCP servers whose accounts the server connects. */
   readonly accounts: Pick<OAuthOptions, "serverOf" | "servers">;
-  /** Returns the address at which the server listens, once it does. */
+  /** Returns the address at which the server listens, or undefined until it listens. */
   ownAddress(): string | undefined;
   readonly logger: Logger;
 }

@@ -1,4 +1,5 @@
-// The commands of `skein` and their options. Commands import slow modules themselves, so the others start quickly.
+// The commands of `skein` and their options. Each command imports slow modules itself, so all other commands start
+// quickly.
 
 import packageJson from "../../../package.json" with { type: "json" };
 import type { ApiKeyStore } from "../../server/auth/api-keys.ts";

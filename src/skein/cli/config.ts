@@ -1,6 +1,6 @@
 // `skein config check` lists the problems of the configuration. `skein config diff` lists the changes that another
-// agents file would make. Both read the files like the server does: they import plugins but call none of their
-// functions.
+// agents file would make. Both commands read the files in the same way as the server: they import plugins but call none
+// of their functions.
 
 import { type Change, changesBetween, type WrittenAgents } from "../../agent/agents/changes.ts";
 import { type LoadedAgents, loadAgents } from "../../agent/agents/load.ts";

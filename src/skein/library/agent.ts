@@ -121,7 +121,10 @@ function blocksOf({ system_prompt: prompt = [] }: AgentOptions): readonly Block[
   return prompt.trim() ? [{ id: "instructions", text: prompt }] : [];
 }
 
-/** Returns the fields as agents.yaml would have them. Keeps unknown options, so the check can refuse them. */
+/**
+ * Returns the fields in the form in which agents.yaml contains them. Keeps unknown options, so the check can refuse
+ * them.
+ */
 function fieldsOf({ model: _model, ...options }: AgentOptions, blocks: readonly Block[]) {
   const { name: _name, loop: _loop, env: _env, backend: _backend, hooks: _hooks, ...more } = options;
   const { hook_settings: _settings, permissions: _permissions, system_prompt: _prompt, ...others } = more;

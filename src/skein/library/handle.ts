@@ -33,11 +33,11 @@ export interface AgentHandle<Output = unknown> {
   readonly result: Promise<RunResult<Output>>;
   /** Returns the newest run started through this handle, once it is accepted. */
   run(): Promise<RunRecord | undefined>;
-  /** Returns the status of that run; `idle` before the first run. */
+  /** Returns the status of that run, or `idle` before the first run. */
   status(): Promise<RunStatus | "idle">;
   /** Returns the current phase of that run, such as a model call, or undefined if the run is not active. */
   phase(): Promise<Phase | undefined>;
-  /** Yields the events of that run after the first `after`, then live events until the run ends. */
+  /** Yields the events of that run, except the first `after` events, and then live events until the run ends. */
   events(after?: number): AsyncGenerator<StreamEvent, void, void>;
   /**
    * Calls `listener` with every event of the thread, starting with the newest run. Returns a function that

@@ -14,7 +14,8 @@ import type { Interrupt } from "../../protocol/interrupt.ts";
 export interface RunResult<Output = unknown> {
   readonly run: RunRecord;
   /**
-   * A run that reached a limit has the status `error` and the limit as `stop_reason`. Any other failed run has `error`.
+   * A run that reached a limit has the status `error` and the limit as `stop_reason`. Any other failed run has the
+   * status `error` too.
    */
   readonly status: Exclude<RunStatus, "pending" | "running">;
   readonly stop_reason?: string;

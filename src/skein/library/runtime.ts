@@ -142,7 +142,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
           ...omitUndefined({ ...beginning, tools: client_tools && [...client_tools] }),
         });
       if (signal) cancelWith(signal, startable);
-      // This agent's schema reads the handle's results.
+      // The handle converts results with the schema of this agent, so `Output` is their type.
       return startable.handle as AgentHandle<Output>;
     },
     async get(id, whose) {

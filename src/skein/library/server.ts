@@ -14,8 +14,8 @@ import { localRegistry } from "./registry.ts";
 
 export interface ServerOptions {
   /**
-   * The server's agents, with their subagents. Runs that name no agent use the agent `default` or, if there is none,
-   * the first one.
+   * The server's agents, with their subagents. A run that does not specify an agent uses the agent `default` or, if
+   * there is none, the first agent.
    */
   readonly agents?: readonly LocalAgent[];
   /**
@@ -131,7 +131,8 @@ async function openApp(
   { plugins = [], env = process.env, logger }: ServerOptions,
   agents: ProgramAgents | undefined,
 ): Promise<App> {
-  // Imported here, because the server takes long to load and a program may import the library for another purpose.
+  // Imported here, because loading the server takes a long time and a program may import the library for another
+  // purpose.
   const { createApp, createLogger } = await import("../../app.ts");
   return createApp({
     config,

@@ -8,8 +8,8 @@ import { check, sentence } from "../../lib/check.ts";
 import { Web } from "../../server/config/web.ts";
 
 /**
- * Creates the tools from the keys of `web` in server.yaml without opening anything. Threads that read documents end by
- * themselves. Throws `config_invalid` with all problems, one per line.
+ * Creates the tools from the keys of `web` in server.yaml without opening anything. The worker threads that read
+ * documents end on their own. Throws `config_invalid` with all problems, one per line.
  */
 export function webTools(options: z.input<typeof Web> = {}): readonly Tool[] {
   const checked = check(Web, options);

@@ -29,7 +29,7 @@ const METHODS: Readonly<Record<string, string>> = {
   "tasks/pushNotificationConfig/delete": "DeleteTaskPushNotificationConfig",
 };
 
-/** Returns the 1.0 name of an older method name; otherwise undefined. */
+/** Returns the 1.0 name of an older method name, or undefined for any other name. */
 export const currentMethod = (method: string): string | undefined =>
   Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
 

@@ -21,7 +21,7 @@ export interface Artifact {
   readonly parts: readonly Part[];
 }
 
-/** The task that something belongs to. */
+/** The task to which a message, an artifact or an update belongs. */
 export interface TaskRef {
   readonly taskId: string;
   readonly contextId: string;

@@ -253,7 +253,7 @@ function filterOf({ status, statusTimestampAfter }: z.infer<typeof ListParams>):
   };
 }
 
-/** Reads each task once the client has taken the previous one. */
+/** Loads each task once the client has read the previous one. */
 async function* textsOf(
   page: readonly TaskNow[],
   { tenant }: Owner,

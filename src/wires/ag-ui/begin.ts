@@ -22,7 +22,7 @@ import { asksInWords } from "./older-clients.ts";
 export interface InputPlace {
   readonly thread_id: string;
   readonly agent: string;
-  /** N if the client is an older version, 0.0.N. */
+  /** For an older client with the version 0.0.N, the number N. */
   readonly version: number | undefined;
 }
 

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { approvalText, questionText } from "../words.ts";
 import type { AguiEvent, Plain } from "./history.ts";
 
-/** N in the client's version, 0.0.N. Default: 0.0.59, or 1.0 if the input has `protocolVersion`. */
+/** The number N in the client's version, 0.0.N. Default: 0.0.59, or 1.0 if the input has `protocolVersion`. */
 export const Version = z
   .string()
   .regex(/^0\.0\.\d{1,3}$/, { error: "must be a version before 1.0, such as 0.0.40" })

@@ -34,7 +34,7 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
   const newId = (id: string): string => {
     const use = (uses.get(id) ?? 0) + 1;
     uses.set(id, use);
-    // Another id may already look like the second use of this one.
+    // A subagent's own id may already have this form.
     return use === 1 ? id : newId(`${id}~${use}`);
   };
   const create = (runId: string, threadId: string): Subagent => {

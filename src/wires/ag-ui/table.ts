@@ -31,7 +31,7 @@ export interface Reader {
   readonly runId: string;
   /** True if the client supports the events of 1.0. */
   readonly isCurrent: boolean;
-  /** N in 0.0.N, for a client before 0.0.59. */
+  /** For a client before 0.0.59, the number N in its version 0.0.N. */
   readonly version?: number | undefined;
 }
 

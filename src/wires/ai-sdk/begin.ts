@@ -24,9 +24,9 @@ export interface ChatPlace {
 }
 
 export interface PreparedTurn extends Omit<ProjectOptions, "version" | "at"> {
-  /** Starts or finds the run. The stream starts with it. */
+  /** Starts or finds the run. The stream starts with that run. */
   readonly start: (stream: string) => Promise<RunRecord>;
-  /** The current run of the turn, if it is a later one. */
+  /** The current run of the turn, if it is later than the run that `start` returns. */
   readonly at?: RunRecord | undefined;
 }
 

@@ -28,8 +28,8 @@ export function turnFrames(
 
 /**
  * Returns the newest run if its turn ended recently. A page first reads the messages and then connects, so a turn that
- * ends in between would be missing unless it is streamed again. A page that already has the turn shows it once.
- * Versions before 7 are the exception: they would add it again. A turn that waits for an answer is not streamed,
+ * ends in between would be missing unless it is streamed again. A page that already has the turn does not show it
+ * twice. Versions before 7 are the exception: they would add it again. A turn that waits for an answer is not streamed,
  * because the answer may be on its way.
  */
 export async function justEnded(

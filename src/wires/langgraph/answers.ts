@@ -1,4 +1,4 @@
-// Responses whose JSON is written in parts. Each part is created once the client has taken the previous ones.
+// Responses whose JSON is written in parts. Each part is created once the client has read the previous ones.
 
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
@@ -41,7 +41,7 @@ export async function messageTexts(
   return { texts, unread };
 }
 
-/** Sends a JSON text. A short text is sent whole; a long one counts as unread until the client takes it. */
+/** Sends a JSON text. A short text is sent whole. A long text counts as unread until the client has read it. */
 export function sendText(
   reply: FastifyReply,
   { parts, texts, unread }: WrittenJson,

@@ -134,7 +134,7 @@ async function saidIn(
  */
 async function endRuns({ runs, stores, streams }: RouteServices, owner: Owner, threadId: string) {
   const { items } = await stores.runs.list(owner, threadId, { limit: 100 });
-  // Starts with the newest, so no waiting run starts meanwhile.
+  // Cancels the newest run first, so no waiting run starts in the meantime.
   const keys = items.filter(({ status }) => !isSettled(status)).map((run) => keyOf(owner, run));
   const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(ENDING_MS)]);
   for (const key of keys) await cancelIfActive(runs, key);
@@ -170,7 +170,7 @@ async function keyFor(
   if (!isNew) return keyOfMessage(newest, known);
   const key = `message:${newest.id}`;
   const earlier = await runs.known(owner, thread_id, key);
-  // Its message has been removed from the thread since then and is sent again.
+  // The message of that run has since been removed from the thread, and the client sends it again.
   return earlier && isSettled(earlier.status) ? keyOfMessage(newest, known) : key;
 }
 

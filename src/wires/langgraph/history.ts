@@ -1,5 +1,5 @@
-// Converts Skein's messages, state and interrupts to the shapes of LangChain's clients. Pure; used by all routes and
-// folds of this wire.
+// Converts Skein's messages, state and interrupts to the shapes of LangChain's clients. The functions are pure, and all
+// routes and folds of this wire use them.
 
 import { createHash } from "node:crypto";
 import type { AssistantMessage, Content, Message, Part, ToolCall, Usage } from "../../agent/core/message.ts";

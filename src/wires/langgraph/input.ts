@@ -68,7 +68,7 @@ export const SentMessage = z.looseObject({
 });
 export type SentMessage = z.infer<typeof SentMessage>;
 
-/** The maximum number of keys of metadata and of files in a request. Skein stores fewer of either. */
+/** The maximum number of keys of metadata and of files in a request. Skein stores fewer keys than that. */
 export const MAX_SENT_KEYS = 1000;
 
 /** LangChain also accepts a message as a pair of type and text. */

@@ -31,7 +31,7 @@ export function startRoutes(app: App, services: RouteServices): void {
     readonly owner: Owner;
     readonly threadId: string;
     readonly body: RunBody;
-    /** The thread to create if the request names none. */
+    /** The thread to create if the request does not specify a thread. */
     readonly own?: OwnThread;
   }
   type OnThread = FastifyRequest<{ Params: z.infer<typeof ThreadParams>; Body: RunBody }>;

@@ -337,7 +337,7 @@ class MessageTexts {
 
   unanswered = () => [...this.#calls.values()];
 
-  /** Returns all messages with the rest of a state; in parts, if they are long. */
+  /** Returns all messages with the rest of a state. If they are long, the text is in parts. */
   values(rest: Readonly<Record<string, unknown>>): string | LongText {
     const texts = this.#messages.map(({ text }) => text);
     const parts = valuesText(texts, rest);

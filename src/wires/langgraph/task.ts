@@ -13,8 +13,8 @@ export interface Task {
 }
 
 /**
- * `said` contains the sent messages that count. Throws `invalid_request` if there is nothing to run, and for an unknown
- * checkpoint.
+ * `said` contains the messages that `countingIn` selected. Throws `invalid_request` if there is nothing to run, and for
+ * an unknown checkpoint.
  */
 export function taskOf(
   thread: readonly Message[],
@@ -46,7 +46,10 @@ const nothingToDo = () =>
     "The request has nothing to run. Send `input`, `command` or a `checkpoint`.",
   );
 
-/** Returns the sent messages that count. Model messages and tool results count only as the history of an empty thread. */
+/**
+ * Returns those of the sent messages that the server uses. It uses model messages and tool results only as the history
+ * of an empty thread.
+ */
 export function countingIn(thread: readonly Message[], sent: readonly SentMessage[]): readonly SentMessage[] {
   return thread.length === 0 ? sent : sent.filter((each) => isUserInputRole(roleOf(each)));
 }

@@ -55,7 +55,7 @@ export const finishedAt = (threadId: string, question: Interrupt, shows: Shows) 
       }
     : undefined;
 
-/** The user opens the URL. The run continues by itself when they have finished there. */
+/** The user opens the URL. The run continues automatically when the user has finished there. */
 export const isUnderWay = (filled: unknown, question: Interrupt, shows: Shows): boolean =>
   isOpened(question, shows) && Filled.safeParse(filled).data?.action === "accept";
 

@@ -47,7 +47,7 @@ function shownBy(capabilities: unknown): Shows {
   return { forms, addresses: url !== undefined };
 }
 
-/** By the first part of the id of a session. */
+/** The kinds of questions that a client can show, by the first part of its session id. */
 const SHOWS = {
   plain: { forms: false, addresses: false },
   forms: { forms: true, addresses: false },
@@ -74,7 +74,7 @@ const SESSION = /^(forms|plain|urls|both)-[0-9A-Za-z]{22}$/;
 
 function shownIn(session: string | undefined): Shows {
   const [, kind = "plain"] = SESSION.exec(session ?? "") ?? [];
-  // The pattern has the same words.
+  // The pattern allows only the keys of `SHOWS`.
   return SHOWS[kind as keyof typeof SHOWS];
 }
 

@@ -21,7 +21,7 @@ export type Asking = "within" | "as_result" | "never";
 export interface ProjectOptions {
   /** The id of the client's request. */
   readonly id: RpcId;
-  /** The client's token for progress of the call, or undefined if it requests none. */
+  /** The client's token for the progress of the call, or undefined if the client requests no progress. */
   readonly progressToken: RpcId | undefined;
   readonly asking: Asking;
   readonly shows: Shows;
@@ -70,7 +70,10 @@ export function project(options: ProjectOptions): CallProjection {
     if (progressToken === undefined) return [];
     return [frame(progressMessage(progressToken, sent + 1, message))];
   };
-  /** Progress must increase, even between two frames. A beat adds a fraction, so the frames keep their numbers. */
+  /**
+   * Progress must increase, even between two frames. A heartbeat adds only a fraction, so the numbers of the frames
+   * stay the same.
+   */
   const beat = (token: RpcId) => (): Frame => {
     beats++;
     return { data: JSON.stringify(progressMessage(token, sent + beats / (beats + 1), "At work")) };

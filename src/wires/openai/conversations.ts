@@ -1,4 +1,4 @@
-// The thread of a request. Clients of this API either name a conversation, or name none and send all messages.
+// The thread of a request. Clients of this API either name a conversation or send all messages without a name.
 
 import type { FastifyBaseLogger } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -52,7 +52,10 @@ export interface Beginning {
   readonly start: (stream?: string) => Promise<RunRecord>;
 }
 
-/** Marks a thread that is deleted after the response. No other thread of the user is answered or deleted with it. */
+/**
+ * Marks a thread that is deleted after the response. Without this mark, a thread is never answered or deleted in this
+ * way.
+ */
 export const ANONYMOUS = { anonymous: true };
 /** Marks a thread that no request has named. Clients can answer its calls by their ids alone. */
 export const UNNAMED = { unnamed: true };
@@ -247,8 +250,8 @@ async function begun(
 }
 
 /**
- * Deletes the thread of one request, unless it is waiting for the client. `isLast`: the client answers with the whole
- * chat, or not at all.
+ * Deletes the thread of one request, unless it is waiting for the client. If `isLast` is true, the thread is deleted
+ * even if it is waiting, because the client answers either with the whole chat or not at all.
  */
 export async function forget(
   { runs, stores, quotas, log }: ChatServices,

@@ -95,7 +95,7 @@ export function contentFrom<P extends { readonly type: string; readonly text?: u
   return parts.length === 1 && first?.type === "text" ? first.text : parts;
 }
 
-/** Returns the arguments of a call in a client's history; empty if they are not a JSON object. */
+/** Returns the arguments of a call in a client's history, or an empty object if they are not a JSON object. */
 export function argumentsOf(text: string): Record<string, unknown> {
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(text || "{}"));

@@ -84,7 +84,7 @@ const END = "</chat_history>";
 const CONVERSATION = "Conversation:\n";
 const SPEAKER = /^(USER|User|ASSISTANT|AI|Assistant|SYSTEM|System|TOOL|Tool): ?/;
 
-/** Returns the user's messages in the quoted chat, or the whole text if the request quotes none. */
+/** Returns the user's messages in the quoted chat, or the whole text if the request does not quote a chat. */
 function wordsIn(text: string): string[] {
   const chat = quotedChat(text);
   if (chat === undefined) return text.startsWith(OPEN_WEBUI) || text === "" ? [] : [text];

@@ -1,10 +1,10 @@
 // Stores workspaces as files. Each file contains a file system, which a Docker volume mounts through a loop
 // device.
 //
-// The kernel reuses device numbers, so after a host restart, a number may belong to another tenant's file. A
-// volume therefore names a link. The link is in memory, disappears with the devices, and exists only while its
-// file is attached. Code always looks up a file's device by the file. Each change of a workspace takes a lock that
-// all processes of the host respect, because two devices on one file would destroy it.
+// The kernel reuses device numbers, so after a host restart, a number may belong to another tenant's file. A volume
+// therefore names a link. The link is in memory, disappears with the devices, and exists only while its file is
+// attached. To find the device of a file, the code always starts from the file. Each change of a workspace takes a lock
+// that all processes of the host respect, because two devices on one file would destroy it.
 
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";

@@ -13,7 +13,7 @@ import { PROGRAM } from "./helper.ts";
 import { HelperError, Link } from "./link.ts";
 import { factsIn, findFiles, listFolder, readContents, readPart, textIn } from "./read.ts";
 
-/** The maximum size of an answer without contents, in bytes. */
+/** The maximum size of an answer, not counting file contents, in bytes. */
 const ANSWER_BYTES = 16 * 1024;
 /** The maximum size of progress reports while a large folder is removed, in bytes. */
 const PROGRESS_BYTES = 1024 * 1024;

@@ -92,7 +92,7 @@ export const MAX_LISTED = 10_000;
 export const MAX_WALKED = 50_000;
 export const MAX_WALKED_BYTES = 8 * 1024 * 1024;
 /**
- * The maximum number of files that are open for reading or writing. Opening one more closes the least
- * recently used one.
+ * The maximum number of files that are open for reading or writing. Opening another file closes the least recently used
+ * one.
  */
 export const MAX_OPEN = 64;

@@ -5,7 +5,7 @@ import { isoTime } from "../prelude.ts";
 import { CHUNK_BYTES, type Field, MAX_LISTED, MAX_WALKED, MAX_WALKED_BYTES } from "./frames.ts";
 import { HelperError, type Link } from "./link.ts";
 
-/** The maximum size of an answer in addition to contents, in bytes. */
+/** The maximum size of an answer, not counting file contents, in bytes. */
 const EXTRA_BYTES = 16 * 1024;
 /** The maximum number of files in one request, and the maximum size of their paths in bytes. */
 const MAX_PATHS = 256;
@@ -124,7 +124,7 @@ async function readLarge(
 const FIELDS = 4;
 /** The maximum size of an entry in bytes: its attributes and a name of 255 bytes. */
 const ENTRY_BYTES = 350;
-/** The maximum size of an answer in addition to the entries, in bytes. */
+/** The maximum size of an answer, not counting the entries, in bytes. */
 const FOLDER_EXTRA_BYTES = 64 * 1024;
 
 interface Entry extends Facts {

@@ -2,9 +2,9 @@
 // each connection over its standard input and output. It needs only Debian's `perl-base`, sleeps while idle, and ends with
 // its input. Its argument is the port to listen on. If that port is taken, the system chooses another one.
 //
-// The frames are those of the file helper (helper.ts), with the id of a connection. Both ends send `d` with data, `g` with a
-// number, `e` after their last data, and `x` when the connection is over. Each end may first send `WINDOW_BYTES` of data. A
-// `g` grants the given number of additional bytes. Data before an `x` still arrives.
+// The frames are those of the file helper (helper.ts), with the id of a connection. Both ends send `d` with data, `g`
+// with a number, `e` after their last data, and `x` when the connection is over. Each end may first send `WINDOW_BYTES`
+// of data. A `g` grants the given number of additional bytes. Data that was sent before an `x` is still delivered.
 //
 // Only the relay sends `h` (its name, its version and the port), which comes first, and `o` for a new connection.
 

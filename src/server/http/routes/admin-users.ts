@@ -166,7 +166,8 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
     async (request, reply) => {
       requireReach(principalOf(request), request.params);
       note(request, "export_user", request.params);
-      // Read as fast as the client takes it. If a failure cuts the response, its `end` line is missing.
+      // The export is read from the store only as fast as the client reads the response. If a failure cuts the
+      // response, its `end` line is missing.
       const lines = await payloadOf(exportUser(admin, request.params), () => unreadAnswers.open(reply));
       return reply.type("application/x-ndjson").send(lines as never);
     },

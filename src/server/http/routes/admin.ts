@@ -1,4 +1,4 @@
-// Lists for admins, of all users in the tenant, and for operators, of all tenants.
+// Lists that cover all users of a tenant for its admins, and all tenants for operators.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-// Runs that name no thread. Each gets its own thread, which is kept or deleted after the run.
+// Runs that are started without a thread. Each gets its own thread, which is kept or deleted after the run.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";

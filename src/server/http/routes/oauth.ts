@@ -25,7 +25,7 @@ const MAX_PARAMETER = 8_192;
 type Query = Readonly<Record<string, unknown>>;
 type PublicRequest = FastifyRequest<{ Querystring: Query }>;
 
-/** `authenticate` identifies the user of a browser whose gateway sends that information. */
+/** If a browser's gateway sends the identity of the user, `authenticate` reads it. */
 export function oauthRoutes(app: App, { oauth }: HttpServices, authenticate: Authenticate): void {
   const schema = { hide: true };
   if (!oauth) return;

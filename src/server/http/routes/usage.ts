@@ -1,4 +1,4 @@
-// The usage of the user's or the tenant's runs, and the remainder of each quota.
+// The usage of the user's or the tenant's runs, and what remains of each quota.
 
 import { z } from "zod";
 import { Usage } from "../../../agent/core/message.ts";

@@ -18,7 +18,7 @@ export interface Change {
   readonly leave?: true;
   /** The thread to open. */
   readonly thread?: string;
-  /** The options of every following run. */
+  /** The options of all runs that follow. */
   readonly run?: Connected["run"];
   readonly listed?: readonly Thread[];
 }

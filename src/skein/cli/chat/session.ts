@@ -189,7 +189,7 @@ async function lastMessages(
   return { earlier, messages: isBusy && newest >= 0 ? messages.slice(0, newest + 1) : messages };
 }
 
-/** Formats messages like a live chat does. */
+/** Formats messages in the same way as a live chat. */
 function shownHistory({ messages, earlier }: OpenedThread): string {
   const render = renderer(paint);
   const spoken = (delta: string) =>

@@ -10,7 +10,10 @@ export interface Remote {
   readonly key: string | undefined;
 }
 
-/** Each method throws `unavailable` if the server refuses or does not respond, and `not_found` like a store. */
+/**
+ * Each method throws `unavailable` if the server refuses the request or does not respond, and `not_found` in the same
+ * cases as a store.
+ */
 export function remoteThreads({ url, key }: Remote): ReadableThreads {
   const headers = omitUndefined({ authorization: key && `Bearer ${key}` });
   const { threads } = createClient({ baseUrl: url, headers });

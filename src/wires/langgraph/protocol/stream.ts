@@ -13,7 +13,7 @@ import { matches, type StreamFilter } from "./filter.ts";
 import { type ProtocolFold, project } from "./table.ts";
 import type { LangGraphEvent, Position } from "./told.ts";
 
-/** The number of runs before the newest one to send again. Earlier runs are part of the thread's state. */
+/** The number of runs to send again in addition to the newest run. Earlier runs are part of the thread's state. */
 const REPLAYED = 9;
 
 interface ThreadStream {

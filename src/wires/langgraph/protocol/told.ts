@@ -32,7 +32,7 @@ export interface LangGraphEvent {
 /** The first number for events that precede the first log event. The previous log event has not used these numbers. */
 const BEGUN_LATE = 60;
 
-/** Numbers events by the log event to which it was last moved. */
+/** Numbers events relative to the log event that was last passed to `moveTo`. */
 export class Teller {
   #position: Position = { epoch: 0, seq: 0 };
   #k = 0;

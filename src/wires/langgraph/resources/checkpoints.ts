@@ -37,7 +37,7 @@ export function checkpointBefore(messages: readonly Message[], count: number): C
   return undefined;
 }
 
-/** Returns the checkpoint with this id; undefined if the thread does not have it, or no longer has it. */
+/** Returns the checkpoint with this id, or undefined if the thread does not have it or no longer has it. */
 export function checkpointOf(messages: readonly Message[], id: string): Checkpoint | undefined {
   const count = Number(/^\d{8}/.exec(id)?.[0] ?? Number.NaN);
   if (!(count <= messages.length)) return undefined;

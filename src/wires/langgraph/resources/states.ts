@@ -27,7 +27,7 @@ export function* valuesText(
   yield more === "}" ? "]}" : `],${more}`;
 }
 
-/** The fields of a state that a client requests, such as `values.messages`; undefined for all fields. */
+/** The fields of a state that a client requests, such as `values.messages`, or undefined for all fields. */
 export type Selection = readonly string[] | undefined;
 
 const wants = (select: Selection, field: string) =>
@@ -112,8 +112,8 @@ export const ofAgent = ({ agent }: Thread): Record<string, string> =>
 const HISTORY_BYTES = 64 * 1024 * 1024;
 
 /**
- * Returns the checkpoints of a history, newest first; only those before `before`, if given. Returns at most `limit`,
- * and only as many as fit into a response.
+ * Returns the checkpoints of a history, newest first. If `before` is given, returns only the checkpoints before it.
+ * Returns at most `limit`, and only as many as fit into a response.
  */
 export function historyOf(
   { messages }: WholeThread,

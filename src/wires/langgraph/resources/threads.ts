@@ -277,7 +277,7 @@ async function interruptsOn(threads: ThreadStore, owner: Owner, { id, status }: 
 const wholeShape = (threads: ThreadStore, owner: Owner, thread: Thread) =>
   listed(threads, owner, { thread, select: undefined });
 
-/** Reads each thread once the client has taken the previous one. */
+/** Loads each thread once the client has read the previous one. */
 async function* listedTexts(
   threads: ThreadStore,
   owner: Owner,
@@ -316,7 +316,7 @@ async function listed(threads: ThreadStore, owner: Owner, { thread, select }: En
 /** The maximum number of threads that a search reads. */
 const MOST = 1000;
 const PAGE = 100;
-/** The number of messages in which to look for the first ones. */
+/** The number of messages in which to look for the first user message and the first answer. */
 const FIRST = 8;
 const FIRST_BYTES = 256 * 1024;
 /** The maximum number of bytes of values in a list of threads. */

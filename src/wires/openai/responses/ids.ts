@@ -4,7 +4,7 @@
 import type { RunRecord } from "../../../agent/core/records.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
 
-/** The run's id followed by the thread's. */
+/** The id of a response consists of the run's id followed by the thread's id. */
 export const responseIdOf = ({ id, thread_id }: Pick<RunRecord, "id" | "thread_id">) =>
   `resp_${id.replace(/^run_/, "")}_${thread_id}`;
 
