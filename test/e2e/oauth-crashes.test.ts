@@ -97,6 +97,14 @@ function changing(dir: string, sql: string) {
   file.close();
 }
 
+/** What an export of the user has of their requests to connect accounts. */
+async function requestsAt({ url }: ServerProcess): Promise<string[]> {
+  const headers = { ...HEADERS, "x-skein-scopes": "read,admin" };
+  const answer = await fetch(`${url}/admin/tenants/acme/users/ada/export`, { headers });
+  expect(answer.status).toBe(200);
+  return (await answer.text()).split("\n").filter((line) => line.includes(`"type":"connection_request"`));
+}
+
 // The step after the write to the vault: the request is written again, without the tokens.
 const STOPS = `
   CREATE TRIGGER stops BEFORE UPDATE ON documents
@@ -104,9 +112,9 @@ const STOPS = `
   BEGIN SELECT RAISE(ABORT, 'stopped'); END`;
 // The server would wait until the claim of the process before it has ended.
 const IS_DUE = `
-  DROP TRIGGER stops;
+  DROP TRIGGER IF EXISTS stops;
   UPDATE documents SET due = 0 WHERE collection LIKE '["connects"%' AND due IS NOT NULL;
-  UPDATE document_turns SET at = 0 WHERE kind = 'connects'`;
+  UPDATE document_turns SET at = 0 WHERE kind = 'connects';`;
 
 test("a server that dies right after it has stored the tokens continues the run at its next start, with the tokens of today", async () => {
   const parts = await deployment({ store: "sqlite" });
@@ -130,6 +138,50 @@ test("a server that dies right after it has stored the tokens continues the run 
   changing(dir, IS_DUE);
   await expectOneRunMore(clientAt(await parts.start()), calendar);
 });
+
+// The step before: the vault is written.
+const STOPS_BEFORE = `
+  CREATE TRIGGER stops BEFORE UPDATE ON documents WHEN NEW.collection LIKE '["connections"%'
+  BEGIN SELECT RAISE(ABORT, 'stopped'); END`;
+
+/** The connection that a process writes after it was held up. */
+const IS_LATE = `CREATE TABLE late AS SELECT * FROM documents WHERE collection LIKE '["connections"%'`;
+const WRITES_LATE = "INSERT INTO documents SELECT * FROM late; DROP TABLE late";
+
+test.each([
+  ["has stored the tokens of an earlier consent and died", { stops: STOPS, revoked: 1, isLate: false }],
+  [
+    "has received the tokens of an earlier consent and died",
+    { stops: STOPS_BEFORE, revoked: 2, isLate: false },
+  ],
+  ["stores the tokens of an earlier consent afterwards and dies", { stops: STOPS, revoked: 1, isLate: true }],
+])(
+  "an account that its user deletes stays deleted when a server %s",
+  async (_, { stops, revoked, isLate }) => {
+    const parts = await deployment({ store: "sqlite" });
+    const { issuer, dir } = parts;
+    const first = await parts.start();
+    const connecting = async (server: ServerProcess) => {
+      const { url } = await clientAt(server).connections.authorize("calendar");
+      return connectAt(url, browserAt(server));
+    };
+    expect((await connecting(first)).status).toBe(200);
+    await killed(first);
+    changing(dir, stops);
+    const second = await parts.start();
+    expect((await connecting(second)).status).toBeGreaterThanOrEqual(500);
+    await killed(second);
+    changing(dir, `DROP TRIGGER stops; ${isLate ? IS_LATE : ""}`);
+    const third = await parts.start();
+    expect(await clientAt(third).connections.delete("calendar")).toEqual({ is_revoked: true });
+    expect(issuer.revocations).toHaveLength(revoked);
+    await killed(third);
+    changing(dir, `${IS_DUE} ${isLate ? WRITES_LATE : ""}`);
+    const fourth = await parts.start();
+    await expect.poll(() => requestsAt(fourth)).toEqual([]);
+    expect((await clientAt(fourth).connections.list()).items).toEqual([]);
+  },
+);
 
 // The user has as many runs as they may: the run that waits is tried again.
 const FULL = { quotas: { user: { concurrent_runs: 1 } } };

@@ -244,6 +244,77 @@ test("an account that was connected later stays when the tokens of an earlier co
   expect(await ada.messages()).toContain("the calendar of grace");
 });
 
+test.each(["exchanged", "stored"])(
+  "an account that its user deletes while the tokens of an earlier consent are being %s stays deleted, and they are revoked",
+  async (step) => {
+    const parts = await deployment();
+    const hold = Promise.withResolvers<void>();
+    const own = localWrapper(randomBytes(32).toString("base64"));
+    let stored = 0;
+    const vaultKey: KeyWrapper = {
+      ...own,
+      async wrap(key, context) {
+        if (context.includes("connections") && ++stored === 2) await hold.promise;
+        return own.wrap(key, context);
+      },
+    };
+    const { as } = await serve(parts, { plugins: [{ name: "keys", vaultKey }] });
+    const ada = as("ada");
+    await connectAt(await ada.address());
+    if (step === "exchanged") parts.issuer.state.pause = hold.promise;
+    const connecting = connectAt(await ada.address());
+    const isHeld = () => (step === "exchanged" ? parts.issuer.tokenRequests.length : stored);
+    await expect.poll(isHeld).toBe(2);
+    expect(await ada.client.connections.delete("calendar")).toEqual({ is_revoked: true });
+    hold.resolve();
+    expect((await connecting).status).toBe(404);
+    expect(await ada.connections()).toEqual([]);
+    expect(parts.issuer.revocations).toHaveLength(2);
+    // A consent that is given afterwards counts.
+    expect((await connectAt(await ada.address())).status).toBe(200);
+    expect(await ada.connections()).toMatchObject([{ id: "calendar" }]);
+  },
+);
+
+test("an account that is deleted can be connected at an address that was given out before", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  await connectAt(await ada.address());
+  const [address, declined] = [await ada.address(), await ada.address()];
+  parts.issuer.state.agrees = false;
+  expect((await connectAt(declined)).status).toBe(403);
+  parts.issuer.state.agrees = true;
+  const browser = newBrowser();
+  const back = await consent(address, browser);
+  await ada.client.connections.delete("calendar");
+  expect((await visit(browser, back)).status).toBe(200);
+  expect((await connectAt(declined)).status).toBe(200);
+  expect(await ada.connections()).toMatchObject([{ id: "calendar" }]);
+});
+
+test("a person who agrees twice at one address gets the account of the second consent", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  const address = await ada.address();
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const { state, tokenRequests, revocations } = parts.issuer;
+  state.pause = first.promise;
+  const early = connectAt(address);
+  await expect.poll(() => tokenRequests.length).toBe(1);
+  Object.assign(state, { pause: second.promise, account: "grace" });
+  const late = connectAt(address);
+  await expect.poll(() => tokenRequests.length).toBe(2);
+  first.resolve();
+  expect((await early).status).toBe(404);
+  second.resolve();
+  expect((await late).status).toBe(200);
+  expect(revocations).toHaveLength(1);
+  await ada.run("look");
+  expect(await ada.messages()).toContain("the calendar of grace");
+});
+
 test("an answer from a different authorization server is refused, and its text is not shown", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);

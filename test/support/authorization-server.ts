@@ -20,6 +20,8 @@ export interface AuthorizationServer {
   tokenInfo(accessToken: string): Promise<TokenInfo | undefined>;
   /** Each client that has registered. */
   readonly registrations: string[];
+  /** Each grant whose tokens were revoked. */
+  readonly revocations: string[];
   /** To be changed by a test. */
   readonly state: {
     /** Lifetime of access tokens, in seconds. */
@@ -72,7 +74,7 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
     ...{ lifetime: 600, agrees: true, pause: Promise.resolve(), account: "ada" },
     metadata: (own) => own,
   };
-  const registrations: string[] = [];
+  const [registrations, revocations]: [string[], string[]] = [[], []];
   const provider = providerAt(url, resource, state);
   const tokenRequests: AuthorizationServer["tokenRequests"] = [];
   const handle = provider.callback();
@@ -86,6 +88,7 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
     else void handle(request, response);
   });
   provider.on("registration_create.success", (_, { clientId }) => void registrations.push(clientId));
+  provider.on("grant.revoked", (_, grantId) => void revocations.push(grantId));
 
   /** What the package says, as a test changes it. */
   async function answerMetadata(request: IncomingMessage, response: ServerResponse) {
@@ -108,7 +111,7 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
   }
 
   return {
-    ...{ url, state, tokenRequests, registrations },
+    ...{ url, state, tokenRequests, registrations, revocations },
     grant: () => grantAt(url, resource),
     async isActive(accessToken) {
       return (await provider.AccessToken.find(accessToken)) !== undefined;

@@ -19,7 +19,8 @@ import {
   type Precondition,
 } from "./connection-store.ts";
 import { contextOf, type Keeper, type KeptConnection, keptIn } from "./credential.ts";
-import { createIssuer } from "./token-endpoint.ts";
+import { endConsents, revokeEnded } from "./oauth/end-grants.ts";
+import { createIssuer, type Issuer } from "./token-endpoint.ts";
 import { createUses, type Uses } from "./uses.ts";
 
 export interface VaultOptions {
@@ -39,7 +40,7 @@ export interface VaultOptions {
 
 export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pick<Accesses, "access"> {
   /**
-   * Deletes a connection, then revokes its tokens at the issuer. `isRevoked` is false if the issuer has no revocation
+   * Deletes a connection, then revokes its tokens at the issuer. Consents that a person gave to it before are over, too. `isRevoked` is false if the issuer has no revocation
    * endpoint or did not answer. Throws `not_found` and the errors of `precondition`.
    */
   delete(
@@ -106,14 +107,7 @@ export function createVault(options: VaultOptions): Vault {
       options.onUse(keeper, id);
       uses.note(keeper, id);
     },
-    async delete(keeper, id, { precondition, signal }) {
-      const kept = await store.delete(keeper, id, precondition);
-      try {
-        return { isRevoked: await revoke(keeper, kept, signal) };
-      } finally {
-        await uses.forget(keeper, id);
-      }
-    },
+    delete: deletionFrom(store, options, { issuer, cipher, uses, revoke }),
     async endRequest(keeper, id, request) {
       await store.update(keeper, id, (before) =>
         before.request?.id === request ? { ...before, request: { id: request, isOver: true } } : undefined,
@@ -150,6 +144,41 @@ function readsOf(store: ConnectionStore, uses: Uses): Pick<Vault, "get" | "list"
       const shown = items.map((each, at) => ({ ...each, ...omitUndefined({ last_used_at: used[at] }) }));
       return { ...rest, items: shown };
     },
+  };
+}
+
+interface Deleting {
+  readonly issuer: Issuer;
+  readonly cipher: Cipher;
+  readonly uses: Uses;
+  readonly revoke: Revoke;
+}
+
+function deletionFrom(
+  store: ConnectionStore,
+  { documents, logger }: Pick<VaultOptions, "documents" | "logger">,
+  { uses, revoke, ...parts }: Deleting,
+): Vault["delete"] {
+  return async (keeper, id, { precondition, signal }) => {
+    const found = await store.get(keeper, id);
+    if (found) precondition?.(found.version);
+    // First, so that no process stores tokens of an earlier consent after the deletion.
+    const consents = await endConsents(documents, keeper, id);
+    const revoking = consents.map((consent) =>
+      revokeEnded(parts, keeper, consent, signal).catch((err: unknown) =>
+        logger.warn({ ...keeper, connection: id, err }, "could not revoke the tokens of an earlier consent"),
+      ),
+    );
+    try {
+      const kept = await store.delete(keeper, id, precondition);
+      try {
+        return { isRevoked: await revoke(keeper, kept, signal) };
+      } finally {
+        await uses.forget(keeper, id);
+      }
+    } finally {
+      await Promise.all(revoking);
+    }
   };
 }
 

@@ -6,13 +6,11 @@ import { type AppError, hasCode } from "../../../agent/core/errors.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { withPatience } from "../access.ts";
 import type { Keeper } from "../credential.ts";
-import { type ConnectRequest, contextOf, requestCollection, requestIn } from "./flow-store.ts";
-import { revokeGrant, specIn } from "./grant.ts";
+import { revokeGrant, specIn } from "./end-grants.ts";
+import { type ConnectRequest, contextOf, LEASE_MS, requestCollection, requestIn } from "./flow-store.ts";
 import { type FlowParts, gone, shownOf } from "./parts.ts";
 import { answerWaiting } from "./waiting-runs.ts";
 
-/** How long a process has for each step, in milliseconds. */
-export const LEASE_MS = 30_000;
 /**
  * The pause before waiting runs are retried, in milliseconds. The first attempt may have failed because the user had
  * too many runs.
@@ -28,7 +26,7 @@ const MAX_USERS = 1_000;
  * request. Returns the reason if the tokens could not be stored. Throws if the steps must be retried.
  */
 export async function complete(parts: FlowParts, claimed: ClaimedDocument): Promise<AppError | undefined> {
-  const { documents, store, logger } = parts;
+  const { documents, store, vault, logger } = parts;
   const { tenant, user } = claimed.collection;
   const keeper: Keeper = user === undefined ? { tenant } : { tenant, user };
   const request = requestIn(claimed.body);
@@ -37,6 +35,8 @@ export async function complete(parts: FlowParts, claimed: ClaimedDocument): Prom
     await finish(documents, claimed, { body: undefined });
   };
   if (!request.grant) {
+    // The account was deleted, and a process that was killed afterwards may have stored it.
+    await vault.withdraw(keeper, request.server, request.id);
     await end();
     await store.sweep();
     return undefined;
@@ -60,7 +60,7 @@ export async function complete(parts: FlowParts, claimed: ClaimedDocument): Prom
       return undefined;
     }
   }
-  await parts.vault.endRequest(keeper, request.server, request.id);
+  await vault.endRequest(keeper, request.server, request.id);
   await store.unplace(request);
   await finish(documents, stored.claimed, { body: undefined });
   return undefined;
@@ -69,7 +69,7 @@ export async function complete(parts: FlowParts, claimed: ClaimedDocument): Prom
 type Stored =
   | { readonly outcome: "stored"; readonly claimed: ClaimedDocument }
   | { readonly outcome: "refused"; readonly error: AppError }
-  /** The user was deleted in the meantime. */
+  /** The account or its user was deleted in the meantime. */
   | { readonly outcome: "deleted" };
 
 /** Stores the tokens in the vault once, so an older token cannot replace a renewed one. */
@@ -81,7 +81,7 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
   const spec = specIn(await vault.cipher.open(grant.sealed, contextOf(keeper, id, "grant")));
   try {
     const { isLate } = await vault.put(keeper, server, spec, { request: { id, at: grant.at } });
-    if (isLate && spec.type === "mcp_oauth") await revokeGrant(parts, spec);
+    if (isLate) await revokeGrant(parts.issuer, spec);
   } catch (error) {
     if (!hasCode(error, "limit_exceeded")) throw error;
     return { outcome: "refused", error };
@@ -94,8 +94,8 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
   }
   const [still] = (await documents.read(requestCollection(keeper), [id])).found;
   // Another process has claimed the request.
-  if (still) return { outcome: "stored", claimed };
-  // Another process has finished it, or the user was deleted.
+  if (still && requestIn(still.body).grant) return { outcome: "stored", claimed };
+  // Another process has finished it, or the account or its user was deleted.
   const isLeft = await withPatience(() => vault.withdraw(keeper, server, id));
   return isLeft ? { outcome: "stored", claimed } : { outcome: "deleted" };
 }

@@ -77,6 +77,8 @@ const PLACES: ListedCollection = { kind: "connect_places" };
 
 /** The maximum number of requests per user, and per tenant. Creating another one deletes the oldest. */
 const MAX_REQUESTS = 50;
+/** How long a process has for each step of a request with a grant, in milliseconds. */
+export const LEASE_MS = 30_000;
 /** The maximum lifetime of a request, in milliseconds. */
 export const MAX_LIFETIME_MS = 7 * 86_400_000;
 
@@ -190,7 +192,7 @@ export function createFlowStore(documents: Documents): FlowStore {
   };
 }
 
-const writeOf = (request: ConnectRequest, found: Document | undefined, due: number) => ({
+export const writeOf = (request: ConnectRequest, found: Document | undefined, due: number) => ({
   ...{ key: request.id, seen: found?.version, body: JSON.stringify(request), due },
 });
 

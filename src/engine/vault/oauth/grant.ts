@@ -9,6 +9,7 @@ import { withPatience } from "../access.ts";
 import { ConnectionSpec, type Keeper } from "../credential.ts";
 import type { NewTokens } from "../token-endpoint.ts";
 import { redirectUri } from "./client-id.ts";
+import { revokeGrant } from "./end-grants.ts";
 import { contextOf, digestOf, type Flow, type FlowSecrets, requestCollection } from "./flow-store.ts";
 import { type FlowParts, gone, REFUSALS } from "./parts.ts";
 
@@ -20,9 +21,6 @@ export interface Consent {
   readonly iss?: string | undefined;
   readonly error?: string | undefined;
 }
-
-// Not validated, because only `keepGrant` writes it, after checking it.
-export const specIn = (text: string) => JSON.parse(text) as ConnectionSpec;
 
 /** Returns the request with its tokens, claimed for `leaseMs`. Throws an `AppError` with a message for the person. */
 export async function keepGrant(
@@ -39,7 +37,7 @@ export async function keepGrant(
     parts.store.update(
       keeper,
       id,
-      // A person who opened the address again during the exchange may have returned with another account.
+      // During the exchange, a person may have returned with another account, or deleted this one.
       (before, now) =>
         before.grant || before.flow?.state !== flow.state
           ? undefined
@@ -48,7 +46,7 @@ export async function keepGrant(
     ),
   );
   if (!written) {
-    await revokeGrant(parts, spec);
+    await revokeGrant(parts.issuer, spec);
     throw gone();
   }
   const { request, version, now } = written;
@@ -138,19 +136,6 @@ function specOf(
     "unavailable",
     "The account was not connected, because its tokens have a form that cannot be stored.",
   );
-}
-
-/** Revokes tokens that the vault does not keep. */
-export async function revokeGrant(
-  { issuer }: FlowParts,
-  spec: Extract<ConnectionSpec, { type: "mcp_oauth" }>,
-): Promise<void> {
-  const { refresh, access_token: value } = spec;
-  if (!refresh) return;
-  const { refresh_token, token_endpoint_auth: auth } = refresh;
-  const client_secret = auth.type === "none" ? undefined : auth.client_secret;
-  const secrets = { value, refresh_token, ...omitUndefined({ client_secret }) };
-  await issuer.revoke(refresh, secrets, new AbortController().signal);
 }
 
 const otherBrowser = () => new AppError("forbidden", REFUSALS.otherBrowser);

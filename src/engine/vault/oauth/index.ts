@@ -11,9 +11,17 @@ import type { Keeper } from "../credential.ts";
 import { createIssuer } from "../token-endpoint.ts";
 import { beginFlow } from "./begin.ts";
 import { createClientIds } from "./client-id.ts";
-import { complete, LEASE_MS } from "./complete.ts";
+import { complete } from "./complete.ts";
 import { type AccountServer, discover } from "./discovery.ts";
-import { createFlowStore, digestOf, type FlowStore, KIND, MAX_LIFETIME_MS, requestIn } from "./flow-store.ts";
+import {
+  createFlowStore,
+  digestOf,
+  type FlowStore,
+  KIND,
+  LEASE_MS,
+  MAX_LIFETIME_MS,
+  requestIn,
+} from "./flow-store.ts";
 import { type Consent, keepGrant } from "./grant.ts";
 import {
   BEGIN_MS,
