@@ -47,10 +47,11 @@ export interface BackendServices {
 
 /** The processes of one server that share this machine. */
 export interface SharedMachine {
-  /** Changes at each start of the server. */
+  /** Changes each time the server starts. */
   readonly id: string;
   /**
-   * True if `owner` is the only user of this machine: the first owner that any of these processes has asked about.
+   * True if `owner` is the only user of this machine. The only user is the first owner that any of these processes
+   * asked about.
    */
   isOneUser(owner: string): Promise<boolean>;
 }
@@ -59,7 +60,7 @@ export interface SharedMachine {
 export interface DockerSettings {
   /** At least one. A sandbox stays on the engine that created it. */
   readonly engines: readonly EngineSettings[];
-  /** Marks this server's containers on a shared engine. Default: created once and stored in `dataDir`. */
+  /** Marks this server's containers on a shared engine. By default, a name is created once and stored in `dataDir`. */
   readonly deployment: string | undefined;
   /**
    * True if other servers use the same sandboxes. Sandboxes then outlive this server and expire when they are

@@ -160,7 +160,7 @@ function EventJson({ event }: { event: StreamEvent }) {
   const json = JSON.stringify(event, null, 2);
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll this text. */}
       <pre tabIndex={0}>
         <Plain>{json}</Plain>
       </pre>

@@ -1,4 +1,4 @@
-// The user's rating of an answer: good or bad, and why.
+// The user's rating of an answer: good or bad, and the reason.
 
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -19,7 +19,7 @@ interface Ratings {
 
 const RatingsOf = createContext<Ratings>({ given: new Map() });
 
-/** Provides the ratings to the answers inside it. While `isReady` is false, the thread may not exist yet. */
+/** Provides the ratings to the answers that it contains. While `isReady` is false, the thread may not exist yet. */
 export function WithRatings(props: { thread: string; isReady: boolean; children: ComponentChildren }) {
   const { thread, isReady, children } = props;
   const [ratings] = useState<Ratings>(() => ({ given: new Map() }));

@@ -117,7 +117,7 @@ const Text = ({ title, text }: { title: string; text: string }) => (
       {text.length >= CUT && <small> {t().span.cut}</small>}
       <Copy text={() => text} />
     </h3>
-    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard. */}
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll this text. */}
     <pre tabIndex={0}>
       <Plain>{text}</Plain>
     </pre>

@@ -1,4 +1,4 @@
-// Creates or changes a trigger. A secret created by the server is shown once.
+// Creates or changes a trigger. A secret created by the server is shown only once.
 
 import { useState } from "preact/hooks";
 import type { Body, NewTrigger as MadeTrigger, Trigger } from "../../client/client.ts";

@@ -32,7 +32,7 @@ export function ShownOnce({ trigger, onClose }: { trigger: NewTrigger; onClose: 
   );
 }
 
-/** Slack and Stripe create their secrets themselves. For the others, the server creates one. */
+/** Slack and Stripe create their secrets themselves. For all other senders, the server creates the secret. */
 export function RotateSecret({ trigger, onChanged }: { trigger: Trigger; onChanged: () => void }) {
   const { id, verify } = trigger;
   const [isOpen, setOpen] = useState(false);

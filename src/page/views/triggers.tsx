@@ -14,7 +14,7 @@ import { EditTrigger, NewTrigger, specOf } from "./trigger-form.tsx";
 import { RotateSecret } from "./trigger-secret.tsx";
 import { TryTrigger } from "./trigger-try.tsx";
 
-/** The maximum number of triggers to show. By default, a user cannot have more. */
+/** The maximum number of triggers to show. By default, a user cannot have more triggers than that. */
 const MOST = 100;
 
 export function Triggers() {

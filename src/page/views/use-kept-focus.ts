@@ -18,7 +18,7 @@ export function useKeptFocus(conversation: RefObject<HTMLElement | null>): void 
       if (!focused || focused.isConnected) return;
       focused = undefined;
       removals.disconnect();
-      // On touch devices, the focus would open the keyboard.
+      // On touch devices, setting the focus would open the on-screen keyboard.
       if (document.activeElement === document.body && !isTouch()) nextIn(box)?.focus();
     });
     const onFocus = ({ target }: FocusEvent) => {

@@ -1,4 +1,4 @@
-// Returns true while a media query matches, and re-renders the component when that changes.
+// Returns true while a media query matches, and redraws the component when that changes.
 
 import { useEffect, useState } from "preact/hooks";
 

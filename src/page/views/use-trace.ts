@@ -66,7 +66,7 @@ async function follow({ thread, run }: TraceSource, then: () => void, signal: Ab
   }
 }
 
-/** Re-renders every second while a span is open. */
+/** Redraws every second while a span is open. */
 function useNow(trace: Trace | undefined): number {
   const [known, setKnown] = useState({ end: 0, at: 0 });
   const [, tick] = useState(0);

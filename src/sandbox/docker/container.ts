@@ -119,7 +119,7 @@ const TENANT = "1000:1000";
 const FOREVER = ["sleep", "2147483647"];
 /** Even an empty file takes one page of memory, so a tmpfs is limited to one file per page. */
 const BYTES_PER_FILE = 4096;
-/** Combines the masked paths of all engine versions with files that reveal other sandboxes' disks. */
+/** Combines the masked paths of all engine versions with files that reveal the disks of other sandboxes. */
 const MASKED = [
   "/proc/acpi",
   "/proc/asound",

@@ -15,7 +15,7 @@ import type { LoopDisks } from "./loop-disks/index.ts";
 
 /** The default deadline of disk operations, in milliseconds. */
 const PATIENCE_MS = 60_000;
-/** With `discard`, space that is freed in a workspace returns to the host at once. */
+/** With `discard`, space that is freed in a workspace is returned to the host immediately. */
 const MOUNT_OPTIONS = "nosuid,nodev,noatime,discard";
 
 export interface Disk {
@@ -53,7 +53,7 @@ interface DiskOptions {
   /** The folder for files of the kind `loop`. All processes on a machine use the same folder. */
   readonly folder: string;
   readonly deployment: string;
-  /** The prefix for the names of links of the kind `loop`. */
+  /** The prefix of the link names for disks of the kind `loop`. */
   readonly mark: string;
   readonly logger: Logger;
 }
@@ -142,7 +142,7 @@ interface FoundKind {
   readonly kind: DiskKind;
   /** Manages all workspaces of the kind `loop`, including those from earlier servers. */
   readonly loops: LoopDisks | undefined;
-  /** Why no better kind is available. */
+  /** The reason why no better kind is available. */
   readonly why?: string;
 }
 

@@ -19,8 +19,8 @@ export interface Engines {
   /** Returns the engine that has the sandbox's files, or undefined if no engine is known to have them. */
   find(id: string): Promise<Host | undefined>;
   /**
-   * Calls `work` to enter the sandbox in the ledger: on its own engine, or on the engine that `place` chooses if it is
-   * new. New sandboxes are entered one at a time, so each entry takes the earlier ones into account.
+   * Calls `work` to enter the sandbox in the ledger: on its own engine, or on the engine that `place` chooses for a new
+   * sandbox. New sandboxes are entered one at a time, so each entry takes the earlier ones into account.
    */
   enter<T>(sandbox: Unplaced, work: (host: Host, sandbox: Sandbox) => Promise<T>): Promise<T>;
   /**

@@ -206,7 +206,7 @@ export function firewall(bridge: string, mark: string): Firewall {
       [toHost]: [...resolved, `-j ${refusing}`],
       [passing]: [
         ...resolved,
-        // Matches traffic to an address of the host that forwards it to another container.
+        // Matches traffic to an address of the host that the host forwards to another container.
         `-m conntrack --ctstate DNAT -j ${refusing}`,
         ...[...PRIVATE, ...neighbours()].map((addresses) => `-d ${addresses} -j ${refusing}`),
       ],

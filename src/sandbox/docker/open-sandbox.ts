@@ -30,7 +30,7 @@ export interface OpenSandbox {
   readonly egress: Egress | undefined;
   /** Present if nothing else limits the workspace's size. */
   readonly diskWatch: DiskWatch | undefined;
-  /** Why the sandbox was lost. Undefined until then. */
+  /** The reason why the sandbox was lost. Undefined until then. */
   lost: string | undefined;
   /** Closes the sandbox. Waiting calls throw `reason`. The container keeps running. */
   close(reason: Error): void;
@@ -56,7 +56,7 @@ export async function openSandbox(
       try {
         return frameChannel(await host.engine.exec(containerId, spec, signal), events);
       } catch (error) {
-        // The caller finds out why the container ended.
+        // The caller determines why the container ended.
         throw error instanceof EngineError ? new SandboxLostError(error.message, { cause: error }) : error;
       }
     };
@@ -188,7 +188,7 @@ const ERROR_OUTPUT = 2;
 
 /**
  * Wraps an exec stream as a channel that owns it. Docker sends output in frames. The eight-byte header of a frame
- * contains the number of the output and the length.
+ * contains the number of the output and the length of the data.
  */
 export function frameChannel(stream: Duplex, events: ChannelEvents): Channel {
   let failure: Error | undefined;

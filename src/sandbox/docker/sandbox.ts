@@ -214,7 +214,7 @@ export class DockerSandbox implements ScriptRunner {
     return orAborted(this.#opening, signal);
   }
 
-  /** Logs a failure here because it belongs to no single run. All calls that need the sandbox fail. */
+  /** Logs a failure here, because it does not belong to a particular run. All calls that need the sandbox fail. */
   #logFailure(err: AppError): void {
     const { sandbox, logger } = this.#settings;
     // A tenant that has reached its own limit gets the error itself, so nothing is logged.

@@ -104,7 +104,7 @@ export function localFiles(workspace: Workspace, workdir: string): Files {
           if (!(await lstat(entry)).isDirectory()) return unlink(entry);
           // Moving a folder changes its `..`, so the folder's mode must allow writing.
           await withPinned(root, relative, ({ at, stats }) => chmod(at, stats.mode | 0o700));
-          // The next start erases anything that is left.
+          // The server's next start erases any files that are left.
           const trash = stagingPath(workspace);
           await rename(entry, trash);
           await erase(trash, workspace, signal).catch(() => {});

@@ -161,7 +161,7 @@ export const stagingPath = ({ staging }: Workspace) => join(staging, `${PROCESS_
 
 /**
  * Removes an entry of staging. Moves inner folders up first, so folders of any depth can be erased and paths stay
- * short. The next start erases a folder that a running process keeps filling.
+ * short. The server's next start erases a folder that a running process keeps filling.
  */
 export async function erase(path: string, workspace: Workspace, signal?: AbortSignal): Promise<void> {
   const pending = [path];

@@ -17,7 +17,7 @@ const SCRIPT_SESSIONS = 2;
 /** The maximum number of concurrent commands. Further commands wait. */
 const MAX_RUNNING = 16;
 /**
- * The maximum number of background processes that keep their output open. Starting one more ends the oldest.
+ * The maximum number of background processes that keep their output open. Starting another one ends the oldest.
  */
 const MAX_BACKGROUND = 8;
 /** How long the server tries to end a command, in milliseconds. */

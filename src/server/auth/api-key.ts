@@ -32,8 +32,8 @@ export function authenticateApiKey(find: ApiKeyStore["find"], now: () => number 
 }
 
 /**
- * Returns the key that a request sends. Some clients fill both headers: two equal keys count as one, and a value that
- * does not look like a key is ignored if the other does. Throws `unauthorized` if there is no key, or if there are two
+ * Returns the key that a request sends. Some clients fill both headers. Two equal keys count as one, and if only one
+ * value looks like a key, the other value is ignored. Throws `unauthorized` if there is no key, or if there are two
  * different ones.
  */
 function sentKey(request: FastifyRequest): ReadKey {

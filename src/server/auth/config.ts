@@ -24,7 +24,7 @@ export const SchemeName = z
     `must be one of ${AuthScheme.options.join(", ")}, or the name of a plugin's scheme`,
   );
 
-/** Only algorithms that verify with a public key: with a shared key, a verifier could also sign. */
+/** Allows only algorithms that verify with a public key, because with a shared key, a verifier could also sign. */
 export const JwtAlgorithm = z.enum([
   "RS256",
   "RS384",

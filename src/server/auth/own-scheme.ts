@@ -20,7 +20,7 @@ export interface AuthRequest {
 }
 
 export interface Identity {
-  /** 1 to 256 visible characters, like `user`. */
+  /** Like `user`, it has 1 to 256 visible characters. */
   readonly tenant: string;
   readonly user: string;
   readonly scopes: readonly Scope[];

@@ -5,7 +5,7 @@ import { hasCode } from "../../agent/core/errors.ts";
 import { isHandedOn } from "./parts.ts";
 import type { HttpServer } from "./server.ts";
 
-/** Implementations must not wait or throw. */
+/** Implementations must return at once and must not throw. */
 export interface AnswerReport {
   answered(answer: ResponseRecord): void;
   /** A request was refused at this limit. */

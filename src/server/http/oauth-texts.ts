@@ -13,7 +13,7 @@ export const PAGE_REFUSALS = {
   incomplete: "This address is incomplete. Ask for a new one.",
 } as const;
 
-/** All parameters are HTML. `by`: who connects the account of a tenant. */
+/** All parameters are HTML. `by` is the user who connects the account of a tenant. */
 interface Texts {
   readonly connect: string;
   readonly connected: string;

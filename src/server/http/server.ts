@@ -156,8 +156,8 @@ export async function createServer(
 }
 
 /**
- * Reports to the watch whenever work for a request begins: when it arrived, when its body is parsed, and when its
- * response is ready.
+ * Reports to the watch whenever work for a request begins: when the request arrives, when its body is parsed, and when
+ * its response is ready.
  */
 export function noteRequests(server: HttpServer, watch: Pick<EventLoopWatch, "begins">): void {
   const note = (request: FastifyRequest) =>

@@ -28,7 +28,7 @@ export interface PluginFault {
 }
 
 export interface LoadedPlugins {
-  /** In the order of the list. Unchanged plugins are the same objects as before. */
+  /** In the order in which the entries appear in the list. Unchanged plugins are the same objects as before. */
   readonly plugins: readonly LoadedPlugin[];
   readonly faults: readonly PluginFault[];
   /** The plugins' files, without the files of imported packages. */

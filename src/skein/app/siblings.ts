@@ -10,7 +10,7 @@ export interface Siblings {
   /** The number of this worker, starting at 1. A worker that replaces another one gets the same number. */
   readonly number: number;
   /**
-   * Used instead of listening on a port of the worker's own. Prepares the server for its share of the connections.
+   * A worker uses this instead of listening on a port of its own. Prepares the server for its share of the connections.
    * Resolves with the address that all workers share.
    */
   listen(server: HttpServer): Promise<string>;

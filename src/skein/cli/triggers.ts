@@ -100,7 +100,7 @@ function jsonIn(file: string, text: string): unknown {
   }
 }
 
-/** Lists the last 20 deliveries. The server stores no more. */
+/** Lists the last 20 deliveries. The server does not store older deliveries. */
 export async function listTriggerDeliveries(server: Server, id: string): Promise<string> {
   const { deliveries } = await methodsOf(server).get(id);
   const rows = deliveries.map(({ at, id = "", outcome, thread_id = "", run_id = "", reason = "" }) => [

@@ -20,7 +20,7 @@ export interface ProjectOptions {
   /** The id of the client's request. */
   readonly id: RpcId;
   readonly ref: TaskRef;
-  /** The first result of the stream: the task before its newest run. Default: the task as submitted. */
+  /** The first result of the stream: the task before its newest run. By default, the task as it was submitted. */
   readonly begin?: object;
   /** Converts a result to the shape that the client expects. Default: the 1.0 shape. */
   readonly resultOf?: (result: object) => object;

@@ -109,7 +109,7 @@ export function project({ contextWindow, shows }: ProjectOptions): Fold {
   return { updatesOf: (event) => read(event, undefined), closing: () => ended([...open.keys()]) };
 }
 
-/** Returns the updates that would have shown this thread. */
+/** Returns the updates that an editor would have received while this thread was written. */
 export function historyOf(messages: readonly Message[], todos: unknown): SessionUpdate[] {
   const results = new Map(
     messages.flatMap((message) =>

@@ -81,7 +81,7 @@ const refused = (message: string) => new AppError("invalid_request", message);
 
 export const specOf = (schedule: Schedule): ScheduleSpec => ScheduleSpec.strip().parse(schedule);
 
-/** Returns undefined for a schedule that runs once, because a cron cannot. */
+/** Returns undefined for a schedule that runs once, because a cron cannot represent it. */
 export function cronOf(
   schedule: Schedule,
   { user, agent }: { user: string; agent: string },

@@ -259,7 +259,7 @@ async function cancelCall(
     await cancel(services, ownerOf(request), session, requestId);
 }
 
-/** Yields the frames without the first `seen`, which the client already has. */
+/** Yields all frames except the first `seen` frames, which the client already has. */
 function after(seen: number, frames: Frames): Frames {
   return async function* (signal) {
     let passed = 0;

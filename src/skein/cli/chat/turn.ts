@@ -58,8 +58,9 @@ export const sendingOnce =
     client.runs.stream({ ...run, input, keep_thread: false }, signal, options);
 
 /**
- * How a turn ended. `waiting`: waits for answers. `stopped`: stopped by Ctrl-C. `refused`: refused as an invalid
- * request. Limits, cancellations from elsewhere and lost connections are `failed`.
+ * How a turn ended. `waiting`: waits for answers. `stopped`: stopped by Ctrl-C. `refused`: the server refused the
+ * message as an invalid request. A turn that reaches a limit, is cancelled elsewhere or loses its connection has
+ * `failed`.
  */
 export type Ending = "answered" | "failed" | "waiting" | "stopped" | "refused";
 

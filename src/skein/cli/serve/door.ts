@@ -80,7 +80,7 @@ function urlOf({ address, family, port }: AddressInfo): string {
 /** A queue of connections, and of free workers. */
 function createLine(answer: (socket: Socket) => void) {
   const admitted = new Set<Taker>();
-  /** Ordered by when the workers became free. */
+  /** In the order in which the workers became free. */
   const free = new Set<Taker>();
   const waiting: Socket[] = [];
 

@@ -37,7 +37,7 @@ export async function serveWithWorkers(config: ServerConfig): Promise<number> {
   return "code" in end ? end.code : code;
 }
 
-/** A worker's slot, in which one process follows another. */
+/** A slot for a worker process. When the process ends, another process takes over its slot. */
 interface WorkerSlot {
   readonly number: number;
   /** Resolves once the first process of this slot accepts requests. */

@@ -183,7 +183,7 @@ export function assistantIdOf(agent: string): string {
 /** The namespace of assistant ids, which was generated once. */
 const NAMESPACE = Buffer.from("6ba7b8219dad11d180b400c04fd430c8", "hex");
 
-/** Agents have no timestamps, and all replicas must return the same one. */
+/** Agents have no timestamps, and this constant is the same on all replicas. */
 const NO_TIME = new Date(0).toISOString();
 
 const assistantOf = ({ name, description }: AgentInfo): Assistant => ({
