@@ -1,4 +1,5 @@
-// Workspace paths as the model writes them, and the paths that its calls have named. Independent of the DOM.
+// Finds workspace paths in the form in which the model writes them, and collects the paths that its calls have named.
+// Independent of the DOM.
 
 import type { Lane } from "../client/cells.ts";
 import { withinWorkspace } from "./tree.ts";

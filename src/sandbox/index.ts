@@ -17,7 +17,7 @@ export function withOwnBackends(own: Readonly<Record<string, OwnBackendType>>) {
   const options = [...BackendOptions.options, ...more.map((each) => each.options)] as const;
   return {
     definitions: [...backends, ...more] as readonly BackendDefinition[],
-    // The static type contains only the common options, because only the driver of a type reads the other ones.
+    // The static type contains only the common options, because only the driver of a type reads its other options.
     options: z.discriminatedUnion("type", options) as unknown as typeof BackendOptions,
   };
 }

@@ -30,7 +30,7 @@ import {
   writeOf,
 } from "./sandbox-records.ts";
 
-/** Limits a query to sandboxes of a tenant or an engine. An empty filter matches all. */
+/** Limits a query to sandboxes of a tenant or an engine. An empty filter matches all sandboxes. */
 export type SandboxesOf = { readonly tenant?: string; readonly engine?: string };
 
 export interface SandboxLedger {

@@ -169,9 +169,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
   };
 }
 
-/**
- * Parses a configuration. Throws `config_invalid`. The owner's agents that do not name a backend share one.
- */
+/** Parses a configuration. Throws `config_invalid`. The owner's agents that do not name a backend share one backend. */
 function wantedBy(schema: typeof BackendOptions, owner: Owner, config: BackendConfig): Wanted {
   const parsed = schema.safeParse(config);
   if (!parsed.success)

@@ -177,7 +177,7 @@ export abstract class CommandProcess {
     }, DRAIN_MS);
   }
 
-  /** Discards background output so that its writer does not block, but slowly, to keep the server free. */
+  /** Discards background output slowly: the writer must not block, and the server must stay responsive. */
   #readSlowly(): void {
     this.pause();
     setTimeout(() => this.resume(), SLOW_READ_MS).unref();

@@ -1,4 +1,4 @@
-// A tool call, or a subagent that works on a call, as a line that can be opened.
+// Shows a tool call, or a subagent that works on a call, as a line that expands.
 
 import type { VNode } from "preact";
 import { useContext, useMemo, useState } from "preact/hooks";

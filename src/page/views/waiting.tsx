@@ -1,4 +1,5 @@
-// Messages that the server has accepted but the agent has not read. Each can be withdrawn, changed, or sent at once.
+// Messages that the server has accepted but the agent has not read. The user can withdraw, change or immediately send
+// each of them.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Action, visible } from "../components.tsx";

@@ -79,7 +79,7 @@ export function FileLink({ path: address, children }: { path: string; children: 
   );
 }
 
-/** Returns the path in the workspace; undefined if the file does not exist. */
+/** Returns the path in the workspace, or undefined if the file does not exist. */
 async function fileOf(path: string, agent: string | undefined): Promise<string | undefined> {
   const within = path.startsWith("/")
     ? withinWorkspace((await client.backend.status(agent)).workdir, path)

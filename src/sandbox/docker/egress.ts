@@ -21,8 +21,8 @@ const MAX_PASSES = 256;
 /** The maximum number of refused targets to report for a command. */
 const MAX_REFUSALS = 8;
 /**
- * The maximum number of relays to open. If more are needed, something keeps ending them, and the sandbox has no network
- * until it is opened again.
+ * The maximum number of relays to open. If more relays are needed, something keeps ending them, and the sandbox has no
+ * network until it is opened again.
  */
 const MAX_OPENED = 20;
 const RETRY_BACKOFF = { base: 50, cap: 5000 };

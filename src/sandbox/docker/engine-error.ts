@@ -23,7 +23,7 @@ export function toEngineError(error: unknown): unknown {
   return new EngineError(status, status === 0 && code ? `it cannot be reached (${code})` : said, error);
 }
 
-/** For use in `catch`. Ignores errors with these statuses, which mean that nothing was left to do. */
+/** For use in `catch`. Ignores errors with these statuses, which mean that there was nothing left to do. */
 export const unless =
   (...statuses: number[]) =>
   (error: unknown): undefined => {

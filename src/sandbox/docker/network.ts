@@ -222,7 +222,7 @@ export function firewall(bridge: string, mark: string): Firewall {
     async raise(signal) {
       // This throws unless Docker uses the chain.
       await runCommand("iptables", ["-w", "-C", "FORWARD", "-j", BEFORE_DOCKER], { signal });
-      // Replaces the rules of these chains atomically and leaves all others alone.
+      // Replaces the rules of these chains atomically and leaves all other chains unchanged.
       await runCommand("iptables-restore", ["-w", "--noflush"], { signal, input: await rules() });
       await Promise.all(
         (await usable(hooks)).map(async (hook) => {

@@ -143,8 +143,8 @@ async function giveToTenant(
 }
 
 /**
- * The maximum number of helpers to open. If more are needed, something keeps killing them, and the shells then do
- * all file work.
+ * The maximum number of helpers to open. If more helpers are needed, something keeps killing them, and the shells then
+ * do all file work.
  */
 const MAX_OPENED = 4;
 

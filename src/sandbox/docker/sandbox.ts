@@ -202,7 +202,7 @@ export class DockerSandbox implements ScriptRunner {
     }
   }
 
-  /** Concurrent callers share one opening. It continues if one of them aborts. */
+  /** Concurrent callers share one opening. The opening continues even if one of them aborts. */
   #open(signal: AbortSignal): Promise<OpenSandbox> {
     this.#closing.signal.throwIfAborted();
     this.#opening ??= this.#begin().catch((error: unknown) => {

@@ -148,7 +148,7 @@ const keyIdOf = (key: KeyObject) =>
     .digest()
     .subarray(0, 20);
 
-/** Returns the names for the constraint. A constraint also covers all names below, so a `*.` is removed. */
+/** Returns the names for the constraint. A constraint also covers all names below its own, so a `*.` is removed. */
 const namesBelow = (hosts: readonly string[]) =>
   sequence(
     tagged(

@@ -68,7 +68,7 @@ export const IDENTITY: readonly string[] = ["Accept-Encoding", "identity"];
 const PREFIX = "skein_placeholder_";
 const PLACEHOLDER = new RegExp(`${PREFIX}[0-9a-f]{32}`, "g");
 const MAX_HEADER_CHARS = 64 * 1024;
-/** The minimum length of a secret. A shorter value would be masked in unrelated places of answers. */
+/** The minimum length of a secret. A shorter value would be masked in unrelated parts of answers. */
 const MIN_SECRET_CHARS = 8;
 /** The minimum time between two entries in the audit trail about one connection, in ms. */
 const NOTED_MS = 60_000;

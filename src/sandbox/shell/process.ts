@@ -21,7 +21,7 @@ export interface ShellProcessOptions {
   readonly workdir: string;
   /** Environment variables to add to those of the session. */
   readonly environment: Readonly<Record<string, string>> | undefined;
-  /** Ends all processes of the command. Resolves when none is left. */
+  /** Ends all processes of the command. Resolves when no processes are left. */
   readonly killTree: (tree: Tree) => Promise<void>;
 }
 

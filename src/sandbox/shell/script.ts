@@ -185,7 +185,7 @@ function feed(session: OperationSession, input: Uint8Array, mark: string): (() =
   return [
     () => {
       sending = send();
-      // A closed session reports itself through `onLost`.
+      // A session that closes reports this through `onLost`.
       sending.catch(() => {});
     },
     () => {

@@ -169,7 +169,7 @@ export class ShellPool {
     this.#grow();
   }
 
-  /** Removes a waiter. Returns false if it was not waiting. */
+  /** Removes a waiter. Returns false if it is not in the queue. */
   #remove(waiter: Waiter): boolean {
     const at = this.#waiters.indexOf(waiter);
     if (at >= 0) this.#waiters.splice(at, 1);

@@ -140,7 +140,7 @@ export class ShellSession {
     operation?.onLost(reason);
   }
 
-  /** Closes a channel that arrives too late. */
+  /** Closes a channel that was opened too late. */
   #attach(channel: Channel): void {
     if (this.#isClosed) channel.close();
     else this.#channel = channel;

@@ -12,7 +12,7 @@ import { quote, type Reply, SandboxLostError, type ShellScript } from "./script.
 
 const PIECE_BYTES = 1024 * 1024;
 /**
- * The maximum size of text that becomes part of the script, which is the fastest way. Other data is sent as
+ * The maximum size of text that becomes part of the script, which is the fastest way to send it. Other data is sent as
  * input.
  */
 const TEXT_BYTES = 32 * 1024;

@@ -67,7 +67,7 @@ interface KeyLookup {
   readonly asked: number;
 }
 
-/** Caches `store.find`. Concurrent lookups of the same id share one query. Throws what the store throws. */
+/** Caches `store.find`. Concurrent lookups of the same id share one query. Throws the errors of the store. */
 export function cachedKeys(
   store: Pick<ApiKeyStore, "find">,
   now: () => number = Date.now,

@@ -10,7 +10,7 @@ import { BootstrapKey } from "./bootstrap-key.ts";
 export const AuthScheme = z.enum(["none", "api_key", "jwt", "header"]);
 export type AuthScheme = z.infer<typeof AuthScheme>;
 
-/** The kinds of schemes that front ends see. Every scheme of a plugin is `plugin`. */
+/** The kinds of schemes that front ends see. The scheme of a plugin always appears as `plugin`. */
 export const SchemeKind = z.enum([...AuthScheme.options, "plugin"]);
 export type SchemeKind = z.infer<typeof SchemeKind>;
 

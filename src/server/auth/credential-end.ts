@@ -31,7 +31,7 @@ interface Watch {
 
 /**
  * Calls `findKey` once per key and check, regardless of how many requests watch the key. If `findKey` is not set, no
- * credential is an API key. While it fails, keys that were valid stay valid.
+ * credential is an API key. While `findKey` fails, keys that were valid stay valid.
  */
 export function createCredentials(
   findKey: ApiKeyStore["find"] | undefined,

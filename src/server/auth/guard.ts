@@ -106,7 +106,7 @@ export function tenantOf(request: FastifyRequest): string {
   return request.getDecorator<Principal | null>(PRINCIPAL)?.tenant ?? "";
 }
 
-/** The path as sent, without decoding. */
+/** The path as the client sent it, without decoding. */
 const pathOf = ({ url }: FastifyRequest) => url.split("?", 1)[0] ?? "";
 
 function ticketOf({ query }: FastifyRequest): string | undefined {

@@ -11,7 +11,7 @@ import { OwnerName, Scope } from "./principal.ts";
 /** The head of a request, before its body is read. */
 export interface AuthRequest {
   readonly method: string;
-  /** The path as sent, without the query. */
+  /** The path as the client sent it, without the query. */
   readonly path: string;
   /** The address of the other end of the connection. Behind a gateway, this is the gateway's address. */
   readonly remoteAddress: string | undefined;

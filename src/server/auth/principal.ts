@@ -4,8 +4,9 @@ import { z } from "zod";
 import type { Owner } from "../../protocol/ids.ts";
 
 /**
- * The rights of a principal. `read`: read the owner's data. `run`: change it and start runs. `tools`: manage the
- * tenant's tools. `admin`: manage all users of the tenant. `operator`: manage all tenants. No scope includes another.
+ * The rights of a principal. `read`: read the owner's data. `run`: change the owner's data and start runs. `tools`:
+ * manage the tenant's tools. `admin`: manage all users of the tenant. `operator`: manage all tenants. No scope includes
+ * another.
  */
 export const Scope = z.enum(["run", "read", "tools", "admin", "operator"]);
 export type Scope = z.infer<typeof Scope>;

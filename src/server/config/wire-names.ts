@@ -17,7 +17,7 @@ export type WireName = z.infer<typeof WireName>;
 /** Off by default, because these wires expose the agents to other programs. */
 const FOR_PROGRAMS: ReadonlySet<WireName> = new Set(["mcp", "a2a"]);
 
-/** The wires that are enabled if the settings list none. */
+/** The wires that are enabled if the settings do not list any wires. */
 export const DEFAULT_WIRES: readonly WireName[] = WireName.options.filter((name) => !FOR_PROGRAMS.has(name));
 
 /** The path of an A2A server's agent card. */

@@ -166,7 +166,10 @@ export function refuseCrossSiteWrites({
   };
 }
 
-/** A gateway in front may use a different `Host` than this server (RFC 9112, section 3.2). */
+/**
+ * If a request has two `Host` headers, a gateway in front of this server may read the other one (RFC 9112, section
+ * 3.2).
+ */
 export async function refuseTwoHosts({ raw }: FastifyRequest): Promise<void> {
   const hosts = raw.rawHeaders.filter((name, at) => at % 2 === 0 && HOST_NAME.test(name)).length;
   if (hosts === 0 && raw.httpVersion === "1.1")

@@ -10,7 +10,10 @@ import { subscriberNetwork } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
 
 export interface ConnectionLimits {
-  /** The maximum number of connections from all addresses. Lower if the process may open fewer files. */
+  /**
+   * The maximum number of connections from all addresses. The actual maximum is lower if the process may not open that
+   * many files.
+   */
   readonly total: number;
   /** The maximum number of connections from one address. Default: its fair share. */
   readonly perAddress?: number | undefined;

@@ -81,7 +81,7 @@ function onlyZod(): never {
 /** Creates a server without routes or guards. */
 export function bareServer(limits: HttpLimits, logger: FastifyBaseLogger): FastifyInstance {
   const server = fastify({
-    // Node would respond to these requests without a body; `refuseTwoHosts` refuses them with one.
+    // Node would respond to these requests without a body; `refuseTwoHosts` responds with a body.
     http: { ...headTimeout(limits.requestMs), requireHostHeader: false },
     // `closeConnections` refuses requests during shutdown, with Skein's own error.
     return503OnClosing: false,

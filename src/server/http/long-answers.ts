@@ -47,7 +47,7 @@ export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (
   yield texts;
 }
 
-/** Waits for a tick of the event loop before each piece. Otherwise, a fast client would take all pieces in one tick. */
+/** Waits for a tick of the event loop before each piece. Otherwise, a fast client would read all pieces in one tick. */
 export async function* oneATick(tenant: string, pieces: Iterable<string>): Parts {
   for (const piece of pieces) {
     await ownTick(tenant);
@@ -112,9 +112,9 @@ function* withLongOnesAlone(texts: readonly string[]): Generator<string, void, v
 }
 
 /**
- * Returns a short text whole and a long one as a stream. An error before the first part is thrown; a later error closes
- * the connection. `open` starts counting the unread bytes of a long response: its parts, plus `kept` bytes of their
- * source.
+ * Returns a short text whole and a long text as a stream. An error before the first part is thrown; a later error
+ * closes the connection. `open` starts counting the unread bytes of a long response: its parts, plus `kept` bytes of
+ * their source.
  */
 export async function payloadOf(parts: Parts, open: () => Unread, kept = 0): Promise<string | Readable> {
   let short = "";

@@ -26,7 +26,7 @@ interface Texts {
   user(user: string, tenant: string): string;
   allUsers(tenant: string, by: string): string;
   userOf(user: string, tenant: string): string;
-  /** Returns a refusal in this language. Undefined for a message that exists only in English. */
+  /** Returns a refusal in this language. Returns undefined for a message that exists only in English. */
   refusal(message: string): string | undefined;
 }
 

@@ -1,5 +1,5 @@
 // Server-Sent Events: how many streams may be open, and how a stream is sent. Frames are pulled as fast as the socket
-// takes them, so a slow client costs a bounded buffer and does not delay runs or other clients.
+// accepts them, so a slow client occupies only a bounded buffer and does not delay runs or other clients.
 
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
@@ -71,9 +71,9 @@ export interface StreamLimits {
 export type Heartbeat = "comment" | "named" | (() => Frame);
 
 /**
- * How a stream ends if it ends before its frames do. `frame` asks the client to reconnect. `cut` drops the connection,
- * for clients that treat a clean end as success. A function returns frames with the reason, for clients that fail when
- * a connection is cut.
+ * How a stream ends if it ends before all of its frames have been sent. `frame` asks the client to reconnect. `cut`
+ * drops the connection, for clients that treat a clean end as success. A function returns frames with the reason, for
+ * clients that fail when a connection is cut.
  */
 export type EarlyEnd = "frame" | "cut" | ((why: AppError) => readonly Frame[]);
 
@@ -186,7 +186,7 @@ export function createStreams(
   };
 }
 
-/** Returns a signal that aborts with the reason if the credentials of a request end before its response does. */
+/** Returns a signal that aborts with the reason if the credentials of a request end before the response does. */
 export function credentialsEnd(credentials: Credentials, { request, raw }: FastifyReply): AbortSignal {
   const over = new AbortController();
   const stop = credentials.watch(principalOf(request), (reason) => over.abort(reason));

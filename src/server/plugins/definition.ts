@@ -13,8 +13,8 @@ export interface Plugin {
   /** 1 to 64 of the characters a-z, 0-9, _ and -. Must be unique among the server's plugins. */
   readonly name: string;
   /**
-   * Hooks, which agents enable and configure by name under `hooks:`. They surround the built-in hooks unless placed
-   * elsewhere.
+   * Hooks, which agents enable and configure by name under `hooks:`. They surround the built-in hooks unless you place
+   * them elsewhere.
    */
   readonly hooks?: readonly PlacedHook[];
   /** Tools, which an agent gets if they are listed in its `tools:`. */

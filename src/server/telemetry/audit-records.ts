@@ -30,7 +30,7 @@ export interface AuditRecords {
 /** The maximum number of entries that wait to be sent, or for a response. */
 const MAX_QUEUE = 8192;
 const BATCH_SIZE = 512;
-/** The maximum time that an entry waits for others, in ms. */
+/** The maximum time that an entry waits for other entries, in ms. */
 const DELAY_MS = 1_000;
 const CLOSE_MS = 5_000;
 

@@ -31,7 +31,7 @@ export const CONTENTS = {
   output: "gen_ai.output.messages",
   arguments: "gen_ai.tool.call.arguments",
   result: "gen_ai.tool.call.result",
-  /** The number of oldest messages that did not fit. */
+  /** The number of messages that did not fit, which are the oldest ones. */
   leftOut: "skein.input.messages_left_out",
 } as const;
 

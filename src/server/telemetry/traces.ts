@@ -1,5 +1,5 @@
 // Sends the spans of runs to an OpenTelemetry collector, over OTLP/HTTP. The queue is limited: spans that do not fit or
-// cannot be delivered are counted and dropped. A collector that does not respond delays nothing.
+// cannot be delivered are counted and dropped. A collector that does not respond causes no delay.
 
 import {
   type Context,
@@ -65,7 +65,7 @@ const BATCH_SIZE = 512;
 const FULL_BATCH_SIZE = 64;
 /** The maximum number of characters of contents in queued spans. Beyond it, further spans are queued without contents. */
 const MAX_CONTENTS = 32 * 1024 * 1024;
-/** The maximum time that a span waits for others, in ms. */
+/** The maximum time that a span waits for other spans, in ms. */
 const DELAY_MS = 5_000;
 const CLOSE_MS = 5_000;
 

@@ -1,5 +1,5 @@
-// Messages that replace the start of a thread for the model, from one model call to the next. The thread keeps every
-// message.
+// Messages that the model sees instead of the start of a thread, from one model call to the next. The thread keeps
+// every message.
 
 import type { Message } from "../../index.ts";
 

@@ -57,7 +57,7 @@ export function openBackends(
   });
 }
 
-/** Returns the names of all configured engines, whether used or not. */
+/** Returns the names of all configured engines, including unused ones. */
 export const enginesOf = ({ backends: { docker } }: ServerConfig) =>
   docker.engines?.map(({ name }) => name) ?? [SOLE_ENGINE];
 

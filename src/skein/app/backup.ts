@@ -24,7 +24,7 @@ const MANIFEST = "manifest.json";
 /** The folders to copy in addition to the databases. */
 const FOLDERS = ["workspaces", "volumes", "deployment"];
 
-/** Copies the main database over the connection that has it locked. */
+/** Copies the main database through the connection that has locked it. */
 export type CopyDatabase = (to: string) => Promise<void>;
 
 export interface Backup {

@@ -80,7 +80,7 @@ function servicesOf({ http_tools }: ServerConfig): HttpToolServices {
 
 /**
  * Returns the URL to which a tool delivers deferred results. Without `public_url`, a tool on this machine can still
- * reach a server that listens only there.
+ * reach a server that listens only on this machine.
  */
 export function resultAddress(
   { callback_url }: Pick<HttpTool, "callback_url">,

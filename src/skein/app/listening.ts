@@ -1,4 +1,4 @@
-// How a server listens, either in one process or in the first of several.
+// How a server listens, either in one process or in the first of several processes.
 
 import { lookup } from "node:dns/promises";
 import { AppError } from "../../agent/core/errors.ts";

@@ -20,7 +20,7 @@ import { mergePages } from "../../server/telemetry/pages.ts";
 import type { Traces } from "../../server/telemetry/traces.ts";
 import type { MetricsFormat, Siblings } from "./siblings.ts";
 
-/** Parts that exist once the server is created. Metrics read them later. */
+/** Parts that exist only after the server has been created. Metrics read them later. */
 export interface Observed {
   readonly runs: Engine;
   readonly dependencies: Dependencies;
@@ -138,7 +138,9 @@ export function countReload(metrics: Metrics, outcome: Reload): void {
 /** Equals the maximum number of backends in the pool. */
 const MAX_FOLLOWED = 1000;
 
-/** Counts this process's sandboxes by their status changes. Beyond the maximum, the oldest is dropped. */
+/**
+ * Counts this process's sandboxes by their status changes. Above the maximum, the oldest sandbox is no longer counted.
+ */
 export function followBackends(metrics: Metrics): (owner: Owner, status: BackendStatus) => void {
   const known = new Map<string, { readonly status: BackendStatus["status"]; readonly at: number }>();
   return ({ tenant, user }, { name, type, status }) => {

@@ -170,7 +170,7 @@ export function openAudit(
   });
 }
 
-/** Records the answers to questions in the trail, from every wire. */
+/** Records the answers to questions in the audit trail, from all wires. */
 export const answersTo =
   (audit: Pick<Audit, "record">) =>
   ({ tenant, user }: Owner, { answers, api_key, origin }: AnsweredRun): void => {
@@ -240,7 +240,7 @@ function oauthOf(
     ...{ documents: stores.documents, owners: stores.owners, vault, runs, logger, allow },
     fetch: createPublicFetch({ allow }),
     ...accounts,
-    // Browsers on this machine can reach a server that listens only there.
+    // Browsers on this machine can reach a server that listens only on this machine.
     base: () => public_url ?? (isLoopback(listen.host) ? ownAddress() : undefined),
     onConnected({ keeper: { tenant, user }, by, server: id }) {
       const of =

@@ -12,7 +12,7 @@ import { holdFile, isInUse } from "../../engine/stores/sqlite/copies.ts";
 import { docsPage } from "../../lib/docs.ts";
 import { copyTree, flush, flushTree, verifyBackup } from "./backup.ts";
 
-/** The folder inside the data folder while a restore is in progress. */
+/** The folder that exists inside the data folder while a restore is in progress. */
 const WORK = "restore";
 /** The file that a restore leaves in the data folder. Contains a `Restoration`. */
 const RESTORATION = "restoration.json";

@@ -16,7 +16,7 @@ export interface Siblings {
   listen(server: HttpServer): Promise<string>;
   /** Returns the current metrics pages of the other workers. Omits pages that are not ready in time. */
   metricsOfOthers(format: MetricsFormat): Promise<readonly string[]>;
-  /** Sets the function that returns this worker's metrics page to the others. */
+  /** Sets the function that returns this worker's metrics page to the other workers. */
   shareMetrics(read: (format: MetricsFormat) => Promise<string>): void;
   /** For local backends. */
   readonly machine: SharedMachine;

@@ -78,7 +78,7 @@ export function asked({ prompt, asked_by }: Interrupt, paint: Paint): string {
   return paint("yellow", `? ${asked_by ? t().questions.askedBy(asked_by.name, prompt) : prompt}`);
 }
 
-/** Returns the choices. If a rule can cover more than this exact call, the line explains how to choose that. */
+/** Returns the choices. If a rule can cover more than this exact call, the line explains how to choose such a rule. */
 function choices({ name, remember_options = [] }: Interrupt): string {
   const words = t().questions;
   const widths = remember_options.flatMap(({ remember_as, command_prefix = [] }) => {

@@ -3,7 +3,7 @@
 import type { Interface } from "node:readline";
 
 const PROMPT = "> ";
-/** The maximum number of lines to keep. Beyond it, the terminal pauses. */
+/** The maximum number of lines to keep. If the user types more lines, the terminal pauses. */
 const MOST_AHEAD = 1000;
 
 export interface Lines {

@@ -89,7 +89,7 @@ export interface LocalAgent<Output = unknown> {
   readonly subagents: readonly LocalAgent[];
   /** Runs the agent in a private runtime with threads in memory. Throws `invalid_request` for an empty input. */
   run(input: Input, options?: Omit<SpawnOptions, "input">): AgentHandle<Output>;
-  /** Returns a copy with other options. Threads in memory stay with the original. */
+  /** Returns a copy with other options. Threads in memory remain with the original agent. */
   with(changes: Partial<Omit<AgentOptions, "output_schema">>): LocalAgent<Output>;
   with<S extends z.ZodType>(
     changes: Partial<AgentOptions> & { readonly output_schema: S },

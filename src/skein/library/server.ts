@@ -34,7 +34,7 @@ export interface ServerOptions {
 }
 
 export interface Server extends AsyncDisposable {
-  /** The URL, once the server listens. */
+  /** The URL of the server, or undefined until the server listens. */
   readonly url: string | undefined;
   /**
    * Starts to accept requests and resolves with the address. Throws `config_invalid`, and `unavailable` if the port is

@@ -39,7 +39,10 @@ export interface SessionsOptions {
   readonly log: (message: string) => void;
 }
 
-/** The maximum number of sessions per editor. Beyond it, the oldest session is forgotten and must be loaded again. */
+/**
+ * The maximum number of sessions per editor. If an editor opens more sessions, the oldest session is forgotten and must
+ * be loaded again.
+ */
 const MOST_SESSIONS = 1000;
 const SESSIONS_A_PAGE = 100;
 

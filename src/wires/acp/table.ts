@@ -23,7 +23,7 @@ export interface Fold {
   closing(): SessionUpdate[];
 }
 
-/** The maximum number of characters to show of a running tool's output. The most recent ones are kept. */
+/** The maximum number of characters to show of a running tool's output. The most recent characters are kept. */
 const SHOWN_OUTPUT = 4_000;
 
 export function project({ contextWindow, shows }: ProjectOptions): Fold {

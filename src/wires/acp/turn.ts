@@ -69,7 +69,7 @@ async function followRun(
   let runId: string | undefined;
   let end: End | undefined;
   const stop = () => {
-    // If the run is unreachable, it is left alone. If it has ended meanwhile, it does not need to be stopped.
+    // If the run is unreachable, it is not stopped. If it has ended meanwhile, it does not need to be stopped.
     if (runId !== undefined) client.stop(thread, runId).catch(() => leaving.abort());
   };
   stopped.addEventListener("abort", stop);

@@ -159,8 +159,8 @@ const readerOf = (body: RunAgentInput, version: number | undefined): Reader => (
 const END = /^\{"type":"RUN_(?:FINISHED|ERROR)"/;
 
 /**
- * Ends a stream with an error of the protocol if it ends before its run does. AG-UI clients treat a clean end as
- * success, and one of them exits when the connection is cut.
+ * Ends a stream with an error of the protocol if the stream ends before the run does. AG-UI clients treat a clean end
+ * as success, and one of them exits when the connection is cut.
  */
 function endOf() {
   let isOver = false;

@@ -69,7 +69,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
     const call = calls.get(id);
     return call ? available(call, true) : [];
   };
-  /** Version 5 has no other way to ask, so the next message answers. */
+  /** Version 5 has no other way to ask, so the user's next message is the answer. */
   const askInWords = (question: Interrupt): Chunk[] => {
     parts++;
     const id = partId();

@@ -10,7 +10,7 @@ import { callIdOf, type InterruptGroup, interruptGroups } from "./history.ts";
 const Args = z.record(z.string(), z.unknown());
 const Edited = z.looseObject({ args: Args, name: z.string().optional(), action: z.string().optional() });
 
-/** A decision of the current human-in-the-loop middleware, or in its older form. */
+/** A decision in the form of the current human-in-the-loop middleware, or in the older form. */
 const Decision = z.looseObject({
   type: z.enum(["approve", "edit", "reject", "respond", "accept", "ignore", "response"]),
   message: z.string().nullish(),
@@ -28,7 +28,8 @@ const refused = (message: string) => new AppError("invalid_request", `command.re
 
 /**
  * Returns the answers in `resume` to a thread's open interrupts, in any form that clients send. Interrupts without an
- * answer are asked again. Throws `interrupt_closed` if no interrupt is open, `invalid_request` for an invalid answer.
+ * answer are asked again. Throws `interrupt_closed` if no interrupt is open, and `invalid_request` for an invalid
+ * answer.
  */
 export function answersOf(resume: unknown, open: readonly Interrupt[]): Answer[] {
   const groups = interruptGroups(open);

@@ -30,7 +30,7 @@ export const canShow = (question: Interrupt, shows: Shows): boolean =>
 const visitId = (threadId: string, { id, created_at }: Interrupt) =>
   `${questionId(threadId, id)}:${Date.parse(created_at)}`;
 
-/** The request that asks a client. */
+/** The request that the server sends to a client to ask a question. */
 export const askingOf = (threadId: string, question: Interrupt, shows: Shows) => ({
   jsonrpc: "2.0",
   id: questionId(threadId, question.id),

@@ -13,7 +13,7 @@ import type { Asking } from "./table.ts";
 
 /** Every request describes its client completely, and closing the connection cancels the call. */
 const STATELESS = "2026-07-28";
-/** The only revision with batches, and the default for a client that declares none. */
+/** The only revision with batches, and the default for a client that does not declare a revision. */
 export const BATCHES = "2025-03-26";
 
 /** The revisions with sessions that start with `initialize`, newest first. */

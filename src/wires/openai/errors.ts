@@ -48,7 +48,7 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   503: "overloaded_error",
 };
 
-/** Used for clients of Anthropic's API, which show no message in another shape. */
+/** Used for clients of Anthropic's API, which do not show messages in any other shape. */
 function anthropicError({ status, detail: message, request_id }: Refused) {
   const type = ANTHROPIC_TYPES[status] ?? (status >= 500 ? "api_error" : "invalid_request_error");
   return { type: "error", error: { type, message }, request_id };

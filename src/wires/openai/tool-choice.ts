@@ -71,7 +71,7 @@ const offered = (given: readonly DescribedTool[], tool_choice?: "required"): Cho
     tool_choice: given.length > 0 ? tool_choice : undefined,
   });
 
-/** Offers the function to the model too, which may answer by calling it. */
+/** Also offers the function to the model, which may answer by calling it. */
 function forced(given: readonly DescribedTool[], name: string | undefined): Choice {
   const tool = given.find((each) => each.name === name);
   if (!tool) {

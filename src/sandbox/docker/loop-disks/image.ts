@@ -1,5 +1,5 @@
-// A disk image is a file with an ext4 file system of a fixed size. The kernel refuses data that does not fit. The
-// file occupies only as much of the host's disk as it contains. The caller must have exclusive use of the file. No
+// A disk image is a file with an ext4 file system of a fixed size. The kernel refuses data that does not fit. The file
+// uses only as much space on the host's disk as its contents need. The caller must have exclusive use of the file. No
 // other process or device may use it.
 
 import { open, rename, rm, truncate } from "node:fs/promises";
@@ -11,7 +11,7 @@ const BLOCK_BYTES = 4096;
 const GROUP_BLOCKS = 8 * BLOCK_BYTES;
 const MIN_GROUP_BLOCKS = GROUP_BLOCKS / 8;
 /**
- * Limits the number of files and folders. For example, a file system of 1 GiB can contain 131,072 of them.
+ * Limits the number of files and folders. For example, a file system of 1 GiB can contain 131,072 files and folders.
  */
 const BYTES_PER_FILE = 8192;
 /**

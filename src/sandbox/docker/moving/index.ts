@@ -1,5 +1,5 @@
-// Moves the files of unused sandboxes to other engines. Each move copies, compares and records, and only then deletes
-// the originals. A draining engine is emptied this way, one sandbox at a time.
+// Moves the files of unused sandboxes to other engines. Each move copies the files, compares them and records the new
+// engine, and only then deletes the originals. A draining engine is emptied this way, one sandbox at a time.
 //
 // The ledger names both engines from before the first byte is copied until the last original is deleted. A copy that a
 // dead process left behind is therefore found and deleted.
@@ -16,7 +16,7 @@ import type { Engines } from "../engines.ts";
 import type { Host } from "../host.ts";
 import { ERRAND, labelsOf, MOVE } from "../identity.ts";
 
-/** The image of containers that never run. The engine reads and writes files through these containers. */
+/** The image of containers that are never started. The engine reads and writes files through these containers. */
 const IMAGE = "skein-courier:1";
 const FOLDER = "/workspace";
 /** The assumed size of a workspace whose size is not in the ledger. This is the default of `disk`. */

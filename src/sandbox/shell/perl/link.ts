@@ -40,7 +40,7 @@ export class HelperError extends Error {
 interface PendingRequest extends Pick<Request<void>, "maxBytes"> {
   readonly id: number;
   readonly onPart: Request<void>["onPart"] | undefined;
-  /** The number of bytes left of `maxBytes`. */
+  /** The number of bytes that remain of `maxBytes`. */
   left: number;
   resolve(fields: readonly Buffer[]): void;
   reject(error: unknown): void;

@@ -44,7 +44,7 @@ interface Connection {
   readonly stream: Duplex;
   /** The number of additional bytes that the sandbox may send. */
   granted: number;
-  /** The number of bytes that the stream's reader has not taken yet. */
+  /** The number of bytes that the stream's reader has not read yet. */
   held: number;
   /** The number of bytes that may be sent to the sandbox. */
   credit: number;
@@ -179,7 +179,7 @@ function relayed(send: Send, onConnection: (connection: Duplex) => void) {
     connection.granted -= bytes.length;
     if (connection.granted < 0 || bytes.length === 0) throw new Error("it sent more than it was granted");
     connection.held += bytes.length;
-    // Otherwise, the reader asks for more when it has room.
+    // Otherwise, the reader requests more data when there is room.
     if (connection.stream.push(bytes)) grant(id, connection, send);
   };
 
@@ -217,7 +217,7 @@ function relayed(send: Send, onConnection: (connection: Duplex) => void) {
   };
 }
 
-/** Tells the sandbox that the reader has taken the bytes held so far. */
+/** Tells the sandbox that the reader has read the bytes held so far. */
 function grant(id: number, connection: Connection, send: Send): void {
   if (connection.held === 0) return;
   send(id, "g", String(connection.held));

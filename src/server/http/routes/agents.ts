@@ -193,7 +193,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
   );
 }
 
-/** Refuses only new issues: issues that existed before must not block another change. */
+/** Refuses only new issues, because issues that existed before must not block another change. */
 function refuseNew(misfits: readonly OverrideIssue[], before: readonly OverrideIssue[]): void {
   const known = new Set(before.map(({ path }) => path));
   const issues = misfits.filter(({ path }) => !known.has(path));

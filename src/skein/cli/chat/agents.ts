@@ -90,7 +90,9 @@ export async function answerer(place: ChatContext, paint: Paint): Promise<string
 const answers = ({ agent, model }: { readonly agent: string; readonly model: string }, paint: Paint) =>
   t().chat.answers(paint("bold", agent), visible(model));
 
-/** `current` is the next run's agent: the chosen agent, otherwise the thread's agent, otherwise the default. */
+/**
+ * `current` is the agent of the next run: the chosen agent, otherwise the thread's agent, otherwise the default agent.
+ */
 async function agentsFor({ client, thread, run, signal }: ChatContext) {
   const agents = await client.agents.list(signal);
   const name = run.agent ?? (await threadIfThere({ client, thread }, signal))?.agent;

@@ -42,7 +42,7 @@ export async function importThreads(
 ): Promise<string> {
   const { all, passedOver } = await checkAll(threads, owner, dir, resumes);
   let messages = 0;
-  // Starts with the thread that changed least recently, which preserves the order of the list.
+  // Starts with the least recently changed thread, which preserves the order of the list.
   for (const { id } of all.toSorted((a, b) => (a.updated_at < b.updated_at ? -1 : 1))) {
     const { agent_type: agent, title, metadata, ...about } = await readAbout(dir, id);
     const history: Message[] = [];

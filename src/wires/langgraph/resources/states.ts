@@ -1,5 +1,5 @@
 // A thread's current state, and its states at earlier checkpoints. States are written as text in parts, because each
-// state of a long thread has several megabytes.
+// state of a long thread takes several megabytes.
 
 import type { Message } from "../../../agent/core/message.ts";
 import type { Thread } from "../../../agent/core/records.ts";

@@ -29,7 +29,7 @@ export function citing() {
     see({ sources = [] }: Pick<ToolMessage, "sources">): void {
       for (const source of sources) if (byUrl.size < MOST) byUrl.set(source.url, source);
     },
-    /** Returns the citations in a text, in the order of the text. */
+    /** Returns the citations in a text, in the order in which they appear. */
     in(text: string): Citation[] {
       return [...byUrl.values()]
         .flatMap((source) => citationOf(text, source))

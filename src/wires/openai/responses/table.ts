@@ -30,7 +30,7 @@ import {
 } from "./history.ts";
 import { responseIdOf } from "./ids.ts";
 
-/** The request's fields that its own responses repeat. Later readers do not see them. */
+/** The fields of a request that its own responses repeat. Later readers do not see them. */
 export interface Echo {
   readonly previous_response_id?: string | null;
   readonly instructions?: string | null;
@@ -53,7 +53,9 @@ export interface ProjectOptions {
 export interface ResponseFold {
   /** Returns the frames for an event. */
   readonly see: Fold;
-  /** Returns the response after the events so far. `run` has the values that no event contains yet. */
+  /**
+   * Returns the response after all events that have been read so far. `run` has the values that no event contains yet.
+   */
   response(run: RunRecord): ReturnType<typeof responseOf>;
 }
 
