@@ -56,7 +56,7 @@ async function contract(): Promise<Document> {
           title: "Skein",
           version: packageJson.version,
           description:
-            "A multi-tenant agent server: POST messages to a thread, follow the run as Server-Sent Events.",
+            "A multi-tenant agent server. Clients POST messages to a thread and follow the run as Server-Sent Events.",
         },
         servers: [{ url: "/" }],
         components: { securitySchemes: SECURITY_SCHEMES },

@@ -20,7 +20,9 @@ const parts = {
 const { several, single } = fileSchemas(parts);
 const file = z
   .union([several, single])
-  .describe("Agents of a Skein server: several, or one as the whole file.");
+  .describe(
+    "The agents of a Skein server. A file contains either several agents or a single agent at the top level.",
+  );
 /** Allows the hooks of plugins, which only the server knows. Top-level keys that start with `x-` are ignored. */
 const withOwnKeys = ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
   if (jsonSchema.properties?.plugins) jsonSchema.patternProperties = { "^x-": {} };

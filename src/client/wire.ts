@@ -103,7 +103,7 @@ export type Citation = {
 };
 
 export type ProviderBlock = {
-  /** The block as the provider wrote it. It is returned to the provider unchanged. */
+  /** The block as the provider wrote it. Skein sends it back to the provider unchanged. */
   data: Record<string, unknown>;
   /** Characters of `content` before the block. */
   after_text: number;
@@ -111,7 +111,7 @@ export type ProviderBlock = {
   after_calls: number;
   /** Blocks of reasoning before the block. */
   after_thoughts: number;
-  /** Characters of `content` that are the text of the block. Only for a text with citations. */
+  /** Number of characters of `content` that make up the block's text. Only for a text with citations. */
   characters?: number | undefined;
 };
 
@@ -141,7 +141,7 @@ export type Message = {
   /** The model that wrote the message, as `provider:model`. */
   model?: string | undefined;
   usage?: Usage | undefined;
-  /** True if no model wrote the message: a user started a run with these calls. */
+  /** True if no model wrote the message, because a user started a run with these tool calls. */
   by_user?: true | undefined;
   /** Present only if the answer was cut off: `stopped` by someone, or `failed` by an error or a limit. `content` contains the answer up to that point. */
   incomplete?: "stopped" | "failed" | undefined;
@@ -824,7 +824,7 @@ export type ThreadUsage = {
 
 /** Resources that this request deleted. */
 export type DeletedUser = {
-  /** False if data remains because it is in use or there is too much for one request. Repeat the request. */
+  /** False if some data remains, because it is in use or because one request cannot delete it all. Repeat the request. */
   complete: boolean;
   runs_cancelled: number;
   threads: number;
@@ -882,7 +882,7 @@ export type AgentOverrides = {
   } | undefined;
   /** `provider:model` that replaces the agent's own model. */
   model?: string | undefined;
-  /** Overrides that the agent no longer accepts, each with the values that it would accept. */
+  /** Overrides that the agent no longer accepts, each with the values that the agent would accept. */
   ignored: Array<{
     path: string;
     message: string;
@@ -919,14 +919,14 @@ export type AgentDetails = {
       active: boolean;
       /** JSON Schema of the hook's options, if you may `configure` it. */
       schema?: Record<string, unknown> | undefined;
-      /** Options that you or the configuration set. The schema contains the defaults for all others. */
+      /** Options with values from your overrides or from the configuration. The schema contains the defaults of all other options. */
       options?: Record<string, unknown> | undefined;
     }>;
     /** Models that your runs and overrides can name. */
     models: {
-      /** True if you can name any model that the server has a key for. `names` lists the known ones. */
+      /** True if you can name any model that the server has a key for. `names` lists the known models. */
       any: boolean;
-      /** As `provider:model`, starting with the agent's own. At most 200. */
+      /** Names in the form `provider:model`, starting with the agent's own model. At most 200. */
       names: string[];
       /** Globs of other models that you can name, such as `openai:gpt-5*`. At most 200. */
       patterns: string[];
@@ -956,7 +956,7 @@ export type AuditActor = {
   id: string;
   /** User who owns the credentials, the schedule or the trigger, or for whom the agent works. */
   user?: string | undefined;
-  /** The operator's own tenant, if the operator acted on another one. */
+  /** The operator's own tenant, if the operator acted on another tenant. */
   tenant?: string | undefined;
 };
 
@@ -1032,7 +1032,7 @@ export type Connection = {
     /** Hosts that can receive the value. */
     allowed_hosts: string[];
   } | undefined;
-  /** Present after the issuer refused to renew the access token. Reconnect the account. */
+  /** Present if the issuer has refused to renew the access token. Reconnect the account. */
   ended?: {
     at: string;
     reason: string;
@@ -1304,7 +1304,7 @@ export type Schedule = {
   pending_slot?: {
     scheduled_for: string;
     since: string;
-    /** Why its run has not started. */
+    /** Why the slot's run has not started. */
     message: string;
   } | undefined;
   /** The most recent run that the schedule started. */
@@ -1498,7 +1498,7 @@ export type NewTrigger = {
   } | undefined;
   created_at: string;
   updated_at: string;
-  /** Present only in the response that makes it: a secret that the server has made. */
+  /** A secret that the server has created. Present only in the response to the request that created it. */
   secret?: string | undefined;
 };
 
@@ -1757,7 +1757,7 @@ export type StartRun = {
   tools?: ClientTool[] | undefined;
   /** Default: `{}`. */
   metadata?: Record<string, string | number | boolean> | undefined;
-  /** Id of a user message. The run replaces this message and all later ones. They are kept as a branch. */
+  /** Id of a user message. The run replaces this message and all later messages. The server keeps the replaced messages as a branch. */
   replaces?: string | undefined;
   /** Action if the thread has an active run: return 409, wait for that run, or cancel it and start next. Default: `"reject"`. */
   on_busy?: "reject" | "enqueue" | "interrupt" | undefined;
@@ -1965,7 +1965,7 @@ export type HttpToolChange = {
   parameters?: Record<string, unknown> | undefined;
   /** URL that receives each call as a POST request. */
   callback_url?: string | undefined;
-  /** Headers to merge into the existing ones. `null` removes a header. */
+  /** Headers to merge into the tool's existing headers. `null` removes a header. */
   headers?: Record<string, string | null> | undefined;
   timeout_ms?: number | undefined;
   idempotent?: boolean | undefined;
@@ -2417,7 +2417,7 @@ export interface Operations {
       regex?: string | undefined;
       /** Exact arguments of the call. */
       arguments?: Record<string, unknown> | undefined;
-      /** Id of the rule. It replaces a rule with the same id. Default: derived from the conditions. */
+      /** Id of the rule. The rule replaces an existing rule with the same id. Default: derived from the conditions. */
       id?: string | undefined;
       /** Priority within the scope; the highest comes first. Default: `0`. */
       priority?: number | undefined;
@@ -2480,7 +2480,7 @@ export interface Operations {
       regex?: string | undefined;
       /** Exact arguments of the call. */
       arguments?: Record<string, unknown> | undefined;
-      /** Id of the rule. It replaces a rule with the same id. Default: derived from the conditions. */
+      /** Id of the rule. The rule replaces an existing rule with the same id. Default: derived from the conditions. */
       id?: string | undefined;
       /** Priority within the scope; the highest comes first. Default: `0`. */
       priority?: number | undefined;
@@ -2692,7 +2692,7 @@ export interface Operations {
     answer: {
       items: Connection[];
       next_cursor?: string | undefined;
-      /** First page only: MCP servers whose accounts can be connected with `authorize`, and are not. */
+      /** Only on the first page: MCP servers with accounts that can be connected with `authorize` but are not connected yet. */
       not_connected?: ConnectableServer[] | undefined;
     };
   };
@@ -2727,7 +2727,7 @@ export interface Operations {
     answer: {
       items: Connection[];
       next_cursor?: string | undefined;
-      /** First page only: MCP servers whose accounts can be connected with `authorize`, and are not. */
+      /** Only on the first page: MCP servers with accounts that can be connected with `authorize` but are not connected yet. */
       not_connected?: ConnectableServer[] | undefined;
     };
   };

@@ -91,14 +91,16 @@ export const ProviderBlock = z
   .object({
     data: z
       .record(z.string(), z.unknown())
-      .describe("The block as the provider wrote it. It is returned to the provider unchanged."),
+      .describe("The block as the provider wrote it. Skein sends it back to the provider unchanged."),
     after_text: z.int().describe("Characters of `content` before the block."),
     after_calls: z.int().describe("Calls before the block."),
     after_thoughts: z.int().describe("Blocks of reasoning before the block."),
     characters: z
       .int()
       .optional()
-      .describe("Characters of `content` that are the text of the block. Only for a text with citations."),
+      .describe(
+        "Number of characters of `content` that make up the block's text. Only for a text with citations.",
+      ),
   })
   .meta({ id: "ProviderBlock" });
 export type ProviderBlock = z.infer<typeof ProviderBlock>;
@@ -127,7 +129,7 @@ export const AssistantMessage = z.object({
   by_user: z
     .literal(true)
     .optional()
-    .describe("True if no model wrote the message: a user started a run with these calls."),
+    .describe("True if no model wrote the message, because a user started a run with these tool calls."),
   incomplete: z
     .enum(["stopped", "failed"])
     .optional()

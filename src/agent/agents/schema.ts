@@ -62,7 +62,7 @@ function agentSchema({ backends, hooks, tools }: Parts) {
       .array(toolName(tools().map(({ name }) => name)))
       .optional()
       .describe(
-        "Names and globs of tools. A list that names a built-in tool, or an empty list, removes every built-in tool that it does not name.",
+        "Names and globs of tools. If the list is empty or names a built-in tool, the agent gets only the built-in tools that it names.",
       ),
     permissions: (hooks.find(({ name }) => name === "permissions")?.options ?? z.never())
       .optional()

@@ -19,7 +19,7 @@ export const HookChoice = z.object({
   active: z.boolean().describe("True if your runs use the hook."),
   schema: JsonObject.optional().describe("JSON Schema of the hook's options, if you may `configure` it."),
   options: JsonObject.optional().describe(
-    "Options that you or the configuration set. The schema contains the defaults for all others.",
+    "Options with values from your overrides or from the configuration. The schema contains the defaults of all other options.",
   ),
 });
 export type HookChoice = z.infer<typeof HookChoice>;
@@ -39,10 +39,14 @@ export function hookChoices(definition: AgentDefinition, hooks: readonly HookDef
 export const ModelChoices = z.object({
   any: z
     .boolean()
-    .describe("True if you can name any model that the server has a key for. `names` lists the known ones."),
+    .describe(
+      "True if you can name any model that the server has a key for. `names` lists the known models.",
+    ),
   names: z
     .array(z.string())
-    .describe(`As \`provider:model\`, starting with the agent's own. At most ${MAX_MODELS}.`),
+    .describe(
+      `Names in the form \`provider:model\`, starting with the agent's own model. At most ${MAX_MODELS}.`,
+    ),
   patterns: z
     .array(z.string())
     .describe(`Globs of other models that you can name, such as \`openai:gpt-5*\`. At most ${MAX_MODELS}.`),

@@ -110,7 +110,9 @@ const Subagent = z.union([
     backend: z
       .enum(["shared", "own"])
       .default("shared")
-      .describe("`shared`: the subagent works in this agent's backend. `own`: it works in its own."),
+      .describe(
+        "`shared`: the subagent works in this agent's backend. `own`: the subagent works in the backend that its own definition names.",
+      ),
   }),
 ]);
 
@@ -149,7 +151,9 @@ export const AgentFields = z.strictObject({
   identity: z
     .union([z.literal(true), z.string().trim().min(1).max(4096)])
     .optional()
-    .describe("First sentence of the prompt, to introduce the agent. `true` uses its name and description."),
+    .describe(
+      "First sentence of the prompt, to introduce the agent. With `true`, Skein writes it from the agent's name and description.",
+    ),
   context: z
     .array(z.union([z.string().trim().min(1), z.strictObject({ file: z.string().min(1) })]))
     .min(1)
@@ -162,7 +166,7 @@ export const AgentFields = z.strictObject({
     .optional()
     .describe("Adds standard advice to the prompt: look before acting, check your work, be brief."),
   output_schema: OutputSchema.optional().describe(
-    "JSON Schema (2020-12) of an object. The final answer of every run matches it; `done` and the run contain it as `output`.",
+    "JSON Schema (2020-12) of an object. The final answer of every run matches this schema. The `done` event and the run contain the answer as `output`.",
   ),
   context_window: z.int().min(1000).default(128_000).describe("The model's context window, in tokens."),
   max_iterations: z

@@ -121,7 +121,7 @@ export const progressReminder = extraHook(
         .max(100)
         .default(3)
         .describe(
-          "Number of remaining model calls at which the model is reminded. It gets a second reminder at the last one. 0 means never.",
+          "Number of remaining model calls at which the model is reminded. A second reminder precedes the last call. 0 means never.",
         ),
     }),
   },

@@ -21,7 +21,7 @@ export const Actor = z
     tenant: z
       .string()
       .optional()
-      .describe("The operator's own tenant, if the operator acted on another one."),
+      .describe("The operator's own tenant, if the operator acted on another tenant."),
   })
   .meta({ id: "AuditActor" });
 export type Actor = z.infer<typeof Actor>;

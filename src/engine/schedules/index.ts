@@ -73,7 +73,7 @@ export interface Schedules extends Pick<DueWorker, "open" | "close"> {
     owner: Owner,
     page: { readonly limit: number; readonly cursor?: string | undefined },
   ): Promise<Page<Schedule>>;
-  /** Deletes the schedule. Runs that it has started continue. Throws `not_found` or `precondition_failed`. */
+  /** Deletes the schedule. Runs that the schedule has started continue. Throws `not_found` or `precondition_failed`. */
   delete(owner: Owner, id: string, options?: WriteOptions): Promise<void>;
   /**
    * Starts a run now, in addition to the schedule's slots and even if the schedule is paused. If `key` was used before,

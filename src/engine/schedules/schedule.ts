@@ -91,7 +91,7 @@ const LastSlot = z.object({
 const PendingSlot = z.object({
   scheduled_for: z.iso.datetime(),
   since: z.iso.datetime(),
-  message: z.string().describe("Why its run has not started."),
+  message: z.string().describe("Why the slot's run has not started."),
 });
 
 const ScheduledRun = z.object({ thread_id: z.string(), run_id: z.string(), scheduled_for: z.iso.datetime() });

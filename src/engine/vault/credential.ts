@@ -132,7 +132,7 @@ export const Connection = z
     secret_name: z.string().optional(),
     networking: Networking.optional(),
     ended: Ended.optional().describe(
-      "Present after the issuer refused to renew the access token. Reconnect the account.",
+      "Present if the issuer has refused to renew the access token. Reconnect the account.",
     ),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),

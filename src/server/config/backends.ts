@@ -34,7 +34,7 @@ const DockerEngine = z
     drain: z
       .boolean()
       .default(false)
-      .describe("Starts no sandboxes on this engine and moves its own to other engines."),
+      .describe("Starts no new sandboxes on this engine and moves its existing sandboxes to other engines."),
     sandboxes: count
       .optional()
       .describe(

@@ -33,7 +33,7 @@ export const Limits = z.strictObject({
   subagents_in_all: count
     .default(200)
     .describe(
-      "Maximum number of subagents, on all levels, that one run can start in this process. For any further one, the model gets an error.",
+      "Maximum number of subagents, on all levels, that one run can start in this process. If the run tries to start more, the model gets an error.",
     ),
   queued_runs: z
     .int()
@@ -70,7 +70,7 @@ export const Limits = z.strictObject({
   unread_bytes: count
     .default(256 * MIB)
     .describe(
-      "Maximum bytes of streams and long responses that are waiting for their clients. Above it, the server cuts off the response that has stalled for longest.",
+      "Maximum size in bytes of all data in streams and long responses that clients have not received yet. Above it, the server cuts off the response that has stalled for longest.",
     ),
   connections: count
     .default(20_000)

@@ -90,7 +90,7 @@ const Retention = z.strictObject({
     "Idle time after which an interrupted thread is deleted. Never shorter than `threads`.",
   ),
   temporary_threads: Interval.prefault("5m").describe(
-    "How long the thread of a run with `keep_thread: false` is kept after the run ends, for clients that have not read it yet.",
+    "How long the server keeps the thread of a run with `keep_thread: false` after the run ends, so that clients can still read it.",
   ),
   events: Lifetime.prefault("24h").describe("How long a run's events are kept after the run ends."),
   sweep: Interval.prefault("5m").describe("Interval between deletions of expired data."),

@@ -15,7 +15,7 @@ const SearchService = z
   .strictObject({
     provider: z
       .enum(["searxng", "brave", "tavily", "model"])
-      .describe("Search service that `web_search` uses. `model`: the search of the model's own provider."),
+      .describe("Search service that `web_search` uses. With `model`, the model's own provider searches."),
     url: z
       .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
       .optional()
@@ -32,7 +32,7 @@ const SearchService = z
       .optional()
       .describe("Only for `model`: maximum number of searches in one model call."),
     allowed_domains: Domains.optional().describe("Only for `model`: the only domains to search."),
-    blocked_domains: Domains.optional().describe("Only for `model`: domains that are left out."),
+    blocked_domains: Domains.optional().describe("Only for `model`: domains to exclude from the search."),
   })
   .superRefine((search, context) => {
     for (const { path, message } of faultsIn(search)) context.addIssue({ code: "custom", path, message });

@@ -107,7 +107,7 @@ export const StartRunBody = z
       .max(64)
       .optional()
       .describe(
-        "Id of a user message. The run replaces this message and all later ones. They are kept as a branch.",
+        "Id of a user message. The run replaces this message and all later messages. The server keeps the replaced messages as a branch.",
       ),
     on_busy: z
       .enum(["reject", "enqueue", "interrupt"])

@@ -45,11 +45,11 @@ export const RunAgentInput = z.looseObject({
     .nullish(),
   context: boundedList(z.looseObject({ description: z.string(), value: z.string() }), 1000)
     .nullish()
-    .describe("Context for the agent, read when the thread starts."),
+    .describe("Context for the agent. Skein reads it when the thread starts."),
   forwardedProps: z
     .unknown()
     .optional()
-    .describe("Skein reads only `on_disconnect`: `cancel` or `continue`."),
+    .describe("Skein reads only the key `on_disconnect`, which can be `cancel` or `continue`."),
   resume: boundedList(ResumeEntry, 1000).nullish(),
 });
 export type RunAgentInput = z.infer<typeof RunAgentInput>;

@@ -101,7 +101,7 @@ function changeRoutes(app: App, services: RouteServices): void {
     "/runs/crons/:cron_id",
     {
       schema: {
-        summary: "Delete a cron. Runs that it has started continue",
+        summary: "Delete a cron. Runs that the cron has started continue",
         tags,
         params,
         response: { 200: z.object({}) },

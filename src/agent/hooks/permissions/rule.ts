@@ -158,7 +158,9 @@ export const OwnRuleSpec = RuleFields.extend({
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,64}$/, "must be 1 to 64 characters from A-Z, a-z, 0-9, _, . and -")
     .optional()
-    .describe("Id of the rule. It replaces a rule with the same id. Default: derived from the conditions."),
+    .describe(
+      "Id of the rule. The rule replaces an existing rule with the same id. Default: derived from the conditions.",
+    ),
 })
   .superRefine(checkForm)
   .refine((fields) => JSON.stringify(fields).length <= MAX_RULE_CHARS, {

@@ -119,7 +119,7 @@ export const HttpToolChange = z
     callback_url: callback_url.optional(),
     headers: boundedMap(HeaderName, HeaderValue.nullable(), MAX_HEADERS)
       .optional()
-      .describe("Headers to merge into the existing ones. `null` removes a header."),
+      .describe("Headers to merge into the tool's existing headers. `null` removes a header."),
     timeout_ms: timeout_ms.unwrap().optional(),
     idempotent: idempotent.unwrap().optional(),
     annotations: annotations.unwrap().optional(),

@@ -25,7 +25,7 @@ const common = {
   ),
   connect_timeout: Interval.prefault("60s").describe("Maximum time for the server to start and answer."),
   refresh: Interval.prefault("5m").describe(
-    "Time after which Skein lists the server's tools again at the next use.",
+    "Maximum age of the list of tools. If the list is older, Skein requests it again when the server is next used.",
   ),
   tools: z
     .strictObject({ include: z.array(Glob).min(1).default(["*"]), exclude: z.array(Glob).default([]) })
@@ -97,13 +97,13 @@ export const HttpServer = z
       .enum(["user", "tenant"])
       .optional()
       .describe(
-        "Owner of the account at the server: each user or each tenant connects their own. Default: everyone shares `headers`.",
+        "Owner of the account at the server: each user or each tenant connects a separate account. Default: all users share `headers`.",
       ),
     auth: z
       .strictObject({ oauth: OAuth.describe("How Skein connects accounts. `{}` suits most servers.") })
       .optional()
       .describe(
-        "Lets people connect their accounts in a browser. Requires `per`. Default: applications store the credentials.",
+        "Lets people connect their accounts in a browser. Requires `per`. Default: applications store the credentials through the API.",
       ),
     ...common,
   })

@@ -22,7 +22,7 @@ const Deleted = z
     complete: z
       .boolean()
       .describe(
-        "False if data remains because it is in use or there is too much for one request. Repeat the request.",
+        "False if some data remains, because it is in use or because one request cannot delete it all. Repeat the request.",
       ),
     runs_cancelled: z.int(),
     threads: z.int(),

@@ -23,7 +23,9 @@ import type { App } from "../validation.ts";
 const OwnChanges = Overrides.extend({
   ignored: z
     .array(OverrideIssue)
-    .describe("Overrides that the agent no longer accepts, each with the values that it would accept."),
+    .describe(
+      "Overrides that the agent no longer accepts, each with the values that the agent would accept.",
+    ),
   changeable: z
     .record(z.string(), UserMay)
     .describe("Hooks that you can change: turn off, turn on and off, or configure with options."),

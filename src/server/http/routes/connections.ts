@@ -42,7 +42,9 @@ const Connections = pageOf(Connection).extend({
   not_connected: z
     .array(z.object({ id: Id, mcp_server_url: z.string() }).meta({ id: "ConnectableServer" }))
     .optional()
-    .describe("First page only: MCP servers whose accounts can be connected with `authorize`, and are not."),
+    .describe(
+      "Only on the first page: MCP servers with accounts that can be connected with `authorize` but are not connected yet.",
+    ),
 });
 
 /** The differences between the routes for users and for admins. */
@@ -128,7 +130,7 @@ function writingRoutes(
     {
       schema: {
         summary: "Delete a connection",
-        description: "The server then revokes the tokens at their issuer.",
+        description: "After the deletion, the server revokes the tokens at the issuer.",
         tags,
         params: Params,
         querystring: query,

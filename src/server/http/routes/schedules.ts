@@ -91,7 +91,7 @@ function writeRoutes(app: App, { schedules }: RouteServices): void {
     {
       schema: {
         summary: "Delete a schedule",
-        description: "Runs that it has started continue.",
+        description: "Runs that the schedule has started continue.",
         tags,
         params: Params,
         headers: IfMatch,

@@ -27,7 +27,8 @@ import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
 const TriggerParams = z.object({ trigger_id: Id });
-const ONCE = "Present only in the response that makes it: a secret that the server has made.";
+const ONCE =
+  "A secret that the server has created. Present only in the response to the request that created it.";
 const NewTrigger = TriggerInfo.extend({ secret: z.string().optional().describe(ONCE) }).meta({
   id: "NewTrigger",
 });
@@ -165,7 +166,8 @@ function readRoutes(app: App, { triggers }: RouteServices): void {
     {
       schema: {
         summary: "Get a trigger with its last deliveries",
-        description: "The deliveries contain ids and outcomes, but no contents.",
+        description:
+          "The response lists the deliveries with their ids and outcomes, but without their bodies.",
         tags,
         params: TriggerParams,
         response: { 200: ShownTrigger },
