@@ -86,7 +86,7 @@ const BoundedList = z.core.$constructor<z.ZodArray, ListDefinition>("BoundedList
   }
 });
 
-/** Adds checked entries to the list in `payload`, in order. Returns false once enough of them were faulty. */
+/** Adds checked entries to the list in `payload`, in order. Returns false once there are too many faulty entries. */
 function into(payload: Payload): (checked: Payload) => boolean {
   const values: unknown[] = [];
   payload.value = values;

@@ -1,4 +1,4 @@
-// Decompresses response bodies. Some gateways compress them even though the request does not ask for it.
+// Decompresses response bodies. Some gateways compress responses even though the request does not ask for it.
 
 import type { IncomingMessage } from "node:http";
 import { pipeline, type Readable, type Transform } from "node:stream";

@@ -2,7 +2,7 @@
 
 import type { Logger } from "./logger.ts";
 
-/** The number of milliseconds between two checks. A stall may seem shorter by this much. */
+/** The number of milliseconds between two checks. A stall may appear to be shorter by this much. */
 const CHECK_MS = 20;
 /** The minimum number of milliseconds between two log lines. */
 const PAUSE_MS = 5000;

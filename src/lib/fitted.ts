@@ -51,7 +51,9 @@ function closeHoles(list: unknown[]): void {
   list.splice(0, list.length, ...kept);
 }
 
-/** Returns true if removing the value, or emptying a text, was already tried. If so, the parent must be removed. */
+/**
+ * Returns true if removing the value, or emptying a text, has already been tried. If so, the parent must be removed.
+ */
 const cannotBeEmpty = ({ code }: Issue, value: unknown) =>
   value === undefined || (value === "" && code !== "invalid_type");
 

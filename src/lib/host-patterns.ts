@@ -33,5 +33,5 @@ function canonical(host: string): string {
   return withoutDot(url?.hostname ?? host);
 }
 
-/** A name can end with the dot of the root. */
+/** A name can end with a dot, which represents the root. */
 const withoutDot = (host: string) => host.replace(/\.$/, "");

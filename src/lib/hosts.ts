@@ -5,7 +5,7 @@ import { BlockList, isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
-/** Looks only at the text. The only accepted name is `localhost`. */
+/** Does not resolve names. The only accepted name is `localhost`. */
 export function isLoopback(host: string): boolean {
   return isIP(host) === 0 ? host.toLowerCase() === "localhost" : LOOPBACK(host);
 }

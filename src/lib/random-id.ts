@@ -4,7 +4,7 @@ import { randomFillSync } from "node:crypto";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const LENGTH = 22;
-/** The largest multiple of 62 in a byte. Larger bytes would make the first letters more likely. */
+/** The largest multiple of 62 that is less than 256. Larger bytes would make the first letters more likely. */
 const FAIR = 248;
 
 /** Random bytes requested in bulk, because one request costs as much as two hundred bytes. Each byte is used once. */

@@ -45,7 +45,7 @@ export function createEngine(options: ExecutorOptions): Engine {
   return engine;
 }
 
-/** Returns true if a result for this token can be delivered, or was delivered before. */
+/** Returns true if a result for this token can be delivered, or has already been delivered. */
 export const isDeliverable = async ({ stores, deliveries }: Runs, tokenHash: string): Promise<boolean> =>
   (await stores.deferredCalls.isKept(tokenHash)) || Boolean(await deliveries?.isTaken(tokenHash));
 

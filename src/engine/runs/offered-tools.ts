@@ -30,7 +30,7 @@ export async function offerOf(
     tenantTools?.(owner, name),
     keptOverrides(items, owner, name),
   ]);
-  // A caller may request all agents at once.
+  // Each agent gets its own free tick of the event loop, because a caller may request all agents at once.
   await freeTick(owner.tenant);
   const backend = definition.backend && unopened(definition.backend);
   const agent = await agents.build(definition, { tools, items, backend, subagents }, { user });

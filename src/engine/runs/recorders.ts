@@ -1,4 +1,4 @@
-// Combines several trace recorders. If a plugin's recorder fails, its run continues without the record.
+// Combines several trace recorders. If a plugin's recorder fails, the run continues without the record.
 
 import type { Span, TraceRecorder } from "../../agent/core/tool.ts";
 import type { Logger } from "../../lib/logger.ts";

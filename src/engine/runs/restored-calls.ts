@@ -9,7 +9,7 @@ import { failed } from "../../agent/core/tool.ts";
 export interface Restoration {
   /** The time of the backup. */
   readonly backup_at: string;
-  /** The time of the restore. Messages written later have this time or a later one. */
+  /** The time of the restore. Messages written after the restore have this time or a later one. */
   readonly restored_at: string;
 }
 

@@ -1,6 +1,6 @@
 // Changes a thread's messages without calling its model: a single run removes messages, adds others and ends. The run
-// is accepted atomically. After a crash, either the thread is unchanged or the run continues. It counts only towards
-// the quota for stored bytes.
+// is accepted atomically. After a crash, either the thread is unchanged or the run continues. The run counts only
+// towards the quota for stored bytes.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { type Message, unanswered } from "../../agent/core/message.ts";
@@ -18,8 +18,8 @@ import { acceptReplacing, runOf } from "./start.ts";
 import { bytesWith, storing, THREAD_BYTES } from "./thread-bytes.ts";
 
 /**
- * Returns the open calls of a waiting thread whose results come from the server's own tools or from people rather than
- * from a client.
+ * Returns the open calls of a waiting thread that will be answered by the server's own tools or by people rather than
+ * by a client.
  */
 export function awaitedCalls(
   { status }: Pick<Thread, "status">,
@@ -92,8 +92,8 @@ export async function rewriteThread(
 }
 
 /**
- * Returns the run after it ends. The run may have to wait for a free slot; if `signal` aborts, returns its current
- * state. Throws the reason if the run fails.
+ * Returns the run after it ends. If `signal` aborts first, for example while the run waits for a free slot, returns the
+ * run's current state. Throws the reason if the run fails.
  */
 export async function rewritten(
   runs: Runs,

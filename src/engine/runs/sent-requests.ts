@@ -1,6 +1,6 @@
-// The model requests of a run, stored next to the thread if the server's settings enable this. A message that was sent
-// unchanged is stored as its id, which keeps long conversations small. System blocks, tools and messages changed by
-// hooks are stored completely, because no log contains them.
+// The model requests of a run, stored along with the thread if the server's settings enable this. A message that was
+// sent unchanged is stored as its id, which keeps long conversations small. System blocks, tools and messages changed
+// by hooks are stored completely, because no log contains them.
 
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
@@ -12,7 +12,10 @@ import type { RunKey } from "../../agent/core/stores.ts";
 import { fitted } from "../../lib/fitted.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 
-/** The maximum number of calls, and of bytes, per thread. Beyond either limit, the oldest calls are removed. */
+/**
+ * The maximum number of calls per thread, and the maximum size of these calls in bytes. When either limit is exceeded,
+ * the oldest calls are removed.
+ */
 const MAX_CALLS = 100;
 const MAX_BYTES = 4 * 1024 * 1024;
 /** The maximum size of one call in bytes, as JSON. Parts beyond the limit are omitted. */
@@ -114,7 +117,7 @@ const placeOf = ({ owner, thread_id, run_id }: RunKey, number: number): [Collect
   `${run_id}/${number}`,
 ];
 
-/** Returns how many of the oldest requests must be removed. The newest request always stays. */
+/** Returns how many of the oldest requests must be removed. The newest request is always kept. */
 function tooMany(all: readonly { readonly bytes: number }[]): number {
   let bytes = all.reduce((sum, each) => sum + each.bytes, 0);
   let first = Math.max(0, all.length - MAX_CALLS);

@@ -31,7 +31,7 @@ export interface EndingRun {
   readonly end: Extract<StreamEvent, { event: "done" | "error" }>;
   /** The questions that the run leaves open. */
   readonly interrupts: readonly Interrupt[];
-  /** True if the run works for another run. */
+  /** True if the run works on behalf of another run. */
   readonly isChild: boolean;
 }
 
@@ -102,7 +102,7 @@ export interface RunTraces {
 
 /** Controls a run in progress from outside. */
 export interface Control {
-  /** Aborts to end the run. */
+  /** Aborts when the run must end. */
   readonly signal: AbortSignal;
   /** Aborts when another process continues the run. This process then stops writing to it. */
   readonly handedOver: AbortSignal;

@@ -34,7 +34,7 @@ export class Slots {
   readonly #options: SlotOptions;
   /** The number of slots reserved for the next claim. New runs cannot take them. */
   #kept = 0;
-  /** The number of slots of the claim in progress, whose tenants are not known yet. */
+  /** The number of slots in the claim in progress. The tenants of these slots are not known yet. */
   #claiming = 0;
   #idle = Promise.withResolvers<void>();
 
@@ -54,7 +54,7 @@ export class Slots {
     return this.#idle.promise;
   }
 
-  /** Returns undefined if no slot is free or the tenant has used its whole share. */
+  /** Returns undefined if no slot is free or the tenant has used up its share. */
   take(tenant: string): Slot | undefined {
     // A run that is being claimed may belong to this tenant.
     const unknown = this.#kept + this.#claiming;

@@ -227,7 +227,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const wanted = { run: run.id, expected, thread: thread_id, isThreadKnown, stream };
   const hold = quotas && (await admit(quotas, owner, wanted));
   const start = async () => {
-    // Checked last because it is slow, so a run that is refused anyway costs nothing.
+    // This check comes last because it is slow. A run that is refused for another reason does not need it.
     await checkClientTools(owner.tenant, tools);
     if (request.output_schema) await checkOutputSchema(owner.tenant, request.output_schema);
     return acceptReplacing(runs, owner, run, WHEN_BUSY[on_busy]);
@@ -246,7 +246,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   return runOf(result);
 }
 
-/** In the meantime, the run may have started and ended in another process, which has released it. */
+/** Counts a waiting run, unless the run has already started and ended in another process. */
 async function countWaiting({ stores, quotas }: Runs, owner: Owner, run: RunRecord): Promise<void> {
   if (!(await quotas?.keepWaiting(owner, run.id))) return;
   const now = await stores.runs.get(owner, run.thread_id, run.id);
@@ -260,7 +260,7 @@ function assertOpen({ executor }: Runs): void {
     throw new AppError("shutting_down", "The server is shutting down. Try another replica.");
 }
 
-/** Throws `thread_busy`. If two runs start at once, the store decides. */
+/** Throws `thread_busy`. If two runs start at the same time, the store decides which of them is accepted. */
 async function assertFree({ runs }: Stores, owner: Owner, threadId: string): Promise<void> {
   const active = await runs.active(owner, threadId);
   if (!active) return;
@@ -293,7 +293,7 @@ function checkNames(agents: Agents, tools: readonly ClientTool[]): void {
   throw new AppError("invalid_request", message);
 }
 
-/** Like `acceptRun`, but first keeps the messages that the run removes as a branch. */
+/** Like `acceptRun`, but first stores a branch with the messages that the run removes. */
 export async function acceptReplacing(
   runs: Runs,
   owner: Owner,

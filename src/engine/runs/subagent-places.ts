@@ -1,4 +1,5 @@
-// Limits the number of working subagents. A run that waits for subagents takes no place, so it cannot block them.
+// Limits the number of working subagents. A run that waits for subagents does not occupy a place, so it cannot block
+// its subagents.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { Shares, sharedPlaces } from "../../agent/core/shares.ts";

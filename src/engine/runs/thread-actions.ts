@@ -225,8 +225,8 @@ export async function deleteThread(
 }
 
 /**
- * Returns the threads to delete before a thread. If a deletion is repeated, it finds the threads that remain. Throws
- * `thread_busy`.
+ * Returns the threads that must be deleted before the thread itself. If a deletion is repeated, it finds the threads
+ * that still exist. Throws `thread_busy`.
  */
 async function threadsBelow(threads: ThreadStore, owner: Owner, id: string): Promise<string[]> {
   const [branches, subagents] = await Promise.all([
@@ -270,7 +270,7 @@ function busy(id: string): AppError {
 }
 
 const RUNS_PAGE = 200;
-/** The maximum number of runs to add up, newest first. */
+/** The maximum number of runs whose usage is added up, starting with the newest. */
 const MAX_RUNS = 10_000;
 
 export const ThreadUsage = Usage.extend({

@@ -61,7 +61,7 @@ interface FilePlace extends Owner {
   readonly id: string;
 }
 
-/** The list of schedules from the last file: one document for the whole deployment. */
+/** The schedules in the most recent file: one document for the whole deployment. */
 const INDEX = { kind: "file_schedules" };
 const KEY = "agents";
 const Places = z.array(z.object({ tenant: z.string(), user: z.string(), id: z.string() }));

@@ -25,8 +25,8 @@ import { checkTiming } from "./timing.ts";
 import { recordAfter } from "./written.ts";
 
 /**
- * Longer than it takes to start a run, and shorter than a slot's grace period, so another process can start the run
- * before the slot counts as missed.
+ * This is longer than it takes to start a run, and shorter than a slot's grace period. Another process can therefore
+ * start the run before the slot counts as missed.
  */
 const LEASE_MS = 20_000;
 const EVERY_MS = 1_000;
@@ -62,8 +62,8 @@ export interface WriteOptions {
 
 export interface Schedules extends Pick<DueWorker, "open" | "close"> {
   /**
-   * Creates or replaces a schedule. If its times do not change, a slot that is already due still starts. Throws
-   * `invalid_request` for a timing that is invalid or in the past, `limit_exceeded` or `precondition_failed`.
+   * Creates or replaces a schedule. If the schedule's times do not change, a slot that is already due still starts.
+   * Throws `invalid_request` for a timing that is invalid or in the past, `limit_exceeded` or `precondition_failed`.
    */
   put(owner: Owner, id: string, spec: ScheduleSpec, options?: WriteOptions): Promise<VersionedSchedule>;
   /** Returns a schedule. Throws `not_found`. */

@@ -9,7 +9,7 @@ import { Id } from "../../protocol/ids.ts";
 import type { RunCommand } from "../runs/start.ts";
 import { slotsAfter, type Timing } from "./timing.ts";
 
-/** Shorter than other ids, because the thread ids of its runs contain it. */
+/** A schedule's id is shorter than other ids, because the thread ids of its runs contain it. */
 export const ScheduleId = z
   .string()
   .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 characters from A-Z, a-z, 0-9, _ and -");
@@ -155,8 +155,8 @@ export interface SlotRecord {
 /** Why the run of `next` has not started, since when, and how many attempts there were. */
 export interface PendingStart {
   /**
-   * `starting`: a process has chosen the slot and is starting its run. If that process dies, the next one starts the
-   * same run.
+   * `starting`: a process has chosen the slot and is starting its run. If that process dies, the next process starts
+   * the same run.
    */
   readonly cause: "waiting" | "refused" | "missing" | "starting";
   readonly since: number;

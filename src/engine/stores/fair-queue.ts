@@ -14,11 +14,13 @@ export class FairQueue<Thread> {
   readonly #limits: Pick<Limits, "now" | "leaseMs">;
   /** All threads, by tenant. */
   readonly #busy = new Map<string, Set<Thread>>();
-  /** The threads whose run has a holder, with the end of its lease. The earliest end comes first. */
+  /**
+   * The threads whose run has a holder, with the time at which its lease ends. The lease that ends first comes first.
+   */
   readonly #held = new Map<Thread, { readonly tenant: string; readonly until: number }>();
   /**
-   * The threads whose run has no holder, with the start of the wait, by tenant. The tenant whose turn is next comes
-   * first.
+   * The threads whose run has no holder, by tenant, with the time at which each thread started to wait. The tenant
+   * whose turn is next comes first.
    */
   readonly #waiting = new Map<string, Map<Thread, number>>();
 
@@ -31,7 +33,7 @@ export class FairQueue<Thread> {
     return this.#busy.get(tenant)?.size ?? 0;
   }
 
-  /** Records that the thread's run has a holder, for one lease. */
+  /** Records that the thread's run has a holder, for the duration of one lease. */
   hold(tenant: string, thread: Thread): void {
     this.drop(tenant, thread);
     add(this.#busy, tenant, thread);
@@ -95,7 +97,7 @@ export class FairQueue<Thread> {
     return undefined;
   }
 
-  /** Expires leases that were not renewed in time. Restarts leases from before the clock was set back. */
+  /** Expires leases that were not renewed in time. Restarts leases that were acquired before the clock was set back. */
   #expireLeases(): void {
     const { leaseMs } = this.#limits;
     const now = this.#limits.now();

@@ -24,8 +24,8 @@ export function joined(found: Format | undefined, own: Format): Format | undefin
 }
 
 /**
- * Like `joined`, but throws `unavailable` for a store that cannot be used. `store` is the name of the store at the
- * beginning of a sentence.
+ * Like `joined`, but throws `unavailable` for a store that cannot be used. `store` is the store's name, as written at
+ * the beginning of a sentence.
  */
 export function join(store: string, found: Format | undefined, own: Format): Format {
   const record = joined(found, own);

@@ -63,7 +63,7 @@ const tooMany = () =>
     details: { limit: MAX_ITEMS },
   });
 
-/** Parses version, time and value. */
+/** Parses the version, the time and the value. */
 function itemOf({ key, body }: Pick<Document, "key" | "body">): Item {
   const [, version, time, value = ""] = /^(\d+) (\d+) (.*)$/s.exec(body) ?? [];
   return {

@@ -16,7 +16,7 @@ export interface Due {
   readonly except: readonly string[];
 }
 
-/** `Thread` is the store's name for a thread. Only the kernel interprets it. */
+/** `Thread` is the type with which the store identifies a thread. Only the kernel interprets it. */
 export interface Kernel<Thread> {
   readonly limits: Limits;
 

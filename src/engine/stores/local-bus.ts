@@ -7,7 +7,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import { fellBehind, storeClosed } from "./errors.ts";
 import { OwnerMap } from "./owner-map.ts";
 
-/** The maximum number of waiting events per subscriber. Beyond it, all of them are dropped. */
+/** The maximum number of waiting events per subscriber. If more events are waiting, all of them are dropped. */
 const MAX_BEHIND = 1000;
 
 export class LocalBus implements EventBus {

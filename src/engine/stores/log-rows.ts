@@ -5,7 +5,7 @@ import type { LogEntry } from "../../agent/core/stores.ts";
 import type { EventName } from "../../protocol/event.ts";
 import type { PendingEvent } from "./outcomes.ts";
 
-/** The maximum number of deltas in one row, and of their characters. */
+/** The maximum number of deltas in one row, and the maximum number of characters in these deltas. */
 const ROW_ENTRIES = 64;
 const ROW_LENGTH = 16 * 1024;
 const DELTA = "on_chat_model_stream";

@@ -42,8 +42,8 @@ export interface StoreOptions {
 export type Limits = Required<StoreOptions>;
 
 /**
- * Returns the maximum number of waiting runs on a thread. A run that interrupts has one additional place, so it can
- * always be accepted.
+ * Returns the maximum number of waiting runs on a thread. A run that interrupts another run has one additional place,
+ * so it can always be accepted.
  */
 export const queueRoom = (queueLength: number, whenBusy: WhenBusy): number =>
   whenBusy === "front" ? queueLength + 1 : queueLength;

@@ -219,12 +219,15 @@ export function release({ head, until }: View, lease: Lease): Decision<void> {
 export function excuse({ head }: View, lease: Lease): Decision<void> {
   const { active } = head ?? {};
   const wasTaken = active?.run === lease.run_id && active.epoch > lease.epoch;
-  // All earlier attempts are already excused.
+  // There is nothing to do if all earlier attempts are already recorded as not being crashes.
   if (!wasTaken || active.released >= active.attempt - 1) return nothing(undefined);
   return { writes: [{ write: "excuse_run" }], result: () => undefined };
 }
 
-/** The maximum number of acquitted attempts, so a run that slowly kills its processes eventually fails. */
+/**
+ * The maximum number of attempts that do not count as crashes, so that a run that slowly kills its processes eventually
+ * fails.
+ */
 const ACQUITTED_ATTEMPTS = 10;
 
 /** Records that the current attempt of the active run is not a crash, because it has run for a long time. */

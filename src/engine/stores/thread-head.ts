@@ -1,4 +1,4 @@
-// The part of a thread that decisions are based on, and the effects that decisions consist of. Both are the same for
+// The part of a thread on which decisions are based, and the effects that make up a decision. Both are the same for
 // every store.
 
 import type { DeferredCall } from "../../agent/core/deferred-calls.ts";
@@ -149,7 +149,7 @@ export type Write =
   /** Removes the thread's messages, state, deferred calls and documents. The thread becomes `idle`. */
   | { readonly write: "clear_thread" }
   | { readonly write: "delete_thread" }
-  /** Replaces the stored call. `due_at` is the time at which the thread must be checked for it. */
+  /** Replaces the stored call. `due_at` is the time at which the thread must be checked because of this call. */
   | { readonly write: "put_call"; readonly call: DeferredCall; readonly due_at: number | undefined }
   | { readonly write: "drop_call"; readonly call_id: string; readonly token_hash: string };
 

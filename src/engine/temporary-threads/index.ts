@@ -150,8 +150,8 @@ interface PlacedDocument extends Document {
 const temporaryIn = ({ body }: Document): TemporaryThread => TemporaryThread.parse(JSON.parse(body));
 
 /**
- * Deletes the thread if it is time, or schedules the next check. Does nothing if the document has changed in the
- * meantime.
+ * Deletes the thread if it no longer has to stay readable, or schedules the next check. Does nothing if the document
+ * has changed in the meantime.
  */
 async function review(
   options: TemporaryThreadOptions,

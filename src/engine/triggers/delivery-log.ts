@@ -1,5 +1,5 @@
-// Records the outcomes of deliveries in the background, after they are answered. Outcomes that arrive together are
-// written together.
+// Records the outcomes of deliveries in the background, after the deliveries were answered. Outcomes that arrive
+// together are written together.
 
 import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";

@@ -234,7 +234,7 @@ async function start(
 
 const noTrigger = () => new AppError("not_found", "No trigger accepts deliveries at this address.");
 
-/** The same text for all causes, so it reveals nothing. */
+/** The text is the same for all causes, so it reveals nothing. */
 const notVerified = () =>
   new AppError(
     "unauthorized",

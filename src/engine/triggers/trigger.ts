@@ -20,7 +20,7 @@ const Template = z.string().min(1).max(16_384).superRefine(withoutFault(template
 const Path = z.string().max(512).superRefine(withoutFault(pathFault));
 const Expected = z.union([z.string().max(512), z.number(), z.boolean(), z.null()]);
 
-/** Each run of a trigger has one additional entry. */
+/** The metadata of a trigger's run has one additional entry. */
 const MAX_METADATA = 31;
 
 export const Secret = z

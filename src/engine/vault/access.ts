@@ -89,7 +89,7 @@ export function createAccesses(services: AccessServices): Accesses {
   };
 }
 
-/** The caller's next step, or its result. */
+/** The next step of the caller, or the caller's result. */
 type Move = "open" | "renew" | "wait" | Exclude<Access, { readonly state: "open" }>;
 
 export function nextMove(kept: KeptConnection | undefined, refused: string | undefined, now: number): Move {

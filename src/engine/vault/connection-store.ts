@@ -82,8 +82,9 @@ interface PutOutcome {
 export interface PutOptions {
   readonly precondition?: Precondition;
   /**
-   * The request that a person agreed to, and when, in milliseconds. A connection that already has its credentials stays as it is, because
-   * they may have been renewed since. The same applies to a connection whose credentials were chosen later.
+   * The id of the request that a person agreed to, and the time of the agreement in milliseconds. A connection that
+   * already has the credentials of this request is left unchanged, because they may have been renewed since. The same
+   * applies to a connection whose credentials were chosen later.
    */
   readonly request?: { readonly id: string; readonly at: number };
 }

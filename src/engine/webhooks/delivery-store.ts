@@ -76,7 +76,7 @@ export interface DeliveryStore {
   again(keeper: Keeper, webhook: string, id: string): Promise<Delivery | undefined>;
   /** Deletes all deliveries of a webhook. */
   forget(keeper: Keeper, webhook: string): Promise<void>;
-  /** Deletes the deliveries about a user from the tenant's webhooks, sent or not. */
+  /** Deletes the deliveries about a user from the tenant's webhooks, whether or not they were sent. */
   forgetUser(user: Owner): Promise<void>;
 }
 
@@ -261,7 +261,7 @@ async function leaveLane(
   }
 }
 
-/** Removes deliveries from a lane. If another delivery becomes the first, makes it due. */
+/** Removes deliveries from a lane. If this makes another delivery the first one, makes that delivery due. */
 async function shortenLane(
   documents: Documents,
   collection: OwnedCollection,
@@ -288,8 +288,8 @@ async function shortenLane(
 }
 
 /**
- * Returns the queue from the first existing delivery on, along with that delivery. Skips deleted deliveries, so they do
- * not block the lane.
+ * Returns the queue, starting with the first delivery that still exists, along with that delivery. Skips deleted
+ * deliveries, so they do not block the lane.
  */
 async function existing(
   documents: Documents,

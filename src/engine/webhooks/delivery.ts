@@ -140,7 +140,7 @@ function settledAs(delivery: Delivery, until: number) {
   return { delivery, due: Math.max(until, delivery.keep_until ?? 0) };
 }
 
-/** Returns the delivery to send once more, at once and regardless of order. */
+/** Returns a delivery that is sent once more, immediately and regardless of the order. */
 export function again(delivery: Delivery, now: number): Delivery {
   const { lane: _, failure: __, http_status: ___, ...rest } = delivery;
   return { ...rest, state: "pending", attempts: 0, since: now, next_at: now };

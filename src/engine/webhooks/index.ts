@@ -51,8 +51,8 @@ export interface Webhooks {
   readonly webhooks: WebhookStore;
   readonly deliveries: DeliveryStore;
   /**
-   * Sends an event to the webhooks of the owner and of the owner's tenant; without `user`, only to the tenant's.
-   * Repeated calls with the same `id` send it only once. Never throws.
+   * Sends an event to the webhooks of the owner and of the owner's tenant. Without `user`, sends the event only to the
+   * webhooks of the tenant. Repeated calls with the same `id` send it only once. Never throws.
    */
   emit(owner: Keeper, told: ToldEvent, id: string): Promise<void>;
   /** See `RunServices.beforeEnd`. */
@@ -165,7 +165,7 @@ type SendingServices = DelivererServices & Pick<WebhookOptions, "isDurable">;
 function createSending(services: SendingServices) {
   const { documents, operator, isDurable, logger } = services;
   const deliver = createDeliver(services);
-  /** Deliveries that end with this process, by key. */
+  /** The unsent deliveries that are lost when this process ends, by key. */
   const unsent = new Map<string, Delivery>();
   const work = async (claimed: ClaimedDocument, signal: AbortSignal) => {
     const delivery = parsedDelivery(claimed.body);

@@ -23,7 +23,7 @@ export interface KnownWebhook {
 }
 
 export interface KnownWebhooks {
-  /** Starts following which tenants have webhooks. */
+  /** Starts to keep track of the tenants that have webhooks. */
   open(): Promise<void>;
   close(): void;
   /** Call this before a tenant's first webhook is stored. */

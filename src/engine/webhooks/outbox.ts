@@ -155,7 +155,7 @@ function notifications({ owner, run: { id: run_id, thread_id, agent }, interrupt
   const { tenant, user } = owner;
   const body = payload("run.interrupted", { tenant, user, thread_id, run_id, agent, interrupts }, at);
   const delivery: Delivery = {
-    // The same for every attempt to end the run, in any process.
+    // This id is the same for every attempt to end the run, in any process.
     id: `msg_${run_id}`,
     ...{ webhook: OPERATOR, owner, type: "run.interrupted", run_id, thread_id, agent, body, at },
     ...{ attempts: 0, state: "prepared", run_status: "interrupted" },

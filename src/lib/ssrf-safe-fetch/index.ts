@@ -36,8 +36,8 @@ export interface PublicResponse {
   /** The headers by lowercase name. If a header is repeated, the first value is used. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * Yields the body as it arrives. Call this once. Throws a `FetchError`, for example past `maxBytes` after
-   * decompression.
+   * Yields the body as it arrives. Call this once. Throws a `FetchError`, for example if the decompressed body exceeds
+   * `maxBytes`.
    */
   read(maxBytes: number): AsyncGenerator<Uint8Array>;
   [Symbol.asyncDispose](): Promise<void>;

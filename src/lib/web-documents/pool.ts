@@ -86,7 +86,7 @@ export function createDocumentPool(limitMs: number): DocumentPool {
   }
 
   return {
-    // The kind of job decides the kind of answer.
+    // The kind of job determines the kind of answer.
     read: async (job, turn, signal) => (await ask(job, turn, signal)) as DocumentText,
     isAllowed: async (job, turn, signal) => (await ask(job, turn, signal)) as boolean,
     async close() {

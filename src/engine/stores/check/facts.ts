@@ -41,7 +41,7 @@ export interface RunFacts {
   readonly hasRequest: boolean;
   /** The number of the last log entry, as recorded when the run ended. */
   readonly last: number | undefined;
-  /** True if its events must still exist. */
+  /** True if the run's events must still be stored. */
   readonly keepsLog: boolean;
   readonly log: LogOutline;
 }
@@ -95,7 +95,10 @@ export interface Sum {
 
 /** The facts that a store provides. All methods only read, page by page. Every method can throw the store's errors. */
 export interface Inspection {
-  /** True if all facts are from the same moment. Otherwise, a finding is read again before it is reported. */
+  /**
+   * True if all facts are from the same moment. Otherwise, the facts behind a finding are read again before the finding
+   * is reported.
+   */
   readonly isOfOneMoment: boolean;
   /** Yields the names of all threads, page by page. A name can occur more than once. */
   threads(): AsyncIterable<readonly string[]>;

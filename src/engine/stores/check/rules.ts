@@ -16,7 +16,7 @@ export interface Finding {
   readonly run?: string;
 }
 
-/** A violation by a thread or by one of its runs. */
+/** A rule that a thread or one of its runs violates. */
 interface Wrong {
   readonly text: string;
   readonly run?: string;

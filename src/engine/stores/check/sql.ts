@@ -156,7 +156,7 @@ async function runsOf(ask: Ask, key: ThreadKey): Promise<RunRow[]> {
   return found;
 }
 
-/** `expired` is a time. Runs that ended at or before it no longer have events. */
+/** `expired` is a time. Runs that ended at or before this time no longer have events. */
 function factsOf(run: RunRow, log: LogOutline, expired: number): RunFacts {
   const { id, status, has_request, has_events, ended_at, last_seq } = run;
   const isKept = ended_at === null || ended_at > expired;

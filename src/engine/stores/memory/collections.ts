@@ -1,6 +1,6 @@
 // Keeps collections of documents in memory. A thread's documents count towards its size and are deleted with it. The
-// collections of users and their agents share a limit. Beyond the limit, a tenant loses its least recently used
-// collection. All other collections remain until the process ends.
+// collections of users and their agents share a limit. When the limit is exceeded, a tenant loses its least recently
+// used collection. All other collections remain until the process ends.
 
 import type { Collection } from "../../../agent/core/documents.ts";
 import type { Shelf } from "../../../agent/core/items.ts";
@@ -103,7 +103,8 @@ interface Weighed {
 }
 
 /**
- * The collections of users and agents, by tenant. Beyond the limits, `losers` decides which tenant loses a collection.
+ * The collections of users and agents, by tenant. When the limits are exceeded, `losers` decides which tenant loses a
+ * collection.
  */
 class OwnedCollections {
   /** A tenant's collections, least recently used first. */

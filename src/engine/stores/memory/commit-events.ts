@@ -80,8 +80,8 @@ export function empty(memory: MemoryThreads, thread: ThreadEntry): void {
 export const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? "");
 
 /**
- * Returns the number of bytes that a patch adds to a value. The cost depends on the size of the patch, not of the
- * value.
+ * Returns the number of bytes that a patch adds to a value. The cost depends on the size of the patch, not on the size
+ * of the value.
  */
 function growth(value: unknown, patch: Readonly<Record<string, unknown>>): number {
   const old: object = Object(value);
@@ -110,8 +110,8 @@ function weighContent(memory: MemoryThreads, thread: ThreadEntry, bytes: number)
 const FIRST_ENTRIES = 16;
 
 /**
- * Writes the whole `batch`. If that is not possible, throws and writes nothing. Throws `unavailable` if there is no
- * room. The end of a run is always written.
+ * Writes the whole `batch`. If the whole batch cannot be written, throws and writes nothing. Throws `unavailable` if
+ * there is no room. The end of a run is always written.
  */
 export function commit(memory: MemoryThreads, run: LiveRun, batch: readonly PendingEvent[]): void {
   const { thread, log, work } = run;

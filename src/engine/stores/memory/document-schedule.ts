@@ -121,7 +121,7 @@ function takeDue(
     note(time, true);
     times.drop();
   }
-  // Documents written before the clock was set back.
+  // These documents were written before the clock was set back.
   const ahead = Number.isFinite(aheadMs) ? times.after(now + aheadMs) : [];
   for (const time of ahead.toSorted((a, b) => a.due - b.due)) if (found.size < most) note(time, false);
   return [...found.values()];

@@ -271,7 +271,7 @@ export class MemoryThreads {
     else this.#tenants.delete(tenant);
   }
 
-  /** Removes the thread from every order of droppable threads. */
+  /** Removes the thread from all lists of threads that can be dropped. */
   #take(thread: ThreadEntry): void {
     this.#idle.delete(thread);
     this.#interrupted.delete(thread);

@@ -85,7 +85,7 @@ export interface RunEntry {
   error: RunRecord["error"];
   endedAt: number | undefined;
   work: Work | undefined;
-  /** Removed some time after the end. `lastSeq` remains. */
+  /** Removed some time after the run has ended. `lastSeq` remains. */
   log: Log | undefined;
   lastSeq: number;
 }

@@ -59,7 +59,7 @@ export async function openPool(access: Access): Promise<Pool> {
   }
 }
 
-/** Creates one more connection, for notifications. The caller connects and ends it. */
+/** Creates one more connection, for notifications. The caller must call its `connect` and `end`. */
 export function newClient(access: Access): Client {
   const client = new pg.Client({ ...configOf(access), application_name: "skein notifications" });
   client.on("error", ignore);

@@ -22,8 +22,8 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
   const { database, limits, lifetime } = context;
   const { leaseMs } = limits;
   /**
-   * Selects free threads with due calls, with tenants taking turns. A result is due within a lease; if it is due later,
-   * the clock was set back.
+   * Selects free threads with due calls, with tenants taking turns. A result becomes due within the length of a lease;
+   * if it is due later, the clock was set back.
    */
   const dueThreads = `
     SELECT owner, thread_id, turn, due FROM (

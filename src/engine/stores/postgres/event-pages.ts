@@ -22,7 +22,8 @@ interface LogRow {
 }
 
 /**
- * Selects rows whose predecessors take less than `PAGE_BYTES`. PostgreSQL knows the sizes without reading the texts.
+ * Selects rows for as long as the preceding rows take less than `PAGE_BYTES`. PostgreSQL knows the sizes without
+ * reading the texts.
  */
 const SELECT_LOG = `SELECT ${timeOf(6)} AS now, runs.status, runs.ended_at, runs.has_events, turns.epoch,
   coalesce(turns.last_seq, runs.last_seq) AS last, runs.epochs,

@@ -1,4 +1,4 @@
-// Reads the tables in one read-only transaction, so all data is from the moment at which it starts.
+// Reads the tables in one read-only transaction, so all data is as of the start of the transaction.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import type { Inspection } from "../check/facts.ts";

@@ -1,8 +1,8 @@
 // Queues in which callers of this process wait before they use PostgreSQL: for a connection, and for a lock that
 // another caller holds. A caller that waits for a lock uses no connection, so other callers can always get one.
 //
-// A caller waits as long as the queue moves, which means that PostgreSQL answers earlier callers. The length of a queue
-// is limited by the number of requests and runs, which have limits of their own.
+// A caller waits for as long as the queue keeps moving, which means that PostgreSQL answers earlier callers. The length
+// of a queue is limited by the number of requests and runs, which have limits of their own.
 
 import { withTimeout } from "../shared/outages.ts";
 

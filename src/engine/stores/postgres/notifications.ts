@@ -9,13 +9,13 @@ import { type Access, destroy, newClient } from "./client.ts";
 import type { Database } from "./database.ts";
 
 const CHANNEL = "skein";
-/** PostgreSQL accepts less than 8000 bytes. A longer text is sent in parts. */
+/** PostgreSQL accepts only payloads of less than 8000 bytes. A longer text is sent in parts. */
 const PART_BYTES = 7_000;
 /** The number of milliseconds between two probes of the connection, which is otherwise only used to receive. */
 const PROBE_MS = 5_000;
 const PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
-/** The maximum number of waiting texts. Later messages are dropped. */
+/** The maximum number of texts that wait to be sent. Later messages are dropped. */
 const MAX_WAITING = 10_000;
 
 export interface Listener {
@@ -111,7 +111,7 @@ export class Notifications {
         for (const listener of this.#listeners.values()) listener.onGap();
         return;
       } catch {
-        // Not reported here, because requests report that PostgreSQL is unreachable.
+        // This failure is not reported here, because requests report that PostgreSQL is unreachable.
         await sleep(pause * (0.75 + Math.random() / 2), undefined, { ref: false });
       }
     }
@@ -131,7 +131,7 @@ export class Notifications {
     if (whole !== undefined) this.#listeners.get(kind)?.onMessage(whole);
   }
 
-  /** Parts arrive one after the other, in the order in which they were sent. */
+  /** The parts of a text arrive one after the other, in the order in which they were sent. */
   #joined(id: string, part: string, isLast: boolean): string | undefined {
     const parts = [...(this.#parts.get(id) ?? []), part];
     if (isLast) this.#parts.delete(id);

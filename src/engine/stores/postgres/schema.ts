@@ -152,7 +152,7 @@ export async function assertFormat(client: ClientBase): Promise<void> {
 }
 
 /**
- * Creates the schema unless it exists. If another user has created it, the server's user needs no rights on the
+ * Creates the schema unless it exists. If another user has created it, the server's user needs no privileges on the
  * database.
  */
 async function createSchema(client: ClientBase): Promise<void> {

@@ -10,10 +10,10 @@ import { LOAD, LOOKUPS, type ThreadReply } from "./thread-scripts.ts";
  *
  * Input: `id` identifies this commit. `expected` is the `seen` of the thread that the decision was based on, or empty
  * if there was none. `held_until` is the end of its lease, if the writes take over or renew the lease. `new_run` is the
- * run to add. Neither it nor `key` may exist yet. The unnamed arguments are the writes, each as its name, the number of
- * its arguments, and the arguments. Output: 1, the time, the active run's last seq and `seen`; or 0 and the current
- * thread. Makes all writes or none. The ids of the last commits are stored, so a repeated commit returns the same
- * reply.
+ * run to add. Neither this run nor `key` may exist yet. The unnamed arguments are the writes, each as its name, the
+ * number of its arguments, and the arguments. Output: 1, the time, the active run's last seq and `seen`; or 0 and the
+ * current thread. Carries out either all writes or none. The ids of the last commits are stored, so a repeated commit
+ * returns the same reply.
  */
 const commit = (kind: "adds" | "always") =>
   script<[done: 1, at: number, seq: string | number, seen: string] | [done: 0, now: ThreadReply]>()({

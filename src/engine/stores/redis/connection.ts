@@ -202,8 +202,8 @@ export class Connection {
 }
 
 /**
- * Returns true if a script with these arguments uses the connection for large data. Commands sent before it may be
- * answered after it.
+ * Returns true if a script with these arguments uses the connection for large data. Commands that were sent before a
+ * large script may be answered after it.
  */
 export const isLarge = (rest: readonly string[] = []) =>
   rest.reduce((length, value) => length + value.length, 0) > BULK_CHARS;

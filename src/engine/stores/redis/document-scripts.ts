@@ -1,5 +1,5 @@
 // The scripts of documents. They compare versions and enforce limits. document-rules.ts defines the order of refusals
-// and the maximum amounts before the writes.
+// and the limits that are checked before the writes.
 
 import type { Document } from "../../../agent/core/documents.ts";
 import type { Refusal } from "../document-rules.ts";

@@ -14,7 +14,7 @@ const FORMAT: Format = { version: 1, readableFrom: 1 };
 const WITHOUT_FORMAT =
   "Redis contains keys of Skein without a record of their format (`sk:{format}`). Restore a whole backup, or use another database or an empty one.";
 
-/** Records that this process uses the Redis. Throws `unavailable` if this process cannot read its format. */
+/** Records that this process uses this Redis. Throws `unavailable` if this process cannot read its format. */
 export async function joinRedis(redis: Pick<Connection, "ask" | "run">): Promise<void> {
   // Every process creates this key once it has recorded the format.
   const isUsed = (await redis.ask((client) => client.exists(DEPLOYMENT))) === 1;
@@ -48,7 +48,7 @@ function formatIn(text: string): Format {
   );
 }
 
-// Changes the record only if it is still the one seen before. An empty text means that there was none.
+// Changes the record only if it has not changed since it was read. An empty text means that there was no record.
 const recordOnce = script<string>()({
   kind: "always",
   keys: ["key"],

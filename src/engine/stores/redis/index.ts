@@ -203,7 +203,7 @@ function assemble(
   }
 }
 
-// Makes a write and sends a message, as a run does.
+// Writes a value and sends a message, as a run does.
 const writeProbe = script<number>()({
   kind: "adds",
   keys: ["probe"],

@@ -171,7 +171,7 @@ async function threadOf(
       id: each,
       status,
       hasRequest: requests.includes(each),
-      // The attempt, the time and the last entry of the run's end.
+      // `end` contains the attempt in which the run ended, the time of the end, and the last entry.
       last: isSettled(status) ? Number(end?.split(" ", 3)[2]) : undefined,
       keepsLog: ended_at === undefined || Date.parse(ended_at) > Date.now() - eventsMs,
       log: await logOf(redis, eventsKey(tag, each)),

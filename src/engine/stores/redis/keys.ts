@@ -1,13 +1,16 @@
 // The names of all keys and channels in Redis. They are built only here.
 //
 // An owner's keys contain the owner's tag, which is a hash, so two owners never collide and no key contains a person's
-// name. The part between braces decides the cluster slot of a key. All keys of a thread are in one slot.
+// name. The part between braces determines the cluster slot of a key. All keys of a thread are in one slot.
 
 import { hash } from "node:crypto";
 import type { Collection } from "../../../agent/core/documents.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 
-/** The number of milliseconds for which a call with a lost reply can ask again whether it was carried out. */
+/**
+ * The number of milliseconds within which a call whose reply was lost can be repeated to find out whether it was
+ * carried out.
+ */
 export const DEDUPE_TTL_MS = 60_000;
 
 /** Slightly more than 128 bits. */
@@ -32,7 +35,7 @@ export const THREAD = [
   "ids",
   /** Hash: slot → its value when it was last set. */
   "state",
-  /** Hash: patches of slots since then, key by key. */
+  /** Hash: the patches of each slot since its value was set, key by key. */
   "patches",
   /** List: the ids of all runs, oldest first. */
   "order",
@@ -152,7 +155,10 @@ export const DUE = schedulePlace("due");
 /** Threads with calls that were accepted or delivered. */
 export const DEFERRED = schedulePlace("deferred");
 
-/** Due documents of a kind. An entry is the JSON of tenant and key, plus the user of a user's document. */
+/**
+ * Due documents of a kind. An entry is the JSON of the tenant and the key, and also of the user if a user owns the
+ * document.
+ */
 export const documentTurns = (kind: string) => schedulePlace(`turns:${kind}`);
 
 /** Text: the location of the call that a token belongs to, kept while the token is valid. */
@@ -186,8 +192,8 @@ export const probeChannel = (channels: string) => `${channels}:{probe}`;
  * The usage of a tenant and one of its users. All keys of a tenant are in one slot, because they change together.
  * `rate`: text, the time at which all requests so far are paid off. `spent`: hash, the amounts used on the most recent
  * day and in the most recent month. `reserved`: hash, every reservation, and the sums of all reservations. `due`:
- * sorted set, when reservations expire. `usage`, `tenant_usage`: hashes, usage by day, agent and model, of the user and
- * of all users. `users`: hash, usage of all users by day and name.
+ * sorted set, the times at which reservations expire. `usage`, `tenant_usage`: hashes, usage by day, agent and model,
+ * of the user and of all users. `users`: hash, usage of all users by day and name.
  */
 export function quotaKeys(owner: Owner) {
   const place = `sk:{${tenantTag(owner)}}`;

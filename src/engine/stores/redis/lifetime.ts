@@ -22,7 +22,7 @@ const LIST_RESERVE = 2;
 const YOUNG_MS = 60_000;
 /** Redis's reply for the time to live of a missing key. */
 const NO_THREAD = "-2";
-/** The number of listed threads to check with each addition. */
+/** The number of listed threads to check whenever a thread is added. */
 const SAMPLE = 2;
 
 export interface Lifetime {

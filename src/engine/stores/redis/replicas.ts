@@ -1,5 +1,5 @@
-// Waits until the replicas have all writes so far, so a failover does not lose them. Uses a separate connection,
-// because Redis blocks a connection while it waits. Concurrent waits share the next round.
+// Waits until the replicas have received all writes so far, so that a failover does not lose them. Uses a separate
+// connection, because Redis blocks a connection while it waits. Concurrent waits share the next round.
 
 import type { Redis } from "ioredis";
 import { withTimeout } from "../shared/outages.ts";
@@ -14,8 +14,8 @@ const MARK_TTL_MS = 60_000;
 
 export interface Replicas {
   /**
-   * Resolves when the replicas have all earlier writes. Throws `unavailable` if the replicas do not confirm these
-   * writes in time.
+   * Resolves when the replicas have received all earlier writes. Throws `unavailable` if the replicas do not confirm
+   * these writes in time.
    */
   confirm(withinMs?: number): Promise<void>;
   close(): void;
@@ -63,7 +63,7 @@ export function createReplicas(client: Redis, count: number, patienceMs: number)
   }
 }
 
-// Writes a probe. A replica that has it also has everything written before it.
+// Writes a probe. A replica that has this value also has everything that was written before it.
 const mark = script<number>()({
   kind: "always",
   keys: ["mark"],

@@ -106,8 +106,8 @@ function lacking(error: unknown): unknown {
   return new AppError("config_invalid", `Redis's user lacks a right: ${cause.message}; ${HELP}`, { cause });
 }
 
-// Returns the channel if the user cannot use it, and then the commands that the user cannot use. Servers before version
-// 7 lack this check and are assumed to allow everything.
+// Returns the channel if the user cannot use it, followed by the commands that the user cannot use. Servers before
+// version 7 lack this check and are assumed to allow everything.
 const missingRights = script<string[]>()({
   kind: "reads",
   keys: ["probe"],

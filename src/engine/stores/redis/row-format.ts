@@ -6,7 +6,7 @@ import type { EventName } from "../../../protocol/event.ts";
 import { entriesOfRow, rowsOf } from "../log-rows.ts";
 import type { PendingEvent } from "../outcomes.ts";
 
-/** Returns a number of entries, their text, a number, a text …. */
+/** Returns the number of entries and the text of each row. */
 export const argsOfRows = (pending: readonly PendingEvent[]): string[] =>
   rowsOf(pending).flatMap(({ event, body, count }) => [String(count), `${event}\n${body}`]);
 

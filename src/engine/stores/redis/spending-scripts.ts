@@ -1,5 +1,5 @@
-// The scripts for budgets and usage, which count by days. As in quota-scripts.ts, rules.ts decides, and each script
-// counts in one step.
+// The scripts for budgets and usage, which count by days. As in quota-scripts.ts, rules.ts decides what can be counted,
+// and each script counts atomically.
 
 import { script } from "./connection.ts";
 import { SHORTEN } from "./lua-functions.ts";
@@ -135,9 +135,9 @@ export const MARK = "!estimated";
 /**
  * Ends a call's reservation and counts its usage: in the current day and month of the tenant and of the user, and in
  * rows for the day. Both have rows by agent and model, at most `most_rows` a day. The tenant also has rows by user, at
- * most `most_users` a day. Further usage is counted in one more row. A new day drops the rows from before `first`. A
- * call that is repeated within `asking` milliseconds counts nothing. If the usage is `estimated`, its rows get a mark:
- * one more field, `!estimated` and the JSON of day and name.
+ * most `most_users` a day. Further usage is counted in one additional row. A new day drops the rows from before
+ * `first`. A call that is repeated within `asking` milliseconds counts nothing. If the usage is `estimated`, its rows
+ * get a mark: one more field, `!estimated` and the JSON of day and name.
  *
  * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. If there are no unnamed
  * arguments, the call used nothing.
@@ -197,7 +197,7 @@ return 1`,
 });
 
 /**
- * Reads the rows of a user, of a tenant or by users, and the time.
+ * Reads the rows of a user, the rows of a tenant, or the rows by user, and also the time.
  *
  * Returns: the time, then in turn a day with agent and model or with a user, and its numbers; and the marks of
  * `settleCall`.

@@ -76,7 +76,7 @@ export function redisThreads(
     async state(owner, id) {
       const keys = keysOf(owner, id);
       const short = await redis.run(readState, keys, { bytes: LITTLE_BYTES });
-      // Without a limit, there is always a reply.
+      // The script always replies if there is no limit on the bytes.
       const found = short ?? (await redis.runBulk(owner.tenant)(readState, keys, { bytes: "" }));
       const [set = [], patches = [], life = ""] = found ?? [];
       lifetime.used(owner, id, life);

@@ -56,7 +56,7 @@ export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
   }
 }
 
-/** Comes first, because it fails if the staged messages are missing. */
+/** This write comes first, because it fails if the staged messages are missing. */
 function argsOfStaged(staged: Staged | undefined, tag: string): string[] {
   if (!staged?.count) return [];
   const keys = stagedKeys(tag, staged.token);

@@ -12,7 +12,9 @@ import type { PendingEvent } from "../outcomes.ts";
 import { OwnerMap } from "../owner-map.ts";
 import type { LogState, Pages } from "./event-pages.ts";
 
-/** The maximum number of a run's entries, and of their bytes, to keep for viewers who follow closely. */
+/**
+ * The maximum number of a run's entries to keep for viewers who follow closely, and the maximum number of their bytes.
+ */
 const TAIL = 64;
 const TAIL_BYTES = 256 * 1024;
 /** The number of milliseconds without messages after which a run is checked, because a message may have been lost. */
@@ -29,12 +31,12 @@ export interface RunFeed {
 }
 
 export interface RunListener {
-  /** Returns true if entries up to `last` are new. `epoch` wrote the last of them. */
+  /** Returns true if entries up to `last` are new. `epoch` is the epoch in which the last of them was written. */
   wants(last: number, epoch: number): boolean;
   onEntries(entries: readonly LogEntry[]): void;
   /**
-   * Called when entries up to `last` are written. `epoch` wrote the last of them. `ends` is true if that entry is the
-   * run's last one.
+   * Called when entries up to `last` are written. `epoch` is the epoch in which the last of them was written. `ends` is
+   * true if that entry is the run's last one.
    */
   onNews(news: { readonly last: number; readonly epoch: number; readonly ends: boolean }): void;
   /** Called when entries may have been missed. */
@@ -47,7 +49,8 @@ export interface LiveTail {
   readonly epoch: number;
   readonly log: Log;
   /**
-   * True if the run continues under another epoch or the store was set back. Readers must then read the stream again.
+   * True if the run continues under another epoch or the store has lost entries. Readers must then read the stream
+   * again.
    */
   isStale: boolean;
   readers: number;

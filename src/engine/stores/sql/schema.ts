@@ -179,8 +179,8 @@ CREATE INDEX document_turns_by_time ON document_turns (kind, at);
 
 /**
  * Tables for the usage of tenants and users. `tenant` and `owner` are the JSON of [tenant] and [tenant, user]; `name`
- * is either. `period` is a day or a month. Costs are in millionths. In `usage_of_users`, `user` is JSON, or empty for
- * all users without a row. `stored_sums` contains the sums of `stored`, by tenant and by owner.
+ * is one of the two. `period` is a day or a month. Costs are in millionths. In `usage_of_users`, `user` is JSON, or
+ * empty for all users without a row. `stored_sums` contains the sums of `stored`, by tenant and by owner.
  */
 export const quotaTables = ({ id, whole, flag, key }: Types): string => {
   const counted = [

@@ -1,4 +1,4 @@
-// The parts shared by the stores of one file.
+// The parts that are shared by all stores in one file.
 
 import type { Limits } from "../options.ts";
 import { type Changes, createChanges, createEventCommitter, type EventCommitter } from "./commit-events.ts";

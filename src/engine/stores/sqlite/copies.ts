@@ -11,9 +11,9 @@ const COPY_ATTEMPTS = 400;
 const COPY_PAUSE_MS = 5;
 
 /**
- * Copies a file over a connection that has it open. A separate thread does the copy. SQLite does not begin a copy while
- * the connection is in a transaction; Node then reports the code 0 (`not an error`). Transactions are short, so the
- * copy is retried.
+ * Copies a file over a connection that has it open. A separate thread makes the copy. SQLite does not begin a copy
+ * while the connection is in a transaction; Node then reports the code 0 (`not an error`). Transactions are short, so
+ * the copy is retried.
  */
 export async function copyOpened(file: DatabaseSync, path: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {

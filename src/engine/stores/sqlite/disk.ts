@@ -40,7 +40,7 @@ export class Disk {
   flushed(): Promise<void> {
     if (!this.#next) {
       this.#next = Promise.withResolvers();
-      // All writes in this step share the flush.
+      // All writes in this tick share the flush.
       if (!this.#isBusy) process.nextTick(() => this.#flush());
     }
     return this.#next.promise;

@@ -51,7 +51,7 @@ export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachD
           else if (looked.until !== undefined) later.push(thread);
         } catch (error) {
           queue.putBack(thread);
-          // Claimed runs must be executed, so the error is thrown only if there are none.
+          // Claimed runs must be executed, so the error is thrown only if no run was claimed.
           if (all.length === 0) throw error;
           break;
         }
@@ -63,8 +63,8 @@ export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachD
     async dueCalls(limit) {
       return database.write(() => {
         const time = now();
-        // A result is due within a lease. If it is due later, the clock was set back, perhaps while the file was
-        // closed.
+        // A result becomes due within the length of a lease. If it is due later, the clock was set back, perhaps while
+        // the file was closed.
         if (time < lookedAt) hurryResults.run(time, latestLeaseEnd(time, leaseMs));
         lookedAt = time;
         return selectDue.all(time, limit, ...lifetime.ended()).map(({ owner, thread_id }) => {

@@ -4,7 +4,7 @@
 export class Flights {
   readonly #flights = new Map<string, Promise<void>>();
 
-  /** Tracks until `landed` settles, which must not happen before earlier commits for the same key. */
+  /** Tracks a commit until `landed` settles, which must not happen before earlier commits for the same key. */
   add(key: string, landed: Promise<unknown>): void {
     const over = () => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key);

@@ -11,8 +11,8 @@ import { type Removals, slice } from "./removals.ts";
 const CHUNK = 100;
 
 /**
- * A SQL condition: the thread's time to live is over. `a` and `b` are the numbers of the parameters that
- * `Lifetime.ended()` returns.
+ * A SQL condition that is true if the thread's time to live has ended. `a` and `b` are the numbers of the parameters
+ * that `Lifetime.ended()` returns.
  */
 export const hasEnded = (a: number, b: number) =>
   `(status <> 'busy' AND used_at <= ?${a} AND (outcome <> 'interrupted' OR used_at <= ?${b}))`;
@@ -97,7 +97,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
     }
   }
 
-  /** Returns true if there may be more. */
+  /** Returns true if more threads may have expired. */
   function dropSomeThreads(): boolean {
     if (!isLimited) return false;
     const room = slice();
@@ -110,7 +110,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
     });
   }
 
-  /** Returns true if there may be more. */
+  /** Returns true if more threads may have expired. */
   function dropSomeEvents(): boolean {
     return database.write(() => {
       let room = SLICE_ROWS;

@@ -37,8 +37,8 @@ export function openSqliteQuotas(
 }
 
 /**
- * The data is lost on closing. Beyond `maxNames` tenants and users, removes names last counted before this month, then
- * the names with the lowest cost.
+ * The data is lost on closing. If there are more than `maxNames` tenants and users, removes the names that were last
+ * counted before this month, then the names with the lowest cost.
  */
 export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_000): OpenQuotas =>
   openQuotas(":memory:", {

@@ -141,7 +141,7 @@ export function sqliteReads(context: StoreContext): Reads {
           if (after !== undefined && !start) throw noSuchMessage(after);
           const from = start?.position ?? 0;
           const most = Math.min(limit, MAX_ROWS);
-          // Reads no long texts, because the row headers contain the sizes.
+          // No long texts are read, because the row headers contain the sizes.
           const sizes = selectSizes.all(...thread, from, most + 1);
           const taken = fitting(sizes.slice(0, most), bytes);
           const last = sizes[taken - 1];

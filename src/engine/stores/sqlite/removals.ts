@@ -56,7 +56,7 @@ interface Removal {
 export function createRemovals(database: Database): Removals {
   const of = (table: string, key: PartOptions["key"], text: string) =>
     createPart(database, { table, where: THREAD, key, text });
-  // Rows that refer to others are deleted before them.
+  // Rows that refer to other rows are deleted before those rows.
   const parts = [
     of("events", ["run_id", "last_seq"], "body"),
     of("inbox", ["run_id", "number"], "body"),
@@ -191,7 +191,7 @@ interface PartOptions {
   readonly table: string;
   /** Takes the owner and the thread as the first parameters. */
   readonly where: string;
-  /** The column after the owner and the thread in an index. Rows are deleted in its order. */
+  /** The column after the owner and the thread in an index. Rows are deleted in the order of this column. */
   readonly key: readonly string[];
   /** The column that can be long. */
   readonly text: string;

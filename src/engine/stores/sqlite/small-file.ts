@@ -13,7 +13,7 @@ import { checkTables, prepareTables } from "./schema.ts";
 const BUSY_MS = 2_000;
 
 interface SmallFileOptions {
-  /** The path of the file, or `:memory:` for no file. */
+  /** The path of the file, or `:memory:` to keep the data only in memory. */
   readonly path: string;
   /** The name of the file's content for error messages, for example `The API keys`. */
   readonly content: string;

@@ -35,7 +35,7 @@ export function sqliteSpending(
   const change = <T>(work: () => T): T => {
     isCounted = false;
     const result = file.write(work);
-    // Runs after the commit, which may also fail.
+    // The sums are removed only after the commit, because the commit may also fail.
     if (isCounted) uncounted.clear();
     return result;
   };
@@ -68,8 +68,8 @@ export function sqliteSpending(
             if (isFull || countMs !== undefined) countAll();
           });
       } catch (error) {
-        // If it were kept, the amount would be counted twice when the caller retries, and memory would grow while the
-        // file is broken.
+        // If this sum were kept, the amount would be counted twice when the caller retries, and memory would grow while
+        // the file is broken.
         forget?.();
         throw error;
       }

@@ -10,10 +10,10 @@ import type { AfterCommit, Database } from "./database.ts";
 import type { LiveRun } from "./live-runs.ts";
 import { mayPass } from "./node-sqlite.ts";
 
-/** The maximum number of events to keep per run. The run's log in memory keeps more. */
+/** The maximum number of events to keep per run. The run's log in memory keeps more events. */
 const MOST_EVENTS = 48;
 const MOST_CHARS = 64 * 1024;
-/** The number of added rows after which a run's oldest events here move to its log. */
+/** The number of added rows after which a run's oldest events in these rows move to its log. */
 const MOST_ROWS = 128;
 
 /** The events of a run in one batch. */

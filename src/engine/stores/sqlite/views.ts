@@ -88,7 +88,7 @@ export function sqliteViews({ database, live, queue, limits }: StoreContext, rea
 
   function storedRun(thread: ThreadKey, id: string): StoredRun | undefined {
     const row = selectRun.get(...thread, id);
-    // Every unfinished run still has its request as it was sent.
+    // The request of an unfinished run is still stored exactly as it was sent.
     return (
       row && {
         record: toRecord(row),

@@ -101,8 +101,8 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
 }
 
 /**
- * Continues the waiting runs of the user or, for a tenant's account, of all the tenant's users. Throws after trying
- * every user.
+ * Continues the waiting runs of the user or, for a tenant's account, of all the tenant's users. Throws only after it
+ * has tried every user.
  */
 async function resumeAll(
   { runs, owners }: FlowParts,

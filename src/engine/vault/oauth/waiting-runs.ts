@@ -1,4 +1,4 @@
-// Answers the questions of runs that wait for an account after it is connected.
+// Answers the questions of runs that wait for an account, once that account is connected.
 
 import { hasCode } from "../../../agent/core/errors.ts";
 import { isVisit } from "../../../agent/core/open-interrupts.ts";
