@@ -19,7 +19,7 @@ export interface DueWork {
   readonly leaseMs: number;
   /** The maximum number of milliseconds between a document's due time and its claim, when this process has capacity. */
   readonly everyMs: number;
-  /** The same as in `claimDue`. Leave it out for documents that can be due at any time. */
+  /** Has the same meaning as in `claimDue`. Leave it out for documents that can be due at any time. */
   readonly aheadMs?: number;
   /**
    * The maximum number of documents that this process works on at once. The rest wait in the store, and tenants take
@@ -68,7 +68,7 @@ export function createDueWorker(documents: Documents, due: DueWork, logger: Logg
       })
       .finally(() => {
         active.delete(working);
-        // While all places were taken, the next document waited for this one to finish.
+        // All places were taken until now, so the next document may have waited for this place.
         if (active.size === atOnce - 1) wake();
       });
     active.add(working);

@@ -28,7 +28,7 @@ export interface BuildOptions {
   readonly subagents?: Subagents | undefined;
   /** The tenant's tools, which `tools:` may also name. */
   readonly tools?: readonly Tool[];
-  /** `provider:model` that replaces the definition's model. */
+  /** The `provider:model` name of the model to use instead of the definition's model. */
   readonly model?: string | undefined;
   /** The user's stored overrides. Overrides that no longer fit are ignored with a warning. */
   readonly user?: unknown;
@@ -125,7 +125,10 @@ function policyOf(interrupts: NonNullable<AgentDefinition["interrupts"]>): Inter
   return { onExpiry, unattended, expiresAfterMs: expires_after };
 }
 
-/** Returns the active hooks in the order of the catalogue, not of the YAML file. */
+/**
+ * Returns the active hooks in the order in which the catalogue lists them, regardless of their order in the
+ * YAML file.
+ */
 export function activeHooks(definition: AgentDefinition, hooks: readonly HookDefinition[]): HookDefinition[] {
   return hooks.filter((hook) => definition.hooks[hook.name] ?? hook.activeByDefault(definition));
 }

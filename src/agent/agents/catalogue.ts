@@ -10,7 +10,7 @@ import type { Tool } from "../core/tool.ts";
 export interface ModelChoice {
   /** `name` is `provider:model`. */
   allows(name: string): boolean;
-  /** Returns the allowed names and patterns, for messages. */
+  /** Returns the allowed names and patterns, to show them in messages. */
   list(): readonly string[];
 }
 
@@ -31,7 +31,7 @@ export interface Extended {
 export type Extend = (modules: readonly string[], agentsFile: string) => Promise<Extended>;
 
 export interface Catalogue {
-  /** The hooks, in the order that they wrap an agent, with the first one outermost. */
+  /** The hooks in the order in which they wrap an agent. The first hook is the outermost. */
   readonly hooks: readonly HookDefinition[];
   /** Returns the server's current tools. Tenants may have additional tools. */
   tools(): readonly Tool[];
@@ -50,11 +50,11 @@ export interface Catalogue {
    * Default: none.
    */
   absentServers?(): readonly { readonly server: string; readonly why: string }[];
-  /** Returns the names of the MCP servers that are used with an account of the owner. Default: none. */
+  /** Returns the names of the MCP servers that each owner connects to with their own account. Default: none. */
   accountServers?(): readonly string[];
-  /** The schema of `mcp_servers`, by name. */
+  /** The schema of `mcp_servers`, which maps names to servers. */
   readonly mcpServers: z.ZodType;
-  /** The schema of `schedules`, by name. Default: the file may not contain schedules. */
+  /** The schema of `schedules`, which maps names to schedules. Default: the file may not contain schedules. */
   readonly schedules?: z.ZodType;
   /** The schema of a configured backend. Its value is a `BackendConfig`. */
   readonly backends: z.ZodType;
@@ -63,13 +63,13 @@ export interface Catalogue {
   /** The model aliases in the file. Default: none. */
   readonly aliases?: readonly string[];
   /**
-   * The models that a run can request in addition to its agent's own. If undefined, a run can request any
-   * model.
+   * The models that a run can request in addition to the models of its agent. If undefined, a run can request
+   * any model.
    */
   readonly modelChoice?: ModelChoice;
   /**
-   * Returns why calls to the model, or to one of its fallbacks, would currently fail, as a clause. Returns
-   * undefined if no reason is known.
+   * Returns a clause that explains why calls to the model, or to one of its fallbacks, would currently fail.
+   * Returns undefined if no reason is known.
    */
   modelDoubt(spec: ModelSpec): string | undefined;
 }

@@ -1,4 +1,4 @@
-// Warns about a valid agents file that will fail in use.
+// Warns about parts of a valid agents file that will fail when an agent uses them.
 
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -37,7 +37,7 @@ function nameDoubt(name: string, builtIn: ReadonlySet<string>): string | undefin
   return `\`${name}\` ${reason} Only tenants that have registered a tool with this name have it.`;
 }
 
-/** Returns why a rule's tool name or pattern may match no tool, or undefined if it may match one. */
+/** Explains why a rule's tool name or pattern might not match any tool. Returns undefined if it could match one. */
 export function patternDoubt(
   pattern: string,
   catalogue: Catalogue,

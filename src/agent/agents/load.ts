@@ -23,7 +23,7 @@ import { type AgentSchema, fileSchemas } from "./schema.ts";
 import { type Prompt, promptFiles, readPrompt } from "./system-prompt.ts";
 
 export interface AgentsSource {
-  /** The agents file. Paths in it are relative to its folder. */
+  /** The agents file. Relative paths in the file start at the file's folder. */
   readonly file: string;
   readonly catalogue: Catalogue;
   /** Loads the plugins under `plugins`. Default: plugins are not supported. */
@@ -41,21 +41,21 @@ export interface AgentsSource {
 }
 
 export interface LoadedAgents {
-  /** At least one definition, in the order of the file. */
+  /** The definitions, at least one, in the order in which they appear in the file. */
   readonly definitions: readonly [AgentDefinition, ...AgentDefinition[]];
   /** The catalogue with the parts of the file's plugins. */
   readonly catalogue: Catalogue;
   /** The model aliases in the file. */
   readonly models: ModelAliases;
-  /** The names of the agents without a model in the file. */
+  /** The names of the agents that have no model in the file. */
   readonly withoutModel: ReadonlySet<string>;
   /** The MCP servers, parsed by the catalogue's schema. */
   readonly mcpServers: unknown;
   /** The schedules, parsed by the catalogue's schema. */
   readonly schedules: unknown;
   /**
-   * Problems that appear only in use, such as a missing key for a model. Each problem is one line with its
-   * position.
+   * Problems that will occur only when the agents are used, such as a missing key for a model. Each problem
+   * is one line with its position.
    */
   readonly warnings: readonly string[];
 }
@@ -207,7 +207,7 @@ function serverFaults({ fields, placeOf }: RawAgent, servers: readonly string[])
   });
 }
 
-/** Returns faults of parts that refer to other parts of the file. */
+/** Returns the faults in references from one part of the file to another. */
 const faultsAmong = (drafts: readonly Drafted[], data: unknown): Fault[] => [
   ...drafts.flatMap((draft) => teamFaults(draft, drafts)),
   ...sharingFaults(drafts),
@@ -223,7 +223,7 @@ function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly R
     const name = typeof entry === "string" ? entry : NamedAgent.safeParse(entry, SELDOM).data?.agent;
     if (name === undefined) return [];
     const path = typeof entry === "string" ? place : [...place, "agent"];
-    // `defaults` may name every agent.
+    // The `subagents` in `defaults` may list every agent, including the agent that inherits the list.
     if (name === own && path[0] === "defaults") return [];
     if (name === own) return [{ path, message: "is the agent itself: an agent cannot delegate to itself" }];
     return names.includes(name)
@@ -281,8 +281,8 @@ function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefin
     name,
     model: own.model ?? automaticModel(env),
     system: prompt.blocks,
-    // The options stay unparsed. Hooks and backends parse their own options, and parsing twice could change
-    // them twice.
+    // The options stay unparsed. Hooks and backends parse their own options, and a second parse could
+    // transform the values again.
     hooks: HookSettings.parse({
       ...HookFields.parse(fields.hooks ?? {}),
       ...(permissions === undefined ? {} : { permissions: withRules(permissions, rules) }),

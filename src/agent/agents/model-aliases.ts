@@ -8,7 +8,7 @@ import { type ModelConfig, ModelSpec, modelNamed } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import type { Catalogue } from "./catalogue.ts";
 
-/** The models by alias. A model may be another alias and may have aliases as fallbacks. */
+/** The models by alias. A model may itself be an alias, and its fallbacks may be aliases too. */
 export type ModelAliases = Readonly<Record<string, ModelSpec>>;
 
 /** Returns the aliases in a file's data, or no aliases if they have faults, which the schema reports. */

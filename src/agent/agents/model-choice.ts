@@ -6,7 +6,10 @@ import { AppError, messageOf } from "../core/errors.ts";
 import { type Model, modelMatcher } from "../core/model.ts";
 import type { Catalogue, ModelChoice } from "./catalogue.ts";
 
-/** The models that a key or an address in the environment selects. The first variable that is set counts. */
+/**
+ * The models that a key or an address in the environment selects. The first variable that is set selects the
+ * model.
+ */
 const MODELS_BY_VARIABLE = [
   ["ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4-5"],
   ["ANTHROPIC_BASE_URL", "anthropic:claude-sonnet-4-5"],
@@ -31,7 +34,7 @@ export function reasonOfAutomaticModel(env: Variables): string {
 }
 
 /**
- * Returns the model that a run requests, by an alias or as `provider:model`. If the agent uses the same
+ * Returns the model that a run names, either by its alias or as `provider:model`. If the agent uses the same
  * provider, the model keeps the agent's address, key and settings. Throws `invalid_request` for a model that
  * is unknown or not allowed.
  */
@@ -60,7 +63,7 @@ function fullName(name: string, { createModel }: Catalogue): string {
   }
 }
 
-/** Allows the models that match a pattern and the models in the result of `named`. */
+/** Allows the models that match a pattern and the models that `named` returns. */
 export function modelChoice(patterns: readonly string[], named: () => readonly string[]): ModelChoice {
   const matchers = patterns.map(modelMatcher);
   return {

@@ -52,7 +52,7 @@ const Skills = z.strictObject({
 const Model = z.string().min(1).max(256);
 const HookName = z.string().max(64);
 const Options = boundedMap(z.string().max(64), z.unknown(), 64);
-/** The limit exceeds the number of hooks that exist. */
+/** Fewer hooks than this exist, so valid overrides never reach the limit. */
 const MAX_HOOKS = 200;
 
 export const Overrides = z
@@ -111,7 +111,7 @@ export function overridden(definition: AgentDefinition, value: unknown, catalogu
   return { definition: { ...definition, ...omitUndefined(parts), hooks: changes }, faults };
 }
 
-/** An invalid override, as users see it. */
+/** An invalid override, as the API describes it to users. */
 export const OverrideIssue = z.object({ path: z.string(), message: z.string() });
 export type OverrideIssue = z.infer<typeof OverrideIssue>;
 

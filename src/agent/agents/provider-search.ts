@@ -10,8 +10,9 @@ import { automaticModel } from "./model-choice.ts";
 import { namedTools, type RawAgent } from "./raw-agent.ts";
 
 /**
- * Returns the faults of agents that name such a tool. A pattern is no fault, because it then selects no tool.
- * A fallback from another provider answers without the search.
+ * Returns a fault for each tool that an agent names but that its model's provider cannot execute. A pattern
+ * is not a fault, because it does not select a tool that the provider cannot execute. A fallback model of
+ * another provider answers without searching the web.
  */
 export function searchFaults({ fields, placeOf }: RawAgent, catalogue: Catalogue, env: Variables): Fault[] {
   const ofProvider = new Set(catalogue.tools().flatMap((tool) => (tool.ofProvider ? [tool.name] : [])));
@@ -24,7 +25,7 @@ export function searchFaults({ fields, placeOf }: RawAgent, catalogue: Catalogue
   return wanted.map(({ index }) => ({ path: [...placeOf("tools"), index], message }));
 }
 
-/** Returns the model, or undefined for a model with another fault. */
+/** Returns the model, or undefined if the model is invalid for another reason. */
 function modelOf(field: unknown, { createModel }: Catalogue, env: Variables): Model | undefined {
   const spec = field === undefined ? automaticModel(env) : ModelSpec.safeParse(field, SELDOM).data;
   if (spec === undefined) return undefined;

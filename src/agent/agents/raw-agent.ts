@@ -9,7 +9,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export interface RawAgent {
   readonly name: string;
-  /** The fields as in the file, not validated. */
+  /** The fields as they appear in the file, before validation. */
   readonly fields: Fields;
   /** Returns a field's position in the file. */
   placeOf(field: string): Fault["path"];
@@ -33,7 +33,8 @@ export function draftsOf(data: unknown): RawAgent[] {
 }
 
 /**
- * Merges an agent with the defaults. Each field comes from one of them, but `hooks` are merged one by one.
+ * Merges an agent with the defaults. A field of the agent replaces the default, but `hooks` are merged one by
+ * one.
  */
 function draft(name: string, own: Fields, defaults: Fields): RawAgent {
   const hooks =

@@ -46,13 +46,13 @@ export const UserChoices = z.object({
 });
 export type UserChoices = z.infer<typeof UserChoices>;
 
-/** The part that depends only on the configuration. */
+/** The part of an agent's description that depends only on the configuration. */
 export type AgentInfo = Omit<z.infer<typeof AgentInfo>, "tools">;
 
 export interface DefaultModel {
   /** The model as `provider:model`. */
   readonly name: string;
-  /** Why this model was chosen, as a clause. */
+  /** A clause that explains why this model was chosen. */
   readonly reason: string;
 }
 
@@ -63,11 +63,14 @@ export interface AgentRegistry {
   isReserved(name: string): boolean;
   /** Returns true if the file names this model as `provider:model`, including fallbacks. */
   hasModel(name: string): boolean;
-  /** Returns the agents in the order of the file. */
+  /** Returns the agents in the order in which they appear in the file. */
   list(): readonly AgentInfo[];
   /** Returns the default agent's model, if a file describes the agents. */
   defaultModel?(): DefaultModel;
-  /** Returns an agent with a user's overrides, and the overrides that do not fit. Throws `not_found`. */
+  /**
+   * Returns an agent with a user's overrides applied, and the overrides that the agent does not accept.
+   * Throws `not_found`.
+   */
   seenWith(
     name: string,
     user: unknown,
@@ -87,11 +90,14 @@ export interface AgentRegistry {
     services: Omit<BuildOptions, "model" | "user">,
     overrides: Pick<BuildOptions, "model" | "user">,
   ): Promise<Agent>;
-  /** Returns the file's `mcp_servers`, parsed. */
+  /** Returns the parsed `mcp_servers` of the file. */
   mcpServers(): unknown;
-  /** Returns the file's `schedules`, parsed. */
+  /** Returns the parsed `schedules` of the file. */
   schedules(): unknown;
-  /** Returns problems that appear only in use. Each problem is one line with its position in the file. */
+  /**
+   * Returns the problems that will occur only when the agents are used. Each problem is one line with its
+   * position in the file.
+   */
   warnings(): readonly string[];
   /** Returns all files of the configuration, including unreadable ones. */
   files(): readonly string[];

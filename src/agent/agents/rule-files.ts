@@ -9,9 +9,9 @@ import type { HookDefinition } from "../core/hook.ts";
 import { textBeside } from "./text-beside.ts";
 
 export interface FiledRules {
-  /** The rules as written, in the order of the files. */
+  /** The rules as written, in the order in which the files are listed. */
   readonly rules: readonly unknown[];
-  /** The faults. Their paths begin at `permissions`. */
+  /** The faults. The path of each fault is relative to `permissions`. */
   readonly faults: readonly Fault[];
 }
 

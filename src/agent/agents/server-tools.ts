@@ -46,7 +46,7 @@ const waiting = (absent: Absent, listed: Catalogue["serversListed"]): Hook => ({
   },
 });
 
-/** Filters the tools, and does so again only after the list has changed. */
+/** Filters the tools, and filters them again only after the list has changed. */
 function chosenFrom(choice: readonly string[], list: () => readonly Tool[]): () => readonly Tool[] {
   let [last, chosen]: (readonly Tool[])[] = [];
   return () => {
@@ -66,8 +66,8 @@ function absenceOf(choice: readonly string[], absent: Absent) {
 }
 
 /**
- * Explains why a call that waited for an account finds no tool. If the account is still missing, its server has not
- * listed any tools.
+ * Explains why a call that waited for an account does not find its tool. If the account is still missing, its
+ * server has not listed any tools.
  */
 function unconnected(servers: readonly string[], tool: string): string | undefined {
   const server = servers.find((name) => tool.startsWith(`mcp__${name}__`));

@@ -14,7 +14,7 @@ const MAX_CONTEXT_CHARS = 256 * 1024;
 
 export interface Prompt {
   readonly blocks: readonly SystemBlock[];
-  /** The faults. Their paths begin with the field. */
+  /** The faults. The path of each fault begins with the name of the field. */
   readonly faults: readonly Fault[];
 }
 

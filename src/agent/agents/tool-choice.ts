@@ -12,7 +12,7 @@ export function toolMatcher(text: string): (name: string) => boolean {
   return isPattern(text) ? globMatcher(text) : (name) => name === text;
 }
 
-/** True if the list contains a name or a glob that tools of an MCP server could match. */
+/** True if the list contains a name or a glob that could match a tool of the MCP server. */
 export function namesServer(choice: readonly string[], server: string): boolean {
   const prefix = `mcp__${server}__`;
   return choice.some((text) => {
@@ -36,8 +36,8 @@ export function chosenTools(choice: readonly string[], tools: readonly Tool[]): 
 
 /**
  * Returns the hooks' tools that an agent does not receive. Without a list, it receives all of them. With an
- * empty list, it receives none. If the list matches some of these tools, the agent receives only those. A
- * list that matches none of them only adds other tools.
+ * empty list, it receives none. If the list matches some of these tools, the agent receives only those. If
+ * the list matches none of these tools, the agent receives all of them in addition to the listed tools.
  */
 export function leftOut(
   choice: readonly string[] | undefined,

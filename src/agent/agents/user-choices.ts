@@ -8,7 +8,7 @@ import type { Catalogue } from "./catalogue.ts";
 import { namesOf } from "./model-choice.ts";
 import { isPattern } from "./tool-choice.ts";
 
-/** The maximum number of models in the list. A longer list would be of no use to a person. */
+/** The maximum number of models in the list. A person could not choose from a longer list. */
 const MAX_MODELS = 200;
 
 const JsonObject = z.record(z.string(), z.unknown());

@@ -45,7 +45,7 @@ export const ModelConfig = ModelSettings.extend({
 }).strict();
 export type ModelConfig = z.infer<typeof ModelConfig>;
 
-/** Models that need no provider in their name, by pattern. */
+/** Patterns for model names that imply a provider. */
 const FAMILIES: readonly (readonly [RegExp, string])[] = [
   [/^claude-/, "anthropic"],
   [/^gemini-/, "gemini"],
@@ -117,8 +117,8 @@ const Subagent = z.union([
 ]);
 
 /**
- * The YAML fields of an agent, except `backend` and `hooks`. The rooms that implement those two add their
- * schemas.
+ * The YAML fields of an agent, except `backend` and `hooks`. The rooms that implement backends and hooks add
+ * the schemas of these two fields.
  */
 export const AgentFields = z.strictObject({
   description: z

@@ -1,5 +1,5 @@
-// The port to an agent's files and commands. The backend resolves every path, links included, inside its workspace. It refuses a
-// path that leads out of the workspace with `backend_refused`.
+// The port to an agent's files and commands. The backend resolves every path, including links, inside its workspace. It refuses
+// a path that leads out of the workspace with `backend_refused`.
 
 import { z } from "zod";
 import type { Owner } from "../../protocol/ids.ts";
@@ -27,13 +27,13 @@ export interface ExecOptions {
   readonly signal: AbortSignal;
   /** Kills the command and every process that it started after this many milliseconds. */
   readonly timeoutMs: number;
-  /** Variables to add to the backend's. They override variables with the same names. */
+  /** Variables to add to the backend's environment. They override variables with the same names. */
   readonly environment?: Readonly<Record<string, string>>;
   /** The hosts that the command can reach in addition to the backend's hosts, if the backend limits hosts. */
   readonly hosts?: readonly string[];
 }
 
-/** A piece of output, decoded as UTF-8, as soon as it arrives. */
+/** A piece of the command's output as UTF-8 text. The backend yields each piece as soon as it arrives. */
 export interface ExecOutput {
   readonly text: string;
 }
@@ -49,7 +49,7 @@ export interface ExecResult {
   /** Null when a signal killed the command. */
   readonly exitCode: number | null;
   readonly signal?: string;
-  /** Why the command did not exit by itself with all its output read. */
+  /** The reason why the command did not finish on its own, or why some of its output was not read. */
   readonly ended?: CommandEnd;
   /** How the sandbox was lost, such as "its container was removed". */
   readonly detail?: string;
@@ -124,9 +124,9 @@ export interface Backend {
   /** Writes a file atomically and creates its parent folders. Returns the number of bytes written. */
   write(path: string, data: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number>;
   /**
-   * Replaces the first exact occurrence of `oldText`. Without one, replaces the first that differs only in
-   * line endings. Converts the line endings of `newText` to those of the replaced text. Throws
-   * `invalid_request` when the file does not contain `oldText`.
+   * Replaces the first exact occurrence of `oldText`. If `oldText` does not occur exactly, replaces the first
+   * occurrence that differs only in line endings. Converts the line endings of `newText` to those of the
+   * replaced text. Throws `invalid_request` when the file does not contain `oldText`.
    */
   edit(path: string, oldText: string, newText: string, signal: AbortSignal): Promise<void>;
   /** Returns the direct entries of a folder, sorted by name. */
@@ -165,7 +165,8 @@ export type BackendStatus = z.infer<typeof BackendStatus>;
 export interface BackendPool {
   /**
    * Throws `backend_refused` when the owner may not have a backend, or `backend_failed` when it cannot be
-   * created. It may return before the backend has started. Operations then wait, and throw if the start fails.
+   * created. It may return before the backend has started. In that case, operations wait until the backend
+   * has started, and throw if it fails to start.
    */
   get(owner: Owner, config: BackendConfig): Promise<Backend>;
   /** Does not create a backend. */
@@ -175,8 +176,8 @@ export interface BackendPool {
   /** Ends the backend's processes and keeps its files. */
   stop(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
   /**
-   * Deletes all workspaces of the owner with their files and returns how many it deleted. Backends of plugins
-   * are only stopped.
+   * Deletes all workspaces of the owner with their files and returns how many it deleted. Stops the backends
+   * of plugins without deleting anything.
    */
   erase(owner: Owner): Promise<number>;
   /** Throws `unavailable` when a host of a configured backend cannot be reached. */

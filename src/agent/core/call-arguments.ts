@@ -12,8 +12,8 @@ export type CallArguments = Record<string, unknown>;
 
 /**
  * Returns the arguments, or a `fault` that completes "The arguments …". Blank text, `null`, `None`,
- * `undefined` and empty lists mean no arguments. Accepts an empty object before the arguments, the arguments
- * twice (both from proxies), and an object as a JSON string (from models).
+ * `undefined` and empty lists mean no arguments. Accepts an empty object before the arguments and repeated
+ * arguments, both of which proxies send. Also accepts an object as a JSON string, which models send.
  */
 export function readArguments(text: string): { args: CallArguments } | { fault: string } {
   if (NO_ARGUMENTS.has(text.trim())) return { args: {} };
@@ -48,8 +48,8 @@ export function joinedArguments(text: string): CallArguments[] | undefined {
 }
 
 /**
- * Reads one JSON value. Accepts the value twice, or after empty values. A `fault` completes "The arguments
- * …".
+ * Reads one JSON value. Accepts a value that is repeated or that follows empty values. A `fault` completes
+ * "The arguments …".
  */
 export function readJson(text: string): { value: unknown } | { fault: string } {
   const read = readValues(text);

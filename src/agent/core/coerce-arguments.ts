@@ -1,8 +1,8 @@
 // Coerces the arguments of every tool call to the types in the tool's schema, before the tool validates them.
 //
 // Models send `null` or blank text for an omitted parameter. They send lists, maps, numbers and booleans as text, and whole
-// numbers, booleans and maps where text is expected. Each of these has one meaning if the schema does not accept it. All other
-// values stay unchanged for the tool to validate.
+// numbers, booleans and maps where text is expected. Each of these values can mean only one thing if the schema does not accept
+// the value as written. All other values stay unchanged for the tool to validate.
 
 import { isObject } from "../../lib/json.ts";
 import { referredSchema } from "../../lib/json-pointer.ts";

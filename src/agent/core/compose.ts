@@ -10,7 +10,7 @@ type Layer<Request, Result, Context> = (
   deltas?: DeltaSink,
 ) => Result;
 
-/** Wraps `core` in layers, the first outermost. A layer may call `next` several times, or never. */
+/** Wraps `core` in `layers`. The first layer is the outermost. A layer may call `next` several times, or never. */
 export function compose<Request, Result, Context>(
   layers: readonly (Layer<Request, Result, Context> | undefined)[],
   core: Call<Request, Result>,

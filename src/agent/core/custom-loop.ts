@@ -46,7 +46,8 @@ export interface AgentInternals {
   openCalls(): ToolCall[];
   /**
    * Calls the agent's model through all hooks and appends its reply to the thread. First closes all open
-   * calls without running them. Ends the run if a call waits for an answer, or if a stop after the current step was requested. Also ends it if the agent has made its maximum number of model calls.
+   * calls without running them. Ends the run if a call waits for an answer, or if a stop after the current
+   * step was requested. The run also ends if the agent has made its maximum number of model calls.
    */
   speak(change?: (request: ModelRequest) => ModelRequest): Stream<Completion>;
   /** Appends an assistant message without calling a model. Hooks do not see it. */
@@ -226,7 +227,7 @@ const interruptedBy = (stop_reason: "tool_use" | "interrupt", { messages }: Run)
 
 /**
  * Returns the messages to handle. A run that resumes, or that a user started with tool calls only, begins at
- * the most recent message. Returns none if the thread already contains an answer to that message.
+ * the most recent message. Returns an empty list if the thread already contains an answer to that message.
  */
 function unread({ messages }: MutableRun, input: RunInput): Message[] {
   const said = userMessages(input.input);

@@ -29,8 +29,8 @@ const CHANGES = {
 export type CallChange = keyof typeof CHANGES;
 
 /**
- * Returns the state after a change, or undefined if nothing changes. The caller has already refused a
- * `deliver` after `expires_at`.
+ * Returns the state after a change, or undefined if nothing changes. The caller must refuse a `deliver` that
+ * arrives after `expires_at`.
  */
 export function stateAfter(change: CallChange, state: CallState): NextState | undefined {
   return (CHANGES as Changes)[change]?.[state];

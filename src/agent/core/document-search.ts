@@ -33,7 +33,7 @@ export interface DocumentSearch {
   readonly textOf: (document: ListedDocument) => string;
   /** The maximum number of matches, at least 1. */
   readonly limit: number;
-  /** `next_cursor` of a search in the same order. */
+  /** The `next_cursor` of a previous search in the same order. */
   readonly cursor?: string | undefined;
 }
 

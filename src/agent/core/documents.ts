@@ -27,8 +27,8 @@ export interface OwnedCollection {
 }
 
 /**
- * True for collections of tenants and users. Only the documents in these are picked when due and counted in
- * quotas.
+ * True for collections of tenants and users. Only documents in these collections are picked when they are due
+ * and count towards quotas.
  */
 export const isOwned = (collection: Collection): collection is OwnedCollection =>
   !("of" in collection) && collection.tenant !== undefined;
@@ -85,8 +85,8 @@ export interface ListQuery {
   /** The maximum number of documents in the page, at least 1. */
   readonly limit: number;
   /**
-   * `next_cursor` of the previous page, from a query in the same order. The current `prefix` applies even if
-   * it has changed.
+   * The `next_cursor` of the previous page, from a query in the same order. The current `prefix` applies even
+   * if it has changed.
    */
   readonly cursor?: string | undefined;
   /**
@@ -115,7 +115,7 @@ export interface PickOptions {
   readonly limit: number;
   /** The time until the documents are due again, in ms. */
   readonly holdMs: number;
-  /** The same as for `due`. Omit it for documents that may be due at any time. */
+  /** Has the same meaning as in `due`. Omit it for documents that may be due at any time. */
   readonly aheadMs?: number | undefined;
 }
 
@@ -131,8 +131,9 @@ export interface Documents {
   /** Returns all documents of a collection, in no particular order. */
   list(collection: Collection): Promise<Document[]>;
   /**
-   * Returns due documents, longest due first. With `aheadMs`, the result ends with documents due more than
-   * `aheadMs` from now, which were written before the clock was set back.
+   * Returns due documents, starting with the document that has been due for the longest time. With `aheadMs`,
+   * the result ends with documents that are due more than `aheadMs` from now, because the clock was set back
+   * after they were written.
    */
   due(collection: Collection, limit: number, aheadMs?: number): Promise<Document[]>;
   /**
@@ -172,7 +173,7 @@ export const newVersion = () => `v${randomId()}`;
 export interface Change {
   readonly collection: Collection;
   readonly keys: readonly string[];
-  /** The maximum number of documents in the collection, and the error to throw for one more. */
+  /** The maximum number of documents in the collection, and the error to throw if a change would exceed it. */
   readonly limit?: { readonly count: number; readonly error: () => AppError };
   /**
    * The maximum number of bytes of all bodies in the collection, and the error to throw for a change that

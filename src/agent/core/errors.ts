@@ -85,7 +85,7 @@ export class AppError extends Error {
   }
 
   /**
-   * Converts any thrown value to an `AppError`. An unexpected one becomes `internal`, with the original as an
+   * Returns a thrown `AppError` unchanged. Any other value becomes an `internal` error, with the original as an
    * `Error` in `cause`.
    */
   static from(error: unknown): AppError {

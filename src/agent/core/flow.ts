@@ -8,7 +8,7 @@ import { firstChars } from "../../lib/text.ts";
 import { messageOf } from "./errors.ts";
 import type { Message, ToolCall } from "./message.ts";
 
-/** A call that brought text by others into a thread. Records the tool and the subject, without contents. */
+/** A call that brought text written by others into a thread. Records the tool and the subject, without contents. */
 export const Reading = z.object({
   /** `ANY` stands for every tool. */
   tool: z.string(),

@@ -5,8 +5,8 @@ import { AppError } from "./errors.ts";
 import type { HookDefinition } from "./hook.ts";
 
 /**
- * A hook placed directly before (outside) or after (inside) the named hook. Without a name, it is placed
- * outside all hooks of `list`.
+ * A hook placed directly before (outside) or after (inside) the named hook. A hook without a position is
+ * placed outside all hooks of `list`.
  */
 export type PlacedHook<H = HookDefinition> =
   | H

@@ -73,8 +73,8 @@ export interface PlannedCall {
   /** The caller. If unset, this call does not affect decisions about the caller's later runs. */
   readonly caller?: { readonly agent: string; readonly threadId: string };
   /**
-   * Returns estimated tokens: the whole input, its fixed part (everything but messages) and the maximum
-   * output, thinking included. Called only if budgets exist.
+   * Returns estimated token counts: the whole input, the fixed part of the input (everything except messages)
+   * and the maximum output, including thinking. Called only if budgets exist.
    */
   size(): { readonly input: number; readonly output: number; readonly fixed?: number };
   /** True if the call accepts a lower output limit while other calls have reserved the rest. */
@@ -99,7 +99,10 @@ export type Reservation =
       readonly outputLimit?: number;
       readonly soft?: string;
     }
-  /** `isSpent`: too little is left in this period. If false, other calls have reserved the rest. */
+  /**
+   * `isSpent` is true if too little of the budget is left in this period. It is false if other calls have
+   * reserved the rest of the budget.
+   */
   | { readonly isGranted: false; readonly isSpent: boolean; readonly error: AppError };
 
 /** The budgets of a run's owner. Both methods throw `unavailable` when the store cannot be reached. */
@@ -219,8 +222,8 @@ export interface Subagents {
   newest(owner: Owner, threadId: string): Promise<RunRecord | undefined>;
   /**
    * Yields all events of a run, from first to last, including live ones. Takes over a run whose process died,
-   * unless another process does so. Throws `not_found`, or `events_expired` when the first events are no
-   * longer stored.
+   * unless another process takes over the run. Throws `not_found`, or `events_expired` when the first events
+   * are no longer stored.
    */
   events(owner: Owner, run: RunRecord, signal: AbortSignal): AsyncGenerator<StreamEvent, void, void>;
   /**

@@ -43,7 +43,8 @@ export function trackPartial(): PartialMessage {
         if ("delta" in data) text += data.delta;
       },
       closed({ data }) {
-        // A guardrail or the store refused a complete answer that did not become a message.
+        // If the call succeeded but its answer did not become a message, a guardrail or the store refused the
+        // answer.
         if (data.error === undefined) forget();
         usage = data.usage;
       },
@@ -60,8 +61,8 @@ export function trackPartial(): PartialMessage {
       if (id === "" || isBlank(text)) return undefined;
       const used = usage === undefined ? {} : { usage };
       const base = { id, created_at: isoTime(), role: "assistant", content: text, model, ...used } as const;
-      // The pages are lost, but flow rules must take into account that the text may come from them.
-      // An estimated usage may lack a search that the provider had not reported yet.
+      // The pages that the search found are lost, but flow rules must take into account that the text may come from
+      // them. An estimated usage may lack a search that the provider had not reported yet.
       const hasSearched =
         maySearch && (usage === undefined || usage.estimated || usage.web_searches !== undefined);
       return { ...base, ...(hasSearched ? { sources: [] } : {}), incomplete: why };
@@ -79,7 +80,7 @@ export interface LoggedWords {
 }
 
 export function loggedWords(): LoggedWords {
-  // These are only the texts of the last model call, because the thread contains the others.
+  // The list contains only the texts of the last model call, because the thread contains the others.
   let texts: string[] = [];
   return {
     add({ event, json }) {

@@ -196,8 +196,8 @@ async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
 }
 
 /**
- * True if the input gives results to open calls that it does not answer. False if the input restores messages
- * or contains only results.
+ * True if the run must give results to the open calls that the input does not answer. False if the input
+ * restores messages or contains only results.
  */
 const endsWait = ({ only, replaces }: RunInput, hasMessage: boolean) =>
   only === undefined || (only === "appends" && replaces === undefined && hasMessage);

@@ -280,7 +280,7 @@ export function unanswered(messages: readonly Message[]): ToolCall[] {
   return assistant.tool_calls.filter((call) => !answered.has(call.id));
 }
 
-/** Returns the tool calls that users started runs with. */
+/** Returns the tool calls that users made to start runs. */
 export const callsByUsers = (messages: readonly Message[]): ToolCall[] =>
   messages.flatMap((message) =>
     message.role === "assistant" && message.by_user ? (message.tool_calls ?? []) : [],

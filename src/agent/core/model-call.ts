@@ -123,7 +123,7 @@ function remark(run: MutableRun, { name: model }: Model, about: Remark | undefin
   });
 }
 
-/** Returns a remark if the output count is implausibly low. */
+/** Returns a message for the log if the provider's count of output tokens is implausibly low. */
 function lowCount(reported: Usage, counted: Usage): Remark | undefined {
   if (reported.output_tokens === 0 || reported.output_tokens >= counted.output_tokens / 2) return undefined;
   const message = `counted ${reported.output_tokens} tokens for an answer of about ${counted.output_tokens} tokens. The estimate is used instead.`;
@@ -179,7 +179,7 @@ export const isEmpty = (message: AssistantMessage) => isBlank(message.content) &
  */
 const KINDS: readonly SystemBlock["cache"][] = ["static", "semi", "dynamic"];
 
-/** The position of blocks whose own place is unknown. */
+/** The position of blocks whose place is not in `PLACES`. */
 const ANYWHERE = "instructions";
 /** The order of blocks within one kind. */
 const PLACES: readonly string[] = [
@@ -195,7 +195,7 @@ const PLACES: readonly string[] = [
   "available_agents",
 ];
 
-/** Sorts system blocks. Blocks of the same place keep their order. */
+/** Sorts system blocks. Blocks with the same place keep their order. */
 export function inOrder(blocks: readonly SystemBlock[]): SystemBlock[] {
   return blocks.toSorted((a, b) => placeOf(a) - placeOf(b));
 }

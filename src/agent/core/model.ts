@@ -27,7 +27,7 @@ export interface SystemBlock {
   readonly id: string;
   readonly text: string;
   readonly cache: "static" | "semi" | "dynamic";
-  /** The id of the block whose position, within its kind, this block takes. Default: its own id. */
+  /** The id of the block whose position this block takes among the blocks of its kind. Default: its own id. */
   readonly place?: string;
 }
 
@@ -91,25 +91,25 @@ export interface ModelRequest {
    */
   readonly output?: JsonSchema;
   /**
-   * True if a tool was called after the user's last message. A `tool_choice` that requires a call has then
-   * been satisfied.
+   * True if a tool was called after the user's last message. In that case, a `tool_choice` that requires a
+   * call is already satisfied.
    */
   readonly toolCalled?: boolean;
   readonly signal: AbortSignal;
   /**
-   * The tenant for whom the call is made, because tenants take turns with long work. Undefined outside runs.
+   * The tenant on whose behalf the call is made. Tenants take turns with long work. Undefined outside runs.
    */
   readonly tenant?: string;
   /** The W3C `traceparent` of the call. Sent to the operator's gateways but not to providers. */
   readonly traceparent?: string;
   /**
-   * The maximum number of output tokens, thinking included. Sent to every provider. Lowers `max_tokens` and
+   * The maximum number of output tokens, including thinking. Sent to every provider. Lowers `max_tokens` and
    * `thinking`.
    */
   readonly outputLimit?: number;
   /** Called once when an answer ends early, with the usage that the provider has reported so far. */
   readonly onPartialUsage?: (usage: Usage) => void;
-  /** Called when the call begins, with the meter of its usage. */
+  /** Called when the call begins, with a meter that measures the call's usage. */
   readonly onMeter?: (meter: UsageMeter) => void;
 }
 
@@ -169,7 +169,7 @@ export interface Model {
   /** The model to call when this one remains unavailable. */
   readonly fallback?: Model | undefined;
   /**
-   * Returns the maximum number of tokens in the provider's answer to `request`, thinking included, if the
+   * Returns the maximum number of tokens in the provider's answer to `request`, including thinking, if the
    * request has no `outputLimit`. Returns undefined if the provider decides.
    */
   outputLimit?(request: ModelRequest): number | undefined;

@@ -30,7 +30,7 @@ const NONE: ReadonlyMap<string, OpenInterrupt> = new Map();
 export interface Question {
   readonly call: ToolCall;
   readonly kind: InterruptKind;
-  /** Tells questions of one kind about one call apart. */
+  /** Distinguishes questions of the same kind about the same call. */
   readonly topic?: string;
   readonly prompt: string;
   /** Returns the URL to open and the prompt that goes with it. Called once, when the question is asked. */
@@ -75,7 +75,10 @@ export async function* askFor(
   return yield* answerTo(asked, run, () => expiry(asked, run.interrupts));
 }
 
-/** The topic of a `connect` about an address of another server. No one learns when its user has finished there. */
+/**
+ * The topic of a `connect` question that asks the user to open an address on another server. Skein is not
+ * told when the user has finished there.
+ */
 export const VISIT = "visit";
 
 /** Also true for the question of a subagent. */
@@ -152,8 +155,8 @@ export async function* forwardInterrupts(
 }
 
 /**
- * Returns the answer from the state, the run or `otherwise`, in this order. Without an answer, yields the
- * interrupt as open.
+ * Returns the answer from the state or, if it has none, from the run, or else the result of `otherwise`.
+ * Without an answer, yields the interrupt as open.
  */
 async function* answerTo(
   asked: OpenInterrupt,
@@ -197,13 +200,16 @@ export function closedBy(event: StreamEvent): string[] {
   return Object.entries(event.data.patch ?? {}).flatMap(([id, change]) => (isClosed(change) ? [id] : []));
 }
 
-/** Returns the answer to the call's approval question, or undefined without one. */
+/** Returns the answer to the call's approval question, or undefined if no answer exists. */
 export function approvalOf(call: ToolCall, run: Run): Answer | undefined {
   const asked = kept(run.state).get(`approval_${call.id}`);
   return asked && (asked.answer ?? broughtTo(asked, run));
 }
 
-/** Returns the call with the arguments of its `edit` answer, or the unchanged call without one. */
+/**
+ * If the approval answer is `edit`, returns the call with the edited arguments. Otherwise, returns the call
+ * unchanged.
+ */
 export function asEdited(call: ToolCall, run: Run): ToolCall {
   const answer = approvalOf(call, run);
   return answer?.decision === "edit" ? { ...call, args: answer.args ?? {} } : call;

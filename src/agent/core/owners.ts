@@ -4,8 +4,9 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { Shelf } from "./items.ts";
 
 /**
- * Lists each owner with threads once, in a fixed order. Owners who appear or disappear between two calls do
- * not move the others. An owner whose last thread was deleted recently may still appear.
+ * Lists each owner with threads once, in a fixed order. The order of the remaining owners does not change
+ * when owners appear or disappear between two calls. An owner whose last thread was deleted recently may
+ * still appear.
  */
 export interface Owners {
   /**

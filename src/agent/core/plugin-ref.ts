@@ -22,7 +22,7 @@ export interface PluginRef {
   readonly module: string;
   /** The folder for resolving relative paths and packages. */
   readonly folder: string;
-  /** The entry's place for messages, such as `plugins[0]`. */
+  /** The position of the entry, such as `plugins[0]`, for use in messages. */
   readonly place: string;
 }
 

@@ -17,7 +17,7 @@ export const Metadata = boundedMap(
   32,
 );
 
-/** The tool call in another thread's run that a thread works for. */
+/** The tool call for which a thread was started, in a run of another thread. */
 export const Parent = z
   .object({
     thread_id: z.string(),
@@ -34,7 +34,7 @@ export const Parent = z
   .meta({ id: "Parent" });
 export type Parent = z.infer<typeof Parent>;
 
-/** A child's position in the tree of threads. Stored with each of its runs. */
+/** A child's position in the tree of threads. Each of the child's runs stores this position. */
 export const Lineage = z.object({
   parent: Parent,
   /** The user's own thread at the top, which owns the notes and tasks that all its subagents share. */
@@ -47,7 +47,7 @@ export const Lineage = z.object({
   backend_of: z.string().optional(),
   /** Readings of the parent's thread when the child's run began. */
   read: z.array(Reading).optional(),
-  /** The flow rules of the agents above, which also apply to the child. */
+  /** The flow rules of the agents that the child works for, which also apply to the child. */
   flow: z.array(InheritedRule).optional(),
 });
 export type Lineage = z.infer<typeof Lineage>;

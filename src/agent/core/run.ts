@@ -94,7 +94,8 @@ export interface RunInput extends RunIdentity {
   /** Returns messages that were sent to the run while it is active. It may return the same messages again. */
   inbox(): Promise<readonly UserMessage[]>;
   /**
-   * Takes deltas, in order with the yielded events. Must not throw. If undefined, the loop yields all deltas.
+   * Takes deltas, in the same order as the yielded events. Must not throw. If undefined, the loop yields all
+   * deltas.
    */
   readonly deltas?: DeltaSink;
   /** Called once for each failure, before its event. Must not throw. */
@@ -239,8 +240,8 @@ export function registerTool(run: Run, tool: Tool): void {
 }
 
 /**
- * Returns the run as a tool sees it, with the signal of the tool's call. Usage that is counted there also
- * counts for the run.
+ * Returns the run as a tool sees it, with the signal of the tool's call. Usage that is added to the returned
+ * run is also added to `run`.
  */
 export function duringCall(run: MutableRun, signal: AbortSignal): Run {
   return {

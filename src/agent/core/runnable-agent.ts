@@ -28,7 +28,7 @@ export interface Agent {
   absence?(tool: string): string | undefined;
   /** The names of tools that the agent's hooks must not register. */
   readonly without?: ReadonlySet<string>;
-  /** In order, the first outermost. */
+  /** The hooks in order. The first hook is the outermost. */
   readonly hooks: readonly Hook[];
   /** The maximum number of model calls in one run. 0 means no limit. */
   readonly maxIterations: number;

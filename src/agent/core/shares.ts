@@ -32,9 +32,9 @@ export interface Holding {
 }
 
 /**
- * Decides whether a tenant may take one more place. A single tenant may take all places but the reserve. When
- * other tenants occupy places too, it may take an equal share but never more than half. It may also take a
- * place while more places are free than it occupies. Therefore, a tenant without a place gets one whenever
+ * Decides whether a tenant may take one more place. A single tenant may take all places except the reserve.
+ * When other tenants occupy places too, it may take an equal share but never more than half. It may also take
+ * a place while more places are free than it occupies. Therefore, a tenant without a place gets one whenever
  * one is free.
  */
 export function verdict({ size, reserve }: Places, { own, used, others }: Holding): Verdict {
@@ -45,8 +45,8 @@ export function verdict({ size, reserve }: Places, { own, used, others }: Holdin
 }
 
 /**
- * The time until a tenant at its share should retry, in ms. The value is fixed because no one can know when a
- * place will become free.
+ * The time in ms after which a tenant that has used its whole share should retry. The value is fixed because
+ * no one can know when a place will become free.
  */
 const RETRY_MS = 5_000;
 
@@ -65,8 +65,8 @@ export class Shares {
   }
 
   /**
-   * Returns the verdict for a tenant, counting `taken` more places as occupied and `own` more as this
-   * tenant's.
+   * Returns the verdict for a tenant as if `taken` more places were occupied and the tenant had `own` more
+   * places.
    */
   verdict(tenant: string, { taken = 0, own = 0 } = {}): Verdict {
     const held = this.#held.get(tenant);
@@ -74,7 +74,10 @@ export class Shares {
     return verdict(this.#places, { own: (held ?? 0) + own, used: this.#used + taken, others });
   }
 
-  /** Takes places unconditionally. Returns a function that releases them, once. */
+  /**
+   * Takes places unconditionally. Returns a function that releases these places. Only the first call of the
+   * function has an effect.
+   */
   take(tenant: string, count = 1): () => void {
     this.#used += count;
     this.#held.set(tenant, this.heldBy(tenant) + count);
@@ -95,9 +98,9 @@ export class Shares {
   }
 
   /**
-   * Takes a place. Throws `limit_exceeded` for a tenant at its share, or `unavailable` when all places are
-   * taken. The error's text contains `what` (the places, in the plural) and `setting` (the setting with their
-   * number).
+   * Takes a place. Throws `limit_exceeded` if the tenant has its full share, or `unavailable` when all places
+   * are taken. The error's text contains `what`, the plural name of the places, and `setting`, the name of
+   * the setting that determines their number.
    */
   takeOrRefuse(tenant: string, { what, setting }: { what: string; setting: string }): () => void {
     const answer = this.verdict(tenant);
@@ -129,9 +132,9 @@ export function countsOf(tenants: Iterable<string>): Map<string, number> {
 }
 
 /**
- * Returns the tenants that lose a place, in this order, when `asking` requests one and all are taken. A
- * tenant with at least a quarter of all taken places loses its own. Otherwise, tenants with at least as many
- * places as `asking` lose theirs, starting with the largest, and `asking` comes last.
+ * Returns the tenants that lose a place, in this order, when `asking` requests one and all are taken. If
+ * `asking` has at least a quarter of all taken places, `asking` itself loses a place. Otherwise, tenants with
+ * at least as many places as `asking` lose theirs, starting with the largest, and `asking` comes last.
  */
 export function losers(held: ReadonlyMap<string, number>, asking: string): string[] {
   const own = held.get(asking) ?? 0;

@@ -172,7 +172,7 @@ export interface ThreadStore {
     thread: Omit<NewThread, "messages" | "forked_from">,
     until?: string,
   ): Promise<Thread>;
-  /** Deletes the messages and state but keeps the thread. Otherwise the same as `delete`. */
+  /** Deletes the messages and state but keeps the thread. In all other respects, works like `delete`. */
   clear(owner: Owner, id: string): Promise<boolean>;
   state(owner: Owner, id: string): Promise<Record<string, unknown>>;
 }
@@ -210,9 +210,9 @@ export interface RunStore {
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
   /**
    * Takes over runs whose process died, with the next attempt, and waiting runs whose thread is free. Returns
-   * at most `limit` runs. Tenants take turns, and the longest-waiting tenant comes first. Runs of the
-   * tenants in `except` keep waiting and keep their turn. So do runs that died more often than `mostDeaths`
-   * (default: no limit) and runs that may not execute alongside another claim.
+   * at most `limit` runs. Tenants take turns, and the longest-waiting tenant comes first. Runs of the tenants
+   * in `except` keep waiting and keep their turn. Runs that died more often than `mostDeaths` (default: no
+   * limit) and runs that may not execute alongside another claim also keep waiting.
    */
   claimAbandoned(limit: number, except?: readonly string[], mostDeaths?: number): Promise<Claim[]>;
   /** Returns statistics of all threads with a run that no process executes. */
@@ -235,12 +235,13 @@ export interface RunStore {
   acquit(lease: Lease): Promise<void>;
   /**
    * Calls `listener` for notifications to the processes that execute runs, from this process or another.
-   * Delivers each at most once, so poll as well. Supports one listener, which must not throw.
+   * Delivers each notification at most once, so callers must also poll. Supports one listener, which must not
+   * throw.
    */
   subscribe(listener: (call: ControlMessage) => void): void;
   /**
-   * Returns the run of the thread that began next after the run `after`. Without `after`, returns the last
-   * run. With `""`, returns the first. Skips runs that ended before they began.
+   * Returns the run of the thread that began directly after the run `after`. Without `after`, returns the
+   * last run. With `""`, returns the first. Skips runs that ended before they began.
    */
   begun(owner: Owner, threadId: string, after?: string): Promise<RunRecord | undefined>;
   /**
@@ -317,10 +318,10 @@ export interface EventLog {
    */
   seen(run: RunKey, cursor: Cursor): Promise<number>;
   /**
-   * Yields the entries after `after` in batches, first stored ones and then live ones. Ends after the terminal
-   * event or when `signal` aborts. Throws `not_found` when the run does not exist. Throws `events_expired` when
-   * the entries after `after` are no longer stored, or when `after` is beyond the end. It also does so when the
-   * log differs from the entries that the reader has seen (see `seen`).
+   * Yields the entries after `after` in batches, first stored ones and then live ones. Ends after the
+   * terminal event or when `signal` aborts. Throws `not_found` when the run does not exist. Throws
+   * `events_expired` when the entries after `after` are no longer stored, or when `after` is beyond the end.
+   * Also throws `events_expired` when the log differs from the entries that the reader has seen (see `seen`).
    */
   read(
     run: RunKey,

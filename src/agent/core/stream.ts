@@ -79,8 +79,8 @@ export function mapResult<T, R, E>(stream: Stream<T, E>, f: (result: T) => R): S
 }
 
 /**
- * Returns `stream` with another `next`. It is a plain iterator, because a generator would cost one layer per
- * event.
+ * Returns a stream that behaves like `stream` but has a different `next`. It is a plain iterator, because a
+ * generator would cost one layer per event.
  */
 function readWith<T, R, E>(stream: Stream<T, E>, next: Stream<R, E>["next"]): Stream<R, E> {
   return {
@@ -134,8 +134,8 @@ export function leavable<T, E>(stream: Stream<T, E>): Stream<T, E> {
 }
 
 /**
- * Ends a stream that is not read to its end. The stream ends at its next step. Does not wait for that, and
- * ignores failures.
+ * Ends a stream that is not read to its end. The stream ends at its next step. Returns without waiting for
+ * that step, and ignores failures.
  */
 export function leave<T, E>(stream: Stream<T, E>): void {
   close(stream).catch(() => {});

@@ -200,7 +200,7 @@ interface Arrival<T, E> {
  * Runs streams in parallel, at most `limit` at a time. Yields their events as they arrive and returns their
  * results in the given order. A stream resumes only after its last event was consumed, so the consumer
  * finishes an event before the stream's next step. All streams end at the first failure, and when the
- * consumer stops reading. In neither case does this function wait for their end.
+ * consumer stops reading. This function does not wait for the streams to end.
  */
 export async function* interleave<T, E>(streams: readonly Stream<T, E>[], limit: number): Stream<T[], E> {
   const [only] = streams;

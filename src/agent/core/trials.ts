@@ -2,8 +2,9 @@
 // of its runs is suspect.
 
 /**
- * The number of deaths that puts a run on trial. While a run is on trial, its process executes no other run that
- * has ever died. An innocent run on trial can therefore die again only because of a harmful run that had not died before. That run is then kept away from it.
+ * The number of deaths that puts a run on trial. While a run is on trial, its process executes no other run
+ * that has ever died. An innocent run on trial can therefore die again only because of a harmful run that had
+ * not died before. From then on, the harmful run cannot execute alongside the innocent run.
  */
 export const TRIAL_DEATHS = 2;
 

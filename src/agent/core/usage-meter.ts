@@ -13,7 +13,7 @@ import type { ModelReply, ModelRequest, UsageMeter } from "./model.ts";
 
 /** The length of the longest answer that any model gives, in tokens. */
 export const LONGEST_ANSWER_TOKENS = 128_000;
-/** The limit of a count. No call can use as many tokens. */
+/** The upper limit for any token count. No call can use that many tokens. */
 const LIMIT = 1e12;
 /** The assumed speed of hidden thinking, in tokens per second. Most models think more slowly. */
 const TOKENS_A_SECOND = 100;
@@ -95,8 +95,8 @@ export function usageMeter(request: ModelRequest): UsageMeter {
 }
 
 /**
- * The minimum difference in tokens between the count and the estimate for the count to be doubted. Estimates
- * of short texts are rough.
+ * The minimum difference in tokens between the provider's count and the estimate at which the count may be
+ * considered wrong. Estimates of short texts are rough.
  */
 const LEAST_DOUBT = 256;
 

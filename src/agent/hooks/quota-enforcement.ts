@@ -97,7 +97,7 @@ async function* admitted(request: ModelRequest, { run, quotas, limitOf }: Admiss
   }
 }
 
-/** Returns the maximum tokens of the answer, thinking included. */
+/** Returns the maximum number of tokens in the answer, including thinking. */
 function answerLimit(request: ModelRequest, contextWindow: number): number {
   const configured = request.model.outputLimit
     ? request.model.outputLimit(request)

@@ -5,7 +5,7 @@ import { xmlTag } from "../../lib/text.ts";
 import { type Message, userMessage } from "../core/message.ts";
 import type { Run } from "../core/tool.ts";
 
-/** The maximum number of reminders. Beyond it, the oldest reminder is dropped. */
+/** The maximum number of reminders. When there are more, the oldest reminder is dropped. */
 const MAX_REMINDERS = 20;
 
 export interface Reminders {

@@ -9,8 +9,8 @@ import { jsonList } from "./json-list.ts";
 import { beginsTurn, CallIds, type HistoryStep, newestTurn, repairClosed } from "./repair.ts";
 
 /**
- * The maximum size of the whole cache, in bytes. Beyond it, the largest tenant loses the entry that has not
- * grown for the longest time.
+ * The maximum size of the whole cache, in bytes. When the cache is larger, the largest tenant loses the entry
+ * that has not grown for the longest time.
  */
 const MAX_BYTES = 32 * 1024 * 1024;
 /** The maximum size of one thread, in bytes. */
@@ -52,7 +52,7 @@ interface Weight {
  * message, such as a run, or the in-memory store until it deletes or compresses the thread.
  */
 const kept = new WeakMap<Message, CachedTurns>();
-/** The weights of the entries, least recently grown first. */
+/** The weights of the entries, sorted by the time when the entry last grew, oldest first. */
 const weights = new Set<Weight>();
 let keptBytes = 0;
 const collected = new FinalizationRegistry<Weight>(discount);

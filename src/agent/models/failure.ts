@@ -202,8 +202,8 @@ function factsOf(error: unknown): Facts | undefined {
 const broken = (message: string): Facts => ({ status: undefined, types: [], message, whole: message });
 
 /**
- * Returns the facts about a network failure. Uses only the error's code, because its message may contain the
- * host.
+ * Returns the known details of a network failure. Uses only the error's code, because its message may contain
+ * the host.
  */
 function disconnected(error: Error): Facts {
   const { code } = z.object({ code: z.string().regex(/^[A-Z\d_]+$/) }).safeParse(error).data ?? {};
@@ -239,7 +239,7 @@ const flat = (body: Readonly<Record<string, unknown>>) =>
     status: body.status,
   });
 
-/** True for errors that no network failure throws. */
+/** True for kinds of errors that indicate a bug rather than a network failure. */
 const isBug = (error: Error) =>
   [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind);
 

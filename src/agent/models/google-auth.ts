@@ -17,7 +17,7 @@ export async function googleTokens({ name }: Pick<ModelOptions, "name">): Promis
 
 /**
  * Returns the token that was configured instead of a key, in the form that Google's clients accept, or
- * undefined if none was.
+ * undefined if no token was configured.
  */
 export async function givenToken({ name, key }: ModelOptions): Promise<OAuth2Client | undefined> {
   if (!("secret" in key)) return undefined;

@@ -31,7 +31,7 @@ export function createModel(spec: ModelSpec, env: NodeJS.ProcessEnv, own: OwnPro
   ) as Model; // because a chain has at least one link
 }
 
-/** Returns why calls to `spec`, or to one of its fallbacks, would currently fail, as a clause. */
+/** Returns a clause that explains why calls to `spec`, or to one of its fallbacks, would currently fail. */
 export function modelDoubt(spec: ModelSpec, env: NodeJS.ProcessEnv): string | undefined {
   const variable = missingKey(spec, env);
   if (variable !== undefined)
@@ -87,7 +87,7 @@ function createOne(
   return (config.traceparent ?? isGateway(baseUrl)) ? made : untraced(made);
 }
 
-/** Throws `config_invalid` if the configuration says that the model searches the web, but it cannot. */
+/** Throws `config_invalid` if `searches` is true in the configuration but the model cannot search the web. */
 function searching({ searches }: ModelConfig, made: Model): Model {
   if (!searches || made.searches) return made;
   throw new AppError(
@@ -96,7 +96,7 @@ function searching({ searches }: ModelConfig, made: Model): Model {
   );
 }
 
-/** Loads the SDKs of these models (`provider:model`), so their first calls do not have to wait for it. */
+/** Loads the SDKs of these models (`provider:model`), so their first calls do not have to wait for an SDK to load. */
 export async function loadSdks(models: readonly string[]): Promise<void> {
   const providers = new Set(models.map((name) => name.split(":", 1)[0] ?? ""));
   for (const name of providers) await providerOf(name)?.loadSdk?.();
@@ -112,7 +112,7 @@ const untraced = (made: Model): Model => ({
 
 const providerOf = (name: string) => (Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined);
 
-/** True for a built-in script. A single word names one, and any other text is a path. */
+/** True for a built-in script. A built-in script is named by a single word, and any other text is a path. */
 const isBuiltIn = (script: string) => /^[\w-]+$/.test(script);
 
 /** Throws `config_invalid` when no built-in script has this name. */

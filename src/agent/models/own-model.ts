@@ -48,7 +48,10 @@ function whole(reply: ModelReply): ModelReply {
   throw new TypeError(`\`stream\` must return a complete reply; this one lacks ${missing.join(", ")}`);
 }
 
-/** Converts SDK and network errors as for Skein's own providers. Any other error keeps its message. */
+/**
+ * Converts SDK and network errors in the same way as errors of Skein's own providers. Any other error keeps
+ * its message.
+ */
 function failed(name: string, error: unknown): AppError {
   const failure = failureOf(error, { model: name });
   if (!hasCode(failure, "internal")) return failure;

@@ -21,8 +21,8 @@ export interface Provider {
   /** Set if every customer has a different address. */
   readonly hasOwnAddress?: true;
   /**
-   * The variables for the key. The first one that is set counts. If this list is missing, the provider needs
-   * no key.
+   * The variables for the key. The first variable that is set provides the key. If this list is missing, the
+   * provider needs no key.
    */
   readonly keyEnv?: string | readonly string[];
   /** If one of these variables is set, the SDK finds credentials other than a key. */

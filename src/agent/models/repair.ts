@@ -56,7 +56,7 @@ export const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
 
 /**
  * The ids that can be sent back to models unchanged, such as `functions.read:0` and ids with a base64
- * signature. Longer ids were already cut on arrival.
+ * signature. Longer ids were already shortened when they arrived.
  */
 const OWN_ID = /^[\w.:+/=-]{1,255}$/;
 
@@ -200,7 +200,7 @@ function answered({ id, call, result }: DraftCall): AnsweredCall {
   return { id, name, args: wellFormed(call.args), output, failed: error !== undefined };
 }
 
-/** Ensures that the first step is a user's and that the last step requests an answer. */
+/** Ensures that the first step comes from a user and that the last step requests an answer. */
 function withEnds(steps: HistoryStep[]): HistoryStep[] {
   withBeginning(steps);
   const last = steps.at(-1);

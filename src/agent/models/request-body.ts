@@ -17,7 +17,7 @@ export interface RequestBody {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Returns the body. `params` are the parameters for `request`. An SDK serializes short ones itself. */
+/** Returns the body. `params` are the parameters for `request`. An SDK serializes short parameters itself. */
 export async function requestBody(
   request: ModelRequest,
   params: Params,

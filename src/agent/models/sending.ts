@@ -57,8 +57,8 @@ interface BuildingClient {
 
 /**
  * Sends without the SDK. The SDK provides the address and headers once, because they do not depend on the
- * body. The SDK's other work for each call costs several times as much as sending. Use this only for a client
- * whose credentials never change.
+ * body. For each call, everything else that the SDK does costs several times as much as sending the request.
+ * Use this only for a client whose credentials never change.
  */
 export function besideSdk(client: BuildingClient, path: string): Send {
   let learned: ReturnType<typeof headOf> | undefined;

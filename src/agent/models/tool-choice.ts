@@ -1,4 +1,4 @@
-// Determines the `tool_choice` of a request: the configured choice, as far as it fits the request.
+// Adapts the configured `tool_choice` to a request.
 
 import { AppError } from "../core/errors.ts";
 import type { ModelRequest, ModelSettings, ToolChoice } from "../core/model.ts";

@@ -73,7 +73,7 @@ function propertyFault({ properties = {} }: Record<string, unknown>): string | u
     : undefined;
 }
 
-/** Returns why the value is not a JSON Schema, as far as providers check this. */
+/** Returns why providers would not accept the value as a JSON Schema. */
 function faultOf(schema: unknown): string | undefined {
   if (typeof schema === "boolean") return undefined;
   if (!isObject(schema)) return "contain a value that is not a JSON Schema";

@@ -1,4 +1,4 @@
-// Deletes all data of a user, as far as the time for one request allows. Repeating the call continues the deletion.
+// Deletes all data of a user, or stops when the time for one request is used up. Repeating the call continues the deletion.
 
 import { retain } from "../../agent/core/documents.ts";
 import { hasCode } from "../../agent/core/errors.ts";
@@ -57,7 +57,7 @@ export async function deleteUser(services: AdminServices, owner: Owner): Promise
     }
     deleted += progress;
     hasMore = items.length > 0;
-    // Everything left is in use.
+    // All remaining threads are in use.
     if (progress === 0) break;
   }
   const rest = {

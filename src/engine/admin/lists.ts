@@ -1,4 +1,4 @@
-// Lists users, active and waiting runs, and usage. Admins see their own tenant, operators all tenants.
+// Lists users, active and waiting runs, and usage. Admins see their own tenant, and operators see all tenants.
 
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import type { Page } from "../../agent/core/stores.ts";

@@ -5,7 +5,7 @@ import type { Owners } from "../../agent/core/owners.ts";
 import type { Page } from "../../agent/core/stores.ts";
 import type { Owner } from "../../protocol/ids.ts";
 
-/** Selects whose resources to list: all users', a tenant's or a user's. */
+/** Selects the resources to list: of all users, of one tenant or of one user. */
 export interface Reach {
   readonly tenant?: string | undefined;
   /** Requires `tenant`. */

@@ -19,7 +19,7 @@ export interface KeptEntries {
 const KIND = "audit_retention";
 const KEY = "retention";
 const HOUR = 3_600_000;
-/** The time between two deletions, in milliseconds: for a tenant with entries, and for one without. */
+/** The time between two deletions in milliseconds, for a tenant that has entries and for a tenant that has none. */
 const EVERY_MS = HOUR;
 const EVERY_EMPTY_MS = 24 * HOUR;
 const POLL_MS = 60_000;

@@ -9,9 +9,10 @@ import {
 import type { Quotas } from "./index.ts";
 
 /**
- * Wraps `documents`. Before a write to one of these kinds, it counts the new size for the tenant and, in a user's
- * collection, for the user. If a write grows the collection beyond a limit, throws `limit_exceeded` and changes
- * nothing. Concurrent writers may count each other's documents late; the next write measures all of them.
+ * Wraps `documents`. Before a write to one of these kinds, the wrapper counts the new size for the tenant
+ * and, in a user's collection, also for the user. If a write grows the collection beyond a limit, throws
+ * `limit_exceeded` and changes nothing. Concurrent writers may count each other's documents late; the next
+ * write measures all of them.
  */
 export function countedDocuments(
   documents: Documents,

@@ -53,8 +53,8 @@ export interface Quotas extends ModelCallQuotas {
   keepWaiting(owner: Owner, run: string): Promise<boolean>;
   release(owner: Owner, thing: Resource, id: string): Promise<void>;
   /**
-   * Replaces the counted bytes of a thread's messages. Throws `limit_exceeded` if they grow beyond a limit. They count
-   * for `ms` milliseconds, by default for as long as an unused thread is kept.
+   * Replaces the counted bytes of a thread's messages. Throws `limit_exceeded` if they grow beyond a limit.
+   * The bytes count for `ms` milliseconds. By default, they count for as long as an unused thread is kept.
    */
   setStored(owner: Owner, threadId: string, bytes: number, ms?: number): Promise<void>;
   /** Like `setStored`, for bytes that are already stored, even beyond the limits. */
@@ -95,7 +95,7 @@ const CENTURY = 100 * 365 * 24 * HOUR;
 export const KEPT_MS = 60_000;
 /** The number of milliseconds for which a thread counts while it is being created, longer than creation takes. */
 export const MAKING_MS = 10 * 60_000;
-/** The tokens of the shortest useful answer. A call that could get less is refused. */
+/** The tokens of the shortest useful answer. A call that could get fewer tokens is refused. */
 const LEAST_ANSWER = 256;
 /** The maximum number of immediate attempts to make a reservation that other calls interfere with. */
 const MAX_ATTEMPTS = 4;
@@ -302,7 +302,7 @@ function answerLeft(
   return Math.max(0, ...[Math.min(...lefts)]);
 }
 
-/** Returns the error for the first budget with too little left for any model call. */
+/** Returns the error for the first budget that has too little left for any model call. */
 function spentOf(config: QuotaConfig, accounts: Accounts): AppError | undefined {
   const least = (limit: LimitName) => (limit.startsWith("tokens") ? LEAST_ANSWER : 1);
   const spent = budgetStates(config, accounts).find(({ limit, left }) => left < least(limit));

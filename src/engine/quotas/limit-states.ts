@@ -25,7 +25,7 @@ export interface LimitState {
   readonly resets_at?: string;
 }
 
-/** The form used in reports. */
+/** The form in which reports show a limit. */
 export interface ReportedLimit extends LimitState {
   /** For limits on money: the same amounts in units of the currency. The fields above are in millionths of a unit. */
   readonly in_units?: Pick<LimitState, "most" | "used" | "left">;

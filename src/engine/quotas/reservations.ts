@@ -6,8 +6,8 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { QuotaStore } from "./store.ts";
 
 /**
- * How long a reservation counts without an extension, in milliseconds. Shorter than the time that a call waits for
- * other calls' reservations.
+ * How long a reservation counts without an extension, in milliseconds. This is shorter than the time for
+ * which a call waits for other calls' reservations.
  */
 export const RESERVED_MS = 45_000;
 

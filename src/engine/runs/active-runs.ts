@@ -32,7 +32,8 @@ export class ActiveRuns {
   readonly #services: Pick<RunServices, "stores" | "logger">;
   readonly #runs = new Map<string, ActiveRun>();
   /**
-   * The runs that died before: how often, and since when this process has been executing them, by `performance.now()`.
+   * For each run that died before: the number of its deaths, and the time at which this process began to
+   * execute it, by `performance.now()`.
    */
   readonly #suspects = new Map<ActiveRun, { readonly deaths: number; readonly since: number }>();
   /** The time at which all leases were renewed, by the wall clock, which advances while the machine sleeps. */

@@ -20,12 +20,13 @@ export type Alignment =
   | { readonly as: "replacement"; readonly of: string };
 
 /**
- * Compares the user messages that a client sends, oldest first, with those of the thread, by id. A client can replace
- * only messages that it includes in its list. If the thread contains none of the list's messages, the newest message is
- * new.
+ * Compares the user messages that a client sends, oldest first, with those of the thread, by id. A client can
+ * replace only messages that it includes in its list. If the thread contains none of the list's messages, the
+ * newest message is new.
  *
- * `isWhole` means that the client sends its complete list. If a thread message is missing after one that the list
- * includes, it was edited away. `isRegenerated` means that the client wants another answer to its newest message.
+ * `isWhole` means that the client sends its complete list. A thread message that follows an included message
+ * but is missing from the list was removed by an edit. `isRegenerated` means that the client wants another
+ * answer to its newest message.
  */
 export function align(
   thread: readonly Message[],

@@ -85,8 +85,9 @@ export async function branchesOf(threads: ThreadStore, place: ThreadKey): Promis
 }
 
 /**
- * How much of a branch the thread still contains. `not` means not all of it, `with more` means all of it and later
- * messages, and `end` means that the thread ends with it.
+ * How much of a branch the thread still contains. `not` means that a part is missing. `with more` means that
+ * the thread contains all of the branch and later messages, and `end` means that the thread ends with the
+ * branch.
  */
 type BranchMatch = "not" | "with more" | "end";
 

@@ -97,7 +97,7 @@ export async function steerLateResults({ runs }: Stores, calls: readonly Deferre
 export const EXPIRY = "(expiry)";
 
 export interface InterruptTracker extends RunObserver {
-  /** Returns the run's open questions, or none if its parent shows them as its own. */
+  /** Returns the run's open questions, or an empty list if the run's parent shows them to the user. */
   open(): Interrupt[];
 }
 

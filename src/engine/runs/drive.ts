@@ -254,8 +254,8 @@ const recovery = ({ open }: PreviousAttempt, writer: RunWriter): RunObserver => 
 const RETRY_MS = 1_000;
 
 /**
- * Settles a run that failed outside the loop, as soon as the store is reachable. Stops if another process has taken
- * over the run or `handedOver` aborts. Returns the last event if it wrote it. Never throws.
+ * Settles a run that failed outside the loop, as soon as the store is reachable. Stops if another process has
+ * taken over the run or `handedOver` aborts. Returns the last event if this call wrote it. Never throws.
  */
 async function settleAsFailed(
   claim: Claim,

@@ -226,7 +226,7 @@ export class Executor {
     return this.#active.senderOf(runId);
   }
 
-  /** If there are free slots, only the thread's own next run can be waiting. */
+  /** If there are free slots, the only run that can be waiting is the next run of this thread. */
   async #next({ owner, thread_id }: Lease): Promise<Claim | undefined> {
     try {
       return await this.#options.stores.runs.claimNext(owner, thread_id);

@@ -134,7 +134,7 @@ export async function listInterrupts(
   query: Pick<ThreadQuery, "limit" | "cursor">,
 ): Promise<Page<Interrupt & { thread_id: string }>> {
   const page = await threads.list(owner, { ...query, status: "interrupted", children: true });
-  // A waiting parent shows its child's questions as its own.
+  // A waiting parent already shows the questions of its foreground children.
   const asking = page.items.filter(({ parent }) => parent?.background ?? true);
   const found = asking.map(async ({ id }) =>
     (await openOn(threads, owner, id)).map((interrupt) => ({ ...interrupt, thread_id: id })),

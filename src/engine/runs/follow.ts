@@ -14,8 +14,8 @@ import type { Owner } from "../../protocol/ids.ts";
 import { type Phase, trackPhase } from "../../protocol/phase.ts";
 
 /**
- * The time between checks for a new run, in milliseconds. The checks are needed because the announcement of a run may
- * be lost. They start out frequent and become less so.
+ * The time between checks for a new run, in milliseconds. The checks are needed because the announcement of a
+ * run may be lost. The first checks follow each other closely, and later checks are less frequent.
  */
 const CHECK = { base: 500, cap: 10_000 };
 
@@ -53,7 +53,7 @@ export async function* followThread(
 export interface Wanted {
   readonly owner: Owner;
   readonly threadId: string;
-  /** The previous run. Absent if the thread has had none. */
+  /** The previous run. Absent if the thread has had no runs. */
   readonly last: string | undefined;
 }
 
@@ -141,7 +141,10 @@ export async function outputOf(log: EventLog, key: RunKey, run: RunRecord): Prom
   }
 }
 
-/** Yields the entries after `after` up to `last`, which must exist. Does not wait for more. Throws `events_expired`. */
+/**
+ * Yields the entries after `after` up to `last`, which must exist. Does not wait for further entries. Throws
+ * `events_expired`.
+ */
 export async function* readLogRange(
   log: EventLog,
   run: RunKey,

@@ -1,5 +1,5 @@
-// Tool calls that a user starts a run with. They take the place of a model's answer: the run executes them first, then
-// calls its model.
+// Tool calls with which a user starts a run. They take the place of a model's answer: the run executes them first, then calls
+// its model.
 
 import { readArguments } from "../../agent/core/call-arguments.ts";
 import { AppError } from "../../agent/core/errors.ts";

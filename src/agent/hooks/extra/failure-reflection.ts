@@ -1,5 +1,5 @@
-// Asks a model to reflect after several steps in which every call failed. Only the model sees the request. It is repeated
-// once per further failure.
+// Asks a model to reflect after several steps in which every call failed. Only the model sees the request. After each further
+// failure, the request is repeated once.
 
 import type { Hook } from "../../core/hook.ts";
 import { type Message, toolMessages } from "../../core/message.ts";
@@ -10,7 +10,7 @@ export function create({ after }: { readonly after: number }): Hook {
   let told = 0;
   return {
     name: "failure_reflection",
-    // This must not happen earlier, because a hook that removes old turns would mistake the reminder for the
+    // The reminder must not be added earlier, because a hook that removes old turns would mistake it for the
     // start of a turn.
     async *wrapModelCall(request, next, run, deltas) {
       const failures = failedSteps(run.messages);

@@ -30,7 +30,7 @@ export interface ReflectionScope {
 }
 
 export interface Failure {
-  /** The task as given to the failed agent. */
+  /** The task, in the words in which the failed agent received it. */
   readonly task: string;
   /** The reason for the failure. */
   readonly summary: string;

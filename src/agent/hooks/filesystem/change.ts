@@ -20,14 +20,17 @@ interface FileRecord {
   readonly before?: string;
 }
 
-/** The maximum number of records. Beyond it, the oldest record is dropped. */
+/** The maximum number of records. When there are more, the oldest record is dropped. */
 const MAX_RECORDS = 500;
-/** The maximum number of records with `before`. Beyond it, the oldest one loses its `before`. */
+/**
+ * The maximum number of records with `before`. When there are more, the oldest of these records loses its
+ * `before`.
+ */
 const MAX_BEFORE = 100;
 const MAX_CONTENT_BYTES = 16 * 1024;
 /**
- * The maximum number of characters in all records together. Beyond it, the oldest records lose both texts.
- * The limit exists because every run reads and parses all records.
+ * The maximum number of characters in all records together. When there are more, the oldest records lose both
+ * texts. The limit exists because every run reads and parses all records.
  */
 const MAX_TEXT_CHARS = 1024 * 1024;
 
@@ -103,8 +106,8 @@ async function* record(run: Run, path: string, entry: FileRecord): Stream<void> 
 }
 
 /**
- * Returns the records that must lose their texts because the space is used up, with the texts removed.
- * `taken` is the number of characters in other texts.
+ * Returns the records that exceed the space for texts, with their texts removed. `taken` is the number of
+ * characters in other texts.
  */
 function withoutTexts(
   records: readonly (readonly [path: string, record: FileRecord])[],

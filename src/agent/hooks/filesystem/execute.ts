@@ -1,5 +1,6 @@
-// The tool execute runs a command in the workspace and streams its output. The result looks like a terminal, with a last
-// line in brackets that explains how the command ended. A call fails only if its command was ended from outside.
+// The tool execute runs a command in the workspace and streams its output. The result looks like a terminal, with a last line
+// in brackets that explains how the command ended. A call fails only if something other than the command itself ended the
+// command.
 
 import { z } from "zod";
 import { warning } from "../../../protocol/event.ts";

@@ -7,12 +7,13 @@ import { mapEvents, type Stream } from "../../core/stream.ts";
 
 type ModelEnd = Extract<StreamEvent, { event: "on_chat_model_end" }>;
 
-/** Returns the completion to send, which is the same one or a replacement. */
+/** Returns the completion to send: either the given completion or a replacement. */
 export type Review = (completion: Completion) => Stream<Completion>;
 
 /**
  * Forwards `stream` but holds back the message's deltas until `review` has returned. A failed attempt sends
- * no deltas. The buffer is the message itself, limited by `max_tokens`.
+ * no deltas. No other buffer is needed, because the message itself contains the deltas, and `max_tokens`
+ * limits its size.
  */
 export async function* held(stream: Stream<Completion>, review: Review): Stream<Completion> {
   let end: ModelEnd | undefined;

@@ -79,8 +79,8 @@ export function clientToolsIn(tools: Iterable<Tool>): Subject {
 }
 
 /**
- * Returns the texts of the skills in the system prompt, listed or complete. Only rules check them, because a
- * judge would have to read them with every message.
+ * Returns the texts of the skills in the system prompt, including skills that are only listed there. Only
+ * rules check them, because a judge would have to read them with every message.
  */
 export function skillsIn(system: readonly SystemBlock[]): Subject {
   const blocks = system.filter(({ id }) => id === "skills" || id === "available_skills");

@@ -5,7 +5,10 @@ import type { CallTool, ToolRequest } from "../../core/hook.ts";
 import type { Stream } from "../../core/stream.ts";
 import { denied, done, type ToolResult } from "../../core/tool.ts";
 
-/** Makes, denies or replaces the call. `request` already contains the arguments of an `edit`. */
+/**
+ * Runs, denies or replaces the call, depending on the person's answer. `request` already contains the
+ * arguments of an `edit`.
+ */
 export async function* answered(answer: Answer, request: ToolRequest, next: CallTool): Stream<ToolResult> {
   switch (answer.decision) {
     case "approve":

@@ -4,7 +4,10 @@ import { posix } from "node:path";
 import { isInside } from "../../../lib/paths.ts";
 import type { AgentDefinition } from "../../core/agent.ts";
 
-/** Returns a function that returns true for the paths of such files. Relative paths start in `workdir`. */
+/**
+ * Returns a function that returns true for the paths of files that the agent reads as instructions. Relative
+ * paths start in `workdir`.
+ */
 export function instructionsOf(
   { memory, skills }: Pick<AgentDefinition, "memory" | "skills">,
   workdir: string,

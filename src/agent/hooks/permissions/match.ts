@@ -16,7 +16,7 @@ type Test = (subject: Subject) => boolean;
 
 interface Condition {
   readonly strict: Test;
-  /** The condition that a call may qualify for, without regard to doubts about its command. */
+  /** The condition that a call must meet if doubts about its command are ignored. */
   readonly generous: Test;
   /** True if the condition is about commands. */
   readonly isAboutCommands?: true;
@@ -33,7 +33,10 @@ export interface CompiledRule {
    * other rules. The same applies to a command that is not understood, unless `isNamed` returns true.
    */
   matches(subject: Subject, isNamed?: () => boolean): boolean;
-  /** Returns why the command may match although nothing proves that it does. */
+  /**
+   * If the rule may match the command only because the command is not fully understood, returns the reason for
+   * the doubt.
+   */
   doubts(subject: Subject): string | undefined;
   /** True if the line is plain text and the rule's prefixes name each of its commands. */
   names(subject: Subject): boolean;
@@ -133,7 +136,10 @@ function argumentConditions(matcher: Matcher): Condition[] {
 
 const both = (test: Test): Condition => ({ strict: test, generous: test });
 
-/** Strict: every command of the line begins with a prefix. Broad: at least one command of the line does. */
+/**
+ * Strict: every command of the line begins with a prefix. Broad: at least one command of the line begins with
+ * a prefix.
+ */
 function prefixCondition(given: readonly string[]): PrefixCondition {
   const prefixes = given.map(wordsOf);
   const [exact, named] = [(name: string) => name, programOf].map((nameOf) =>
@@ -160,14 +166,14 @@ function prefixCondition(given: readonly string[]): PrefixCondition {
   };
 }
 
-/** The cost of searching a text as long as an expression's reach. */
+/** The work needed to search a text that is as long as the reach of an expression. */
 const SEARCH_WORK = 30_000;
 /** The number of characters that can be searched for one word at the cost of one unit of work. */
 const FAST_CHARS = 1_000;
 
 /**
- * Returns the text that every match begins with, if the expression's own beginning shows it. Otherwise,
- * returns an empty text.
+ * Returns the text that every match begins with, if it can be read from the beginning of the expression.
+ * Otherwise, returns an empty text.
  */
 function beginningOf(expression: string): string {
   if (/[|\\]|\(\?/.test(expression)) return "";

@@ -48,7 +48,7 @@ function whatOf({ call, tool }: ToolRequest): string {
   return `${firstChars(what, MAX_WHAT_CHARS)}… (${what.length - MAX_WHAT_CHARS} more characters: see its arguments)`;
 }
 
-/** Returns the text for the model whose call is denied. */
+/** Returns the text that explains to the model why its call is denied. */
 export function refusal({ call }: ToolRequest, { why }: Pick<Verdict, "why">): string {
   return `Permission denied for \`${call.name}\`: ${why}. Do not try to achieve the same in another way.`;
 }

@@ -115,8 +115,8 @@ function isOneForm(fields: RuleFields): boolean {
 }
 
 /**
- * Finds prefixes that could never allow a call. Such prefixes are mistakes that would be dangerous if nothing
- * reported them.
+ * Finds prefixes that could never allow a call. Such a prefix is a mistake. If nothing reported the mistake,
+ * it would be dangerous.
  */
 function vainPrefixes({ allow, decision, matcher, command_prefix }: RuleFields) {
   if (allow === undefined && decision !== "allow") return [];

@@ -27,7 +27,7 @@ export function namedFile({ args }: ToolCall, isOne: (path: string) => boolean):
     .find(isOne);
 }
 
-/** True if the path names such a file or leads through such a folder. */
+/** True if the path names a file, or leads through a folder, whose content runs by itself. */
 export function runsByItself(path: string): boolean {
   // Normalizes the path like file systems that ignore case, invisible characters, and dots and spaces at the
   // end.

@@ -20,7 +20,8 @@ export interface Subject {
   readonly call: ToolCall;
   readonly tool: Tool | undefined;
   /**
-   * Returns the strict reading of the call's command, or undefined unless the call contains only a command.
+   * Returns the strict reading of the call's command, or undefined if the call has no command or has
+   * arguments that could change the command's effect.
    */
   plain(): PlainReading | undefined;
   /** Like `plain`, but adds a doubt unless the programs are known to run no other programs. */

@@ -30,8 +30,8 @@ import type { SubagentConfig } from "./subagent-config.ts";
 /** The maximum number of times that one call resumes a child. It stops a child that keeps asking. */
 const MAX_ROUNDS = 50;
 /**
- * The time that a cancelled child has to end, in ms. It is slightly shorter than the time that its parent's
- * call has.
+ * The time in ms that a cancelled child may take to end. It is slightly shorter than the time that the call
+ * of the child's parent may take to end.
  */
 const CANCEL_GRACE_MS = 900;
 /** The interval for checking whether the parent was asked to stop after its step, in ms. */
@@ -100,7 +100,7 @@ export async function* awaitChild(
     );
   } catch (error) {
     if (isHandover(run.signal) || endsTheRun(error)) throw error;
-    // A background child continues to run when one call fails to wait for it.
+    // If one call fails to wait for a background child, the child continues to run.
     if (child.background && !hasCode(error, "not_found")) throw error;
     const report: Report = run.signal.aborted
       ? CANCELLED
@@ -199,8 +199,8 @@ async function* follow(
   const watch = watchForStop(subagents, options, run);
   const spans = trackNestedSpans();
   /**
-   * The calls below the child that were already counted. A resumed child follows its own children from their
-   * start again.
+   * The model calls of the child's own subagents that were already counted. When a resumed child follows its
+   * subagents again, it starts from their first events.
    */
   const counted = new Set<string>();
   let ending: Ending | undefined;
@@ -242,7 +242,8 @@ function watchForStop(
   run: Run,
 ) {
   const leave = new AbortController();
-  // A failed request is not retried. The child then ends by itself or at its own next check.
+  // A failed request is not retried. Without the request, the child ends when its work is done or when it
+  // next checks whether to stop.
   const stop = (mode: "cancel" | "interrupt") => void subagents.stop(run.owner, record, mode).catch(() => {});
   let timer: NodeJS.Timeout | undefined;
   const onAbort = () => {

@@ -6,7 +6,7 @@ import type { HookServices } from "../../core/hook.ts";
 import type { TaskBoard } from "../../core/task-board.ts";
 
 /**
- * Returns the board, or undefined if neither another board nor an item store exists. Loads the code of the
+ * Returns the board, or undefined if no board was provided and no item store exists. Loads the code of the
  * built-in board with its first task.
  */
 export function boardFor({ tasks, items }: Pick<HookServices, "tasks" | "items">): TaskBoard | undefined {
@@ -24,7 +24,8 @@ export function boardFor({ tasks, items }: Pick<HookServices, "tasks" | "items">
 }
 
 /**
- * Converts an error in a plugin's or program's code to a refusal with the same message, as is done for tools.
+ * Converts an error in a plugin's or program's code to a refusal with the same message. Errors of tools are
+ * converted in the same way.
  */
 function withRefusals(board: TaskBoard): TaskBoard {
   const refusing = (error: unknown) => {

@@ -17,7 +17,7 @@ import { backendOf, memberCalled, type SubagentConfig } from "./subagent-config.
 
 /** The state key of the thread's children, which are stored by thread id. */
 const STATE_KEY = "subagents";
-/** The maximum number of children. Beyond it, the oldest finished children are removed. */
+/** The maximum number of children. When there are more, the oldest finished children are removed. */
 const MAX_CHILDREN = 200;
 const MAX_TASK_CHARS = 500;
 const MAX_CONTEXT_CHARS = 16_000;

@@ -14,7 +14,7 @@ import { defineTool, type Run, type Tool } from "../../core/tool.ts";
 import { type Child, type ChildThread, cut, readInChild, saveChildren } from "./child.ts";
 import type { SubagentConfig } from "./subagent-config.ts";
 
-/** The key in the child's state for its own report. */
+/** The key in the child's state under which the child's report is stored. */
 const STATE_KEY = "completion";
 const MAX_SUMMARY_CHARS = 2000;
 const MAX_STORED_SUMMARY_CHARS = 500;
@@ -101,7 +101,8 @@ interface ChildResult {
 }
 
 /**
- * Stores a child's ending with the thread, the task board and the reflections. Returns the child as stored.
+ * Stores a child's ending with the thread, the task board and the reflections. Returns the child in its
+ * stored form.
  */
 export async function* recordResult(
   config: SubagentConfig,
@@ -169,7 +170,7 @@ const reporting = defineTool({
   },
 });
 
-/** The tool that a child reports with. Calling it ends the child's run. */
+/** The tool with which a child reports its result. Calling it ends the child's run. */
 export const taskComplete: Tool = { ...reporting, parse: (args) => reporting.parse(asCompletion(args)) };
 
 export const completionProtocol: SystemBlock = {

@@ -53,7 +53,7 @@ export function memberCalled(name: string, config: SubagentConfig): { member: Me
   return { fault: `There is no agent \`${name}\` that you may give tasks to. Use one of: ${names}.` };
 }
 
-/** Returns the agent whose backend a member shares, or undefined if the member has its own. */
+/** Returns the agent whose backend a member shares, or undefined if the member has a separate backend. */
 export function backendOf(name: string, { agent }: SubagentConfig, backendOfParent: string | undefined) {
   const member = members(agent).find((each) => each.name === name);
   return agent.backend && member?.backend === "shared" ? (backendOfParent ?? agent.name) : undefined;

@@ -94,13 +94,13 @@ interface Call {
   readonly request: ModelRequest;
   readonly next: CallModel;
   readonly run: Run;
-  /** The request as projected so far. */
+  /** The request with the messages that the model sees so far. */
   readonly shown: ModelRequest;
   /** The number of tokens in `shown`. */
   readonly tokens: number;
 }
 
-/** The sizes in estimated tokens. Only `keep` is a fraction. */
+/** All sizes are estimated numbers of tokens, except `keep`, which is a fraction. */
 interface Sizes {
   readonly keep: number;
   /** The minimum number of tokens that a summary must cover. */

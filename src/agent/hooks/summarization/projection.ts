@@ -35,7 +35,8 @@ export interface View {
   /** The messages that the model sees unchanged. */
   readonly tail: readonly Message[];
   /**
-   * The part of `tail` that was written under this projection. The usage counts in it measure the request.
+   * The part of `tail` that was written after the current summary was created. The usage counts in these
+   * messages measure requests that contained the summary.
    */
   readonly measured: readonly Message[];
 }
@@ -89,8 +90,8 @@ function instructions(messages: readonly Message[]): SystemMessage[] {
 
 /**
  * Returns the provider's count for the most recent answer plus an estimate of all later messages. Otherwise,
- * returns an estimate. Ignores a count far below the size of the tool results, because the request of that
- * count contained shortened results.
+ * returns an estimate. Ignores a count that is far below the size of the tool results, because it was made
+ * for a request with shortened results.
  */
 export function countTokens(view: View, request: ModelRequest): number {
   const at = view.measured.findLastIndex((message) => counted(message) > 0);

@@ -21,7 +21,7 @@ export interface Task {
 }
 
 const MAX_SUMMARY_CHARS = 24_000;
-/** The number of tokens is enough for 2,000 words and for a model that thinks first. */
+/** The number of tokens is enough for 2,000 words, even if the model thinks before it writes. */
 const MAX_ANSWER_TOKENS = 8192;
 const MIN_ANSWER_TOKENS = 4096;
 

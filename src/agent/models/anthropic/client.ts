@@ -48,7 +48,8 @@ export function anthropicModel(options: AnthropicOptions): Model {
     outputLimit: (request) => maxTokens({ ...settings, ...request.settings }),
     stream(asked, deltas) {
       const searching = blocksOf(asked) !== undefined;
-      // The provider refuses a schema together with citations, which its search always makes.
+      // The provider refuses to combine an output schema with citations, and its search always produces
+      // citations.
       const isEnforced = enforces && !searching && asked.output && enforceable(asked.output);
       const mode = isEnforced ? "native" : "tool";
       const plan = (reader: ReplyReader) => planned(asked, reader, { mode, settings });

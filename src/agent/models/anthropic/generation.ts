@@ -38,8 +38,8 @@ export function generationOf(model: string): Generation {
 }
 
 /**
- * Returns the limit of an answer, thinking included. If `max_tokens` leaves no tokens beyond the thinking, it limits the
- * answer alone.
+ * Returns the limit of an answer, including thinking. If `max_tokens` does not exceed the tokens for
+ * thinking, it limits only the answer without the thinking.
  */
 export function maxTokens({ max_tokens, thinking = 0 }: ModelSettings): number {
   const limit = max_tokens ?? DEFAULT_MAX_TOKENS + thinking;
@@ -54,7 +54,7 @@ const LEAST_THINKING = 1024;
 const LEAST_ANSWER = 1024;
 
 /**
- * Reduces the settings to at most `limit` tokens, thinking included. Turns off thinking that would get too
+ * Reduces the settings to at most `limit` tokens, including thinking. Turns off thinking that would get too
  * few tokens.
  */
 export function limited(settings: ModelSettings, limit: number | undefined): ModelSettings {

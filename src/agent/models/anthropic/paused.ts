@@ -9,7 +9,7 @@ import type { ReplyReader } from "../reply.ts";
 /** The maximum number of requests that continue a reply. */
 export const MAX_PAUSES = 10;
 
-/** Reads the rest of a reply. The usage and the result include those of the reply so far. */
+/** Reads the rest of a reply. The usage and the result also include the usage and the content of the reply so far. */
 export const continuing = (reader: ReplyReader, before: ModelReply): ReplyReader => ({
   take: (event, out) => reader.take(event, out),
   close: () => reader.close(),

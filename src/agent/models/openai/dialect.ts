@@ -13,8 +13,8 @@ export interface Dialect {
   /** The server expects a thought in every reply, even if the thought is empty. */
   readonly thoughtInEveryReply: boolean;
   /**
-   * Returns true for models that accept tools here only without reasoning. For both, they need another
-   * endpoint: https://github.com/openai/openai-openapi/issues/541
+   * Returns true for models that, at this endpoint, accept tools only without reasoning. For both, they need
+   * another endpoint: https://github.com/openai/openai-openapi/issues/541
    */
   readonly toolsOrReasoning: (model: string) => boolean;
   /** Returns how the server makes this model follow a schema, with or without tools. */

@@ -70,8 +70,8 @@ export function openaiReply(): ReplyReader {
   };
 
   /**
-   * Some servers send the whole text so far instead of only the new part. Servers that do not stream send it
-   * once.
+   * Some servers send the whole text so far instead of only the new part. Servers that do not stream send the
+   * whole text once.
    */
   const growTo = (message: ProviderEvent, out: StreamEvent[]) => {
     const { content } = message;

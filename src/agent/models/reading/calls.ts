@@ -1,6 +1,6 @@
-// Assembles the tool calls of a reply from their pieces. A piece belongs to the call with the same id. Without one, it
-// belongs to the call with the same place, or else to the previous call. A name after complete arguments begins another
-// call, and so does each further object in one text.
+// Assembles the tool calls of a reply from their pieces. A piece belongs to the call with the same id. A piece without an id
+// belongs to the call with the same place, or else to the previous call. A name after complete arguments begins another call,
+// and so does each further object in one text.
 
 import type { StreamEvent } from "../../../protocol/event.ts";
 import type { ToolCall } from "../../core/message.ts";
@@ -10,7 +10,7 @@ import { refused } from "../failure.ts";
 import { jsonIn, nameIn, toToolCalls } from "../reply.ts";
 import { type ArgumentText, argumentText } from "./argument-text.ts";
 
-/** The maximum number of calls in one reply. Models do not make more. */
+/** The maximum number of calls in one reply. No model makes more calls. */
 const MAX_CALLS = 512;
 
 /** A piece of a call as any provider sends it. */

@@ -3,7 +3,7 @@
 import { isObject } from "../../../lib/json.ts";
 import { NO_USAGE, searchesOf, type Usage } from "../../core/message.ts";
 
-/** The limit of a count. No provider counts as many tokens in one call. */
+/** The limit of a count. No provider reports that many tokens for one call. */
 const MAX_COUNT = 1e9;
 
 export interface Counter {

@@ -12,8 +12,8 @@ import { type Ending, ending } from "./stop-reasons.ts";
 import { wholeCharacters } from "./whole-characters.ts";
 
 /**
- * The maximum number of characters of text, thoughts and arguments in one reply. This is several times as
- * long as the longest replies of models, but fits into the memory of a small process.
+ * The maximum number of characters of text, thoughts and arguments in one reply. This is several times the
+ * length of the longest replies that models give, but fits into the memory of a small process.
  */
 const MAX_REPLY_CHARS = 8 * 1024 * 1024;
 

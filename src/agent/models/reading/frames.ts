@@ -79,7 +79,8 @@ function serverSent(listener: Listener): Frames {
       try {
         parser.push(END_OF_EVENT);
       } catch (error) {
-        // The last event may be incomplete. The reply decides whether it was needed.
+        // The last event may be incomplete. The reader of the reply decides whether the reply is complete
+        // without it.
         if (error instanceof ProviderError) throw error;
       }
     },

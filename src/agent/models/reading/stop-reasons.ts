@@ -7,7 +7,7 @@ import { textIn } from "../reply.ts";
 /** `failed`: the provider gave up during the reply, and a retry may succeed. */
 type End = StopReason | "failed";
 
-/** The reasons, most severe first. If a server sends several reasons, the most severe one counts. */
+/** The reasons, most severe first. If a server sends several reasons, the most severe reason is used. */
 const WORDS: readonly (readonly [End, readonly string[]])[] = [
   [
     "failed",

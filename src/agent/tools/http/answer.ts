@@ -33,7 +33,10 @@ export type EndpointReply =
       readonly retryAfterMs: number | undefined;
     };
 
-/** Why the endpoint did not execute a call. For the log, and therefore without text from the endpoint. */
+/**
+ * Why the endpoint did not execute a call. The reason appears in the log, so it contains no text from the
+ * endpoint.
+ */
 export interface EndpointFailure {
   /** `http_` followed by the status, `timeout`, or the kind of failure of the request. */
   readonly code: string;
@@ -98,8 +101,8 @@ async function* readStream(
 }
 
 /**
- * Counts keys before parsing, as is done for the body of a late result, because parsing one MiB of keys takes
- * a tenth of a second.
+ * Counts keys before parsing, because parsing one MiB of keys takes a tenth of a second. The keys in the body
+ * of a late result are counted in the same way.
  */
 function parsed(text: string): unknown {
   const { entries } = jsonSize(Buffer.from(text));

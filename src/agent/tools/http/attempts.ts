@@ -18,7 +18,7 @@ export interface Attempts {
   readonly isRepeatable: boolean;
   /** Ends every attempt, and every wait between two attempts. */
   readonly signal: AbortSignal;
-  /** Returns the remaining time of the call, in ms. A wait that is longer does not start. */
+  /** Returns the remaining time of the call, in ms. A wait that would exceed this time does not start. */
   left(): number;
 }
 

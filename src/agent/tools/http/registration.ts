@@ -16,12 +16,12 @@ import { usableParameters } from "../parameters.ts";
 
 const MAX_HEADERS = 20;
 /**
- * The maximum number of characters in all header values. Servers do not accept more, and every text from an
- * endpoint is searched for all of these values.
+ * The maximum number of characters in all header values. Servers do not accept longer headers, and every text
+ * from an endpoint is searched for all of these values.
  */
 const MAX_HEADER_CHARS = 16_384;
 
-/** The format is the same as for all other tools, because models accept no other. */
+/** The format is the same as for all other tools, because models accept no other format. */
 const Name = z
   .string()
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters from A-Z, a-z, 0-9, _ and -")
@@ -191,7 +191,10 @@ export function annotationsOf({ annotations, idempotent }: HttpTool, isTrusted: 
  */
 const PREVIOUS_SECRET_MS = 24 * 3_600_000;
 
-/** Returns `tool` as the replacement of `before`. Both secrets sign its calls for 24 hours. */
+/**
+ * Returns `tool` with the secret of `before` as its previous secret. Both secrets sign the tool's calls for
+ * 24 hours.
+ */
 export function succeeding(tool: HttpTool, before: HttpTool, now: number): HttpTool {
   const until = new Date(now + PREVIOUS_SECRET_MS).toISOString();
   return { ...tool, previous: { secret: before.secret, until } };

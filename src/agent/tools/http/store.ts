@@ -123,7 +123,7 @@ interface ReadyTool {
   isFor(agent: string): boolean;
 }
 
-/** The maximum number of agents per tool. For each, the cache stores whether the agent may use the tool. */
+/** The maximum number of agents per tool. For each agent, the cache stores whether the agent may use the tool. */
 const MAX_KNOWN_AGENTS = 1000;
 
 function readyTool(body: string): ReadyTool {

@@ -143,7 +143,7 @@ export class Link {
     }
   }
 
-  /** Watches a connection. `said` grows with the server's output. */
+  /** Watches a connection. The server's output is appended to `said` as it arrives. */
   #watch(connection: Connection, said: readonly string[]): void {
     this.#options.log("debug", "is connected");
     const since = performance.now();

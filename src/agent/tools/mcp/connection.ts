@@ -70,7 +70,7 @@ export interface Connection {
   end(): string | undefined;
   /** Asks the server to end, and then closes the connection. Ends a server that is a local program. */
   close(): Promise<void>;
-  /** Like `close`, but acts at once and without asking. */
+  /** Like `close`, but ends the connection at once, without asking the server to end first. */
   kill(): Promise<void>;
   /** Closes the connection once its running calls have ended. */
   retire(): void;
@@ -201,7 +201,7 @@ const ToolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.stri
 
 function clientFor(mode: Era, options: ConnectOptions): Client {
   const client = new Client({ name: "skein", version: options.version }, clientOptions(mode, options));
-  // Within a call no one can be asked.
+  // No user can be asked during a call.
   client.setRequestHandler("elicitation/create", () => ({ action: "decline" as const }));
   return client;
 }
@@ -211,7 +211,7 @@ function clientOptions(mode: Era, { onToolsChanged }: ConnectOptions): ClientOpt
     versionNegotiation: { mode, probe: { timeoutMs: PROBE_MS } },
     listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: onToolsChanged } },
     inputRequired: { autoFulfill: false },
-    // So that a server sends the address that its user must open.
+    // This capability makes a server send the address that its user must open.
     capabilities: { elicitation: { url: {} } },
   };
 }

@@ -16,7 +16,10 @@ const CONNECT_MS = 10_000;
 const FAREWELL_MS = 1000;
 
 export interface CurrentCall {
-  /** Ends the request. Needed because the SDK cancels a call at the server but keeps its own request open. */
+  /**
+   * Ends the request. The signal is needed because the SDK cancels a call at the server but keeps its own
+   * request open.
+   */
   readonly signal: AbortSignal;
   readonly traceparent: string | undefined;
   /** The scopes that were missing from the token when the server refused the call. */
@@ -33,7 +36,7 @@ export interface HttpTransport {
 
 /** Creates the transport. The caller must release it. */
 export function httpTransport({ url, headers }: HttpServer): HttpTransport {
-  // The time limits are off because calls have their own.
+  // The transport sets no time limits, because every call has time limits.
   const options = { connections: MAX_CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 };
   const connect = { timeout: CONNECT_MS };
   const dispatcher =

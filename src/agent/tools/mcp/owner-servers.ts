@@ -100,7 +100,7 @@ export function createOwnerServers(services: OwnerServices): OwnerServers {
 const keeperOf = ({ per }: OwnerServer, { tenant, user }: Owner): ConnectionKeeper =>
   per === "user" ? { tenant, user } : { tenant };
 
-/** A server, and whose account it is used with. */
+/** A server, and the owner of the account with which it is used. */
 interface ServerPlace {
   readonly name: string;
   readonly definition: OwnerServer;
@@ -155,8 +155,8 @@ async function sessionAt(
 type AccessOptions = Parameters<Connections["access"]>[2];
 
 /**
- * Returns the owner's access to a server. A connection for another address than the configured one does not
- * count, because its token must not be sent to this server.
+ * Returns the owner's access to a server. A connection that was made for another address is not used, because
+ * its token must not be sent to this server.
  */
 async function accessTo(
   { name, definition, keeper }: ServerPlace,

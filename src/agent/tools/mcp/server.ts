@@ -204,7 +204,7 @@ export class McpServer {
         return await this.#send(question, connection);
       } catch (error) {
         if (!(error instanceof McpFailure) || error.kind !== "forgotten") throw error;
-        // The server may have refused this call only.
+        // If the server still responds, it may have refused only this call.
         if (await orAborted(connection.isAlive(), signal)) throw error;
         await this.#link.replace(connection);
         return await this.#send(question, await this.#link.connection(signal));

@@ -26,11 +26,17 @@ export interface McpServers {
    * rejects.
    */
   listed(names?: readonly string[]): Promise<void>;
-  /** Returns the names of the servers that are used with an account of the owner. */
+  /** Returns the names of the servers that each owner connects to with their own account. */
   ofOwners(): readonly string[];
-  /** Returns how a server is used with accounts, or undefined if it is not. */
+  /**
+   * Returns the definition of a server that owners connect to with their own account, or undefined for any
+   * other server.
+   */
   accountsAt: OwnerServers["definitionOf"];
-  /** Returns the tools of servers that are used with an account of the owner. See `OwnerServers.toolsOf`. */
+  /**
+   * Returns the tools of the servers that the owner connects to with their own account. See
+   * `OwnerServers.toolsOf`.
+   */
   toolsOf(owner: Owner, isNamed: (server: string) => boolean): Promise<readonly Tool[]>;
   /** Keeps servers with unchanged definitions, ends all others, and connects new ones. */
   replace(definitions: McpServerDefinitions): Promise<void>;

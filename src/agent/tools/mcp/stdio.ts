@@ -143,7 +143,10 @@ exec 3<&-
 exec "$@"`;
 const MARK = "SKEIN_MCP";
 
-/** The maximum time that the server has to react to the end of its input, and then to SIGTERM, in ms each. */
+/**
+ * The maximum time in ms that the server has to react to the end of its input, and the same time again to
+ * react to SIGTERM.
+ */
 const GRACE_MS = 1000;
 /** How long a process outside the group may keep the output of an ended server open, in ms. */
 const DRAIN_MS = 500;
@@ -161,7 +164,7 @@ export interface Child {
    * has ended.
    */
   end(): Promise<void>;
-  /** Like `end`, but acts at once and without asking. */
+  /** Like `end`, but ends the server at once, without asking it to end first. */
   kill(): Promise<void>;
 }
 

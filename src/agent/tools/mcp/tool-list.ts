@@ -12,7 +12,7 @@ import type { ToolAnnotations } from "../../core/tool.ts";
 import { usableParameters } from "../parameters.ts";
 import type { McpServerDefinition } from "./options.ts";
 
-/** The maximum number of tools. Providers do not accept more in one request. */
+/** The maximum number of tools. Providers do not accept more tools in one request. */
 const MAX_TOOLS = 128;
 /** The maximum number of listed tools to examine. */
 const MAX_LISTED = 10_000;
@@ -29,7 +29,7 @@ export interface ListedTool {
 }
 
 export interface Listing {
-  /** The tools, sorted by name. Requests to models therefore stay the same as long as the tools do. */
+  /** The tools, sorted by name. Requests to models therefore change only when the tools change. */
   readonly tools: readonly ListedTool[];
   /** The first few skipped tools, each with its reason. */
   readonly leftOut: readonly string[];
@@ -125,7 +125,7 @@ function annotationsOf(hints: RawTool["annotations"], isTrusted: boolean): ToolA
   return omitUndefined({
     readOnly: destructiveHint ? false : readOnlyHint,
     idempotent: idempotentHint,
-    // By default in the protocol, a read-only tool is not destructive, and any other tool may be.
+    // In the protocol, a read-only tool is not destructive by default, and any other tool may be destructive.
     destructive: destructiveHint ?? (readOnlyHint ? false : undefined),
     category: openWorldHint ? ("network" as const) : readOnlyHint ? ("read" as const) : undefined,
   });

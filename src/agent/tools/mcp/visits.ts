@@ -1,5 +1,6 @@
-// A server that first wants its user to go somewhere in a browser (MCP, revision 2025-11-25: `URLElicitationRequiredError`). The user is
-// asked, and the call is repeated when they say that they have finished there.
+// Handles a server whose user must open an address in a browser before a call (MCP, revision 2025-11-25:
+// `URLElicitationRequiredError`). Skein asks the user to open the address and repeats the call when the user
+// confirms that they have finished there.
 
 import { z } from "zod";
 import type { Mask } from "../../../lib/mask.ts";
@@ -37,7 +38,10 @@ export function visitIn(error: unknown): Visit | undefined {
   return undefined;
 }
 
-/** An address with TLS that is not long and names nothing before its host, where people look for it. */
+/**
+ * An https address that is not too long and contains no user name or password before the host, where a person
+ * would look for the host.
+ */
 function safeAddress(text: string): string | undefined {
   const { protocol, username, password, href } = new URL(text);
   const isSafe = protocol === "https:" && username === "" && password === "" && href.length <= MAX_URL;
@@ -57,7 +61,7 @@ export async function* beforeCall(visiting: Visiting): Stream<ToolResult | undef
   return yield* ask(visiting, "The server asks you to open an address.");
 }
 
-/** Asks the user to go to an address. Returns the result of the call, which is not repeated a second time. */
+/** Asks the user to go to an address. Returns the result of the call, which is repeated at most once. */
 export async function* askToVisit(visiting: Visiting, { url, message }: Visit): Stream<ToolResult> {
   const { server, mask, call, run } = visiting;
   if (isVisitAsked(call, run))

@@ -6,7 +6,10 @@ import { httpUrl, type PublicFetch, type PublicResponse } from "../../../lib/ssr
 
 const MAX_REDIRECTS = 5;
 
-/** The tenant whose turn on shared threads the request uses, and the signal that ends it. */
+/**
+ * The tenant that makes the request, which takes turns with other tenants on shared threads, and the signal
+ * that ends the request.
+ */
 export interface Asker {
   readonly turn: string;
   readonly signal: AbortSignal;
@@ -18,7 +21,7 @@ export type Hosts = (url: URL) => void;
 export interface GetOptions {
   readonly hosts: Hosts;
   readonly asker: Asker;
-  /** Called before each request, redirects included. May throw. */
+  /** Called before each request, including redirects. May throw. */
   before?(url: URL): Promise<void>;
 }
 

@@ -23,7 +23,7 @@ export interface WebOptions {
   readonly search?: SearchSetting | undefined;
 }
 
-/** The options of every service, as server.yaml has them. */
+/** The options of every search service, as they appear in server.yaml. */
 type SearchSetting = Pick<SearchOptions, "provider"> & Omit<ServiceOptions, "provider"> & ProviderSearch;
 
 export interface WebTools {
@@ -32,7 +32,7 @@ export interface WebTools {
   close(): Promise<void>;
 }
 
-/** The time limits in milliseconds of a call and of the work on one document. */
+/** The time limit of a call and the time limit of the work on one document, in milliseconds. */
 const LIMITS = { call: 30_000, document: 10_000 };
 
 /** Creates the tools. `userAgent` names this program to the servers that it contacts. */

@@ -40,15 +40,15 @@ type Services = Pick<HookServices, "agent" | "items" | "subagents" | "backend">;
 const WORKDIR = "/workspace";
 
 export interface Hold {
-  /** Adds the readings behind the agent's instructions. */
+  /** Adds the readings whose text may be in the agent's instructions. */
   begin(run: Run): Stream<void>;
   /** Returns the verdict on a call, or undefined if no rule applies to it. */
   judge(request: ToolRequest, run: Run): Promise<FlowVerdict | undefined>;
-  /** Makes the call, and records which marked files it reads and which files it marks. */
+  /** Runs the call, and records which marked files it reads and which files it marks. */
   pass(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
 }
 
-/** Returns the hold for a run. A run without flow rules has no overhead. */
+/** Returns the object that applies the flow rules to a run. A run without flow rules has no overhead. */
 export function holdFor(rules: readonly FlowRule[], { agent, items, subagents, backend }: Services): Hold {
   const workdir = backend?.workdir ?? WORKDIR;
   const shelfOf = (run: Run): Shelf => ({

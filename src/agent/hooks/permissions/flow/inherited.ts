@@ -1,4 +1,4 @@
-// Flow rules that a subagent without permissions of its own inherits from the agents that it works for.
+// Flow rules that a subagent inherits from the agents that it works for if it has no permissions itself.
 
 import { FLOW_RULES } from "../../../core/flow-rules.ts";
 import type { CallTool, HookServices, ToolRequest } from "../../../core/hook.ts";
@@ -17,7 +17,7 @@ export interface InheritedFlow {
   wrap(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
 }
 
-/** Applies the inherited rules. Does nothing in a run where the `permissions` hook applies them. */
+/** Applies the inherited rules. Does nothing in a run where the `permissions` hook already applies these rules. */
 export function inheritedFlow(services: HookServices): InheritedFlow {
   let hold: Hold | undefined;
 

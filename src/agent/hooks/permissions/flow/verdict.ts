@@ -1,5 +1,5 @@
-// Decides a call by flow rules. A thread that has read text by others may do less. No model takes part in the
-// decision.
+// Decides a call by flow rules. A thread that has read text written by others may do less than other threads. No model takes
+// part in the decision.
 
 import { globMatcher } from "../../../../lib/glob.ts";
 import { ANY, type FlowRule, type Reading } from "../../../core/flow.ts";

@@ -1,6 +1,6 @@
-// Tracks the files and notes that a thread wrote after it had read text by others. A thread that reads one of these files
-// has also read that text. The list belongs to the user and the agent that own the files. It covers paths that tools write,
-// but not files that commands change.
+// Tracks the files and notes that a thread wrote after it had read text written by others. A thread that reads one of these
+// files has also read that text. The list belongs to the user and the agent that own the files. It covers paths that tools
+// write, but not files that commands change.
 
 import { posix } from "node:path";
 import { isDeepStrictEqual } from "node:util";
@@ -15,8 +15,8 @@ import { rootOf } from "../../../core/run.ts";
 import type { Run } from "../../../core/tool.ts";
 
 /**
- * A reading behind a name. `mark` is the unique id of the name's newest mark. `writers` lists the marks whose calls may
- * still write.
+ * A reading whose text may be in a file or note. `mark` is the unique id of the name's newest mark. `writers`
+ * lists the marks whose calls may still write.
  */
 const MarkedReading = Reading.extend({
   mark: z.string().optional(),
@@ -38,7 +38,10 @@ const KEY = "flow:written";
  */
 const MAX_NAMES = 200;
 const MAX_NAME_CHARS = 200;
-/** The maximum number of characters in the list, not counting `UNLISTED`. Both are stored as one item. */
+/**
+ * The maximum number of characters in the list, not counting `UNLISTED`. The list and its `UNLISTED` entry
+ * are stored as one item.
+ */
 const MAX_CHARS = 60_000;
 /**
  * The maximum number of concurrent calls to record for a written name. The limit is needed because a process that dies

@@ -40,8 +40,8 @@ const DENYING: Variables = {
 };
 
 /**
- * Returns the variables. Returns fewer if no rule denies or asks, because an allowed program may need its
- * features, such as a repository's hooks.
+ * Returns the variables. If no rule denies or asks, returns fewer variables, because an allowed program may
+ * need its features, such as a repository's hooks.
  */
 export function guardedEnvironment(rules: {
   readonly speaksOfCommands: boolean;

@@ -6,7 +6,7 @@ import { USES } from "./uses/index.ts";
 import { READERS } from "./uses/readers.ts";
 import { follows, leafOf, listed, type Use } from "./uses/use.ts";
 
-/** An argument, as far as it is known. */
+/** An argument, before the shell expands it. */
 export interface Argument {
   readonly text: string;
   readonly isLiteral: boolean;

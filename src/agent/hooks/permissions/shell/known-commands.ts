@@ -79,7 +79,10 @@ const SINGLE = /'[^']*'/y;
 const DOUBLE_TEXT = /(?:[^"\\$`]|\\[^\n])+/y;
 const ESCAPE = /\\[^\n]/uy;
 const PARAMETER = /\$(?:[\p{L}_][\p{L}\p{N}_]*|[@*#?$!\d-])/uy;
-/** An expansion with a default value or a removed part in plain characters. The shell executes neither of them. */
+/**
+ * An expansion with a default value or a removed part in plain characters. The shell executes neither the
+ * default value nor the removed part.
+ */
 const PLAIN_PARAMETER =
   /\$\{#?[A-Za-z_][A-Za-z0-9_]*\}|\$\{[A-Za-z_\d][A-Za-z0-9_]*(?::?-|##?|%%?)[\w.,/*?:@+-]*\}/y;
 const SUM = /\$\(\([\d\s+*/%-]*\)\)/y;

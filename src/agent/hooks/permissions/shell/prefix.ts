@@ -35,7 +35,7 @@ export function mentions(
 export const partsOf = (text: string): MentionedWord[] =>
   text.split(/[^\p{L}\p{N}_./-]+/u).map((part) => ({ text: part, isLiteral: true, isOpaque: false }));
 
-/** True if the word may become such an option. Some programs have options that start with `+`. */
+/** True if the word may become an option. Some programs have options that start with `+`. */
 const isOpen = ({ text, isLiteral, isOpaque }: MentionedWord) =>
   isOpaque || text.startsWith("+") || (!isLiteral && /^[-*][-*\p{L}]*$/u.test(text));
 

@@ -1,5 +1,5 @@
-// Programs and shell words that run other commands. The lists cannot be complete, so a program that is not on a list is
-// not automatically safe. Thanks to the lists, operators learn early which rules could never allow anything.
+// Programs and shell words that run other commands. The lists cannot be complete, so a program that is not on a list is not
+// automatically safe. The lists also show operators early which rules could never allow anything.
 
 /** Words that come directly before a command. */
 const OPENERS: ReadonlySet<string> = new Set(

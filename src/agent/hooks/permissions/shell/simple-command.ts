@@ -30,8 +30,8 @@ export type PlainReading =
   | { readonly doubt: string };
 
 /**
- * Returns the reading for an allow rule. Each program either is known to run no other program with these
- * arguments, or is named by the rule.
+ * Returns the strict reading of a command line, as an allow rule needs it. Each program either is known to
+ * run no other program with these arguments, or is named by the rule.
  */
 export function allowableReading(line: string, workdir: string): PlainReading {
   const reading = plainReading(line);

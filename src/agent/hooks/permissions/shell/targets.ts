@@ -20,7 +20,7 @@ const FOLDERS_OF_PROGRAMS = [
 function pathsIn(word: string): string[] {
   // A downloaded file gets its name from the last part of the URL.
   const text = /^https?:\/\//.test(word) ? (word.split(/[?#]/, 1)[0]?.replace(/^.*\//s, "") ?? "") : word;
-  // Excluded files are not written.
+  // `--exclude` names files that are not written.
   if (/^--exclude\b/.test(text)) return [];
   const decoded = /%[\da-f]{2}/i.test(text) ? `${text}:${unescaped(text)}` : text;
   const parts = decoded.split(/[=:,{}[\]]/).flatMap((part) => [part, ...behindLetters(part)]);
@@ -50,8 +50,9 @@ export interface Writing {
 }
 
 /**
- * Returns a function to call with each command of a line, in order. The function returns true if the command writes or
- * changes to a place that other programs may execute. `workdir` is the workspace path as commands may name it.
+ * Returns a function to call with each command of a line, in order. The function returns true if the command
+ * writes to a place that other programs may execute, or if `cd` changes to such a place. `workdir` is the
+ * workspace path as commands may name it.
  */
 export function watchTargets(workdir: string): (command: Writing) => boolean {
   /** True once an earlier `cd` has left, or may have left, the workspace. */
@@ -99,7 +100,7 @@ function sources(program: string, args: readonly Argument[]): (arg: Argument) =>
   return (arg) => isUsual && arg !== args.at(-1);
 }
 
-/** Returns a function that is true for names that git only reads, unless it moves files. */
+/** Returns a function that is true for names that git only reads. The function is always false for `git mv`. */
 function revisions(program: string, args: readonly Argument[]): (arg: Argument) => boolean {
   const reads = program === "git" && !args.some(({ text }) => text === "mv");
   return ({ text }) => reads && /^HEAD$|[^/]\.git$/.test(text);

@@ -28,7 +28,10 @@ interface Line {
   changesWhatRuns(command: Writing): boolean;
 }
 
-/** Adds the command, and the commands that it runs, to `line.found`. Returns a doubt, if any. */
+/**
+ * Adds the command, and the commands that it runs, to `line.found`. Returns the reason if the command is not
+ * fully understood.
+ */
 function doubtAbout({ assignments, words, outputs }: Command, line: Line): string | undefined {
   const assignment = assignments.find(
     ({ name, value }) => !isHarmlessVariable(name) || /[`$]/.test(value.text),
@@ -95,7 +98,7 @@ interface Inner {
   readonly hasMore: boolean;
 }
 
-/** Returns the command that the program runs, if the program runs another one. */
+/** If the program runs another command, returns that command. */
 function innerCommand(program: string, args: readonly Word[]): Inner | undefined {
   if (program === "find") return executedBy(args);
   if (program === "env") {

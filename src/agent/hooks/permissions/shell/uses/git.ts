@@ -52,7 +52,7 @@ const SWITCHES = {
 const OPENS_EDITOR = "opens an editor, or asks what to do";
 const isPatch = (args: readonly string[]) =>
   args.some((arg) => /^-[a-zA-Z]*[pie]|^--(patch|interactive|edit)$/.test(arg));
-/** Returns a use that obeys typed input, which may come from a pipe. */
+/** Returns a use in which git may follow instructions from its input, which may come from a pipe. */
 const asking = (asks: (args: readonly string[]) => boolean): Omit<Use, "flags" | "valued"> => ({
   openEnd: (args) => (asks(args) ? OPENS_EDITOR : undefined),
   obeysInput: asks,

@@ -1,13 +1,13 @@
-// A table that lists the options, subcommands and scripts of each program that run no other program. A missing entry only
-// causes a question and never bypasses a rule. Writing files counts as harmless here. Abbreviated options are not listed, so
-// they are never accepted.
+// A table that lists the options, subcommands and scripts of each program that run no other program. If an entry is missing, a
+// person is asked about the command, but no rule is bypassed. Writing files counts as harmless here. Abbreviated options are
+// not listed, so they are never accepted.
 
 import { GIT } from "./git.ts";
 import { PROJECT_USES } from "./projects.ts";
 import { isSimpleAwk, isSimpleSed, sedTargets } from "./scripts.ts";
 import { follows, listed, PRINTS, type Use } from "./use.ts";
 
-/** Every word must be one of these or not be an option. */
+/** Every option in the command must be one of these. */
 const FIND = `-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -maxdepth -mindepth -depth -d
   -print -print0 -printf -ls -prune -quit -not -a -and -o -or -true -false -empty -size -mtime -mmin -atime -amin -ctime -cmin -newer
   -anewer -cnewer -newermt -perm -user -group -uid -gid -nouser -nogroup -links -inum -samefile -lname -ilname -follow -L -H -P
@@ -129,7 +129,7 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   ...PROJECT_USES,
 ]);
 
-/** Excludes `-J`, because with it the response determines the file name. */
+/** Excludes `-J`, because the response determines the file name if this option is set. */
 const CURL: Use = {
   flags: "sSfLIivgkGNORBa0#64lpn",
   valued: "oXHdFAeubcwmCrTxz",

@@ -34,7 +34,7 @@ const project = (use: Use): Use => ({ ...use, runsProject: true, ...PRINTS });
 /** Returns a use that may read the program to run from its input. */
 const interpreter = (check: Check): Use => project({ check, obeysInput: () => true });
 
-/** Names of tests below the workspace, but never of modules that come with Python. */
+/** Matches names of tests in the workspace but no names of modules that come with Python. */
 const UNITTEST = /^(?:discover|[\w./-]+\.py|(?:tests|test_\w+)(?:\.\w+)*)$/;
 const UNITTEST_OPTION = /^-(?:[vqfcbk]|-verbose|-quiet|-failfast|-catch|-buffer|-locals)$/;
 /** Options that are followed by a folder or a pattern. */

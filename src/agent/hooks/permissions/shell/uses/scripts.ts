@@ -58,7 +58,7 @@ export function isSimpleSed(args: readonly string[]): boolean {
   return options.every((option) => SED_OPTION.test(option)) && scripts.every(isSedScript);
 }
 
-/** Returns the files that sed writes. It only prints unless it edits files in place. */
+/** Returns the files that sed writes. sed only prints unless its options make it edit files in place. */
 export function sedTargets(args: readonly string[]): readonly string[] {
   const { options, files } = sedArguments(args);
   const editsInPlace = options.some((option) => /^-[nErsuz]*i|^--in-place/.test(option));

@@ -14,7 +14,7 @@ export interface Use {
   readonly operand?: RegExp;
   /** Replaces all members above. */
   readonly check?: (args: readonly string[]) => boolean;
-  /** Subcommands by name. The first word that is not an option selects one. */
+  /** Subcommands by name. The first word that is not an option selects the subcommand. */
   readonly subcommands?: Readonly<Record<string, Use>>;
   /**
    * Why a deny rule treats the program as unknown with these arguments, although an allow rule may name it.
