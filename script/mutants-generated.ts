@@ -1,21 +1,24 @@
 // Tests the tests with generated bugs. Draws edits to src/ (script/mutant-edits.ts) evenly over the lines that have any.
-// Then runs the test files that reach each edit, nearest first, until one fails. Skips edits that the compiler rejects.
+// Then runs the test files that call the edited function, or else the files that reach it by imports, nearest first,
+// until one fails. Skips edits that the compiler rejects.
 //   --count 300 --seed 7    number of edits, and the seed: the same seed draws the same edits to the same sources
 //   --only <text>           only files whose path contains the text
+//   --record                first runs all tests once, to record which functions each test file calls
 //   --tests 24              number of test files to try before an edit counts as survived
 //   --trees 1               number of copies of the program that run tests at the same time, each with two processes
 // Stores outcomes in node_modules/.cache/mutants.jsonl, so a repeated run tries only edits without an outcome.
 // Skips generated files, log statements, durations, long tables of numbers, types, and attributes of the page's views.
 // Exits with 1 if fewer than 95 % are killed.
 
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { appendFileSync, globSync, mkdirSync, readFileSync } from "node:fs";
+import { appendFileSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { parseArgs, promisify } from "node:util";
 import { API } from "typescript/unstable/sync";
 import { createRandom } from "../test/chaos/random.ts";
+import { type Body, bodiesOf, CALLS, keyOf, recordedCalls, versionOf } from "./mutant-calls.ts";
 import { type Edit, editsOf } from "./mutant-edits.ts";
 import { createReach, type Reach } from "./mutant-reach.ts";
 import type { Failure, Told } from "./mutant-tests.ts";
@@ -34,6 +37,7 @@ const OPTIONS = {
   count: { type: "string", default: "300" },
   seed: { type: "string", default: `${Date.now() % 100_000}` },
   only: { type: "string", default: "" },
+  record: { type: "boolean", default: false },
   tests: { type: "string", default: "24" },
   trees: { type: "string", default: "1" },
 } as const;
@@ -42,6 +46,8 @@ interface Mutant extends Edit {
   readonly file: string;
   readonly line: number;
   readonly before: string;
+  /** The innermost function around the edit, as tests record it, or undefined outside of functions. */
+  readonly calls?: string;
   /** The whole file, including the edit. */
   readonly text: string;
   /** A hash of the edit and the file, which identifies its outcome. */
@@ -62,6 +68,7 @@ async function main(): Promise<number> {
     number,
     number,
   ];
+  if (values.record) recordCalls();
   console.log(`Seed ${values.seed}: ${count} edits.\n`);
   const journal = createJournal();
   const compiler = createCompiler();
@@ -115,7 +122,9 @@ function* draw(compiler: Compiler, journal: Journal, seed: string, only: string)
 
 function mutantsOf(file: string, compiler: Compiler): Mutant[] {
   const text = readFileSync(join(ROOT, file), "utf8");
-  return compiler.editsOf(file).map((edit) => {
+  const { edits, bodies } = compiler.read(file);
+  return edits.map((edit) => {
+    const body = bodies.findLast(({ start, end }) => start <= edit.start && edit.end <= end);
     const mutated = text.slice(0, edit.start) + edit.replacement + text.slice(edit.end);
     return {
       ...edit,
@@ -123,13 +132,14 @@ function mutantsOf(file: string, compiler: Compiler): Mutant[] {
       line: text.slice(0, edit.start).split("\n").length,
       before: text.slice(edit.start, edit.end),
       text: mutated,
+      ...(body ? { calls: keyOf(file, versionOf(text), body.start) } : {}),
       id: createHash("sha256").update(`${file}\n${mutated}`).digest("base64url").slice(0, 16),
     };
   });
 }
 
 interface Compiler {
-  editsOf(file: string): Edit[];
+  read(file: string): { readonly edits: readonly Edit[]; readonly bodies: readonly Body[] };
   accepts(mutant: Mutant): boolean;
   close(): void;
 }
@@ -150,9 +160,9 @@ function createCompiler(): Compiler {
     before.dispose();
   };
   return {
-    editsOf(file) {
+    read(file) {
       const source = programOf(join(ROOT, file))?.getSourceFile(join(ROOT, file));
-      return source ? editsOf(source) : [];
+      return source ? { edits: editsOf(source), bodies: bodiesOf(source) } : { edits: [], bodies: [] };
     },
     accepts({ file, text }) {
       const path = join(ROOT, file);
@@ -165,6 +175,26 @@ function createCompiler(): Compiler {
     },
     close: () => api.close(),
   };
+}
+
+function recordCalls(): void {
+  rmSync(CALLS, { force: true });
+  const env = { ...process.env, TESTS: "all" };
+  const projects = ["--project", "plain", "--project", "alone"];
+  spawnSync(
+    process.execPath,
+    [
+      "node_modules/vitest/vitest.mjs",
+      "run",
+      "--config",
+      "script/mutant-calls.config.ts",
+      "--silent",
+      ...projects,
+    ],
+    {
+      ...{ cwd: ROOT, env, stdio: "inherit" },
+    },
+  );
 }
 
 interface Journal {
@@ -189,12 +219,13 @@ function createJournal(): Journal {
 function createTrial(reach: Reach, limit: number): (tree: Tree, mutant: Mutant) => Promise<Outcome> {
   /** Tests that fail without an edit. Their failure proves nothing. */
   const unfit = new Set<string>();
+  const callers = recordedCalls();
   const sound = new Set<string>();
   return async (tree, mutant) => {
-    const { id, file, text } = mutant;
+    const { id, file, text, calls = "" } = mutant;
     const path = join(tree.folder, file);
     const original = await readFile(path);
-    const tests = reach(file)
+    const tests = [...new Set([...(callers.get(calls) ?? []), ...reach(file)])]
       .filter((test) => !unfit.has(test))
       .slice(0, limit);
     if (tests.length === 0) return { id, how: "unreached" };
