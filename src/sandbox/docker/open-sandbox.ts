@@ -247,7 +247,7 @@ function unframe({ onOutput, onErrorOutput }: ChannelEvents): (bytes: Buffer) =>
  */
 const KILL_ALL_MS = 1500;
 
-/** Kills all processes of the sandbox. Returns true if the container still runs. Never throws. */
+/** Kills all processes of the sandbox. Returns true if the container is still running. Never throws. */
 export async function killAll(
   { shell, host, containerId }: OpenSandbox,
   signal: AbortSignal,

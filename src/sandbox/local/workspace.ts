@@ -206,7 +206,7 @@ const O_PATH = 0x200000;
 const MAX_PINS = 10;
 
 export interface Pinned {
-  /** The path to the entry. With `/name` appended, it leads to an entry in it. Valid until `close`. */
+  /** The path to the entry. If it is a folder, `/name` can be appended to reach an entry in it. Valid until `close`. */
   readonly at: string;
   /** The real path, which is inside the root. */
   readonly real: string;
@@ -215,8 +215,8 @@ export interface Pinned {
 }
 
 /**
- * Pins a path. `relative` starts at `root`, which is a real path. Throws `backend_refused` for a path that leads
- * outside, and errno errors.
+ * Pins a path. `relative` starts at `root`, which is a real path. Throws `backend_refused` for a path that leads out of
+ * the root, and errno errors.
  */
 export async function pin(root: string, relative: string): Promise<Pinned> {
   if (!HAS_PROC) {

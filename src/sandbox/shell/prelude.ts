@@ -280,7 +280,7 @@ export function wordsOf({ workdir, relative }: Target): string {
   return [workdir, posix.dirname(relative), posix.basename(relative) || "."].map(quote).join(" ");
 }
 
-/** Runs a script that is safe to run twice. Throws the failure that it reports. */
+/** Runs a script that is safe to run twice. Throws the failure that the script reports. */
 export async function perform(target: Target, script: ShellScript, signal: AbortSignal): Promise<Reply> {
   signal.throwIfAborted();
   return succeeded(await target.runner.run({ maxBytes: MAX_BYTES, ...script }, signal), target.path);

@@ -115,7 +115,7 @@ export async function forbidCaching(_request: FastifyRequest, reply: FastifyRepl
 export interface ServerNames {
   /** Host names in addition to this machine's own. */
   readonly hosts: readonly string[];
-  /** The URL at which others reach this server. */
+  /** The URL at which other machines reach this server. */
   readonly publicUrl?: string | undefined;
 }
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);

@@ -1,6 +1,6 @@
 // Versions of a user's files, sent as `ETag`. A write that names its base version does not overwrite any other version
-// (RFC 9110, §13.1). The version of a small file is a hash of its content, because two writes may have the same second
-// and size.
+// (RFC 9110, §13.1). The version of a small file is a hash of its content, because two writes may happen in the same
+// second and have the same size.
 
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";

@@ -58,7 +58,7 @@ export function tenantTools(
 
 type OwnersTools = (owner: Owner, agent: string) => Promise<readonly Tool[]>;
 
-/** Returns the tools of MCP servers that the run's owner has connected, if the agent names them. */
+/** Returns the tools of the MCP servers that the run's owner has connected and that the agent names. */
 export const ownersTools =
   (agents: Pick<AgentRegistry, "find">, mcp: Pick<McpServers, "toolsOf">): OwnersTools =>
   async (owner, agent) => {

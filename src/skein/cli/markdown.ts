@@ -216,7 +216,10 @@ function opens(mark: string, previous: string, next: string | undefined): boolea
   return mark.length <= 3 && !/[a-z0-9]/i.test(previous) && next !== undefined && !/\s/.test(next);
 }
 
-/** Returns the position of the closing mark. It must be within `LONGEST` characters and have the same length. */
+/**
+ * Returns the position of the closing mark. It must be within `LONGEST` characters and have the same length as the
+ * opening mark.
+ */
 function closeOf(mark: string, line: Pick<Inline, "text" | "isEnd">, from: number): number | undefined {
   const { text, isEnd } = line;
   const end = Math.min(text.length, from + LONGEST);

@@ -56,7 +56,7 @@ export interface AgentOptions
     | LocalAgent
     | { readonly agent: LocalAgent; readonly backend?: "shared" | "own" }
   )[];
-  /** Same as in agents.yaml, or a `Backend` that all users of the agent share and the caller closes. */
+  /** Same as in agents.yaml, or a `Backend` that all users of the agent share and that the caller closes. */
   readonly backend?: BackendConfig | Backend;
   /**
    * The schema of each run's final answer: a JSON Schema of an object, or a Zod schema, which also types

@@ -39,7 +39,7 @@ export interface ProjectOptions extends Reader {
   /** The thread before the run. */
   readonly messages: readonly Message[];
   readonly state: Plain;
-  /** True if the client does not have these messages. The run then starts with them. */
+  /** True if the client does not have these messages, in which case its stream starts with them. */
   readonly showsMessages: boolean;
 }
 

@@ -1,4 +1,4 @@
-// Converts between crons and schedules: the body of a request to a schedule, and a schedule to a cron.
+// Converts between crons and schedules: the body of a request becomes a schedule, and a schedule becomes a cron.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";

@@ -24,7 +24,7 @@ export interface LoopDisks {
   linkOf(id: string): string;
   /** True if the workspace's file exists. */
   has(id: string): Promise<boolean>;
-  /** Makes the link mountable with at least `bytes`. Safe to repeat, even from several processes. */
+  /** Makes the link mountable with a size of at least `bytes`. Safe to repeat, even from several processes. */
   attach(id: string, bytes: number, signal: AbortSignal): Promise<void>;
   /** Frees the device once it is unmounted. Keeps the file. */
   detach(id: string, signal: AbortSignal): Promise<void>;

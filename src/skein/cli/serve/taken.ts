@@ -5,8 +5,8 @@ import type { Socket } from "node:net";
 import type { HttpServer } from "../../../server/http/server.ts";
 
 /**
- * Returns a function that makes `server` serve a connection as if it had accepted it itself. Closing the server waits
- * for these connections.
+ * Returns a function that makes `server` serve a connection as if the server itself had accepted it. Closing the server
+ * waits for these connections.
  */
 export async function withoutPort(server: HttpServer): Promise<(socket: Socket) => void> {
   const open = new Set<Socket>();

@@ -7,12 +7,12 @@ import type { LangGraphEvent, Teller } from "./told.ts";
 import type { Data, Writing } from "./writing.ts";
 
 export interface ShownThread {
-  /** The thread's messages. The run's own messages follow the messages before its first one. */
+  /** The thread's messages. The run's own messages come after the messages that precede the run's first one. */
   readonly messages: readonly Message[];
   readonly state: Readonly<Record<string, unknown>>;
   /**
-   * True if later runs were accepted. Then only messages that the thread still has are sent, each block at once.
-   * Otherwise, a client that has the thread's state would show pieces of an old message again.
+   * True if later runs were accepted. In that case, only messages that the thread still has are sent, and each block is
+   * sent whole. A client that has the thread's state would otherwise show pieces of an old message again.
    */
   readonly isPast: boolean;
 }
@@ -108,7 +108,7 @@ export class Speakers {
     return this.#snapshot(speaker);
   }
 
-  /** Skips the numbers of a snapshot, for a message that the thread no longer has. */
+  /** Skips the numbers that a snapshot would use, for a message that the thread no longer has. */
   #passOver(): LangGraphEvent[] {
     this.#teller.skip(2);
     this.#isStateNew = false;

@@ -128,7 +128,7 @@ function frameOf(
   ];
 }
 
-/** The maximum number of events in a run, and of the protocol events for each of them. */
+/** The maximum number of events in a run, and the maximum number of protocol events for each of these events. */
 const [EVENTS, PARTS] = [2 ** 24, 2 ** 6];
 
 /**

@@ -57,7 +57,7 @@ export class Teller {
     this.#k += count;
   }
 
-  /** Numbers the events of `work` before all events of the first log event. */
+  /** Numbers the events of `work` so that they precede all events of the first log event. */
   beforeFirst(work: () => LangGraphEvent[]): LangGraphEvent[] {
     const position = this.#position;
     this.#position = { epoch: position.epoch, seq: position.seq - 1 };

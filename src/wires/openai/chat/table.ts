@@ -13,7 +13,7 @@ import { forcedCallId } from "../pairing.ts";
 export interface ProjectOptions {
   /** The agent's name. */
   readonly model: string;
-  /** True if a last chunk contains the usage. */
+  /** True if an additional last chunk contains the usage. */
   readonly includesUsage: boolean;
   /** True if the client requests only the run's output. It is checked and then sent at the end. */
   readonly outputOnly: boolean;
