@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import pg from "pg";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { tokenHash } from "../../../src/agent/core/deferred-calls.ts";
 import { claimDue } from "../../../src/agent/core/document-claims.ts";
 import { assistantMessage, userMessage } from "../../../src/agent/core/message.ts";
@@ -294,26 +293,35 @@ interface Filled {
   bytes(): Promise<unknown>;
 }
 
-async function filledSqlite(): Promise<Filled> {
-  const dir = mkdtempSync(join(tmpdir(), "skein-"));
-  onTestFinished(() => rmSync(dir, { recursive: true }));
-  const stores = createSqliteStores({ dataDir: dir });
+/** Fills a store once. The returned function gives each test what was filled, undamaged. */
+type Filling = () => Promise<() => Promise<Filled>>;
+
+const original = mkdtempSync(join(tmpdir(), "skein-"));
+afterAll(() => rmSync(original, { recursive: true }));
+
+const fillSqlite: Filling = async () => {
+  const stores = createSqliteStores({ dataDir: original });
   await fill(stores);
   await stores.close();
-  const run = (name: string, sql: string) => {
-    const file = new DatabaseSync(join(dir, name));
-    file.exec(sql);
-    file.close();
+  return async () => {
+    const dir = mkdtempSync(join(tmpdir(), "skein-"));
+    onTestFinished(() => rmSync(dir, { recursive: true }));
+    cpSync(original, dir, { recursive: true });
+    const run = (name: string, sql: string) => {
+      const file = new DatabaseSync(join(dir, name));
+      file.exec(sql);
+      file.close();
+    };
+    return {
+      place: { sqlite: dir },
+      async damage({ sql, sqlite = sql, usage }) {
+        if (sqlite) run("skein.db", sqlite);
+        if (usage) run("usage.db", usage);
+      },
+      bytes: async () => filesIn(dir),
+    };
   };
-  return {
-    place: { sqlite: dir },
-    async damage({ sql, sqlite = sql, usage }) {
-      if (sqlite) run("skein.db", sqlite);
-      if (usage) run("usage.db", usage);
-    },
-    bytes: async () => filesIn(dir),
-  };
-}
+};
 
 const filesIn = (dir: string) =>
   readdirSync(dir).map((name) => [
@@ -324,81 +332,100 @@ const filesIn = (dir: string) =>
   ]);
 
 let databases = 0;
+const newDatabase = () => databases++;
 
-async function filledRedis(): Promise<Filled> {
+const EACH_VALUE = `local lines = {}
+  for _, key in ipairs(redis.call('KEYS', '*')) do
+    local value = redis.sha1hex(redis.call('DUMP', key))
+    table.insert(lines, table.concat({key, value, redis.call('EXPIRETIME', key)}, ' '))
+  end
+  return lines`;
+const COPY_DATABASE =
+  "for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', key, key, 'DB', ARGV[1]) end";
+
+const fillRedis: Filling = async () => {
   if (!redis) throw new Error("There is no Redis.");
-  const database = String(databases++);
-  const url = `${redis.url}/${database}`;
-  const stores = await createRedisStores({ url });
+  const { url, ask: askAny } = redis;
+  const original = newDatabase();
+  const stores = await createRedisStores({ url: `${url}/${original}` });
   await fill(stores);
   await stores.close();
-  const ask = (...command: string[]) => redis.ask("-n", database, ...command);
-  const keys = () => ask("KEYS", "*").split("\n").sort();
-  const placeOf = (thread: string) =>
-    keys()
-      .find((key) => key.endsWith(`:${thread}}:meta`))
-      ?.slice(0, -5) ?? "";
-  const tenant =
-    keys()
-      .find((key) => key.endsWith("}:stored"))
-      ?.slice(0, -7) ?? "";
-  const places = Object.fromEntries(["asks", "busy", "free"].map((thread) => [thread, placeOf(thread)]));
-  return {
-    place: { redis: url },
-    async damage({ redis: commands = [] }) {
-      for (const command of commands)
-        ask(
-          ...command.map((word) =>
-            word
-              .replace(/^\{(\w+)\}/, (whole, name) => (name === "tenant" ? tenant : (places[name] ?? whole)))
-              .replace(/\{acme\}$/, tenantTag({ tenant: "acme" })),
-          ),
-        );
-    },
-    bytes: async () => keys().map((key) => [key, ask("DUMP", key), ask("EXPIRETIME", key)]),
+  const filled = askAny("-n", `${original}`, "KEYS", "*").split("\n");
+  const placeOf = (end: string) => filled.find((key) => key.endsWith(end))?.replace(/:\w+$/, "") ?? "";
+  const places: Readonly<Record<string, string>> = {
+    ...{ asks: placeOf(":asks}:meta"), busy: placeOf(":busy}:meta"), free: placeOf(":free}:meta") },
+    tenant: placeOf("}:stored"),
   };
-}
+  return async () => {
+    const database = newDatabase();
+    const ask = (...command: string[]) => askAny("-n", `${database}`, ...command);
+    askAny("-n", `${original}`, "EVAL", COPY_DATABASE, "0", `${database}`);
+    return {
+      place: { redis: `${url}/${database}` },
+      async damage({ redis: commands = [] }) {
+        for (const command of commands)
+          ask(
+            ...command.map((word) =>
+              word
+                .replace(/^\{(\w+)\}/, (whole, name) => places[name] ?? whole)
+                .replace(/\{acme\}$/, tenantTag({ tenant: "acme" })),
+            ),
+          );
+      },
+      bytes: async () => ask("EVAL", EACH_VALUE, "0").split("\n").sort(),
+    };
+  };
+};
 
-async function filledPostgres(): Promise<Filled> {
+/** Makes a copy of each table beside the others, or puts the rows of these copies back. */
+const eachTable = (statements: string) => `
+  CREATE SCHEMA IF NOT EXISTS original;
+  SET session_replication_role = replica;
+  DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'skein' LOOP
+      EXECUTE format('${statements}', name);
+    END LOOP; END $$`;
+const KEEP = eachTable("CREATE TABLE original.%1$I AS TABLE skein.%1$I");
+const PUT_BACK = eachTable("DELETE FROM skein.%1$I; INSERT INTO skein.%1$I TABLE original.%1$I");
+
+const fillPostgres: Filling = async () => {
   if (!postgres) throw new Error("There is no PostgreSQL.");
   const url = await postgres.database();
   const stores = await createPostgresStores({ url, pool: 2 });
   await fill(stores);
   await stores.close();
-  const ask = async (sql: string) => {
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    const { rows } = await client.query(sql);
-    await client.end();
-    return rows;
+  const ask = (sql: string) => postgres.ask(url, sql);
+  await ask(KEEP);
+  return async () => {
+    await ask(PUT_BACK);
+    return {
+      place: { postgres: url },
+      async damage({ sql, postgres: own = sql }) {
+        if (own) await ask(`SET search_path = skein; SET session_replication_role = replica; ${own}`);
+      },
+      async bytes() {
+        const tables = await ask("SELECT tablename FROM pg_tables WHERE schemaname = 'skein' ORDER BY 1");
+        return Promise.all(
+          tables.map(({ tablename }) =>
+            ask(`SELECT xmin::text, ctid::text, * FROM skein.${tablename} ORDER BY ctid`),
+          ),
+        );
+      },
+    };
   };
-  return {
-    place: { postgres: url },
-    async damage({ sql, postgres: own = sql }) {
-      if (own) await ask(`SET search_path = skein; SET session_replication_role = replica; ${own}`);
-    },
-    async bytes() {
-      const tables = await ask("SELECT tablename FROM pg_tables WHERE schemaname = 'skein' ORDER BY 1");
-      return Promise.all(
-        tables.map(({ tablename }) =>
-          ask(`SELECT xmin::text, ctid::text, * FROM skein.${tablename} ORDER BY ctid`),
-        ),
-      );
-    },
-  };
-}
+};
 
 const STORES = [
   {
     name: "SQLite",
-    fill: filledSqlite,
+    fill: fillSqlite,
     has: (each: Damage) => each.sqlite ?? each.usage ?? each.sql,
     program: undefined,
   },
-  { name: "Redis", fill: filledRedis, has: (each: Damage) => each.redis, program: "redis-server" },
+  { name: "Redis", fill: fillRedis, has: (each: Damage) => each.redis, program: "redis-server" },
   {
     name: "PostgreSQL",
-    fill: filledPostgres,
+    fill: fillPostgres,
     has: (each: Damage) => each.postgres ?? each.sql,
     program: "postgres",
   },
@@ -407,8 +434,13 @@ const STORES = [
 for (const store of STORES) {
   const there = { "redis-server": redis, postgres }[store.program ?? ""] ?? (store.program ? undefined : {});
   needing(there, store.program ?? "node").describe(`a check of ${store.name}`, () => {
+    let filled: () => Promise<Filled>;
+    beforeAll(async () => {
+      filled = await store.fill();
+    });
+
     test("finds no contradiction in a correct store, reads all of it, and changes nothing", async () => {
-      const { place, bytes } = await store.fill();
+      const { place, bytes } = await filled();
       const before = await bytes();
       const { findings, checked: all } = await checked(place);
       expect(findings).toEqual([]);
@@ -417,7 +449,7 @@ for (const store of STORES) {
     });
 
     test("finds no contradiction in a store with fifty active runs", async () => {
-      const { place } = await store.fill();
+      const { place } = await filled();
       const stores = await opened(place);
       onTestFinished(() => stores.close());
       let isOver = false;
@@ -433,7 +465,7 @@ for (const store of STORES) {
     });
 
     test("reads messages of any content", async () => {
-      const { place } = await store.fill();
+      const { place } = await filled();
       const stores = await opened(place);
       const { lease } = await claimed(stores, "odd");
       const call = { id: "call_\0", name: "echo", args: { half: "\ud83d" } };
@@ -446,7 +478,7 @@ for (const store of STORES) {
     test.each(DAMAGES.filter(store.has).map((each) => [each.rule, store.has(each), each] as const))(
       "reports %s after %j",
       async (rule, _, how) => {
-        const { place, damage } = await store.fill();
+        const { place, damage } = await filled();
         await damage(how);
         const { findings } = await checked(place);
         expect(findings.map((each) => each.rule)).toContain(rule);
@@ -457,9 +489,12 @@ for (const store of STORES) {
 
 needing(redis, "redis-server").test("a check of Redis requires only the right to read", async () => {
   if (!redis) throw new Error("There is no Redis.");
-  const { place } = await filledRedis();
+  const place = `${redis.url}/${newDatabase()}`;
+  const stores = await createRedisStores({ url: place });
+  await fill(stores);
+  await stores.close();
   redis.ask("ACL", "SETUSER", "reader", "on", ">pass", "~sk:*", "&*", "-@all", "+@read", "+@connection");
-  const url = ("redis" in place ? place.redis : "").replace("redis://", "redis://reader:pass@");
+  const url = place.replace("redis://", "redis://reader:pass@");
   expect((await checked({ redis: url })).findings).toEqual([]);
 });
 
