@@ -9,7 +9,7 @@ const NONE = { tenant: undefined, user: undefined };
 const limits = (tenant?: number, user?: number) => ({ tenant, user });
 const thread = (id: string, bytes: number, ms = HOUR) => ({ id, bytes, ms });
 
-export function storedContract(open: OpenQuotas): void {
+export function storedContract(open: OpenQuotas, numRuns = 25): void {
   const rule = ruleTest(open);
   const inWorld = quotasIn(open);
 
@@ -74,7 +74,7 @@ export function storedContract(open: OpenQuotas): void {
             }
           }),
         ),
-        { numRuns: 25 },
+        { numRuns },
       ));
   });
 }

@@ -8,11 +8,12 @@ import { RunRecord } from "../../src/agent/core/records.ts";
 import { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
+import { isNightly } from "../support/seed.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
 
 /** Threads, and the most odd replies on each. */
-const THREADS = 8;
+const THREADS = isNightly ? 8 : 4;
 const REPLIES = 6;
 
 interface Odd {

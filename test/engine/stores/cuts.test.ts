@@ -195,7 +195,7 @@ for (const [open, program] of [
     anyCommandsContract(checkedAfter(cutting, there.place, "call_without_message"), 12, seed);
     documentStepsContract(cuttingChecked, 3);
     reservationsContract(cuttingQuotas);
-    storedContract(cuttingQuotas);
+    storedContract(cuttingQuotas, isNightly ? 25 : 8);
     if (isNightly) {
       threadsContract(cutting);
       runsContract(cutting);

@@ -18,6 +18,7 @@ import { storesContract } from "../../contracts/stores.ts";
 import { threadsContract } from "../../contracts/threads.ts";
 import { needing } from "../../support/needing.ts";
 import { startPostgres } from "../../support/postgres.ts";
+import { isNightly } from "../../support/seed.ts";
 import { checkedAfter } from "../../support/store-check.ts";
 import { ADA, openingAgain } from "./fixture.ts";
 import { tablesOf } from "./postgres-tables.ts";
@@ -51,8 +52,11 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   resultsAfterClockSetBackContract(open);
   busContract(open);
   storesContract(open);
-  nounsContract(open);
-  schedulesContract(open);
+  // They use documents only. In other runs, memory and Redis are enough.
+  if (isNightly) {
+    nounsContract(open);
+    schedulesContract(open);
+  }
   ownersContract(open);
 
   test("an unfinished copy that a process has left behind does not block another of the same name", async () => {

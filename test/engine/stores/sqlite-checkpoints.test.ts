@@ -10,6 +10,7 @@ import type { AllStores } from "../../../src/engine/stores/all-stores.ts";
 import { createSqliteStores } from "../../../src/engine/stores/sqlite/index.ts";
 import { threadsCanShare } from "../../../src/engine/stores/sqlite/opening.ts";
 import type { Logger } from "../../../src/lib/logger.ts";
+import { isNightly } from "../../support/seed.ts";
 import { temporaryFolder } from "../../support/server.ts";
 import { ADA, claimed, message } from "./fixture.ts";
 import { descriptorsOf, MIB, temporaryDatabase } from "./sqlite-file.ts";
@@ -91,7 +92,7 @@ test("the log is limited while runs write without a pause, and closing leaves no
 });
 
 const SECTOR = 512;
-const CUTS = 12;
+const CUTS = isNightly ? 12 : 4;
 /** Answers between two looks at the file. */
 const LOOK_EVERY = 16;
 

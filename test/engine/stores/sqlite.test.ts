@@ -19,6 +19,7 @@ import { runsContract } from "../../contracts/runs.ts";
 import { schedulesContract } from "../../contracts/schedules.ts";
 import { storesContract } from "../../contracts/stores.ts";
 import { threadsContract } from "../../contracts/threads.ts";
+import { isNightly } from "../../support/seed.ts";
 import {
   ADA,
   BOB,
@@ -62,8 +63,11 @@ itemLivesContract(open);
 busContract(open);
 ownersContract(open);
 storesContract(open);
-nounsContract(open);
-schedulesContract(open);
+// They use documents only. In other runs, memory and Redis are enough.
+if (isNightly) {
+  nounsContract(open);
+  schedulesContract(open);
+}
 
 const TABLES = ["threads", "runs", "messages", "state", "inbox", "events", "deferred_calls", "documents"];
 const countRows = () =>

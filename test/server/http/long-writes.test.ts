@@ -5,7 +5,7 @@ import { startServer } from "../../support/server.ts";
 
 const KIB = 1024;
 const CHARS = 500 * KIB;
-const COUNT = 24;
+const COUNT = 10;
 /** What is written in one tick of the event loop: a message, which is not parted, and a part of the next one. */
 const A_TURN = 3 * CHARS;
 

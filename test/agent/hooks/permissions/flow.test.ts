@@ -353,10 +353,11 @@ describe("a file written after reading", () => {
     const asked = messages.findLastIndex(({ role }) => role === "user");
     const order = String(messages[asked]?.content);
     const results = messages.slice(asked + 1).filter(({ role }) => role === "tool").length;
-    if (order === "flood" && results < 200) return { call: [write(`flood/${results}.md`)] };
+    if (order === "flood" && results < 200)
+      return { call: Array.from({ length: 20 }, (_, index) => write(`flood/${results + index}.md`)) };
     return results > 0 ? { say: "ok" } : orders[order];
   };
-  const backed = ', backend: { type: local }, memory: { paths: ["AGENTS.md"] }, max_iterations: 250';
+  const backed = ', backend: { type: local }, memory: { paths: ["AGENTS.md"] }';
   const play = async (plan: readonly (readonly [thread: string, order: string])[]) => {
     const { say, dir } = await served(script, agentWith(flow("deny"), backed));
     let last: Awaited<ReturnType<typeof say>> = [];
@@ -413,7 +414,7 @@ describe("a file written after reading", () => {
   });
 
   test("marks no thread that reads no file, even after 200 other files", async () => {
-    const more = ", backend: { type: local }, max_iterations: 250";
+    const more = ", backend: { type: local }";
     const { say } = await served(script, agentWith(flow("deny"), more));
     for (const input of ["read", "write", "flood"]) await say("a", { input });
     await say("b", { input: "send" });
