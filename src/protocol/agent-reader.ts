@@ -151,8 +151,8 @@ export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
 }
 
 /**
- * Like `readAgent`, for the agent at a path. A process that takes over a run follows its subagents again from their
- * first event. In that case, known messages are skipped.
+ * Like `readAgent`, for the agent at a path. A process that takes over a run reads the events of its subagents again,
+ * starting with the first event. In that case, known messages are skipped.
  */
 export function readSubagent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
   const reader = readAgent(on);

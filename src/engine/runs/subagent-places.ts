@@ -41,7 +41,7 @@ interface Tree {
 }
 
 interface SubagentSlot {
-  /** The number of calls in which the subagent waits for others. */
+  /** The number of calls in which the subagent waits for other subagents. */
   pauses: number;
   giveBack: (() => void) | undefined;
 }
@@ -157,7 +157,7 @@ export class SubagentPlaces {
     this.#grant();
   }
 
-  /** Gives places to waiting subagents, with tenants taking turns. */
+  /** Assigns places to waiting subagents, one tenant after the other. */
   #grant(): void {
     for (let next = this.#next(); next; next = this.#next()) {
       const [granted] = next.waiting;

@@ -7,7 +7,7 @@ import { slotsAfter } from "./timing.ts";
 
 export interface Writing {
   readonly spec: ScheduleSpec;
-  /** The id of the API key that writes the schedule. Its runs stop when this key ends. */
+  /** The id of the API key that writes the schedule. The schedule is paused once this key can no longer start runs. */
   readonly api_key?: string | undefined;
   /** The store's time, in milliseconds since 1970. */
   readonly now: number;

@@ -52,7 +52,7 @@ export function dueOf({ body, due = null }: DocumentWrite): number | null {
   );
 }
 
-/** A collection before a write. Numbers are computed only if the decision needs them. */
+/** A collection before a write. The numbers are computed only if the decision needs them. */
 export interface Collected {
   /** False if its thread does not exist. */
   readonly exists: boolean;

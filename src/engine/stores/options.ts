@@ -8,7 +8,7 @@ export interface StoreOptions {
   readonly now?: () => number;
   /** The time without renewal after which another process can take over a run. */
   readonly leaseMs?: number;
-  /** The number of attempts that end with a dead process after which a run fails. */
+  /** The number of times that a run's process can die before the run fails. */
   readonly maxAttempts?: number;
   /**
    * The maximum number of waiting runs per thread. One additional run is accepted if it goes before all waiting runs.

@@ -7,7 +7,9 @@ import type { TriggerStore } from "./store.ts";
 import type { Delivery } from "./trigger.ts";
 
 export interface DeliveryLog {
-  /** Adds a delivery and returns at once. Deliveries not yet written are lost if the process is killed. */
+  /**
+   * Adds a delivery and returns at once. Deliveries that have not been written yet are lost if the process is killed.
+   */
   add(owner: Owner, id: string, delivery: Delivery): void;
   /** Waits until everything is written. */
   close(): Promise<void>;

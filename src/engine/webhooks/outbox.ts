@@ -17,8 +17,8 @@ export interface OutboxServices {
   readonly deliveries: DeliveryStore;
   readonly logger: Logger;
   /**
-   * How long a process has to store the end of a run, in milliseconds. After that, other processes check whether it
-   * ended.
+   * How long a process has to store the end of a run, in milliseconds. After that, other processes check whether the
+   * run has ended.
    */
   readonly holdMs: number;
   /** True if the operator has a webhook. */

@@ -26,8 +26,8 @@ export interface SchemaChecker {
   /** Compiles the schema, in separate ticks of the event loop. */
   prepare(): Promise<void>;
   /**
-   * Checks a value. Compiles the schema first if `prepare` was not called. For an unusable schema, every value has a
-   * fault.
+   * Checks a value. Compiles the schema first if `prepare` was not called. If the schema is unusable, every value is
+   * reported as faulty.
    */
   readonly check: SchemaCheck;
 }

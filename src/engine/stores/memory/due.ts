@@ -37,7 +37,7 @@ export function memoryDue(memory: MemoryThreads): Pick<Kernel<ThreadEntry>, "eac
     },
   };
 
-  /** Returns the due threads with the time since which each has been due. Reads all stored calls. */
+  /** Returns the due threads, each with the time at which it became due. Reads all stored calls. */
   function dueThreads(): Map<ThreadEntry, number> {
     const found = new Map<ThreadEntry, number>();
     const time = now();

@@ -57,7 +57,8 @@ export function createCalls(notifications: Notifications): PostgresCalls {
       const call = parsed(Call, text);
       if (call) local.publish(call);
     },
-    // This may have been the missed message. A run that was asked to stop notices it when its lease is renewed.
+    // This may have been the missed message. A run that was asked to stop notices the request when its lease is
+    // renewed.
     onGap: () => local.publish(WAITING),
   });
 

@@ -58,8 +58,8 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
 
     async stage(thread, token, messages) {
       await database.transaction(["thread", ...thread], async (tx) => {
-        // Another process may be staging the same thread, or may have died. Creating the thread decides which one
-        // succeeds.
+        // Another process may be staging the same thread, or may have died. The creation of the thread decides which
+        // process succeeds.
         const [other] = await tx.rows("SELECT 1 FROM threads WHERE owner = $1 AND id = $2", thread);
         if (other) throw threadExists(thread[1]);
         tx.write(

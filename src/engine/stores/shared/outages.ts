@@ -45,7 +45,7 @@ export class Outages {
   #since: number | undefined;
   #last = { ms: 0, end: Number.NEGATIVE_INFINITY };
 
-  /** True if the store does not answer now. */
+  /** True if the store is currently not answering. */
   get isOut(): boolean {
     return this.#since !== undefined;
   }

@@ -44,7 +44,7 @@ export function sqliteDocuments(
     },
   }));
 
-  /** Runs `work` in a tick of the event loop in which no part of the thread remains to be deleted. */
+  /** Runs `work` in a tick of the event loop, after all removed data of the thread has been deleted. */
   async function visited<T>({ name, thread }: CollectionKey, work: () => T): Promise<T> {
     const visit = () => thread && lifetime?.visit(...thread);
     for (let rest = visit(); rest; rest = visit()) await rest;

@@ -80,7 +80,7 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
     return { first, last, epochOf };
   }
 
-  /** Finds the log in a tick of the event loop in which no part of its thread remains to be deleted. */
+  /** Finds the log in a tick of the event loop, after all removed data of its thread has been deleted. */
   async function find(key: RunKey): Promise<FoundLog | undefined> {
     const visit = () => lifetime.visit(ownerText(key.owner), key.thread_id);
     for (let rest = visit(); rest; rest = visit()) await rest;

@@ -155,7 +155,10 @@ export function sqliteReads(context: StoreContext): Reads {
   };
   return reads;
 
-  /** Reads in a tick of the event loop in which no part of the thread remains to be deleted. All returned data is on disk. */
+  /**
+   * Reads in a tick of the event loop, after all removed data of the thread has been deleted. All returned data is on
+   * disk.
+   */
   async function visited<T>(thread: ThreadKey, read: (thread: ThreadKey) => T): Promise<T> {
     for (let rest = lifetime.visit(...thread); rest; rest = lifetime.visit(...thread)) await rest;
     const result = database.read(() => read(thread));

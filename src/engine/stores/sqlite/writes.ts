@@ -25,7 +25,7 @@ interface Writes extends Pick<Kernel<ThreadKey>, "stage" | "unstage"> {
 interface SqliteWriting extends StoreContext {
   readonly statements: ReturnType<typeof statementsIn>;
   readonly runShared: (thread: ThreadKey, head: ThreadHead | undefined, write: SharedWrite) => void;
-  /** The threads that this process is copying to. No other process uses the file. */
+  /** The threads into which this process is copying messages. No other process uses the file. */
   readonly copies: Set<string>;
 }
 

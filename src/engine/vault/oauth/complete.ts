@@ -123,6 +123,6 @@ async function resumeAll(
     read += page.length;
     if (page.length < 50) break;
   }
-  // A user at a limit does not hold up the others.
+  // A user who has reached a limit does not hold up the others.
   if (failures.length > 0) throw failures[0];
 }
