@@ -125,7 +125,7 @@ function closureOf(reader: Reader, exported: ReadonlyMap<number, Sign>): Sign[] 
   return [...all.values()].filter(({ id }) => !exported.has(id));
 }
 
-const NOTE = "`npm run api` writes this file. Types of `src/client/wire.ts` are in openapi.yaml.";
+const NOTE = "`npm run api` writes this file. openapi.yaml describes the types of `src/client/wire.ts`.";
 
 function pageOf(title: string, declarations: readonly { name: string; text: string }[]): string {
   const sorted = declarations.toSorted((a, b) => compare(a.name, b.name) || compare(a.text, b.text));
