@@ -1,6 +1,7 @@
 // Runs tests in its copy of the program each time script/mutants.ts asks it to. A single process does this, so shared
 // modules load once. Only changed files are compiled again.
 
+import { inspect } from "node:util";
 import { createVitest, type TestCase } from "vitest/node";
 
 export interface Order {
@@ -62,7 +63,7 @@ async function run({ files, title, names, changed, bail }: Order): Promise<Told>
     failed: tests.filter((test) => test.result().state === "failed").map(failureOf),
     faults: [
       ...testModules.flatMap((module) => module.errors().map(({ message }) => message)),
-      ...(passed > 0 ? [] : unhandledErrors.map(String)),
+      ...(passed > 0 ? [] : unhandledErrors.map((error) => inspect(error))),
     ],
   };
 }

@@ -149,9 +149,9 @@ test("a person who agrees twice at one address gets the account of the second co
   const late = connectAt(address);
   await expect.poll(() => tokenRequests.length).toBe(2);
   first.resolve();
-  expect((await early).status).toBe(404);
+  const replaced = await early;
   second.resolve();
-  expect((await late).status).toBe(200);
+  expect([replaced.status, (await late).status]).toEqual([404, 200]);
   expect(revocations).toHaveLength(1);
   await ada.run("look");
   expect(await ada.messages()).toContain("the calendar of grace");

@@ -213,3 +213,44 @@ test("a person reads the pages in the language of their browser, refusals too", 
     expect(await (await visit(other, back)).text()).toContain('<html lang="en">');
   }
 });
+
+test("a person reads in their own language why an authorization server failed, and its reason in English", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  const pages = async (language: string, change: (back: URL) => void) => {
+    const browser = { ...newBrowser(), headers: { "accept-language": language } };
+    const back = await consent(await ada.address(), browser);
+    change(back);
+    return (await visit(browser, back)).text();
+  };
+  const refuse = (back: URL) => back.searchParams.set("error", "server_error");
+  expect(await pages("en", refuse)).toMatch(
+    /refused the request.*<q lang="en">it answered `server_error`<\/q>/,
+  );
+  expect(await pages("de", refuse)).toMatch(
+    /die Anfrage abgelehnt hat.*<q lang="en">it answered `server_error`<\/q>/,
+  );
+  const words = (back: URL) => back.searchParams.set("error", "call 555 now");
+  expect(await pages("en", words)).not.toMatch(/555|<q/);
+  parts.issuer.state.failsWith = 503;
+  const fail = () => {};
+  expect(await pages("en", fail)).toMatch(/did not issue tokens.*<q lang="en">its issuer answered 503<\/q>/);
+  expect(await pages("de", fail)).toMatch(
+    /keine Tokens dafür ausgestellt.*<q lang="en">its issuer answered 503<\/q>/,
+  );
+  expect(await ada.connections()).toEqual([]);
+});
+
+test("a problem that Skein describes only in English has words in the person's language around it", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const address = await as("ada").address();
+  parts.issuer.state.metadata = (own) => ({ ...own, issuer: "https://evil.example.com" });
+  const browser = { ...newBrowser(), headers: { "accept-language": "de" } };
+  const { status, text } = await proceed(address, browser);
+  expect(status).toBe(503);
+  expect(text).toMatch(
+    /Teilen Sie Ihrem Admin .*<q lang="en">Accounts at `calendar` cannot be connected now/,
+  );
+});

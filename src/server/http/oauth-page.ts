@@ -2,6 +2,7 @@
 // They work without scripts.
 
 import { hash } from "node:crypto";
+import type { AppError } from "../../agent/core/errors.ts";
 import type { ShownRequest } from "../../engine/vault/oauth/parts.ts";
 import { type Language, textsIn } from "./oauth-texts.ts";
 
@@ -33,12 +34,17 @@ export function connectedPage(language: Language, request: ShownRequest): string
   return page(language, texts.connected, body);
 }
 
-export function failedPage(language: Language, message: string): string {
-  const { failed, refusal } = textsIn(language);
+/** A `reason` in the error's details is for admins. */
+export function failedPage(language: Language, { message, details }: AppError): string {
+  const { failed, refusal, reason, unknown } = textsIn(language);
   const known = refusal(message);
-  const body = known === undefined ? `<p lang="en">${escaped(message)}</p>` : `<p>${escaped(known)}</p>`;
-  return page(language, failed, body);
+  if (known === undefined) return page(language, failed, quoted(unknown, message));
+  const why = typeof details?.reason === "string" ? quoted(reason, details.reason) : "";
+  return page(language, failed, `<p>${escaped(known)}</p>${why}`);
 }
+
+/** `text` is in English. */
+const quoted = (words: string, text: string) => `<p>${words} <q lang="en">${escaped(text)}</q></p>`;
 
 function whose(texts: ReturnType<typeof textsIn>, { keeper: { tenant, user }, by }: ShownRequest): string {
   if (user !== undefined) return texts.user(strong(user), strong(tenant));

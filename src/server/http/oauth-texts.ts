@@ -21,6 +21,10 @@ interface Texts {
   readonly go: string;
   readonly ask: string;
   readonly close: string;
+  /** Precedes the reason for a refusal, which is only in English. */
+  readonly reason: string;
+  /** Precedes a refusal that is only in English. */
+  readonly unknown: string;
   willBeUsed(server: string, whose: string): string;
   isUsed(server: string, whose: string): string;
   user(user: string, tenant: string): string;
@@ -37,6 +41,8 @@ const en: Texts = {
   go: "Continue",
   ask: "Continue only if you asked for this yourself, in Skein. Otherwise, others could use your account.",
   close: "You can close this page. A conversation that waited for the account continues.",
+  reason: "Reason, for your admin:",
+  unknown: "Tell your admin:",
   willBeUsed: (server, whose) => `The account at ${server} will be used by ${whose}.`,
   isUsed: (server, whose) => `The account at ${server} is now used by ${whose}.`,
   user: (user, tenant) => `the Skein user ${user} of the tenant ${tenant}`,
@@ -53,6 +59,12 @@ const GERMAN: Readonly<Record<string, string>> = {
     "Das Konto wurde nicht verbunden, weil die Antwort nicht vom erwarteten Server kommt.",
   [REFUSALS.declined]:
     "Das Konto wurde nicht verbunden, weil Sie abgelehnt haben. Sie können es noch einmal versuchen.",
+  [REFUSALS.refused]:
+    "Das Konto wurde nicht verbunden, weil sein Autorisierungsserver die Anfrage abgelehnt hat.",
+  [REFUSALS.notExchanged]:
+    "Das Konto wurde nicht verbunden, weil sein Autorisierungsserver keine Tokens dafür ausgestellt hat. Versuchen Sie es noch einmal.",
+  [REFUSALS.notStored]:
+    "Das Konto wurde nicht verbunden, weil seine Tokens eine Form haben, die nicht gespeichert werden kann.",
   [PAGE_REFUSALS.otherUser]:
     "Diese Adresse ist für eine andere Person in Skein als die, die hier angemeldet ist.",
   [PAGE_REFUSALS.noCookie]:
@@ -67,6 +79,8 @@ const de: Texts = {
   go: "Weiter",
   ask: "Fahren Sie nur fort, wenn Sie dies selbst in Skein angefordert haben. Sonst könnten andere Ihr Konto verwenden.",
   close: "Sie können diese Seite schließen. Ein Gespräch, das auf das Konto gewartet hat, geht weiter.",
+  reason: "Begründung für Ihren Admin, auf Englisch:",
+  unknown: "Teilen Sie Ihrem Admin diese englische Meldung mit:",
   willBeUsed: (server, whose) => `Das Konto bei ${server} wird verwendet für ${whose}.`,
   isUsed: (server, whose) => `Das Konto bei ${server} wird jetzt verwendet für ${whose}.`,
   user: (user, tenant) => `${user} beim Mandanten ${tenant} in Skein`,

@@ -11,7 +11,7 @@ import type { NewTokens } from "../token-endpoint.ts";
 import { redirectUri } from "./client-id.ts";
 import { revokeGrant } from "./end-grants.ts";
 import { contextOf, digestOf, type Flow, type FlowSecrets, requestCollection } from "./flow-store.ts";
-import { type FlowParts, gone, REFUSALS } from "./parts.ts";
+import { type FlowParts, gone, REFUSALS, refusedBecause } from "./parts.ts";
 
 /** The parameters of the callback request, and the browser's cookie. */
 export interface Consent {
@@ -105,7 +105,7 @@ async function exchanged(parts: FlowParts, taken: TakenFlow, { code = "" }: Cons
     { ...taken.keeper, reason: renewal.reason },
     "could not exchange the code from a consent",
   );
-  throw new AppError("unavailable", `The account was not connected, because ${renewal.reason}. Try again.`);
+  throw refusedBecause(REFUSALS.notExchanged, renewal.reason);
 }
 
 function specOf(
@@ -132,10 +132,7 @@ function specOf(
     ...(refresh ? { refresh } : {}),
   });
   if (checked.success && checked.data.type === "mcp_oauth") return checked.data;
-  throw new AppError(
-    "unavailable",
-    "The account was not connected, because its tokens have a form that cannot be stored.",
-  );
+  throw new AppError("unavailable", REFUSALS.notStored);
 }
 
 const otherBrowser = () => new AppError("forbidden", REFUSALS.otherBrowser);
@@ -145,9 +142,8 @@ const otherIssuer = () => new AppError("forbidden", REFUSALS.otherIssuer);
 
 function refused(error: string | undefined): AppError {
   if (error === "access_denied") return new AppError("forbidden", REFUSALS.declined);
-  const known = error !== undefined && /^[a-z_]{1,40}$/.test(error) ? ` (\`${error}\`)` : "";
-  return new AppError(
-    "unavailable",
-    `The account was not connected: the authorization server refused the request${known}.`,
-  );
+  const isCode = error !== undefined && /^[a-z_]{1,40}$/.test(error);
+  return isCode
+    ? refusedBecause(REFUSALS.refused, `it answered \`${error}\``)
+    : new AppError("unavailable", REFUSALS.refused);
 }

@@ -69,7 +69,15 @@ export const REFUSALS = {
     "The account was not connected, because another browser started it. Open the Skein address again in this browser.",
   otherIssuer: "The account was not connected, because the answer did not come from the expected server.",
   declined: "The account was not connected, because you declined. You can try again.",
+  refused: "The account was not connected, because its authorization server refused the request.",
+  notExchanged:
+    "The account was not connected, because its authorization server did not issue tokens for it. Try again.",
+  notStored: "The account was not connected, because its tokens have a form that cannot be stored.",
 } as const;
+
+/** `reason` is only in English. It tells admins more. */
+export const refusedBecause = (refusal: string, reason: string) =>
+  new AppError("unavailable", refusal, { details: { reason } });
 
 export const gone = () => new AppError("not_found", REFUSALS.gone);
 

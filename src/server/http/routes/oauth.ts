@@ -136,6 +136,6 @@ async function inWords(
     return await answer(language);
   } catch (error) {
     if (!(error instanceof AppError) || error.code === "internal") throw error;
-    return send(reply.code(statusOf(error.code)), failedPage(language, error.message));
+    return send(reply.code(statusOf(error.code)), failedPage(language, error));
   }
 }
