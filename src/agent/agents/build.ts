@@ -30,7 +30,7 @@ export interface BuildOptions {
   readonly tools?: readonly Tool[];
   /** The `provider:model` name of the model to use instead of the definition's model. */
   readonly model?: string | undefined;
-  /** The user's stored overrides. Overrides that no longer fit are ignored with a warning. */
+  /** The user's stored overrides. Overrides that are no longer valid are ignored with a warning. */
   readonly user?: unknown;
 }
 

@@ -1,4 +1,4 @@
-// The parts that agents are built from. The composition root provides them.
+// The parts from which agents are built. The composition root provides them.
 
 import type { z } from "zod";
 import type { ModelSpec } from "../core/agent.ts";
@@ -18,7 +18,7 @@ export interface ModelChoice {
 export interface Extended {
   /** The same object as before if nothing has changed. */
   readonly catalogue: Catalogue;
-  /** The faults, by index in the list of plugins. */
+  /** The faults of the plugins, each with the plugin's index in the list. */
   readonly faults: readonly { readonly index: number; readonly message: string }[];
   /** All source files of the plugins. */
   readonly files: readonly string[];

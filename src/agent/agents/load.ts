@@ -195,8 +195,8 @@ function faultsOf(draft: Drafted, catalogue: Catalogue, env: Variables): Fault[]
 }
 
 /**
- * Checks the server part of MCP tool names. The tools become known only when the server is asked, but the
- * server's name is known here.
+ * Checks the server part of MCP tool names. The server's name is known here, but its tools are known only
+ * after the server has listed them.
  */
 function serverFaults({ fields, placeOf }: RawAgent, servers: readonly string[]): Fault[] {
   return namedTools(fields).flatMap((name, index) => {
@@ -271,7 +271,7 @@ const SharedBackend = z.looseObject({ type: z.string(), name: z.string().optiona
 const HookFields = z.record(z.string(), z.unknown());
 const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.string(), z.unknown())]));
 
-/** Creates the definition of a draft without faults. */
+/** Creates an agent's definition from a draft that has no faults. */
 function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefinition {
   const { name, fields, prompt, rules } = draft;
   const { value: permissions } = permissionsOf(draft);

@@ -82,7 +82,7 @@ export const OverridesPatch = z
   .meta({ id: "OverridesPatch" });
 
 export interface Overridden {
-  /** The agent with the valid overrides. */
+  /** The agent with all valid overrides applied. */
   readonly definition: AgentDefinition;
   /** The faults of the invalid overrides. */
   readonly faults: readonly Fault[];

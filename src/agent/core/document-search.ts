@@ -53,7 +53,8 @@ export async function searchDocuments(
     const added = matches.slice(0, limit - found.length);
     const last = found.length + added.length === limit ? added.at(-1) : undefined;
     if (last && last !== page.items.at(-1)) {
-      // The next page of the search starts within this page of documents.
+      // The next page of the search must start within this page of documents, so read the page again up to
+      // the last match.
       const { items, next_cursor } = await documents.page(collection, {
         ...order,
         limit: page.items.indexOf(last) + 1,

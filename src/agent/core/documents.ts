@@ -80,7 +80,7 @@ export type ListOrder = "key" | "created" | "updated";
 
 export interface ListQuery {
   readonly order: ListOrder;
-  /** The prefix of the keys. Only for the order `key`. */
+  /** The prefix of the keys. Can be used only with the order `key`. */
   readonly prefix?: string;
   /** The maximum number of documents in the page, at least 1. */
   readonly limit: number;
@@ -90,8 +90,8 @@ export interface ListQuery {
    */
   readonly cursor?: string | undefined;
   /**
-   * The key after which the page starts. It does not have to exist. Only for the order `key` without a
-   * cursor.
+   * The key after which the page starts. It does not have to exist. Can be used only with the order `key` and
+   * without a cursor.
    */
   readonly after?: string | undefined;
 }

@@ -65,7 +65,7 @@ const MAX_READINGS = 64;
 /** Stands for every tool when a thread has too many readings to keep. Every pattern matches it. */
 export const ANY = "*";
 
-/** The parts of a thread that its readings are derived from. */
+/** The parts of a thread from which its readings are derived. */
 export interface ReadingThread {
   readonly messages: readonly Message[];
   readonly state: ReadonlyMap<string, unknown>;

@@ -67,7 +67,7 @@ export interface Hook {
   afterAgent?(outcome: Outcome, run: Run): void | Promise<void>;
 }
 
-/** A model call before it is made. */
+/** A planned model call. */
 export interface PlannedCall {
   readonly model: string;
   /** The caller. If unset, this call does not affect decisions about the caller's later runs. */
@@ -108,7 +108,7 @@ export type Reservation =
 /** The budgets of a run's owner. Both methods throw `unavailable` when the store cannot be reached. */
 export interface ModelCallQuotas {
   reserve(owner: Owner, call: PlannedCall): Promise<Reservation>;
-  /** Ends a reservation and records the usage of the call. Without `call`, the call used nothing. */
+  /** Ends a reservation and records the usage of the call. If `call` is omitted, no usage is recorded. */
   settle(owner: Owner, id: string, call?: MeteredCall): Promise<void>;
 }
 

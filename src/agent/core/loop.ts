@@ -124,7 +124,7 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
       yield withNext(appended(run, message));
       continue;
     }
-    // Nothing depends on a final answer before the next event, so both share one write.
+    // A final answer needs no separate write, because nothing depends on it before the next event.
     if (!isEmpty(message)) yield withNext(appended(run, message));
 
     const mail = await newMail(run, input);

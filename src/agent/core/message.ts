@@ -40,7 +40,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-/** Returns the count of searches for the usage. Omits it if no search was made. */
+/** Returns the number of searches as a part of the usage, or nothing if no search was made. */
 export const searchesOf = (count: number): Pick<Usage, "web_searches"> =>
   count > 0 ? { web_searches: count } : {};
 

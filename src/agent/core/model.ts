@@ -164,7 +164,7 @@ export interface Model {
   readonly name: string;
   /** Set for models that call no provider. Their answers cost no tokens. */
   readonly isFree?: true;
-  /** True if its provider executes tools with `ofProvider`. */
+  /** True if the model's provider executes tools that have `ofProvider`. */
   readonly searches?: true;
   /** The model to call when this one remains unavailable. */
   readonly fallback?: Model | undefined;

@@ -2,7 +2,7 @@
 
 import { type Run, type ValueKey, valueKey } from "./tool.ts";
 
-/** When to start runs, and which message to start them with. */
+/** The times at which to start runs, and the message with which to start them. */
 export interface NewSchedule {
   readonly cron?: string | undefined;
   readonly at?: string | undefined;

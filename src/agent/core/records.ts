@@ -45,7 +45,7 @@ export const Lineage = z.object({
   name: z.string(),
   /** The agent in whose backend the child works. If undefined, the child works in its own backend. */
   backend_of: z.string().optional(),
-  /** Readings of the parent's thread when the child's run began. */
+  /** The readings of the parent's thread at the time when the child's run began. */
   read: z.array(Reading).optional(),
   /** The flow rules of the agents that the child works for, which also apply to the child. */
   flow: z.array(InheritedRule).optional(),
@@ -152,7 +152,7 @@ export const RunRequest = z.object({
   lineage: Lineage.optional(),
   /** True if no one can answer, so questions and approvals are denied at once. */
   unattended: z.literal(true).optional(),
-  /** The id of the API key that started the run, or the run that it works for. */
+  /** The id of the API key that started this run or the run that this run works for. */
   api_key: z.string().optional(),
   /** Undefined for a run that the server started by itself. */
   origin: Origin.optional(),

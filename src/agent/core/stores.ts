@@ -204,15 +204,15 @@ export interface RunStore {
     whenBusy: WhenBusy,
   ): Promise<Exclude<StartResult, { outcome: "claimed" }>>;
   /**
-   * Takes over the thread's run whose process died, with the next attempt. Otherwise takes its next waiting
-   * run, if the thread is free.
+   * If the process that executed the thread's run died, takes over the run as its next attempt. Otherwise
+   * takes the thread's next waiting run, if the thread is free.
    */
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
   /**
-   * Takes over runs whose process died, with the next attempt, and waiting runs whose thread is free. Returns
-   * at most `limit` runs. Tenants take turns, and the longest-waiting tenant comes first. Runs of the tenants
-   * in `except` keep waiting and keep their turn. Runs that died more often than `mostDeaths` (default: no
-   * limit) and runs that may not execute alongside another claim also keep waiting.
+   * Takes over runs whose process died, each as its next attempt, and waiting runs whose thread is free.
+   * Returns at most `limit` runs. Tenants take turns, and the longest-waiting tenant comes first. Runs of the
+   * tenants in `except` keep waiting and keep their turn. Runs that died more often than `mostDeaths`
+   * (default: no limit) and runs that may not execute alongside another claim also keep waiting.
    */
   claimAbandoned(limit: number, except?: readonly string[], mostDeaths?: number): Promise<Claim[]>;
   /** Returns statistics of all threads with a run that no process executes. */

@@ -49,7 +49,7 @@ export type ToolResult =
       /** A person or a rule denied the call, or the user declined to answer its question. */
       readonly denied?: true;
       readonly endsRun?: true;
-      /** The web pages that the output comes from. Front ends show them as citations. */
+      /** The web pages from which the output comes. Front ends show them as citations. */
       readonly sources?: readonly WebSource[];
       /**
        * The id of the resulting message, which identifies a delivered result in the thread. Default: a new

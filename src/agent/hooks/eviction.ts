@@ -61,7 +61,7 @@ function shortened(text: string, { head, tail }: { head: number; tail: number },
   return `${start}\n\n... (truncated ${missing} characters${note}) ...\n\n${end}`;
 }
 
-/** Returns the text parts only. Other parts do not count and stay unchanged. */
+/** Returns only the text parts. Other parts do not count and stay unchanged. */
 function textIn(content: Content): string {
   if (typeof content === "string") return content;
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");

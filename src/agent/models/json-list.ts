@@ -7,7 +7,7 @@ const SLICE_CHARS = 256 * 1024;
 
 /**
  * Returns the elements of the list, separated by commas, in parts. The first turn uses the caller's time, and
- * all other turns use the tenant's.
+ * all other turns use the time of the tenant.
  */
 export async function jsonList(values: readonly unknown[], tenant: string): Promise<Buffer[]> {
   const parts: Buffer[] = [];

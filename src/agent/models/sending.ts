@@ -7,7 +7,7 @@ import type { LeftOut } from "./closed-turns.ts";
 import { ProviderError } from "./failure.ts";
 import { requestBody, traceHeaders } from "./request-body.ts";
 
-/** The provider's form of a request. */
+/** A request in the provider's format. */
 export interface Wire {
   readonly params: { readonly messages: readonly unknown[] };
   readonly leftOut?: LeftOut | undefined;

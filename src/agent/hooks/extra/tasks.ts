@@ -143,7 +143,7 @@ export function openBlockers(task: Task, tasks: readonly Task[]): string[] {
 
 /**
  * Adds unclaimed tasks and skips identical existing ones. If the board is full, removes the oldest finished
- * tasks. Throws `invalid_request` when not all tasks could be created.
+ * tasks. Throws `invalid_request` if any of the tasks could not be created.
  */
 export async function createTasks(
   items: ItemStore,

@@ -55,7 +55,7 @@ export function writeFile(backend: Backend): Tool {
   );
 }
 
-/** This limit exceeds any text that a model would replace at once. */
+/** No model would replace a longer text at once. */
 const MAX_OLD_TEXT = 200_000;
 const oldText = z
   .string()

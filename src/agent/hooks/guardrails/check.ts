@@ -31,8 +31,8 @@ export const Judge = z.strictObject({
 type Judge = Omit<z.output<typeof Judge>, "model"> & { readonly model: Model | undefined };
 
 /**
- * The maximum number of characters for the judge. Longer texts are refused, so length cannot bypass a judge
- * with `fail: open`.
+ * The maximum number of characters that the judge receives. Longer texts are refused, so length cannot bypass
+ * a judge with `fail: open`.
  */
 const MAX_CHARS = 100_000;
 /** The maximum number of tokens in a verdict, including the tokens of a model that reasons first. */

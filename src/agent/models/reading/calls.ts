@@ -34,7 +34,7 @@ interface OpenCall {
   readonly args: ArgumentText;
   /** The arguments that viewers have not seen yet. Viewers see a call once its name is known. */
   unseen: string;
-  /** The number of the call for viewers. */
+  /** The number under which viewers know the call. */
   index: number | undefined;
 }
 

@@ -36,8 +36,8 @@ export interface Draft {
   close(): void;
   readonly isClosed: boolean;
   /**
-   * Returns the reply after a clean end of its stream. Throws `ProviderError` for a reply that was cut off or
-   * withdrawn by the provider.
+   * Returns the reply after its stream has ended cleanly. Throws `ProviderError` for a reply that was cut off
+   * or withdrawn by the provider.
    */
   finish(reasoning: () => readonly Reasoning[], out: StreamEvent[]): ModelReply;
 }

@@ -7,7 +7,7 @@ import type { ToolCall } from "../../core/message.ts";
 import type { Run } from "../../core/tool.ts";
 import { type HttpTool, secretsOf } from "./registration.ts";
 
-/** Where a later result can be delivered. */
+/** The address that accepts a later result, and the time until which it does. */
 export interface Delivery {
   readonly result_url: string;
   readonly result_expires_at: string;

@@ -18,7 +18,7 @@ import type { StdioServer } from "./options.ts";
 import { allowance, messageAllowance } from "./rate-limiter.ts";
 
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
-/** The maximum number of bytes sent to a server that it has not read yet. */
+/** The maximum number of bytes that were sent to a server but that the server has not read yet. */
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
 export class StdioTransport implements Transport {

@@ -55,7 +55,7 @@ interface Visiting {
   readonly run: Run;
 }
 
-/** The answer to the question that an earlier attempt asked. Undefined to call the server. */
+/** The answer to the question that an earlier attempt asked. If undefined, the server can be called. */
 export async function* beforeCall(visiting: Visiting): Stream<ToolResult | undefined> {
   if (!isVisitAsked(visiting.call, visiting.run)) return undefined;
   return yield* ask(visiting, "The server asks you to open an address.");

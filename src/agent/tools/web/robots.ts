@@ -9,7 +9,7 @@ import { type Asker, type Hosts, type PublicGet, readBody } from "./get.ts";
 const ROBOT = "Skein";
 const MAX_BYTES = 512 * 1024;
 const TTL_MS = 60 * 60 * 1000;
-/** The caching time for a site that failed to answer. */
+/** The time for which the failure of a site is remembered. */
 const FAILED_TTL_MS = 60 * 1000;
 /** The maximum size of all cached files, in bytes. */
 const MAX_REMEMBERED = 16 * 1024 * 1024;

@@ -31,7 +31,7 @@ export function flowVerdict(
   return undefined;
 }
 
-/** True if a rule applies to the tool after some reading. */
+/** True if a rule can apply to the tool, depending on the readings. */
 export const isSpokenOf = (tool: string, rules: readonly FlowRule[]): boolean =>
   rules.some(({ ask = [], deny = [] }) => matchesAny([...ask, ...deny], tool));
 
