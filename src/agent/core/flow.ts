@@ -130,7 +130,7 @@ function readIn(messages: readonly Message[], except: ToolCall | undefined): Rea
 }
 
 /** The tool that a model's provider may execute, without a call in the thread. */
-const WEB_SEARCH = "web_search";
+export const WEB_SEARCH = "web_search";
 
 /** A call with a name that no tool can have adds no reading. */
 const NAME = /^[\w.:/-]{1,128}$/;

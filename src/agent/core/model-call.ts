@@ -11,6 +11,7 @@ import { type PartialMessage, withIncompleteNotes } from "./incomplete-message.t
 import { type AssistantMessage, addUsage, isBlank, type ToolCall, type Usage } from "./message.ts";
 import type { Completion, Model, ModelReply, ModelRequest, Remark, SystemBlock } from "./model.ts";
 import { newMessageId } from "./new-ids.ts";
+import { asOffered, maySearch } from "./own-search.ts";
 import type { Lineage } from "./records.ts";
 import type { MutableRun } from "./run.ts";
 import { type DeltaSink, type Stream, tap, tapDeltas } from "./stream.ts";
@@ -22,7 +23,7 @@ export async function* callModel(
   run: MutableRun,
   deltas?: DeltaSink,
 ): Stream<Completion> {
-  const request = { ...asOffered(given), messages: withIncompleteNotes(given.messages) };
+  const request = { ...asOffered(given, run), messages: withIncompleteNotes(given.messages) };
   const { model } = request;
   const meter = usageMeter(request);
   request.onMeter?.(meter);
@@ -78,16 +79,10 @@ export async function* callModel(
   }
 }
 
-/** Leaves out tools that the model's provider cannot execute. */
-const asOffered = (request: ModelRequest): ModelRequest => ({
-  ...request,
-  tools: request.tools.filter(({ ofProvider }) => !ofProvider || request.model.searches),
-});
-
-const shown = ({ model, messages, tools }: ModelRequest) => ({
-  model: model.name,
-  message_count: messages.length,
-  ...(tools.some(({ ofProvider }) => ofProvider) ? { web_search: true as const } : {}),
+const shown = (request: ModelRequest) => ({
+  model: request.model.name,
+  message_count: request.messages.length,
+  ...(maySearch(request) ? { web_search: true as const } : {}),
 });
 
 /**

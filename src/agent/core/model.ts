@@ -166,6 +166,10 @@ export interface Model {
   readonly isFree?: true;
   /** True if the model's provider executes tools that have `ofProvider`. */
   readonly searches?: true;
+  /** True if its provider's search cannot be limited to domains. */
+  readonly searchesEverywhere?: true;
+  /** True if its provider searches in every answer, even if the request does not offer the search. */
+  readonly alwaysSearches?: true;
   /** The model to call when this one remains unavailable. */
   readonly fallback?: Model | undefined;
   /**

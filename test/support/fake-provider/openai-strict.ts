@@ -82,6 +82,9 @@ const Body = z.strictObject({
     )
     .min(1)
     .optional(),
+  web_search_options: z
+    .strictObject({ search_context_size: z.enum(["low", "medium", "high"]).optional() })
+    .optional(),
 });
 type Body = z.infer<typeof Body>;
 
@@ -100,6 +103,7 @@ const CHECKS: readonly ((body: Body) => string | undefined)[] = [
   reasoningEffort,
   temperature,
   responseFormat,
+  search,
 ];
 
 const callsIn = (message: Message | undefined) =>
@@ -184,6 +188,17 @@ function incompleteIn(schema: unknown): string | undefined {
 function reasoningEffort({ model, tools, reasoning_effort }: Body) {
   return tools && /^gpt-5\.[4-9]|^gpt-[6-9]/.test(model) && reasoning_effort !== "none"
     ? `Function tools with reasoning_effort are not supported for ${model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`
+    : undefined;
+}
+
+/** OpenAI itself has the search in some models only; these always search. */
+function search({ model, tools, temperature, web_search_options: options }: Body) {
+  const isSearching = /-search-(preview|api)/.test(model);
+  if (options && model.startsWith("gpt-") && !isSearching) return "Unknown parameter: 'web_search_options'.";
+  if (!isSearching) return undefined;
+  if (temperature !== undefined) return "Model incompatible request argument supplied: temperature";
+  return tools && model.includes("-search-preview")
+    ? "Model incompatible request argument supplied: tools"
     : undefined;
 }
 

@@ -64,6 +64,7 @@ export const openai: Vendor = {
     return [
       chunk([choice({ role: "assistant", content: "", refusal: null })]),
       ...timeline(answer).flatMap((moment) => frame(moment, answer)),
+      ...annotationsOf(answer).map((each) => chunk([choice({ annotations: [each] })])),
       chunk([choice({}, FINISH[stopOf(answer)])]),
       ...(Object(body).stream_options?.include_usage ? [chunk([], usage)] : []),
       "data: [DONE]\n\n",
@@ -86,6 +87,18 @@ const chunk = (choices: readonly unknown[], usage: unknown = null) =>
 const choice = (delta: object, finish_reason: string | null = null) => ({
   ...{ index: 0, delta, logprobs: null, finish_reason },
 });
+
+/** The citations of texts. It counts characters as Python does, by code points. */
+function annotationsOf({ blocks = [] }: Answer): object[] {
+  let start_index = 0;
+  return blocks.flatMap((block) => {
+    if (block.type !== "text") return [];
+    const start = start_index;
+    start_index += [...block.text].length;
+    const place = { start_index: start, end_index: start_index };
+    return (block.cites ?? []).map((page) => ({ type: "url_citation", url_citation: { ...place, ...page } }));
+  });
+}
 
 function frame(moment: Moment, answer: Answer): string[] {
   const { block } = moment;

@@ -9,16 +9,17 @@ import { warning } from "../../../protocol/event.ts";
 import type { Answer } from "../../../protocol/interrupt.ts";
 import { COMMAND_ENVIRONMENT } from "../../core/command-environment.ts";
 import { AppError } from "../../core/errors.ts";
-import { FlowRule } from "../../core/flow.ts";
+import { FlowRule, WEB_SEARCH } from "../../core/flow.ts";
 import { FLOW_RULES } from "../../core/flow-rules.ts";
 import { type CallTool, defineHook, type HookDefinition, type ToolRequest } from "../../core/hook.ts";
 import { approvalOf } from "../../core/open-interrupts.ts";
 import { CALLS_ARE_DECIDED } from "../../core/own-schedules.ts";
+import { SEARCH_IS_DENIED } from "../../core/own-search.ts";
 import type { Stream } from "../../core/stream.ts";
 import { denied, interrupted, type Run, type TraceRecorder } from "../../core/tool.ts";
 import { answered } from "./answered.ts";
 import { type HeldVerdict, held } from "./flow/held.ts";
-import { holdFor, withoutHeldTools } from "./flow/hold.ts";
+import { holdFor, holdsSearch, withoutHeldTools } from "./flow/hold.ts";
 import { instructionsOf } from "./instructions.ts";
 import { compileRule } from "./match.ts";
 import {
@@ -113,6 +114,12 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         return without.decision === "deny" ? without : verdict;
       }
 
+      /** No person can decide about searches that the model's provider executes. */
+      function hidesSearch(name: string, run: Run): boolean {
+        const { policy, base } = policiesFor(run);
+        return [policy, base].some((each) => !isAllowedForAll(name, run.tools.get(name), each));
+      }
+
       /** Returns the policy's verdict, or the stricter verdict of a flow rule. */
       async function decide(request: ToolRequest, policies: Policies, run: Run): Promise<HeldVerdict> {
         const verdict = judge(request, policies);
@@ -178,13 +185,15 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         hides({ name }, run) {
           const { policy, base } = policiesFor(run);
           const tool = run.tools.get(name);
-          return [policy, base].some((each) =>
-            // No person can decide about calls that the provider executes.
-            tool?.ofProvider ? !isAllowedForAll(name, tool, each) : isDeniedForGood(name, tool, each),
-          );
+          if (tool?.ofProvider) return hidesSearch(name, run);
+          return [policy, base].some((each) => isDeniedForGood(name, tool, each));
         },
 
-        modifyRequest: (request, run) => withoutHeldTools(request, hold, run),
+        async modifyRequest(request, run) {
+          const isDenied = hidesSearch(WEB_SEARCH, run) || (await holdsSearch(hold, run));
+          run.values.set(SEARCH_IS_DENIED, isDenied);
+          return withoutHeldTools(request, hold, run);
+        },
 
         async *wrapToolCall(request, next, run) {
           // The policies are read now so that a rule remembered from another call of this message applies

@@ -2,14 +2,15 @@
 // and this code reads the replies.
 
 import { httpFetch } from "../../../lib/http-fetch.ts";
-import { DEFAULT_MAX_TOKENS, type Model, type ModelSettings } from "../../core/model.ts";
+import { DEFAULT_MAX_TOKENS, type Model, type ModelRequest, type ModelSettings } from "../../core/model.ts";
 import { closedTurns, leftOut } from "../closed-turns.ts";
 import { converse } from "../exchange.ts";
 import { type ModelOptions, secretOf } from "../options.ts";
-import { enforceable, planned } from "../output.ts";
+import { enforceable, type OutputMode, planned } from "../output.ts";
 import { besideSdk, type Send, type WireOf } from "../sending.ts";
 import { type Dialect, dialectOf } from "./dialect.ts";
 import { openaiReply } from "./reply.ts";
+import { alwaysSearches, callableTools, takesTools } from "./search.ts";
 import { toWire, wireSteps } from "./wire.ts";
 
 /** The path of the requests. */
@@ -26,15 +27,22 @@ export function openaiModel(options: OpenAIOptions): Model {
   const { name, model, baseUrl, key, settings, fallback } = options;
   const { dialect = dialectOf(baseUrl), connect = byKey } = options;
   const steps = wireSteps(dialect);
+  const always = alwaysSearches(model);
+  const searches = always || (options.searches && dialect.searchesOnRequest);
   let connected: Promise<Send> | undefined;
   return {
     name,
     ...(fallback ? { fallback } : {}),
+    ...(searches ? { searches: true, searchesEverywhere: true } : {}),
+    ...(always ? { alwaysSearches: true } : {}),
     outputLimit: (request) => limitOf({ ...settings, ...request.settings }),
     stream(asked, deltas) {
-      const hasTools = asked.tools.length > 0;
-      const mode = asked.output && enforceable(asked.output) ? dialect.output(model, hasTools) : "tool";
-      const { request, reader } = planned(asked, openaiReply(), { mode, settings });
+      const hasSearched = always || asked.tools.some(({ ofProvider }) => ofProvider);
+      const reply = openaiReply({ searches: hasSearched });
+      const { request, reader } = planned(asked, reply, {
+        mode: outputMode(asked, model, dialect),
+        settings,
+      });
       return converse(request, {
         reader,
         deltas,
@@ -53,6 +61,12 @@ export function openaiModel(options: OpenAIOptions): Model {
       });
     },
   };
+}
+
+function outputMode(request: ModelRequest, model: string, dialect: Dialect): OutputMode {
+  if (!takesTools(model)) return "native";
+  const hasTools = callableTools(request, model).length > 0;
+  return request.output && enforceable(request.output) ? dialect.output(model, hasTools) : "tool";
 }
 
 function limitOf({ max_tokens, thinking }: ModelSettings): number | undefined {

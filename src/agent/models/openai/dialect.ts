@@ -21,6 +21,8 @@ export interface Dialect {
   readonly output: (model: string, hasTools: boolean) => OutputMode;
   /** The server accepts documents as well as images. */
   readonly documents: boolean;
+  /** The server may search the web if a request asks for it. OpenAI itself does so only with its search models. */
+  readonly searchesOnRequest: boolean;
   /**
    * The server uses Google's format, where a separate field requests thoughts and a call includes a signature
    * to send back.
@@ -37,12 +39,14 @@ const COMMON: Dialect = {
   toolsOrReasoning: () => false,
   output: () => "tool",
   documents: true,
+  searchesOnRequest: true,
   google: false,
 };
 
 /** The dialect of Gemini on Google AI Studio and Vertex AI. */
 const GOOGLE: Partial<Dialect> = {
   documents: false,
+  searchesOnRequest: false,
   google: true,
   // Before Gemini 3, models support either tools or an output schema.
   output: (model, hasTools) => (hasTools && /gemini-[12]\b/.test(model) ? "tool" : "native"),
@@ -56,6 +60,7 @@ const DIALECTS: readonly { readonly host: RegExp; readonly dialect: Partial<Dial
       keepsOwnIds: false,
       toolsOrReasoning: (model) => versionOf(model) >= 5.4,
       output: () => "native",
+      searchesOnRequest: false,
     },
   },
   { host: /(^|\.)googleapis\.com$/, dialect: GOOGLE },

@@ -7,13 +7,16 @@ import type { Reasoning } from "../../core/message.ts";
 import { ProviderError } from "../failure.ts";
 import { openThought, replyDraft } from "../reading/draft.ts";
 import { isKeepable, type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";
+import { annotationsOf } from "./annotations.ts";
 import { afterThought, type CallExtras, isThought, untagged } from "./google.ts";
 
 /** A piece of a thought in OpenRouter's format. `reasoning` contains its text as well. */
 type Detail = Record<string, unknown>;
 
-export function openaiReply(): ReplyReader {
+/** With `searches`, the server searched the web for this reply, whether or not it says so. */
+export function openaiReply({ searches = false } = {}): ReplyReader {
   const draft = replyDraft();
+  const annotations = annotationsOf(draft);
   const thought = openThought();
   let field: string | undefined;
   const details: Detail[] = [];
@@ -61,6 +64,7 @@ export function openaiReply(): ReplyReader {
   const grow = (delta: ProviderEvent, out: StreamEvent[]) => {
     ponder(delta, out);
     speakOrThink(delta, out);
+    annotations.take(delta.annotations);
     if (textIn(delta.refusal) !== "") {
       draft.refuse();
       draft.say(delta.refusal, out);
@@ -85,6 +89,7 @@ export function openaiReply(): ReplyReader {
       if (isObject(x_groq)) draft.counts.take(x_groq.usage);
       const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
       if (!isObject(choice)) return;
+      if (searches) annotations.searched();
       const { delta, message, error } = choice;
       if (isObject(error)) throw new ProviderError("the stream ended with an error", { body: error });
       draft.counts.take(choice.usage); // Moonshot sends counts here
@@ -103,7 +108,10 @@ export function openaiReply(): ReplyReader {
     get usage() {
       return draft.counts.usage;
     },
-    finish: (out) => draft.finish(() => reasoningOf(thought.text, { field, details, calls: extras }), out),
+    finish(out) {
+      const reply = draft.finish(() => reasoningOf(thought.text, { field, details, calls: extras }), out);
+      return { ...reply, ...annotations.finish() };
+    },
   };
 }
 

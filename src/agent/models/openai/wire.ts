@@ -13,6 +13,7 @@ import { type AnsweredCall, type HistoryStep, repair } from "../repair.ts";
 import { toolChoiceOf } from "../tool-choice.ts";
 import type { Dialect } from "./dialect.ts";
 import { callExtra, thinkingConfig } from "./google.ts";
+import { alwaysSearches, callableTools, searchOptions } from "./search.ts";
 
 type Message = OpenAI.ChatCompletionMessageParam;
 type Params = OpenAI.ChatCompletionCreateParamsStreaming;
@@ -44,14 +45,16 @@ export const wireSteps = (dialect: Dialect): WireSteps<Message> => ({
 
 /** Omits the closed turns of the request, if any. */
 export function toWire(
-  request: ModelRequest,
+  asked: ModelRequest,
   { model, settings, dialect }: Target,
   closed?: ClosedTurns,
 ): Params {
+  const request = { ...asked, tools: callableTools(asked, model) };
   const { callId, keepsOwnIds, write } = wireSteps(dialect);
   const open = request.messages.slice(closed?.messages.length ?? 0);
   const steps = repair(open, { model: request.model.name, callId, keepsOwnIds, after: closed?.ids });
-  const { temperature, thinking } = settings;
+  const { thinking } = settings;
+  const temperature = alwaysSearches(model) ? undefined : settings.temperature;
   const max_tokens = lower(settings.max_tokens, request.outputLimit);
   const choice = toolChoiceOf(request, settings);
   return {
@@ -64,6 +67,7 @@ export function toWire(
     ...(request.tools.length > 0 ? { tools: request.tools.map(tool) } : {}),
     ...(choice === undefined ? {} : { tool_choice: toolChoice(choice) }),
     ...(request.output ? responseFormat(request.output) : {}),
+    ...searchOptions(asked),
     messages: [...system(request.system), ...write(steps)],
   };
 }

@@ -49,7 +49,7 @@ const usageBeside = (counts: Counts, input_tokens: number): Usage => ({
   output_tokens: countIn(counts.output_tokens) ?? countIn(counts.completion_tokens) ?? 0,
   cache_read_tokens: countIn(counts.cache_read_input_tokens) ?? cachedIn(counts),
   cache_write_tokens: countIn(counts.cache_creation_input_tokens) ?? 0,
-  ...searchesOf(countIn(detailsIn(counts.server_tool_use).web_search_requests) ?? 0),
+  ...searchesIn(counts),
 });
 
 /** Reads OpenAI's counts, in which `prompt_tokens` includes cached tokens. */
@@ -64,8 +64,12 @@ function usageOf(counts: Counts, prompt: number): Usage {
     output_tokens: completion + (hidden > 0 && hidden !== read ? hidden : 0),
     cache_read_tokens: read,
     cache_write_tokens: countIn(cache_write_tokens) ?? countIn(counts.cache_creation_input_tokens) ?? 0,
+    ...searchesIn(counts),
   };
 }
+
+const searchesIn = (counts: Counts) =>
+  searchesOf(countIn(detailsIn(counts.server_tool_use).web_search_requests) ?? 0);
 
 const cachedIn = (counts: Counts): number =>
   countIn(detailsIn(counts.prompt_tokens_details).cached_tokens) ??

@@ -11,6 +11,7 @@ import {
   storedReadings,
   through,
   unknownReadings,
+  WEB_SEARCH,
 } from "../../../core/flow.ts";
 import type { CallTool, HookServices, Subagents, ToolRequest } from "../../../core/hook.ts";
 import type { Shelf } from "../../../core/items.ts";
@@ -135,6 +136,10 @@ async function readByLiveChildren(subagents: Subagents, run: Run, { id }: ToolCa
   return all;
 }
 
+/** True if a flow rule asks about searches by a model's provider, or denies them. */
+export const holdsSearch = async (hold: Hold, run: Run): Promise<boolean> =>
+  (await hold.judge(askedAbout(WEB_SEARCH, run), run)) !== undefined;
+
 /**
  * Returns the request without the provider's own tools that a flow rule asks about or denies. The provider executes these
  * tools itself, so no single call of them can be decided.
@@ -142,9 +147,13 @@ async function readByLiveChildren(subagents: Subagents, run: Run, { id }: ToolCa
 export async function withoutHeldTools(request: ModelRequest, hold: Hold, run: Run): Promise<ModelRequest> {
   const held = new Set<ToolSchema>();
   for (const tool of request.tools) {
-    const call = { id: "", name: tool.name, args: {} };
-    const asked = { call, tool: run.tools.get(tool.name), signal: run.signal };
-    if (tool.ofProvider && (await hold.judge(asked, run))) held.add(tool);
+    if (tool.ofProvider && (await hold.judge(askedAbout(tool.name, run), run))) held.add(tool);
   }
   return held.size === 0 ? request : { ...request, tools: request.tools.filter((tool) => !held.has(tool)) };
 }
+
+const askedAbout = (name: string, run: Run): ToolRequest => ({
+  call: { id: "", name, args: {} },
+  tool: run.tools.get(name),
+  signal: run.signal,
+});

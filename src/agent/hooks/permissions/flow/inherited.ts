@@ -4,12 +4,13 @@ import { FLOW_RULES } from "../../../core/flow-rules.ts";
 import type { CallTool, HookServices, ToolRequest } from "../../../core/hook.ts";
 import type { ModelRequest } from "../../../core/model.ts";
 import { approvalOf } from "../../../core/open-interrupts.ts";
+import { SEARCH_IS_DENIED } from "../../../core/own-search.ts";
 import type { Stream } from "../../../core/stream.ts";
 import { denied, interrupted, type Run, type ToolResult } from "../../../core/tool.ts";
 import { answered } from "../answered.ts";
 import { ask, isRunnable, refusal } from "../question.ts";
 import { held } from "./held.ts";
-import { type Hold, holdFor, withoutHeldTools } from "./hold.ts";
+import { type Hold, holdFor, holdsSearch, withoutHeldTools } from "./hold.ts";
 
 export interface InheritedFlow {
   begin(run: Run): Stream<void>;
@@ -30,7 +31,11 @@ export function inheritedFlow(services: HookServices): InheritedFlow {
       yield* hold.begin(run);
     },
 
-    request: async (request, run) => (hold ? withoutHeldTools(request, hold, run) : request),
+    async request(request, run) {
+      if (!hold) return request;
+      run.values.set(SEARCH_IS_DENIED, await holdsSearch(hold, run));
+      return withoutHeldTools(request, hold, run);
+    },
 
     wrap: (request, next, run) =>
       hold ? decide({ hold, workdir: services.backend?.workdir }, { request, next }, run) : next(request),

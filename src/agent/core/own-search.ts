@@ -1,0 +1,42 @@
+// The web search that a model's provider executes: which requests offer it, and which models may not be called because
+// they would search.
+
+import { AppError } from "./errors.ts";
+import { WEB_SEARCH } from "./flow.ts";
+import type { Model, ModelRequest, ProviderSearch } from "./model.ts";
+import type { MutableRun } from "./run.ts";
+import { valueKey } from "./tool.ts";
+
+/** True if a rule denies searches, or asks about them, in the current step of the run. */
+export const SEARCH_IS_DENIED = valueKey<boolean>("search is denied");
+
+export const hasDomains = ({ allowed_domains, blocked_domains }: ProviderSearch): boolean =>
+  allowed_domains !== undefined || blocked_domains !== undefined;
+
+/** True if the model's provider can execute a search with these limits. */
+export const canSearch = ({ searches, searchesEverywhere }: Model, limits: ProviderSearch): boolean =>
+  searches === true && !(searchesEverywhere && hasDomains(limits));
+
+/**
+ * Leaves out a search that the model's provider cannot execute. Throws `model_rejected` for a model that would search
+ * against the rules or beyond the allowed domains.
+ */
+export function asOffered(request: ModelRequest, run: MutableRun): ModelRequest {
+  const { model } = request;
+  const tools = request.tools.filter(({ ofProvider }) => !ofProvider || canSearch(model, ofProvider));
+  if (model.alwaysSearches && run.values.get(SEARCH_IS_DENIED))
+    throw refusal(model, `the rules do not allow \`${WEB_SEARCH}\` for every query`);
+  if (model.alwaysSearches && tools.length < request.tools.length)
+    throw refusal(model, "its search cannot be limited to the domains in `web.search`");
+  return { ...request, tools };
+}
+
+const refusal = ({ name }: Model, why: string) =>
+  new AppError(
+    "model_rejected",
+    `\`${name}\` searches the web in every answer, but ${why}. Use another model.`,
+  );
+
+/** True if the model's provider may search the web during the call. */
+export const maySearch = ({ model, tools }: Pick<ModelRequest, "model" | "tools">): boolean =>
+  model.alwaysSearches === true || tools.some(({ ofProvider }) => ofProvider !== undefined);
