@@ -22,8 +22,8 @@ export interface Change {
 }
 
 /**
- * Returns the changes in the order of the new file, with removed entries last. Does not show values that may
- * be secret.
+ * Returns the changes in the order in which the entries appear in the new file, with removed entries last.
+ * Does not show values that may be secret.
  */
 export function changesBetween(before: WrittenAgents, after: WrittenAgents): Change[] {
   return [

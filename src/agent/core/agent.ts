@@ -52,7 +52,7 @@ const FAMILIES: readonly (readonly [RegExp, string])[] = [
   [/^(gpt-|chatgpt-|o\d)/, "openai"],
 ];
 
-/** Parses `provider:model` or a well-known model name. Throws `config_invalid` for any other text. */
+/** Parses `provider:model` or a well-known model name. Throws `config_invalid` for any other string. */
 export function modelNamed(name: string): ModelConfig {
   const family = FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
   const colon = name.indexOf(":");
@@ -85,7 +85,7 @@ export const ModelSpec = z.union(
 );
 export type ModelSpec = z.infer<typeof ModelSpec>;
 
-/** A prompt contains spaces, so a text without spaces that ends like a file name is probably a path. */
+/** A prompt contains spaces, so a string without spaces that ends like a file name is probably a path. */
 const LOOKS_LIKE_A_PATH = /^(?:file:\/\/)?[\w./-]+\.(?:md|txt|markdown)$/i;
 
 /**

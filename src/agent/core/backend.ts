@@ -40,8 +40,8 @@ export interface ExecOutput {
 
 export interface ExecResult {
   /**
-   * The standard output and standard error, in order of arrival. If they exceed the limit, the middle is
-   * missing.
+   * The standard output and standard error, in the order in which they arrived. If they exceed the limit, the
+   * middle is missing.
    */
   readonly output: string;
   /** The number of characters missing from `output`. */

@@ -39,7 +39,7 @@ export function argumentsFault(malformed: string): string {
 
 /**
  * Separates the arguments of several calls that a server joined into one. Returns two or more different
- * objects, or undefined for any other text. Equal objects count as a single call that was written twice.
+ * objects, or undefined for any other string. Equal objects count as a single call that was written twice.
  */
 export function joinedArguments(text: string): CallArguments[] | undefined {
   const read = readValues(text);
@@ -59,7 +59,7 @@ export function readJson(text: string): { value: unknown } | { fault: string } {
   return { fault: `contain ${read.values.length} different JSON values, not one JSON object for one call` };
 }
 
-/** Returns the different values in a text. Skips empty values if the text contains several values. */
+/** Returns the different values in `text`. Skips empty values if `text` contains several values. */
 function readValues(text: string): { values: unknown[] } | { fault: string } {
   // A shorter text cannot contain too many, because each key or value needs at least one character.
   if (text.length > MAX_ENTRIES) {

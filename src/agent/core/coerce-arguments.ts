@@ -95,7 +95,7 @@ function asText(value: unknown): unknown {
   return Number.isSafeInteger(value) || typeof value === "boolean" ? String(value) : value;
 }
 
-/** Parses a text as JSON. Returns the text itself if it is not JSON. */
+/** Parses a string as JSON. Returns the string itself if it is not JSON. */
 function readText(text: string): unknown {
   const word = text.trim();
   // Python spells these values this way.

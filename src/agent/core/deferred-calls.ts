@@ -17,7 +17,7 @@ type NextState = CallState | "gone";
 
 type Changes = Readonly<Record<string, Partial<Readonly<Record<CallState, NextState>>>>>;
 
-/** The next state for each change and current state. Unlisted states do not change. */
+/** Maps each change and current state to the next state. Unlisted states do not change. */
 const CHANGES = {
   accept: { sent: "accepted" },
   deliver: { sent: "delivered", accepted: "delivered", left: "late" },

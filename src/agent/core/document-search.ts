@@ -70,7 +70,7 @@ export async function searchDocuments(
   }
   return { items: found, ...omitUndefined({ next_cursor: cursor }) };
 
-  /** Runs over as many event loop ticks as needed, because normalization can make a text much longer. */
+  /** Runs over as many event loop ticks as needed, because normalization can make a string much longer. */
   async function matchesOf(listed: readonly ListedDocument[]): Promise<ListedDocument[]> {
     const isMatch = (document: ListedDocument) => hasWords(textOf(document), wanted);
     const matches = await mapInTicks(collection.tenant ?? "", listed, isMatch);
@@ -79,7 +79,7 @@ export async function searchDocuments(
 }
 
 /**
- * Returns the words of a text, which consist of letters and digits. They are case-folded and
+ * Returns the words of `text`, which consist of letters and digits. They are case-folded and
  * Unicode-normalized, so `É` matches `é` however it is composed.
  */
 const wordsOf = (text: string): string[] =>

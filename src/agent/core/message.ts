@@ -121,7 +121,7 @@ export const assistantMessages = (messages: readonly Message[]) =>
 export const toolMessages = (messages: readonly Message[]) =>
   messages.filter((m): m is ToolMessage => m.role === "tool");
 
-/** Returns the text of the last message, or an empty text for an empty list. */
+/** Returns the text of the last message, or an empty string for an empty list. */
 export function lastContent(messages: readonly Message[]): string {
   const last = messages.at(-1);
   return last ? textOf(last.content) : "";

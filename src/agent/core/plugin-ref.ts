@@ -1,4 +1,4 @@
-// Plugins as named in configuration files.
+// The entries that name plugins in configuration files.
 
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
@@ -20,7 +20,7 @@ export const PluginList = z
 /** One entry in a list of plugins. */
 export interface PluginRef {
   readonly module: string;
-  /** The folder for resolving relative paths and packages. */
+  /** The folder from which relative paths and packages are resolved. */
   readonly folder: string;
   /** The position of the entry, such as `plugins[0]`, for use in messages. */
   readonly place: string;

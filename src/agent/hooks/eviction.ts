@@ -72,7 +72,7 @@ function withText(content: Content, text: string): Content {
   return [{ type: "text", text }, ...content.filter((part) => part.type !== "text")];
 }
 
-/** Saves the text. Returns a note with the path, or an empty text if saving failed. */
+/** Saves the text. Returns a note with the path, or an empty string if saving failed. */
 async function* save(
   text: string,
   backend: Backend,

@@ -30,7 +30,7 @@ export interface ReplyReader {
 
 const MAX_NAME_LENGTH = 256;
 
-/** Returns a text from a provider. Compatible servers may send numbers. Any other value counts as empty. */
+/** Returns a string from a provider. Compatible servers may send numbers. Any other value counts as empty. */
 export function textIn(value: unknown): string {
   if (typeof value === "string") return value;
   return typeof value === "number" ? String(value) : "";
@@ -41,7 +41,7 @@ export function jsonIn(value: unknown): string {
   return typeof value === "object" && value !== null ? JSON.stringify(value) : textIn(value);
 }
 
-/** Returns the name or the id of a tool call, or an empty text if the provider sent none. */
+/** Returns the name or the id of a tool call, or an empty string if the provider sent none. */
 export const nameIn = (value: unknown) => firstChars(textIn(value).toWellFormed(), MAX_NAME_LENGTH);
 
 /** True if a value from the provider can be stored unchanged with the message. */

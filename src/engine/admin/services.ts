@@ -32,7 +32,7 @@ export interface UserKeys {
 
 /** Records of users other than threads, for example schedules. */
 export interface UserRecords {
-  /** The `type` of these records' lines in an export. */
+  /** The `type` of the lines that contain these records in an export. */
   readonly type: string;
   /** Returns a page of a user's records. */
   list(

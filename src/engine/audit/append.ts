@@ -15,7 +15,10 @@ export interface PreparedEntries {
 
 /** The maximum number of tenants that a process remembers as having a trail. */
 const MAX_KNOWN = 10_000;
-/** The fraction of the maximum that a process appends before it deletes a tenant's excess entries. */
+/**
+ * The number of entries, as a fraction of the maximum, that a process appends before it deletes a tenant's
+ * excess entries.
+ */
 const TRIMMED_AFTER = 0.1;
 
 /** `most` is the maximum number of entries per tenant. */

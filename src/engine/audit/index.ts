@@ -32,7 +32,7 @@ export interface Audit {
   /** Returns a tenant's entries, newest first. Throws `invalid_request` for a cursor from another list. */
   list(tenant: string, query: TrailQuery): Promise<Page<AuditEntry>>;
   open(): void;
-  /** Writes the waiting entries, for a few seconds at most. */
+  /** Writes the waiting entries, which takes at most a few seconds. */
   close(): Promise<void>;
 }
 

@@ -10,7 +10,7 @@ export interface TrailQuery {
   readonly cursor?: string | undefined;
   /** The user who acted, or who owns the target. */
   readonly user?: string | undefined;
-  /** An action, or the part of it before the dot. */
+  /** An action, or the part of an action before the dot. */
   readonly action?: string | undefined;
   /** The earliest and the latest time, in milliseconds since 1970. */
   readonly since?: number | undefined;

@@ -10,8 +10,8 @@ export interface KeptEntries {
   /** How long entries are kept, in milliseconds. May be infinite. */
   readonly ms: number;
   /**
-   * The maximum number of entries per tenant. It must be larger than a few batches, because any of the entries that
-   * share the oldest kept entry's millisecond may be deleted.
+   * The maximum number of entries per tenant. It must be larger than a few batches, because entries from the
+   * same millisecond as the oldest kept entry may be deleted.
    */
   readonly count: number;
 }

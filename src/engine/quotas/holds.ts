@@ -125,7 +125,7 @@ export interface Hold {
 /** The hold of a resource without limits. */
 const UNCOUNTED: Hold = { release: async () => {}, leave() {} };
 
-/** Keeps a resource counted, even beyond the limits, until it is released or this process dies. */
+/** Counts a resource, even beyond the limits, until it is released or this process dies. */
 export function holdWhile(quotas: Quotas, { owner, thing, id }: HeldResource): Hold {
   if (!quotas.counts(thing)) return UNCOUNTED;
   const again = () => quotas.refresh(owner, thing, id).catch(() => {});

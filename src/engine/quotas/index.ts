@@ -42,7 +42,7 @@ export interface Quotas extends ModelCallQuotas {
    * for `MAKING_MS`, until it exists and is refreshed. Returns true if the resource is new. Throws `limit_exceeded`.
    */
   acquire(owner: Owner, thing: Resource, id: string): Promise<boolean>;
-  /** Like `acquire`, but for an existing resource, even beyond the limits. */
+  /** Like `acquire`, but for an existing resource, which is counted even if it exceeds a limit. */
   refresh(owner: Owner, thing: Resource, id: string): Promise<void>;
   /** Releases an acquired resource whose creation failed, unless another call has created it in the meantime. */
   withdraw(owner: Owner, thing: Resource, id: string): Promise<void>;
@@ -57,7 +57,7 @@ export interface Quotas extends ModelCallQuotas {
    * The bytes count for `ms` milliseconds. By default, they count for as long as an unused thread is kept.
    */
   setStored(owner: Owner, threadId: string, bytes: number, ms?: number): Promise<void>;
-  /** Like `setStored`, for bytes that are already stored, even beyond the limits. */
+  /** Like `setStored`, but for bytes that are already stored, which are counted even if they exceed a limit. */
   recordStored(owner: Owner, threadId: string, bytes: number): Promise<void>;
   /**
    * Replaces the counted bytes of a document collection, for its tenant and its user, if any. Throws `limit_exceeded`

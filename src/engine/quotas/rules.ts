@@ -59,7 +59,10 @@ export function refusedFor(waits: PerScope<number | undefined>): RateRefusal | u
   return { full: longest.full, wait_ms: Math.ceil(longest.wait) };
 }
 
-/** Acquires or renews a hold on a resource. Returns whether the resource is new and until when it counts. */
+/**
+ * Acquires or renews a hold on a resource. Returns whether the resource is new, and the time until which it
+ * counts.
+ */
 export function heldUntil(
   ends: number | undefined,
   now: number,

@@ -102,7 +102,7 @@ export class ActiveRuns {
     else active.abort.abort(new AppError("cancelled", "The run was cancelled."));
   }
 
-  /** Renews all leases. Ends a run whose lease is lost or expired before it was renewed. Never throws. */
+  /** Renews all leases. Ends a run whose lease was lost, or expired before it was renewed. Never throws. */
   async renewAll(): Promise<void> {
     this.#renewedAt = Date.now();
     const results = await Promise.all([...this.#runs.values()].map((active) => this.renew(active)));

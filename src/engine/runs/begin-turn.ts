@@ -150,7 +150,7 @@ async function resumedBy(
 const keyOfWords = ({ id, content }: UserMessage, run_id: string) =>
   `words:${id}:${run_id}:${createHash("sha256").update(textOf(content)).digest("base64url")}`;
 
-/** Starts nothing. Only counts the stream that shows the run. */
+/** Starts nothing. Counts only the stream that shows the run. */
 function repeating(
   { quotas }: Runs,
   { owner }: Caller,

@@ -33,8 +33,8 @@ export interface ResumeServices {
 }
 
 /**
- * Resumes the threads whose deferred calls have a result or have expired. If a thread fails, it stays due. Never
- * throws.
+ * Resumes the threads whose deferred calls have a result or have expired. If a thread cannot be resumed, it
+ * stays due. Never throws.
  */
 export async function resumeDeferred({ stores, logger, start }: ResumeServices): Promise<void> {
   const { deferredCalls, runs, threads } = stores;

@@ -263,7 +263,8 @@ async function settleAsFailed(
   error: ErrorInfo,
   handedOver: AbortSignal,
 ): Promise<StreamEvent | undefined> {
-  // If there was no room for the answer, an incomplete message would not fit either. A full store accepts only the end.
+  // If there was no room for the answer, an incomplete message would not fit either. A full store accepts
+  // only the end of a run.
   let keepsWords = error.code !== "limit_exceeded";
   while (!handedOver.aborted) {
     try {

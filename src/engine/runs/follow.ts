@@ -91,8 +91,8 @@ export async function untilThread(
 }
 
 /**
- * Returns what `look` finds. Calls it whenever a run of the thread starts, and periodically. Retries while the store is
- * unreachable. Returns undefined if `signal` aborts first.
+ * Returns what `look` finds. Calls `look` whenever a run of the thread starts, and periodically. Retries
+ * while the store is unreachable. Returns undefined if `signal` aborts first.
  */
 async function awaited<T>(
   { bus }: Stores,

@@ -42,7 +42,7 @@ export function areByUser(messages: readonly Message[]): boolean {
 }
 
 /**
- * Returns all unanswered input as one text, so splitting it across messages or parts cannot hide anything.
+ * Returns all unanswered input as one string, so splitting it across messages or parts cannot hide anything.
  */
 export function newInput(messages: readonly Message[]): Subject {
   const unanswered = messages.slice(messages.findLastIndex(isFromModel) + 1);

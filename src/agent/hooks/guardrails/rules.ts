@@ -108,7 +108,7 @@ function isOffTopics(topics: readonly string[]): Rule {
 /** Scripts that do not separate words with spaces. The rule also finds their words inside other words. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 
-/** Returns the words in lower case, each surrounded by spaces, or an empty text if there are no words. */
+/** Returns the words in lower case, each surrounded by spaces, or an empty string if there are no words. */
 function wordsIn(text: string): string {
   const words = text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu);
   return words ? ` ${words.join(" ")} ` : "";

@@ -173,7 +173,7 @@ const FAST_CHARS = 1_000;
 
 /**
  * Returns the text that every match begins with, if it can be read from the beginning of the expression.
- * Otherwise, returns an empty text.
+ * Otherwise, returns an empty string.
  */
 function beginningOf(expression: string): string {
   if (/[|\\]|\(\?/.test(expression)) return "";

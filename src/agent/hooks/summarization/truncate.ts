@@ -14,7 +14,7 @@ const WORDS_BEFORE_TOOLS = 4;
 const NOTE_CHARS = 50;
 const WRITERS: ReadonlySet<string> = new Set(["write_file", "edit_file"]);
 
-/** Removes the middle of a text. Returns at most `limit` characters, including the note. */
+/** Removes the middle of `text`. Returns at most `limit` characters, including the note. */
 export function clip(text: string, limit: number): string {
   if (text.length <= limit) return text;
   const half = Math.max(0, Math.floor((limit - NOTE_CHARS) / 2));

@@ -67,7 +67,7 @@ export function argumentText(): ArgumentText {
   };
 }
 
-/** The maximum length of a text to examine. Longer texts arrive in many pieces. */
+/** The maximum length of a string to examine. Longer strings arrive in many pieces. */
 const SHORT = 32;
 
 /** True for an empty object, or the beginning of one. */

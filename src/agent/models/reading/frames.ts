@@ -172,7 +172,7 @@ const IDLE =
   /^(?::.*|null|""|\{\s*\}|\[\s*\]|\[?(?:ping|keep-?alive|heartbeat)\]?|(?:event|id|retry):.*)?$/is;
 const DONE = /^"?\[?done\]?"?$/i;
 
-/** Marks a text that has several lines and is not valid JSON as a whole. */
+/** Marks data that has several lines and is not valid JSON as a whole. */
 const LINES = Symbol("lines");
 
 function valueIn(text: string): unknown {

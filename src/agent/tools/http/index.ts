@@ -59,7 +59,7 @@ export async function createHttpTools(
 
 const NO_PARAMETERS = { parameters: { type: "object" }, schema: { type: "object" } };
 
-/** Masks the progress (as one text) and the result, because endpoints may repeat data that they received. */
+/** Masks the progress (as one string) and the result, because endpoints may repeat data that they received. */
 async function* masked(call: ToolCall, stream: Stream<ToolResult>, mask: Mask): Stream<ToolResult> {
   const shown = mask.inPieces();
   const progress = (output: string): StreamEvent[] =>

@@ -22,8 +22,8 @@ const IDLE_MS = 10 * 60_000;
 
 export interface OwnerServers {
   /**
-   * Returns the tools of the servers that `isNamed` selects, as the owner may use them. A server that the owner has not
-   * connected offers only the tool `mcp__<server>__connect`. Never throws.
+   * Returns the tools that the owner may use on the servers that `isNamed` selects. A server that the owner
+   * has not connected offers only the tool `mcp__<server>__connect`. Never throws.
    */
   toolsOf(owner: Owner, isNamed: (server: string) => boolean): Promise<readonly Tool[]>;
   names(): readonly string[];

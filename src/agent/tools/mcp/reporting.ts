@@ -46,15 +46,15 @@ export function maskOfServer(definition: McpServerDefinition): Mask {
 const MAX_DETAIL = 500;
 
 /**
- * `what` completes "MCP server …". `detail` is the thrown value or a text. `said` contains the server's last
- * output.
+ * `what` completes "MCP server …". `detail` is the thrown value or a string. `said` contains the server's
+ * last output.
  */
 export type Log = (level: "debug" | "warn", what: string, detail?: unknown, said?: readonly string[]) => void;
 
 export function logOf(server: string, logger: Logger, mask: Mask): Log {
   return (level, what, detail, said = []) => {
     const told = detail === undefined ? {} : { detail: firstChars(mask(messageOf(detail)), MAX_DETAIL) };
-    // Masks the lines as one text, because a secret may contain a line break.
+    // Masks the lines as one string, because a secret may contain a line break.
     const printed = said.length > 0 ? { said: mask(said.join("\n")).split("\n") } : {};
     logger[level]?.({ server, ...told, ...printed }, mask(`MCP server \`${server}\` ${what}`));
   };

@@ -5,7 +5,7 @@ import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
 import type { DocumentPool } from "../../../lib/web-documents/pool.ts";
 import { type Asker, type Hosts, type PublicGet, readBody } from "./get.ts";
 
-/** The name that rules in robots.txt can refer to. */
+/** The name to which rules in robots.txt can refer. */
 const ROBOT = "Skein";
 const MAX_BYTES = 512 * 1024;
 const TTL_MS = 60 * 60 * 1000;

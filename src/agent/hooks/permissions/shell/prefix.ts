@@ -31,7 +31,7 @@ export function mentions(
   return options.every((option) => hasOption(command, option)) && hasNames(command, names, isLoose);
 }
 
-/** Splits a text into all parts that could be the name of a program. */
+/** Splits a string into all parts that could be the name of a program. */
 export const partsOf = (text: string): MentionedWord[] =>
   text.split(/[^\p{L}\p{N}_./-]+/u).map((part) => ({ text: part, isLiteral: true, isOpaque: false }));
 
