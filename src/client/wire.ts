@@ -950,7 +950,7 @@ export type PromptBlock = {
 };
 
 export type AuditActor = {
-  /** `key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`, `agent`: it acted by itself. `server`: the server itself. */
+  /** `key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`, `agent`: the schedule, trigger or agent acted by itself. `server`: the server itself. */
   type: "key" | "user" | "operator" | "schedule" | "trigger" | "agent" | "server";
   /** Id of the key, schedule or trigger, or name of the user or agent. */
   id: string;
@@ -1039,12 +1039,12 @@ export type Connection = {
   } | undefined;
   created_at: string;
   updated_at: string;
-  /** Time at which an agent last used it, to the minute. Absent if none has. */
+  /** Time at which an agent last used it, to the minute. Absent if no agent has used it. */
   last_used_at?: string | undefined;
 };
 
 export type DeletedConnection = {
-  /** True if the issuer confirmed that the tokens are revoked. False without a `revocation_endpoint`. */
+  /** True if the issuer confirmed that the tokens are revoked. False if the issuer has no `revocation_endpoint`. */
   is_revoked: boolean;
 };
 
@@ -1172,7 +1172,7 @@ export type SentRequest = {
     max_tokens?: number | undefined;
     /** Maximum number of tokens for thinking. */
     thinking?: number | undefined;
-    /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool has been called after the user's last message. */
+    /** `auto`: the model decides whether to call tools. `none`: the model calls no tools. `required`: the model calls at least one tool. `name`: the model calls this tool. The requirement ends once a tool has been called after the user's last message. */
     tool_choice?: "auto" | "none" | "required" | {
       name: string;
     } | undefined;
@@ -1426,7 +1426,7 @@ export type Trigger = {
   agent: string;
   /** How the server verifies that a delivery comes from the sender. A delivery that it cannot verify gets 401. */
   verify: TriggerVerification;
-  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value leaves nothing. */
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value is replaced with nothing. */
   input: string;
   /** `new`: each delivery starts a thread. Otherwise a template: deliveries that produce the same text share a thread, and one that produces an empty text starts a new thread. */
   thread: string;
@@ -1471,7 +1471,7 @@ export type NewTrigger = {
   agent: string;
   /** How the server verifies that a delivery comes from the sender. A delivery that it cannot verify gets 401. */
   verify: TriggerVerification;
-  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value leaves nothing. */
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value is replaced with nothing. */
   input: string;
   /** `new`: each delivery starts a thread. Otherwise a template: deliveries that produce the same text share a thread, and one that produces an empty text starts a new thread. */
   thread: string;
@@ -1507,7 +1507,7 @@ export type TriggerWithDeliveries = {
   agent: string;
   /** How the server verifies that a delivery comes from the sender. A delivery that it cannot verify gets 401. */
   verify: TriggerVerification;
-  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value leaves nothing. */
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value is replaced with nothing. */
   input: string;
   /** `new`: each delivery starts a thread. Otherwise a template: deliveries that produce the same text share a thread, and one that produces an empty text starts a new thread. */
   thread: string;
@@ -1747,11 +1747,11 @@ export type StartRun = {
   max_tokens?: number | undefined;
   /** Maximum number of tokens for thinking. */
   thinking?: number | undefined;
-  /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool has been called after the user's last message. */
+  /** `auto`: the model decides whether to call tools. `none`: the model calls no tools. `required`: the model calls at least one tool. `name`: the model calls this tool. The requirement ends once a tool has been called after the user's last message. */
   tool_choice?: "auto" | "none" | "required" | {
     name: string;
   } | undefined;
-  /** JSON Schema (2020-12) of an object. The final answer is JSON that matches it, and is returned as `output` by `done` and the run. Default: the agent's own. */
+  /** JSON Schema (2020-12) of an object. The final answer is JSON that matches this schema. The `done` event and the run contain the answer as `output`. Default: the agent's own schema. */
   output_schema?: Record<string, unknown> | undefined;
   /** Tools that the client executes. A call interrupts the run; send its result with `resume`. */
   tools?: ClientTool[] | undefined;
@@ -1783,11 +1783,11 @@ export type StartRunOnNewThread = {
   max_tokens?: number | undefined;
   /** Maximum number of tokens for thinking. */
   thinking?: number | undefined;
-  /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool has been called after the user's last message. */
+  /** `auto`: the model decides whether to call tools. `none`: the model calls no tools. `required`: the model calls at least one tool. `name`: the model calls this tool. The requirement ends once a tool has been called after the user's last message. */
   tool_choice?: "auto" | "none" | "required" | {
     name: string;
   } | undefined;
-  /** JSON Schema (2020-12) of an object. The final answer is JSON that matches it, and is returned as `output` by `done` and the run. Default: the agent's own. */
+  /** JSON Schema (2020-12) of an object. The final answer is JSON that matches this schema. The `done` event and the run contain the answer as `output`. Default: the agent's own schema. */
   output_schema?: Record<string, unknown> | undefined;
   /** Tools that the client executes. A call interrupts the run; send its result with `resume`. */
   tools?: ClientTool[] | undefined;
@@ -1818,11 +1818,11 @@ export type RunBatch = {
     max_tokens?: number | undefined;
     /** Maximum number of tokens for thinking. */
     thinking?: number | undefined;
-    /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool has been called after the user's last message. */
+    /** `auto`: the model decides whether to call tools. `none`: the model calls no tools. `required`: the model calls at least one tool. `name`: the model calls this tool. The requirement ends once a tool has been called after the user's last message. */
     tool_choice?: "auto" | "none" | "required" | {
       name: string;
     } | undefined;
-    /** JSON Schema (2020-12) of an object. The final answer is JSON that matches it, and is returned as `output` by `done` and the run. Default: the agent's own. */
+    /** JSON Schema (2020-12) of an object. The final answer is JSON that matches this schema. The `done` event and the run contain the answer as `output`. Default: the agent's own schema. */
     output_schema?: Record<string, unknown> | undefined;
     /** Tools that the client executes. A call interrupts the run; send its result with `resume`. */
     tools?: ClientTool[] | undefined;
@@ -1989,7 +1989,7 @@ export type TriggerSpec = {
   verify: TriggerVerificationInput;
   /** Secret that the sender sends or signs with. Default: the trigger keeps its secret. For a new trigger, the server generates one, except for `slack` and `stripe`, which issue their own. */
   secret?: string | undefined;
-  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value leaves nothing. */
+  /** Message that starts the run. `{{body.…}}`, `{{headers.…}}` and `{{delivery.id}}` are replaced with values from the delivery. Objects are inserted as JSON; a missing value is replaced with nothing. */
   input: string;
   /** `new`: each delivery starts a thread. Otherwise a template: deliveries that produce the same text share a thread, and one that produces an empty text starts a new thread. Default: `"new"`. */
   thread?: string | undefined;
@@ -2112,7 +2112,7 @@ export interface Operations {
     };
     answer: Thread;
   };
-  /** List threads, last changed first. */
+  /** List threads, most recently changed first. */
   "GET /threads": {
     query: { limit?: number | undefined; cursor?: string | undefined; agent?: string | undefined; status?: "idle" | "busy" | "interrupted" | "error" | undefined; since?: string | undefined; q?: string | undefined; in?: "title" | "messages" | undefined; parent?: string | undefined; children?: "true" | undefined };
     answer: {
@@ -2159,7 +2159,7 @@ export interface Operations {
     path: { thread_id: string };
     answer: ThreadState;
   };
-  /** Fork a thread: create one with its messages up to a message. */
+  /** Fork a thread: create a thread with a copy of its messages up to one of them. */
   "POST /threads/{thread_id}/fork": {
     path: { thread_id: string };
     body: {
@@ -2244,7 +2244,7 @@ export interface Operations {
     path: { thread_id: string; message_id: string };
     answer: void;
   };
-  /** List the rated answers of a thread, last changed first. */
+  /** List the rated answers of a thread, most recently changed first. */
   "GET /threads/{thread_id}/feedback": {
     path: { thread_id: string };
     answer: {
@@ -2301,7 +2301,7 @@ export interface Operations {
     path: { thread_id: string; run_id: string };
     answer: Trace;
   };
-  /** Get the request that the model received in one of a run's model calls. */
+  /** Get the request to the model in one of a run's model calls. */
   "GET /threads/{thread_id}/runs/{run_id}/requests/{n}": {
     path: { thread_id: string; run_id: string; n: number };
     answer: SentRequest;

@@ -54,7 +54,7 @@ export interface ProviderSearch {
 export const ToolChoice = z
   .union([z.enum(["auto", "none", "required"]), z.strictObject({ name: z.string().min(1).max(128) })])
   .describe(
-    "`auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool has been called after the user's last message.",
+    "`auto`: the model decides whether to call tools. `none`: the model calls no tools. `required`: the model calls at least one tool. `name`: the model calls this tool. The requirement ends once a tool has been called after the user's last message.",
   );
 export type ToolChoice = z.infer<typeof ToolChoice>;
 

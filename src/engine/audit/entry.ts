@@ -11,7 +11,7 @@ const ActorType = z.enum(["key", "user", "operator", "schedule", "trigger", "age
 export const Actor = z
   .object({
     type: ActorType.describe(
-      "`key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`, `agent`: it acted by itself. `server`: the server itself.",
+      "`key`: an API key. `user`: a user with other credentials. `operator`: the scope `operator` was used. `schedule`, `trigger`, `agent`: the schedule, trigger or agent acted by itself. `server`: the server itself.",
     ),
     id: z.string().describe("Id of the key, schedule or trigger, or name of the user or agent."),
     user: z

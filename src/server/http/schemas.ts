@@ -97,7 +97,7 @@ export const StartRunBody = z
       .record(z.string(), z.unknown())
       .optional()
       .describe(
-        "JSON Schema (2020-12) of an object. The final answer is JSON that matches it, and is returned as `output` by `done` and the run. Default: the agent's own.",
+        "JSON Schema (2020-12) of an object. The final answer is JSON that matches this schema. The `done` event and the run contain the answer as `output`. Default: the agent's own schema.",
       ),
     tools: ClientTools,
     metadata: Metadata.default({}),

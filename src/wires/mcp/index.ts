@@ -102,7 +102,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
       schema: {
         summary: "Reconnect to the stream of a call",
         description:
-          "Continues after `Last-Event-ID`. Returns 405 without it, because the server sends nothing between calls.",
+          "Continues after `Last-Event-ID`. Without `Last-Event-ID`, returns 405, because the server sends nothing between calls.",
         tags,
         headers: SessionHeaders,
         response: { 200: { content: { "text/event-stream": { schema: Messages } } }, 405: RpcAnswer },

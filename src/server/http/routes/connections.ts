@@ -22,7 +22,7 @@ const Deleted = z
     is_revoked: z
       .boolean()
       .describe(
-        "True if the issuer confirmed that the tokens are revoked. False without a `revocation_endpoint`.",
+        "True if the issuer confirmed that the tokens are revoked. False if the issuer has no `revocation_endpoint`.",
       ),
   })
   .meta({ id: "DeletedConnection" });

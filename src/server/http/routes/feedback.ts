@@ -38,7 +38,7 @@ export function feedbackRoutes(app: App, { stores: { threads, items } }: RouteSe
     "/threads/:thread_id/feedback",
     {
       schema: {
-        summary: "List the rated answers of a thread, last changed first",
+        summary: "List the rated answers of a thread, most recently changed first",
         tags,
         params: ThreadParams,
         response: { 200: z.object({ items: z.array(Feedback) }) },

@@ -37,7 +37,7 @@ function hookRoute(app: App, { triggers, limits }: RouteServices): void {
       schema: {
         summary: "Deliver an event to a trigger",
         description:
-          "Other services send their webhooks here. The address comes from `PUT /triggers/{trigger_id}`, and the trigger's secret verifies the delivery. Returns 202 immediately, with the run that the delivery starts or the reason why it starts none. A repeated delivery returns the first one's run. Returns 404 for an unknown address and a paused trigger, and 401 for a delivery that cannot be verified.",
+          "Other services send their webhooks here. The address comes from `PUT /triggers/{trigger_id}`, and the trigger's secret verifies the delivery. Returns 202 immediately, with the run that the delivery starts or the reason why it starts none. If the delivery is repeated, returns the run of the first delivery. Returns 404 for an unknown address and a paused trigger, and 401 for a delivery that cannot be verified.",
         tags: ["triggers"],
         params: HookParams,
         response: {

@@ -203,7 +203,7 @@ function recordRoutes(app: App, { runs, stores, quotas, unreadAnswers }: RouteSe
     "/threads/:thread_id/runs/:run_id/requests/:n",
     {
       schema: {
-        summary: "Get the request that the model received in one of a run's model calls",
+        summary: "Get the request to the model in one of a run's model calls",
         description:
           "`n` is the number of the model call in the run's trace. Returns 404 `not_recorded` unless `traces.requests` is set in server.yaml.",
         tags: ["runs"],

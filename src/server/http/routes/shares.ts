@@ -126,7 +126,8 @@ export function shareRoutes(app: App, { stores: { threads, items }, unreadAnswer
     {
       schema: {
         summary: "List the messages of a shared thread, oldest first",
-        description: "Pages like `GET /threads/{thread_id}/messages`. Returns 404 once the share has ended.",
+        description:
+          "Returns pages in the same form as `GET /threads/{thread_id}/messages`. Returns 404 once the share has ended.",
         tags,
         params: SharedParams,
         querystring: MessagesQuery,

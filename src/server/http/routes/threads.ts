@@ -62,7 +62,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
     "/threads",
     {
       schema: {
-        summary: "List threads, last changed first",
+        summary: "List threads, most recently changed first",
         description:
           "A search in messages may return a short or empty page. To continue the search, use `next_cursor`.",
         tags,
@@ -203,7 +203,7 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
     "/threads/:thread_id/fork",
     {
       schema: {
-        summary: "Fork a thread: create one with its messages up to a message",
+        summary: "Fork a thread: create a thread with a copy of its messages up to one of them",
         description: "Copies the current todos and files. Does not copy open interrupts or permissions.",
         tags,
         params,

@@ -156,7 +156,7 @@ export function toolRoutes(
       schema: {
         summary: "Deliver a deferred tool result",
         description:
-          "Send the result once, to the address that the call contained. The address is secret, so no credentials are needed. Returns 204 if the result reaches the thread: in the call's place or, if the conversation has continued without it, as a message of its own. Sending the same result again within a day also returns 204. Returns 404 if no call is waiting for the result.",
+          "Send the result once, to the address that the call contained. The address is secret, so no credentials are needed. Returns 204 if the result reaches the thread: in the call's place or, if the conversation has continued without it, as a separate message. Sending the same result again within a day also returns 204. Returns 404 if no call is waiting for the result.",
         tags,
         params: TokenParams,
         body: Delivered,

@@ -67,7 +67,7 @@ export function triggerRoutes(app: App, services: RouteServices): void {
 
 function putRoutes(app: App, { triggers }: RouteServices): void {
   const description =
-    "The response contains the `url` to give to the sender and, unless you send a secret, the secret that the server has made. It is returned only once. Runs of the trigger act for you, with the API key of this request.";
+    "The response contains the `url` to give to the sender and, unless you send a secret, the secret that the server has created. It is returned only once. Runs of the trigger act for you, with the API key of this request.";
 
   app.put(
     "/triggers/:trigger_id",

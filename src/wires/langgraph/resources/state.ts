@@ -150,7 +150,7 @@ function writeRoute(app: App, services: RouteServices): void {
       schema: {
         summary: "Write messages and files, or end open interrupts",
         description:
-          "`values.messages` are added to the thread, or replace messages with the same id. A message of the type `remove` deletes one. `values.files` are written for the agent. `as_node: __end__` ends open interrupts without an answer.",
+          "`values.messages` are added to the thread, or replace messages with the same id. A message of the type `remove` deletes a message. The server writes `values.files` into the agent's backend. `as_node: __end__` ends open interrupts without an answer.",
         tags,
         params,
         body: UpdateBody,

@@ -114,7 +114,7 @@ function retrieveRoute(app: App, services: RouteServices): void {
       sse: "manual",
       exposeHeadRoute: false,
       schema: {
-        summary: "Get a response, or with `stream=true` its events from the first or after a number",
+        summary: "Get a response or, with `stream=true`, its events from the first one or after a number",
         description:
           "Returns 404 with the code `events_expired` if events after the number are no longer kept.",
         tags,
