@@ -49,7 +49,7 @@ export function annotationsOf(draft: Draft): Annotations {
 
 /**
  * Returns a function that finds the part of the text that a citation marks. Servers count either UTF-16 units or
- * code points. The part is usually a Markdown link in parentheses, which tells both apart.
+ * code points. The part is usually a Markdown link in parentheses, so the two can be distinguished.
  */
 function placing(
   text: string,

@@ -13,7 +13,7 @@ import { afterThought, type CallExtras, isThought, untagged } from "./google.ts"
 /** A piece of a thought in OpenRouter's format. `reasoning` contains its text as well. */
 type Detail = Record<string, unknown>;
 
-/** With `searches`, the server searched the web for this reply, whether or not it says so. */
+/** With `searches`, the server has searched the web for this reply, even if the reply does not contain a search. */
 export function openaiReply({ searches = false } = {}): ReplyReader {
   const draft = replyDraft();
   const annotations = annotationsOf(draft);
