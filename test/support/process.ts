@@ -6,8 +6,11 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { NODE_ENV } from "./node.ts";
-import { MAIN } from "./program.ts";
+import { isBuilt, MAIN } from "./program.ts";
 import { temporaryFolder } from "./server.ts";
+
+/** What is built has its own compile cache, with the code of a server that has executed runs: script/warm.ts. */
+const { NODE_COMPILE_CACHE: _, ...BUILT_ENV } = NODE_ENV;
 
 export interface Skein {
   readonly child: ChildProcess;
@@ -48,7 +51,7 @@ export function lastingSkein(
 ): Skein {
   const child = spawn(process.execPath, [main, ...args], {
     cwd,
-    env: { ...NODE_ENV, ...env },
+    env: { ...(main === MAIN && isBuilt ? BUILT_ENV : NODE_ENV), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let text = "";
