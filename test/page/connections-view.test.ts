@@ -114,6 +114,7 @@ agents:
       agents: `
 mcp_servers:
   calendar: { url: "${calendar.url}", per: user, auth: { oauth: {} }, trust_annotations: true }
+  mail: { url: "https://mcp.example.com/${"long".repeat(20)}", per: user, auth: { oauth: {} } }
 agents:
   assistant: { model: "scripted:test", tools: ["mcp__calendar__*"], permissions: { mode: bypass } }
 `,
@@ -130,6 +131,13 @@ agents:
     const link = section.getByRole("link", { name: "Open the sign-in in a new tab" });
     expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
     await tab.screenshot("page-connections-sign-in");
+    const usual = page.viewportSize() ?? { width: 1280, height: 720 };
+    await page.setViewportSize({ width: 390, height: 844 });
+    const [width, shown] = await page.evaluate<number[]>(
+      `(({ scrollWidth, clientWidth }) => [scrollWidth, clientWidth])(document.querySelector("section[aria-label=Connections]"))`,
+    );
+    expect(width).toBe(shown);
+    await page.setViewportSize(usual);
     expect(await tab.barriers()).toEqual([]);
     await connectAt((await link.getAttribute("href")) ?? "");
     await section.getByRole("status").filter({ hasText: "calendar is connected." }).waitFor();

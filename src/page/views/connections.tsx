@@ -39,13 +39,15 @@ export function Connections({ methods }: { methods: ConnectionMethods }) {
         ))}
       </div>
       {value?.next_cursor !== undefined && <Empty>{words.more(number(MOST))}</Empty>}
-      {methods.mayChange() &&
-        value?.not_connected?.map(({ id, mcp_server_url }) => (
-          <div key={id} class="row">
-            <Plain>{id}</Plain> <span class="quiet">{visible(mcp_server_url)}</span>
-            <SignIn id={id} verb={words.connect} methods={methods} onConnected={changed} />
-          </div>
-        ))}
+      <div class="offers">
+        {methods.mayChange() &&
+          value?.not_connected?.map(({ id, mcp_server_url }) => (
+            <div key={id} class="row">
+              <Plain>{id}</Plain> <span class="quiet">{visible(mcp_server_url)}</span>
+              <SignIn id={id} verb={words.connect} methods={methods} onConnected={changed} />
+            </div>
+          ))}
+      </div>
       {methods.mayChange() && <NewConnection ids={ids} methods={methods} onStored={changed} />}
     </section>
   );
