@@ -111,9 +111,17 @@ describe("an answer of a search model", () => {
     expect(sent()).not.toHaveProperty("web_search_options");
   });
 
+  test("is refused if the budget does not pay its search", async () => {
+    const prices = { "*": { input: 0, output: 0, web_search: 10 } };
+    const { run } = await serve({ config: { quotas: { user: { cost_per_day: 0.015 }, prices } } });
+    expect(await run("What is wool?")).toMatchObject({ status: "success", usage: { cost: 10_000 } });
+    expect(await run("And yarn?")).toMatchObject({ status: "error", stop_reason: "quota" });
+    expect(provider.requests()).toHaveLength(1);
+  });
+
   test("that is stopped counts its search too", async () => {
     provider.enqueue({ ...ANSWER, breakAfter: { frames: 4, with: "silence" } });
-    const { client, answer } = await serve();
+    const { client, answer } = await serve({ tools: "save" });
     const begun = await client.start("t", { input: "go" });
     for await (const { event, data } of client.runs.events("t", begun.id))
       if (event === "on_chat_model_stream" && "delta" in data && data.delta.includes("Wool"))
@@ -145,6 +153,7 @@ describe("an answer of a search model", () => {
     provider.enqueue(ANSWER, { blocks: [say('{"from":"sheep"}')] });
     expect(await run("What is wool?")).toMatchObject({ status: "success" });
     expect(await run("From what?", { output_schema })).toMatchObject({ output: { from: "sheep" } });
+    expect(sent().response_format).toMatchObject({ type: "json_schema" });
   });
 });
 

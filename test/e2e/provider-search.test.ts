@@ -366,6 +366,19 @@ test("searches have a price, and count in the budget", async () => {
   await expect(run("And yarn?")).rejects.toThrow("Your limit `cost_per_day`, 0.005, is reached.");
 });
 
+test("a call makes only as many searches as the budget pays, and is offered none at the end", async () => {
+  const prices = { "*": { input: 0, output: 0, web_search: 10 } };
+  const quotas = { user: { cost_per_day: 0.025 }, prices };
+  provider.enqueue(ANSWER, { blocks: [...search("yarn", [YARN]), say("Of wool.")] });
+  const { run } = await serve({ search: { max_uses: 5 }, config: { quotas } });
+  for (const input of ["What is wool?", "What is yarn?", "And silk?"])
+    expect(await run(input)).toMatchObject({ status: "success" });
+  const offered = provider
+    .requests()
+    .map((request) => sentBody(request).tools?.find(({ name }) => name === "web_search")?.max_uses);
+  expect(offered).toEqual([2, 1, undefined]);
+});
+
 describe("front ends show", () => {
   test("the pages, in a thread's answer", async () => {
     provider.enqueue(ANSWER);

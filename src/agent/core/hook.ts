@@ -74,11 +74,23 @@ export interface PlannedCall {
   readonly caller?: { readonly agent: string; readonly threadId: string };
   /**
    * Returns estimated token counts: the whole input, the fixed part of the input (everything except messages)
-   * and the maximum output, including thinking. Called only if budgets exist.
+   * and the maximum output, including thinking. Also returns the number of searches by the provider, if it has a
+   * limit. Called only if budgets exist.
    */
-  size(): { readonly input: number; readonly output: number; readonly fixed?: number };
+  size(): {
+    readonly input: number;
+    readonly output: number;
+    readonly fixed?: number;
+    readonly searches?: PlannedSearches | undefined;
+  };
   /** True if the call accepts a lower output limit while other calls have reserved the rest. */
   readonly takesLess: boolean;
+}
+
+/** The number of searches that a model call makes at most, and at least. */
+export interface PlannedSearches {
+  readonly most: number;
+  readonly least: number;
 }
 
 /** The usage of a finished model call. */
@@ -91,12 +103,14 @@ export interface MeteredCall {
 export type Reservation =
   /**
    * `outputLimit` is the maximum number of output tokens that are reserved. It is undefined without budgets.
+   * `searchLimit` is the maximum number of searches that are reserved. It is undefined if they have no limit.
    * `soft` warns that most of a budget is used.
    */
   | {
       readonly isGranted: true;
       readonly id: string;
       readonly outputLimit?: number;
+      readonly searchLimit?: number;
       readonly soft?: string;
     }
   /**

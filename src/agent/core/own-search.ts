@@ -3,7 +3,8 @@
 
 import { AppError } from "./errors.ts";
 import { WEB_SEARCH } from "./flow.ts";
-import type { Model, ModelRequest, ProviderSearch } from "./model.ts";
+import type { PlannedSearches } from "./hook.ts";
+import type { Model, ModelRequest, ProviderSearch, ToolSchema } from "./model.ts";
 import type { MutableRun } from "./run.ts";
 import { valueKey } from "./tool.ts";
 
@@ -36,6 +37,29 @@ const refusal = ({ name }: Model, why: string) =>
     "model_rejected",
     `\`${name}\` searches the web in every answer, but ${why}. Use another model.`,
   );
+
+/**
+ * Returns the number of searches that the model's provider makes for the request. Returns undefined if it has no
+ * limit, or no search.
+ */
+export function searchesPlanned({
+  model,
+  tools,
+}: Pick<ModelRequest, "model" | "tools">): PlannedSearches | undefined {
+  if (model.alwaysSearches) return { most: 1, least: 1 };
+  const limits = tools.flatMap(({ ofProvider }) =>
+    ofProvider && canSearch(model, ofProvider) ? [ofProvider] : [],
+  );
+  const most = limits[0]?.max_uses;
+  return most === undefined ? undefined : { most, least: 0 };
+}
+
+/** Lowers the number of searches in the request. Leaves out a search that may not be made once. */
+export const withSearchLimit = (tools: readonly ToolSchema[], most: number): readonly ToolSchema[] =>
+  tools.flatMap((tool) => {
+    if (!tool.ofProvider) return [tool];
+    return most === 0 ? [] : [{ ...tool, ofProvider: { ...tool.ofProvider, max_uses: most } }];
+  });
 
 /** True if the model's provider may search the web during the call. */
 export const maySearch = ({ model, tools }: Pick<ModelRequest, "model" | "tools">): boolean =>

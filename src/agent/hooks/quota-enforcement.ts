@@ -10,6 +10,7 @@ import { RunLimit } from "../core/errors.ts";
 import { defineHook, type ModelCallQuotas } from "../core/hook.ts";
 import { estimateTokens, NO_USAGE, type Usage } from "../core/message.ts";
 import { DEFAULT_MAX_TOKENS, type ModelRequest, type UsageMeter } from "../core/model.ts";
+import { searchesPlanned, withSearchLimit } from "../core/own-search.ts";
 import { reportFailure } from "../core/run.ts";
 import type { Run } from "../core/tool.ts";
 import { estimateFixed, estimateRequest, LONGEST_ANSWER_TOKENS, withMargin } from "../core/usage-meter.ts";
@@ -37,7 +38,7 @@ export const metering = defineHook({
       name: "metering",
 
       async *wrapModelCall(request, next, run, deltas) {
-        const { id, soft, outputLimit } = yield* admitted(request, { run, quotas, limitOf });
+        const { id, soft, outputLimit, searchLimit } = yield* admitted(request, { run, quotas, limitOf });
         const settle = (usage?: Usage) =>
           quotas.settle(run.owner, id, usage && { agent: agent.name, model: request.model.name, usage });
         let meter: UsageMeter | undefined;
@@ -49,7 +50,12 @@ export const metering = defineHook({
           const onMeter = (begun: UsageMeter) => {
             meter = begun;
           };
-          const limited = { ...request, onMeter, ...(outputLimit ? { outputLimit } : {}) };
+          const limited = {
+            ...request,
+            onMeter,
+            ...(outputLimit ? { outputLimit } : {}),
+            ...(searchLimit === undefined ? {} : { tools: withSearchLimit(request.tools, searchLimit) }),
+          };
           const completion = yield* next(limited, deltas);
           isSettled = true;
           await settle(completion.message.usage ?? NO_USAGE);
@@ -80,7 +86,8 @@ async function* admitted(request: ModelRequest, { run, quotas, limitOf }: Admiss
   const size = () => {
     const fixed = estimateFixed(request);
     const input = withMargin(fixed + estimateTokens(request.messages));
-    return { input, fixed: withMargin(fixed), output: limitOf(request) };
+    const searches = searchesPlanned(request);
+    return { input, fixed: withMargin(fixed), output: limitOf(request), searches };
   };
   const caller = { agent: run.agent, threadId: run.threadId };
   const until = performance.now() + PATIENCE_MS;

@@ -3,8 +3,8 @@
 
 import type { OwnedCollection } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
-import type { ModelCallQuotas } from "../../agent/core/hook.ts";
-import { NO_USAGE, type Usage } from "../../agent/core/message.ts";
+import type { ModelCallQuotas, PlannedSearches } from "../../agent/core/hook.ts";
+import { NO_USAGE, searchesOf, type Usage } from "../../agent/core/message.ts";
 import { modelMatcher } from "../../agent/core/model.ts";
 import { plausible } from "../../agent/core/usage-meter.ts";
 import { type Logger, SILENT } from "../../lib/logger.ts";
@@ -121,7 +121,7 @@ export function createQuotas(
     const call = calls.of(owner, run);
     if (!call) return undefined;
     const { model, input, least } = call;
-    const left = answerLeft(config, accounts, { input, price: priceFor(model), among: "spent" });
+    const left = answerLeft(config, accounts, { input, searches: 0, price: priceFor(model), among: "spent" });
     return left < least ? tooLarge(config, accounts, input) : undefined;
   };
   const lives: Readonly<
@@ -204,11 +204,12 @@ export function createQuotas(
       const id = randomId();
       if (!hasBudgets) return { isGranted: true, id };
       const price = priceFor(model);
-      const { input, output: most, fixed = 0 } = size();
+      const { input, output: most, fixed = 0, searches: planned } = size();
+      const { least: leastSearches, most: mostSearches } = planned ?? NO_SEARCHES;
       const least = Math.min(most, LEAST_ANSWER);
       if (caller) calls.note(owner, caller, { model, input, fixed, least });
-      for (let output = most, attempt = 1; ; attempt++) {
-        const reservation = { id, amounts: amountsOf({ input, output }, price), ms: RESERVED_MS };
+      for (let output = most, searches = mostSearches, attempt = 1; ; attempt++) {
+        const reservation = { id, amounts: amountsOf({ input, output, searches }, price), ms: RESERVED_MS };
         const { isGranted, accounts } = await store.reserve(owner, reservation, config);
         const near = nearOf(config, accounts);
         tell?.(owner, near);
@@ -219,10 +220,13 @@ export function createQuotas(
             isGranted,
             id,
             outputLimit: output,
+            ...(planned ? { searchLimit: searches } : {}),
             ...(first ? { soft: nearlyUsed(first, config) } : {}),
           };
         }
-        const answer = (among: "spent" | "reserved") => answerLeft(config, accounts, { input, price, among });
+        const answer = (among: "spent" | "reserved") =>
+          answerLeft(config, accounts, { input, searches, price, among });
+        while (searches > leastSearches && answer("spent") < least) searches--;
         const left = Math.min(answer("spent"), most);
         if (left < least)
           return {
@@ -267,14 +271,19 @@ export function createQuotas(
   };
 }
 
+const NO_SEARCHES: PlannedSearches = { most: 0, least: 0 };
+
 interface Planned {
   readonly input: number;
+  readonly searches: number;
   readonly price: Price;
 }
 
+type AmountsPlanned = Omit<Planned, "price"> & { readonly output: number };
+
 /** Assumes the higher of the two input prices: uncached, or written to the cache. */
-function amountsOf({ input, output }: { input: number; output: number }, price: Price): Amounts {
-  const usage = { ...NO_USAGE, input_tokens: input, output_tokens: output };
+function amountsOf({ input, output, searches }: AmountsPlanned, price: Price): Amounts {
+  const usage = { ...NO_USAGE, input_tokens: input, output_tokens: output, ...searchesOf(searches) };
   return { tokens: tokensOf(usage), cost: priceOf({ ...price, input: dearest(price) }, usage) };
 }
 
@@ -284,7 +293,7 @@ const dearest = ({ input, cache_write = input }: Price) => Math.max(input, cache
 function answerLeft(
   config: QuotaConfig,
   accounts: Accounts,
-  { input, price, among }: Planned & { readonly among: "spent" | "reserved" },
+  { input, searches, price, among }: Planned & { readonly among: "spent" | "reserved" },
 ): number {
   const lefts = SCOPES.flatMap((of) => {
     const { reserved, ...spent } = accounts[of];
@@ -294,7 +303,7 @@ function answerLeft(
       const left = most - spent[period][unit] - (among === "reserved" ? reserved[unit] : 0);
       if (left <= 0) return 0;
       if (unit === "tokens") return left - input;
-      const money = left * MILLION - input * dearest(price);
+      const money = (left - searches * (price.web_search ?? 0)) * MILLION - input * dearest(price);
       if (price.output === 0) return money < 0 ? 0 : Number.POSITIVE_INFINITY;
       return Math.floor(money / price.output);
     });

@@ -208,6 +208,55 @@ describe("a model call", () => {
     expect((await store.accounts(ADA)).user.reserved).toEqual({ tokens: 5000, cost: 42_000 });
   });
 
+  describe("reserves the searches of its provider", () => {
+    const searching = (least: number, takesLess = false) => ({
+      ...{ model: "m", takesLess, size: () => ({ input: 1000, output: 1000, searches: { most: 5, least } }) },
+    });
+    const priced = (cost_per_day: number) =>
+      world({ user: { cost_per_day }, prices: { "*": { input: 1, output: 1, web_search: 10 } } });
+
+    test("with their price", async () => {
+      const { quotas, store } = priced(1);
+      expect(await quotas.reserve(ADA, searching(0))).toMatchObject({ isGranted: true, searchLimit: 5 });
+      expect((await store.accounts(ADA)).user.reserved.cost).toBe(52_000);
+      const counted = { ...NO_USAGE, input_tokens: 1000, output_tokens: 1000, web_searches: 1 };
+      const { id } = (await quotas.reserve(ADA, searching(0))) as { id: string };
+      await quotas.settle(ADA, id, { agent: "a", model: "m", usage: counted });
+      expect((await store.accounts(ADA)).user).toMatchObject({
+        reserved: { cost: 52_000 },
+        day: { cost: 12_000 },
+      });
+    });
+
+    test.each([
+      [0.0325, 3, 1000],
+      [0.0315, 3, 500],
+      [0.031, 2, 1000],
+      [0.0115, 1, 500],
+      [0.01, 0, 1000],
+    ])(
+      "but only as many as the budget pays beside the shortest answer: %d",
+      async (cost, searchLimit, outputLimit) => {
+        expect(await priced(cost).quotas.reserve(ADA, searching(0))).toMatchObject({
+          ...{ isGranted: true, searchLimit, outputLimit },
+        });
+      },
+    );
+
+    test("and is refused if the budget does not pay those that it always makes", async () => {
+      expect(await priced(0.0215).quotas.reserve(ADA, searching(2))).toMatchObject({ searchLimit: 2 });
+      expect(await priced(0.0205).quotas.reserve(ADA, searching(2))).toMatchObject({
+        ...{ isGranted: false, isSpent: true },
+      });
+    });
+
+    test("and waits while other calls have reserved their price", async () => {
+      const { quotas } = priced(0.06);
+      expect(await quotas.reserve(ADA, searching(0))).toMatchObject({ searchLimit: 5 });
+      expect(await quotas.reserve(ADA, searching(0))).toMatchObject({ isGranted: false, isSpent: false });
+    });
+  });
+
   test("gets the remaining tokens or money", async () => {
     const tokens = limited({ tokens_per_day: 3000 });
     expect(await tokens.quotas.reserve(ADA, call(1000, 4000))).toMatchObject({ outputLimit: 2000 });
