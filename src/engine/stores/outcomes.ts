@@ -150,7 +150,7 @@ interface Crashed {
 
 /** Returns the last events of a run whose process died in each attempt. Preserves the text of an interrupted answer. */
 export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamped: Stamp): StreamEvent[] {
-  const message = `The process that executed this run died or lost it ${attempts} times. The run is not retried.`;
+  const message = `The process that executed this run died, or lost its lease on it, ${attempts} times. The run is not retried.`;
   const error = { code: "crashed_too_often", message, details: { attempts } };
   const log = [...entries];
   const words = loggedWords();
