@@ -81,7 +81,9 @@ export function createLane(lane: Lane, tools: LaneTools) {
     reader.see(event);
   }
 
-  /** Returns the card of a subagent. Adds the card to the tool call that started the subagent if it does not exist yet. */
+  /**
+   * Returns the card of a subagent. If the card does not exist yet, adds it to the tool call that started the subagent.
+   */
   function agent(thread: string, known: KnownAgent): AgentCell {
     const { name, agent: of, status, summary } = known;
     let cell = agents.get(thread);

@@ -1039,7 +1039,7 @@ export type Connection = {
   } | undefined;
   created_at: string;
   updated_at: string;
-  /** Time at which an agent last used it, to the minute. Absent if no agent has used it. */
+  /** Time at which an agent last used the connection, to the minute. Absent if no agent has used it. */
   last_used_at?: string | undefined;
 };
 
@@ -1049,7 +1049,7 @@ export type DeletedConnection = {
 };
 
 export type ConnectionAuthorization = {
-  /** Address of this server for the person to open in a browser. It can connect one account, once. */
+  /** Address of this server for the person to open in a browser. The address works once and connects one account. */
   url: string;
   expires_at: string;
 };
@@ -2411,7 +2411,7 @@ export interface Operations {
       ask?: string | undefined;
       /** Category of the tool. */
       category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-      /** Words that the command must begin with. A list matches if one of its entries does. */
+      /** Words that the command must begin with. A list matches if one of its entries matches. */
       command_prefix?: string[] | undefined;
       /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
       regex?: string | undefined;
@@ -2433,7 +2433,7 @@ export interface Operations {
         tool?: string | undefined;
         /** Category of the tool. */
         category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-        /** Words that the command must begin with. A list matches if one of its entries does. */
+        /** Words that the command must begin with. A list matches if one of its entries matches. */
         command_prefix?: string[] | undefined;
         /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
         regex?: string | undefined;
@@ -2474,7 +2474,7 @@ export interface Operations {
       ask?: string | undefined;
       /** Category of the tool. */
       category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-      /** Words that the command must begin with. A list matches if one of its entries does. */
+      /** Words that the command must begin with. A list matches if one of its entries matches. */
       command_prefix?: string[] | undefined;
       /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
       regex?: string | undefined;
@@ -2496,7 +2496,7 @@ export interface Operations {
         tool?: string | undefined;
         /** Category of the tool. */
         category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-        /** Words that the command must begin with. A list matches if one of its entries does. */
+        /** Words that the command must begin with. A list matches if one of its entries matches. */
         command_prefix?: string[] | undefined;
         /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
         regex?: string | undefined;

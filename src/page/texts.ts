@@ -7,8 +7,8 @@ import { en, type Texts } from "./texts/en.ts";
 let current: { readonly texts: Texts; readonly locale: string } = { texts: en, locale: "en" };
 
 /**
- * Returns the texts, for example `t().settings.title`. Call it while drawing, because modules load before their
- * language.
+ * Returns the texts, for example `t().settings.title`. Call this while drawing, because modules are loaded before the
+ * texts of the language.
  */
 export const t = (): Texts => current.texts;
 

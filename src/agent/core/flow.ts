@@ -35,7 +35,7 @@ const Patterns = z.array(ToolPattern).min(1).max(64);
 export const FlowRule = z
   .strictObject({
     after: Patterns.describe(
-      "Tools that read, as names or globs. The rule applies once one of them has been called.",
+      "Tools that read, as names or globs. The rule applies after one of these tools has been called.",
     ),
     ask: Patterns.optional().describe("Tools whose calls a person must approve from then on."),
     deny: Patterns.optional().describe("Tools whose calls are denied from then on."),

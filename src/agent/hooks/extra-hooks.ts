@@ -62,7 +62,7 @@ export const slidingWindow = extraHook(
         .max(100_000)
         .default(100)
         .describe(
-          "Maximum number of messages in a request. The most recent turn and system messages are always kept, even above it.",
+          "Maximum number of messages in a request. The most recent turn and system messages are always kept, even above this number.",
         ),
       keep: z
         .number()

@@ -139,7 +139,9 @@ export const Connection = z
     last_used_at: z.iso
       .datetime()
       .optional()
-      .describe("Time at which an agent last used it, to the minute. Absent if no agent has used it."),
+      .describe(
+        "Time at which an agent last used the connection, to the minute. Absent if no agent has used it.",
+      ),
   })
   .meta({ id: "Connection" });
 export type Connection = z.infer<typeof Connection>;

@@ -1,4 +1,4 @@
-// The form for a token or a variable. It clears the secret once the server has it.
+// The form for a token or a variable. The form clears the secret as soon as the server has stored it.
 
 import { useState } from "preact/hooks";
 import type { Body } from "../../client/client.ts";

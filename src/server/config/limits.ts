@@ -70,7 +70,7 @@ export const Limits = z.strictObject({
   unread_bytes: count
     .default(256 * MIB)
     .describe(
-      "Maximum size in bytes of all data in streams and long responses that clients have not received yet. Above it, the server cuts off the response that has stalled for longest.",
+      "Maximum size in bytes of all data in streams and long responses that clients have not received yet. Above this size, the server cuts off the response that has stalled for longest.",
     ),
   connections: count
     .default(20_000)

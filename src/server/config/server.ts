@@ -97,7 +97,7 @@ const Retention = z.strictObject({
   memory_bytes: count
     .default(256 * MIB)
     .describe(
-      "Maximum size in bytes of all threads with `STORE=memory`. Above it, the server deletes the least recently used threads.",
+      "Maximum size in bytes of all threads with `STORE=memory`. Above this size, the server deletes the least recently used threads.",
     ),
 });
 

@@ -51,7 +51,7 @@ const conditions = {
     .min(1)
     .max(100)
     .optional()
-    .describe("Words that the command must begin with. A list matches if one of its entries does."),
+    .describe("Words that the command must begin with. A list matches if one of its entries matches."),
   regex: valid(z.string().min(1), sharedRegex)
     .optional()
     .describe(

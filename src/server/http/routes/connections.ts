@@ -32,7 +32,7 @@ const Authorization = z
     url: z
       .string()
       .describe(
-        "Address of this server for the person to open in a browser. It can connect one account, once.",
+        "Address of this server for the person to open in a browser. The address works once and connects one account.",
       ),
     expires_at: z.iso.datetime(),
   })
