@@ -118,6 +118,29 @@ test("an account that its user deletes while the tokens of an earlier consent ar
   expect(await ada.connections()).toMatchObject([{ id: "calendar" }]);
 });
 
+test("an account that is not stored yet can be deleted, and another deletion leaves it alone", async () => {
+  const parts = await deployment();
+  let stored = 0;
+  const { plugins, held, release } = holdingKey(
+    (context) => context.includes("calendar") && context.includes("connections") && ++stored < 3,
+  );
+  const { as } = await serve(parts, { plugins });
+  const [ada, bob] = [as("ada"), as("bob")];
+  const { connections } = ada.client;
+  const connecting = [connectAt(await ada.address()), connectAt(await bob.address())];
+  await held;
+  await expect.poll(() => stored).toBe(2);
+  const token = { mcp_server_url: "https://search.example.com/mcp", token: "t" };
+  await bob.client.connections.put("search", { type: "static_bearer", ...token });
+  await bob.client.connections.delete("search");
+  await expect(connections.delete("calendar")).rejects.toThrow("There is no connection `calendar`");
+  release();
+  expect((await Promise.all(connecting)).map(({ status }) => status)).toEqual([404, 200]);
+  expect(await ada.connections()).toEqual([]);
+  expect(await bob.connections()).toMatchObject([{ id: "calendar" }]);
+  expect(parts.issuer.revocations).toHaveLength(1);
+});
+
 test("an account that is deleted can be connected at an address that was given out before", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);

@@ -35,7 +35,7 @@ export async function complete(parts: FlowParts, claimed: ClaimedDocument): Prom
     await finish(documents, claimed, { body: undefined });
   };
   if (!request.grant) {
-    // The account was deleted, and a process that was killed afterwards may have stored it.
+    // The account may have been deleted, and then stored by a process that was killed.
     await vault.withdraw(keeper, request.server, request.id);
     await end();
     await store.sweep();
