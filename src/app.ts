@@ -13,7 +13,6 @@ import type { Model } from "./agent/core/model.ts";
 import type { OwnSchedules } from "./agent/core/own-schedules.ts";
 import type { Tool } from "./agent/core/tool.ts";
 import { OwnRuleSpec } from "./agent/hooks/permissions/rule.ts";
-import { loadSdks } from "./agent/models/index.ts";
 import { maskedCalls } from "./agent/tools/http/deferral.ts";
 import { createHttpToolStore } from "./agent/tools/http/store.ts";
 import type { McpServerDefinitions } from "./agent/tools/mcp/options.ts";
@@ -32,7 +31,6 @@ import type { AllStores } from "./engine/stores/all-stores.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
 import { within } from "./lib/hosts.ts";
 import { omitUndefined } from "./lib/omit-undefined.ts";
-import { warmUpSchemaEngine } from "./lib/untrusted-schema/index.ts";
 import { watchFiles } from "./lib/watch-files.ts";
 import { createLedger, forgetEngine } from "./sandbox/ledger.ts";
 import { cachedKeys } from "./server/auth/api-key.ts";
@@ -75,6 +73,7 @@ import { requireFiles, restorationOf } from "./skein/app/restore.ts";
 import { loadServerPlugins, refuseAgentParts } from "./skein/app/server-plugins.ts";
 import type { Siblings } from "./skein/app/siblings.ts";
 import { openApiKeys, openStores, threadTtl } from "./skein/app/stores.ts";
+import { warmingUp } from "./skein/app/warm-up.ts";
 import { addWire } from "./wires/index.ts";
 
 export { createLogger } from "./skein/app/logger.ts";
@@ -425,30 +424,6 @@ const limitsOf = ({ limits, streams, auth }: ServerConfig) => ({
   stallMs: streams.stall,
 });
 
-/**
- * Loads the SDKs and schemas that runs need shortly after the start, so that they delay neither the start nor the first
- * request.
- */
-function warmingUp({ metrics, agents }: Parts, logger: FastifyBaseLogger) {
-  let timer: NodeJS.Timeout | undefined;
-  // A request that needs one of them earlier loads it itself.
-  const load = async () => {
-    metrics?.begin();
-    await loadSdks(agents.list().map(({ model }) => model));
-    await warmUpSchemaEngine();
-  };
-  return {
-    begin() {
-      timer = setTimeout(() => {
-        load().catch((err: unknown) =>
-          logger.warn({ err }, "SDKs and schemas of runs could not be loaded in advance"),
-        );
-      }, WARM_UP_MS).unref();
-    },
-    stop: () => clearTimeout(timer),
-  };
-}
-
 function quotaWarnings({ auth, quotas: { tenant, user } }: ServerConfig): string[] {
   const hasLimits = Object.keys({ ...tenant, ...user }).length > 0;
   if (auth.scheme === "none" || hasLimits) return [];
@@ -463,9 +438,6 @@ const NEEDS_RESTART = "a plugin of server.yaml has changed: restart the server t
  * How often the agents file and the plugins are checked, and how long they must stay unchanged before a change counts.
  */
 const WATCH = { everyMs: 1000, settledMs: 200 };
-
-/** Time after the start, in ms, at which SDKs and schemas are loaded. */
-const WARM_UP_MS = 500;
 
 async function listenOn(server: HttpServer, place: ServerConfig["listen"]): Promise<string> {
   try {
