@@ -13,7 +13,7 @@ import { PRELUDE } from "../../src/sandbox/shell/prelude.ts";
 import { SandboxLostError, type ScriptRunner } from "../../src/sandbox/shell/script.ts";
 import { Shell } from "../../src/sandbox/shell/shell.ts";
 import { execute } from "./backend.ts";
-import { childShell, found } from "./child-shell.ts";
+import { childShell, found, TRIED } from "./child-shell.ts";
 import { needing } from "./needing.ts";
 
 /** Root may do everything, so the tests need another user. */
@@ -37,13 +37,6 @@ export async function newFolder(): Promise<string> {
   if (USER) await chown(folder, USER.uid, USER.gid);
   return folder;
 }
-
-/** By name; each with its own tools, as far as it has any. */
-const SHELLS: Record<string, readonly [string, ...string[]]> = {
-  dash: ["dash"],
-  "bash --posix": ["bash", "--posix"],
-  busybox: ["busybox", "sh"],
-};
 
 /** Where busybox finds nothing but itself. */
 async function applets(busybox: string): Promise<string> {
@@ -127,7 +120,7 @@ type OpenFiles = (workdir?: string) => ReturnType<typeof openedWith>;
 export function describeFiles(tests: (opened: OpenFiles) => void): void {
   // For each file: those that share a process load this module once.
   afterAll(closeAll);
-  describe.each(Object.entries(SHELLS))("files by %s", (_, command) => {
+  describe.each(TRIED)("files by %s", (_, command) => {
     needing(found(command[0]), command[0]).describe("and its tools", () =>
       tests((workdir) => openedWith(command, workdir)),
     );
