@@ -72,6 +72,11 @@ describe.each(PROVIDERS)("$name", ({ name, model, keyHeader = "authorization" })
     expect(order.every((at) => at > 0)).toBe(true);
   });
 
+  test("sends a prompt of a single system block", async () => {
+    await ask(model(fake.current), { system: [{ id: "who", text: "You are Skein.", cache: "static" }] });
+    expect(JSON.stringify(lastBody(fake.current))).toContain("You are Skein.");
+  });
+
   test("prefers a request's settings over the model's", async () => {
     const asked = model(fake.current, { max_tokens: 100, temperature: 0.5 });
     await ask(asked, { settings: { max_tokens: 200 } });
