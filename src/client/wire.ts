@@ -1432,7 +1432,7 @@ export type Trigger = {
   thread: string;
   /** Template for the id by which the server recognizes a repeated delivery. Default: the id that the scheme defines, otherwise a hash of the body. */
   delivery_id?: string | undefined;
-  /** Values that a delivery must have to start a run, by path. A delivery with another value at any of these paths is ignored. */
+  /** Map from paths in the body to required values. Deliveries with another value at any of these paths are ignored. */
   filter: Record<string, Array<string | number | boolean | null>>;
   /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. */
   metadata: Record<string, string | number | boolean>;
@@ -1477,7 +1477,7 @@ export type NewTrigger = {
   thread: string;
   /** Template for the id by which the server recognizes a repeated delivery. Default: the id that the scheme defines, otherwise a hash of the body. */
   delivery_id?: string | undefined;
-  /** Values that a delivery must have to start a run, by path. A delivery with another value at any of these paths is ignored. */
+  /** Map from paths in the body to required values. Deliveries with another value at any of these paths are ignored. */
   filter: Record<string, Array<string | number | boolean | null>>;
   /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. */
   metadata: Record<string, string | number | boolean>;
@@ -1513,7 +1513,7 @@ export type TriggerWithDeliveries = {
   thread: string;
   /** Template for the id by which the server recognizes a repeated delivery. Default: the id that the scheme defines, otherwise a hash of the body. */
   delivery_id?: string | undefined;
-  /** Values that a delivery must have to start a run, by path. A delivery with another value at any of these paths is ignored. */
+  /** Map from paths in the body to required values. Deliveries with another value at any of these paths are ignored. */
   filter: Record<string, Array<string | number | boolean | null>>;
   /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. */
   metadata: Record<string, string | number | boolean>;
@@ -1583,7 +1583,7 @@ export type Webhook = {
   id: string;
   /** Time of the first failure since the last successful delivery. */
   failing_since?: string | undefined;
-  /** Present after the server disabled the webhook because all deliveries had failed for a day. `PUT` enables it again. */
+  /** Present if the server has disabled the webhook because all its deliveries failed for a day. `PUT` enables it again. */
   disabled?: {
     at: string;
     reason: string;
@@ -1608,7 +1608,7 @@ export type WebhookWithSecret = {
   id: string;
   /** Time of the first failure since the last successful delivery. */
   failing_since?: string | undefined;
-  /** Present after the server disabled the webhook because all deliveries had failed for a day. `PUT` enables it again. */
+  /** Present if the server has disabled the webhook because all its deliveries failed for a day. `PUT` enables it again. */
   disabled?: {
     at: string;
     reason: string;
@@ -1995,7 +1995,7 @@ export type TriggerSpec = {
   thread?: string | undefined;
   /** Template for the id by which the server recognizes a repeated delivery. Default: the id that the scheme defines, otherwise a hash of the body. */
   delivery_id?: string | undefined;
-  /** Values that a delivery must have to start a run, by path. A delivery with another value at any of these paths is ignored. Default: `{}`. */
+  /** Map from paths in the body to required values. Deliveries with another value at any of these paths are ignored. Default: `{}`. */
   filter?: Record<string, Array<string | number | boolean | null>> | undefined;
   /** Metadata of each run. The run's metadata also has the trigger's id as `trigger`. Default: `{}`. */
   metadata?: Record<string, string | number | boolean> | undefined;

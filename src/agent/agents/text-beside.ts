@@ -7,7 +7,7 @@ import { readText } from "../../lib/read-text.ts";
 
 const MAX_FILE_BYTES = 256 * 1024;
 
-/** Returns the text, which is never blank, or a clause that describes the fault of `file`. */
+/** Returns the text of `file`, which is never blank, or the reason why the file cannot be used, as a clause. */
 export async function textBeside(
   configFile: string,
   file: string,

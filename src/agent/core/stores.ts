@@ -204,7 +204,7 @@ export interface RunStore {
     whenBusy: WhenBusy,
   ): Promise<Exclude<StartResult, { outcome: "claimed" }>>;
   /**
-   * If the process that executed the thread's run died, takes over the run as its next attempt. Otherwise
+   * Takes over the thread's run as its next attempt if the process that executed the run has died. Otherwise
    * takes the thread's next waiting run, if the thread is free.
    */
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;

@@ -147,7 +147,7 @@ export class Executor {
   }
 
   /**
-   * Accepts no more runs and waits up to `graceMs` milliseconds for the runs in progress. Then hands over the remaining
+   * Stops accepting runs and waits up to `graceMs` milliseconds for the runs in progress to end. Then hands over the remaining
    * runs to another process. If the store does not outlive this process, ends them with `shutting_down` instead.
    */
   async close(graceMs: number): Promise<void> {

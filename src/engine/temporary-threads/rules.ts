@@ -23,7 +23,7 @@ export const QUESTIONS_MS = 24 * 3_600_000;
 export const KEY_MS = 3_600_000;
 /** The time that a repeated request has to find its run, in milliseconds. */
 export const REPEAT_MS = 60_000;
-/** The maximum time between two checks of a thread that is active or waits for an answer, in milliseconds. */
+/** The maximum time, in milliseconds, between two checks of a thread that is active or is waiting for an answer. */
 const BUSY_MS = 30_000;
 const ASKING_LOOK_MS = 5 * 60_000;
 /** The time of the last check for a thread that does not exist yet, in milliseconds after its run was requested. */

@@ -51,7 +51,7 @@ export const TriggerSpec = z
     filter: boundedMap(Path, z.array(Expected).min(1).max(50), 20)
       .default({})
       .describe(
-        "Values that a delivery must have to start a run, by path. A delivery with another value at any of these paths is ignored.",
+        "Map from paths in the body to required values. Deliveries with another value at any of these paths are ignored.",
       ),
     metadata: Metadata.refine(
       (metadata) => Object.keys(metadata).length <= MAX_METADATA,

@@ -99,7 +99,7 @@ export const WebhookInfo = Webhook.omit({ secret: true, previous: true, failures
       .optional()
       .describe("Time of the first failure since the last successful delivery."),
     disabled: Disabled.optional().describe(
-      "Present after the server disabled the webhook because all deliveries had failed for a day. `PUT` enables it again.",
+      "Present if the server has disabled the webhook because all its deliveries failed for a day. `PUT` enables it again.",
     ),
   })
   .meta({ id: "Webhook" });

@@ -12,7 +12,7 @@ import { type Reply, runScript, SandboxLostError, type ScriptRunner, type ShellS
 import { type OpenChannel, ShellSession } from "./session.ts";
 import { ShellPool } from "./session-pool.ts";
 
-/** The number of sessions for scripts, which are short. An urgent script may open one more session. */
+/** The maximum number of sessions that run scripts. An urgent script may open one more session. */
 const SCRIPT_SESSIONS = 2;
 /** The maximum number of concurrent commands. Further commands wait. */
 const MAX_RUNNING = 16;

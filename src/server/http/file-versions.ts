@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Backend, FileStat } from "../../agent/core/backend.ts";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 
-/** A larger file's version is its size and the time of its last change. */
+/** The version of a larger file consists of its size and the time of its last modification. */
 const HASHED_BYTES = 1024 * 1024;
 
 type Bytes = AsyncIterable<Uint8Array>;

@@ -316,7 +316,7 @@ export const MessagesQuery = z.strictObject({
 });
 
 export const EventsQuery = z.strictObject({
-  after: z.string().max(128).optional().describe("Like Last-Event-ID, for clients that cannot send headers."),
+  after: z.string().max(128).optional().describe("Alternative to the `Last-Event-ID` header for clients that cannot send headers."),
   heartbeat: z.enum(["comment", "named"]).default("comment"),
   ticket: z
     .string()

@@ -64,7 +64,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
       schema: {
         summary: "List threads, most recently changed first",
         description:
-          "A search in messages may return a short or empty page. To continue the search, use `next_cursor`.",
+          "If you search in messages, a page may have few items or none. To continue the search, use `next_cursor`.",
         tags,
         querystring: ThreadsQuery,
         response: { 200: pageOf(FoundThread) },
