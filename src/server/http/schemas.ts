@@ -316,7 +316,11 @@ export const MessagesQuery = z.strictObject({
 });
 
 export const EventsQuery = z.strictObject({
-  after: z.string().max(128).optional().describe("Alternative to the `Last-Event-ID` header for clients that cannot send headers."),
+  after: z
+    .string()
+    .max(128)
+    .optional()
+    .describe("Alternative to the `Last-Event-ID` header for clients that cannot send headers."),
   heartbeat: z.enum(["comment", "named"]).default("comment"),
   ticket: z
     .string()
