@@ -213,7 +213,7 @@ describe("a batch", () => {
     expect(await ids()).toHaveLength(2);
   });
 
-  test("has 1 to 100 runs, none of which streams", async () => {
+  test("has 1 to 100 runs, and no run streams", async () => {
     const { url } = await started();
     for (const runs of [[], Array(101).fill({ input: "a" }), [{ input: "a", background: false }]])
       expect(await codeOf(await postJson(`${url}/runs/batch`, { runs }))).toEqual([400, "invalid_request"]);

@@ -12,8 +12,8 @@ export type CallArguments = Record<string, unknown>;
 
 /**
  * Returns the arguments, or a `fault` that completes "The arguments …". Blank text, `null`, `None`,
- * `undefined` and empty lists mean no arguments. Accepts an empty object before the arguments and repeated
- * arguments, both of which proxies send. Also accepts an object as a JSON string, which models send.
+ * `undefined` and empty lists mean no arguments. Some proxies send an empty object before the arguments, or send them
+ * twice, and some models send the object as a JSON string. All of these are accepted.
  */
 export function readArguments(text: string): { args: CallArguments } | { fault: string } {
   if (NO_ARGUMENTS.has(text.trim())) return { args: {} };

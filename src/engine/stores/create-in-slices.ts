@@ -27,7 +27,7 @@ type Slices = AsyncIterable<readonly MessageText[]>;
 
 export interface SlicedThread {
   readonly id: string;
-  /** The slices of messages, each of which is written in its own tick. */
+  /** The messages, in slices. Each slice is written in its own tick. */
   readonly slices: Slices;
   /** Returns the thread without its messages. `last` is the id of the last message. */
   readonly threadOf: (last: string | undefined) => Omit<NewThread, "messages">;

@@ -16,7 +16,7 @@ const Trace = lazy(async () => (await import("./trace.tsx")).Trace);
 export interface SideProps {
   readonly thread: string;
   readonly page: ThreadView;
-  /** The run in the URL or, if there is none, the most recent run. */
+  /** The run in the URL. Defaults to the most recent run. */
   readonly run: string | undefined;
   readonly tab: string | undefined;
 }

@@ -1,5 +1,5 @@
-// Moves the focus when the focused button disappears: to the next open question or, if there is none, to the message
-// field.
+// Moves the focus when the focused button disappears: to the next open question, or to the message field when no
+// question is left.
 
 import type { RefObject } from "preact";
 import { useEffect } from "preact/hooks";

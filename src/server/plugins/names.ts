@@ -1,4 +1,4 @@
-// The names that plugins add, each of which must be unique, and the order of their hooks.
+// The names that plugins add, which must be unique, and the order of their hooks.
 
 import { messageOf } from "../../agent/core/errors.ts";
 import type { HookDefinition } from "../../agent/core/hook.ts";

@@ -113,8 +113,8 @@ const OneAnswer = z.looseObject({
 const Data = OneAnswer.extend({ answers: boundedList(OneAnswer, 1000).optional() });
 
 /**
- * Returns the answers in a message to a waiting task: the data for each question or, if there is none, text for the
- * first question.
+ * Returns the answers in a message to a waiting task: the data for each question. A message
+ * without data answers the first question with its text.
  */
 export function answersIn({ parts }: SentMessage, open: readonly Interrupt[]): Answer[] {
   const [first] = open;

@@ -23,7 +23,7 @@ const topic = z
 
 export const Rules = z.strictObject({
   deny: expressions.describe("Regular expressions (RE2) that must not match the text."),
-  allow: expressions.describe("Regular expressions (RE2), at least one of which the text must match."),
+  allow: expressions.describe("Regular expressions (RE2). The text must match at least one of them."),
   topics: z
     .array(topic)
     .min(1)

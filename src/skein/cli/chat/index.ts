@@ -19,8 +19,8 @@ export interface ChatOptions {
   /** An API key or another bearer token. */
   readonly key?: string | undefined;
   /**
-   * The only message. Piped input is appended to this message or, if there is none, becomes the message. If there is
-   * neither, the command asks the user for messages.
+   * The only message. Piped input is appended to it. Without this option, piped input is the message. Without either,
+   * the command asks the user for messages.
    */
   readonly message?: string | undefined;
   /** Prints the events of the message's run instead of the answer. */
