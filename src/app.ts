@@ -7,57 +7,36 @@ import { type AgentRegistry, createRegistry, type DefaultModel } from "./agent/a
 import type { ModelSpec } from "./agent/core/agent.ts";
 import type { BackendPool } from "./agent/core/backend.ts";
 import type { Connections } from "./agent/core/connections.ts";
-import { AppError, hasCode } from "./agent/core/errors.ts";
+import { AppError } from "./agent/core/errors.ts";
 import type { HookDefinition } from "./agent/core/hook.ts";
 import type { Model } from "./agent/core/model.ts";
 import type { OwnSchedules } from "./agent/core/own-schedules.ts";
 import type { Tool } from "./agent/core/tool.ts";
-import { OwnRuleSpec } from "./agent/hooks/permissions/rule.ts";
-import { maskedCalls } from "./agent/tools/http/deferral.ts";
 import { createHttpToolStore } from "./agent/tools/http/store.ts";
 import type { McpServerDefinitions } from "./agent/tools/mcp/options.ts";
 import { createMcpServers, type McpServers } from "./agent/tools/mcp/servers.ts";
-import type { UserKeys } from "./engine/admin/services.ts";
 import { countedDocuments } from "./engine/quotas/counted-documents.ts";
 import { createQuotas } from "./engine/quotas/index.ts";
-import { createDeliveries } from "./engine/runs/deliveries.ts";
-import { createEngine } from "./engine/runs/index.ts";
-import { logRecorder } from "./engine/runs/logging.ts";
-import { allRecorders } from "./engine/runs/recorders.ts";
-import { createSentRequests } from "./engine/runs/sent-requests.ts";
-import type { StartingKeys } from "./engine/runs/services.ts";
 import type { FileSchedules } from "./engine/schedules/file-schedules.ts";
-import type { AllStores } from "./engine/stores/all-stores.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
-import { within } from "./lib/hosts.ts";
 import { omitUndefined } from "./lib/omit-undefined.ts";
 import { watchFiles } from "./lib/watch-files.ts";
-import { createLedger, forgetEngine } from "./sandbox/ledger.ts";
 import { cachedKeys } from "./server/auth/api-key.ts";
-import type { ApiKeyStore } from "./server/auth/api-keys.ts";
 import { keepBootstrapKey } from "./server/auth/bootstrap-key.ts";
 import { authProblems } from "./server/auth/config.ts";
-import { type Credentials, createCredentials } from "./server/auth/credential-end.ts";
+import { createCredentials } from "./server/auth/credential-end.ts";
 import type { ServerConfig } from "./server/config/server.ts";
-import { reportAnswers } from "./server/http/answer-report.ts";
 import { createDependencies } from "./server/http/dependencies.ts";
-import { createServer, type HttpServer, noteRequests } from "./server/http/server.ts";
+import type { HttpServer } from "./server/http/server.ts";
 import type { Plugin } from "./server/plugins/definition.ts";
 import { createPluginLoader } from "./server/plugins/load.ts";
-import { enginesOf, openBackends } from "./skein/app/backends.ts";
-import { backUpData, oneAtATime } from "./skein/app/backup.ts";
+import { openBackends } from "./skein/app/backends.ts";
 import { builtInNames, catalogueOf, extending } from "./skein/app/catalogue.ts";
-import {
-  accountServers,
-  bothTools,
-  ownersTools,
-  refusedTools,
-  tenantTools,
-  toolTrial,
-} from "./skein/app/http-tools.ts";
+import { openEngine } from "./skein/app/engine.ts";
+import { openServer } from "./skein/app/http-server.ts";
+import { accountServers } from "./skein/app/http-tools.ts";
 import { BACKLOG, listenFailure } from "./skein/app/listening.ts";
 import {
-  answersIn,
   countReload,
   followBackends,
   type Observed,
@@ -66,15 +45,13 @@ import {
   openTraces,
   type Reload,
 } from "./skein/app/metrics.ts";
-import { answersTo, type Nouns, openAudit, openNouns, openVault, openWebhooks } from "./skein/app/nouns.ts";
+import { type Nouns, openAudit, openNouns, openVault, openWebhooks } from "./skein/app/nouns.ts";
 import { ownTools } from "./skein/app/own-tools.ts";
 import { reloadAgents } from "./skein/app/reload.ts";
-import { requireFiles, restorationOf } from "./skein/app/restore.ts";
 import { loadServerPlugins, refuseAgentParts } from "./skein/app/server-plugins.ts";
 import type { Siblings } from "./skein/app/siblings.ts";
 import { openApiKeys, openStores, threadTtl } from "./skein/app/stores.ts";
 import { warmingUp } from "./skein/app/warm-up.ts";
-import { addWire } from "./wires/index.ts";
 
 export { createLogger } from "./skein/app/logger.ts";
 
@@ -153,22 +130,18 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
     ...kept,
     ...openPool(options, { ...described, ...kept }, closers),
   };
-  const { agents, pool, metrics, stores, tools, own, backends } = parts;
+  const { agents, pool, metrics, stores, tools, own } = parts;
   let ownAddress: string | undefined;
-  const runs = await engineOf(options, parts, () => ownAddress);
+  const runs = await openEngine(config, { ...parts, logger, ownAddress: () => ownAddress });
   const accounts = accountServers(parts.tools);
   const nouns = openNouns(config, { ...parts, runs, accounts, ownAddress: () => ownAddress, logger });
   Object.assign(later, portsOf(nouns));
   const { schedules } = nouns.services;
-  const dependencies = createDependencies(
-    [
-      { name: "store", check: () => stores.ping() },
-      { name: "backends", check: () => backends.ping() },
-      ...pool.engines.map(({ name, ping }) => ({ name: `engine ${name}`, check: ping, isOptional: true })),
-    ],
-    logger,
-  );
-  const server = await serverOf(options, parts, { runs, dependencies, nouns }, closers);
+  const dependencies = dependenciesOf(parts, logger);
+  const { warn_after } = config.event_loop;
+  const eventLoop = warn_after > 0 ? watchEventLoop(warn_after, logger, true) : undefined;
+  closers.push(async () => eventLoop?.close());
+  const server = await openServer(config, { ...parts, runs, dependencies, nouns, eventLoop, logger });
   const observed: Observed = { runs, dependencies, server };
   closers.push(() => server.close());
   closers.push(() => runs.close(config.shutdown.grace));
@@ -218,6 +191,16 @@ function portsOf({ agentSchedules: schedules, services: { vault, oauth } }: Noun
     oauth && { access: vault.access, used: vault.used, addressFor: oauth.addressFor };
   return { schedules, connections };
 }
+
+const dependenciesOf = ({ stores, backends, pool }: Parts, logger: FastifyBaseLogger) =>
+  createDependencies(
+    [
+      { name: "store", check: () => stores.ping() },
+      { name: "backends", check: () => backends.ping() },
+      ...pool.engines.map(({ name, ping }) => ({ name: `engine ${name}`, check: ping, isOptional: true })),
+    ],
+    logger,
+  );
 
 /** Opens the plugins, and the agents with the tools of their MCP servers. */
 async function openAgents(given: AppOptions, closers: Closers, later: Later) {
@@ -314,116 +297,6 @@ function openPool(
   return { pool, backends: agents?.withOwn(pool) ?? pool };
 }
 
-async function engineOf({ config, logger }: AppOptions, parts: Parts, ownAddress: () => string | undefined) {
-  const { own, agents, tools, backends, stores, quotas, httpTools, webhooks } = parts;
-  const { metrics, traces, audit, credentials } = parts;
-  const ofLog = logger.level === "debug" || logger.level === "trace" ? [logRecorder(logger)] : [];
-  const ofPlugins = own.plugins.flatMap(({ plugin }) => plugin.recorder ?? []);
-  return createEngine({
-    threadBytes: config.limits.thread_bytes,
-    stores: { ...stores, deferredCalls: maskedCalls(stores.deferredCalls, httpTools) },
-    agents,
-    backends,
-    quotas,
-    logger,
-    maxActive: config.limits.runs,
-    hasSeveralTenants: config.auth.scheme !== "none",
-    subagentLimits: {
-      atOnce: config.limits.subagents,
-      perRun: config.limits.subagents_per_run,
-      inAll: config.limits.subagents_in_all,
-    },
-    tenantTools: bothTools(tenantTools(config, httpTools, stores, ownAddress), ownersTools(agents, tools)),
-    deliveries: createDeliveries(stores.documents, logger),
-    restoration: config.store === "sqlite" ? await restorationOf(config.data_dir) : undefined,
-    sentRequests: config.traces.requests ? createSentRequests(stores.documents) : undefined,
-    startingKeys: config.auth.on_revoked === "cancel" ? startingKeys(credentials) : undefined,
-    listeners: [metrics, traces].flatMap((each) => (each ? [each.follow] : [])),
-    traces,
-    onDelivered: (outcome) => metrics?.deferredResults.inc({ outcome }),
-    recorder: allRecorders([...ofLog, ...ofPlugins], logger),
-    tasks: own.plugins.find(({ plugin }) => plugin.tasks)?.plugin.tasks,
-    beforeEnd: webhooks.beforeEnd,
-    onAnswered: answersTo(audit),
-  });
-}
-
-async function serverOf(
-  { config, logger }: AppOptions,
-  parts: Parts,
-  { runs, dependencies, nouns }: Pick<Observed, "runs" | "dependencies"> & { readonly nouns: Nouns },
-  closers: Closers,
-): Promise<HttpServer> {
-  const { own, agents, backends, stores, metrics, quotas, httpTools, webhooks, audit, apiKeys } = parts;
-  const { warn_after } = config.event_loop;
-  const eventLoop = warn_after > 0 ? watchEventLoop(warn_after, logger, true) : undefined;
-  closers.push(async () => eventLoop?.close());
-  return createServer(
-    {
-      ...{ stores, runs, backends, agents, quotas, httpTools, webhooks, dependencies, metrics },
-      ...nouns.services,
-      audit: { ...audit, reads: config.audit.reads, runs: config.audit.runs },
-      apiKeys: apiKeys?.keys,
-      admin: {
-        ...{ runs, quotas, backends },
-        owners: stores.owners,
-        documents: stores.documents,
-        records: [{ type: "webhook", ...webhooks.records }, ...nouns.records],
-        keys: apiKeys && userKeys(apiKeys.keys),
-        sandboxes: createLedger(stores.documents).list,
-        agents: () => agents.list(),
-        forgetEngine: (name) => forgetEngine(createLedger(stores.documents), enginesOf(config), name),
-        backUp: oneAtATime(() => backUp(config, stores)),
-      },
-      version: packageJson.version,
-      permissionRule: OwnRuleSpec,
-      isRefusedTool: refusedTools(config),
-      tryTool: toolTrial(config),
-      refusesSystemMessages: config.system_messages === "refuse",
-      access: accessOf(config, parts),
-      limits: limitsOf(config),
-      pluginRoutes: own.plugins.flatMap(({ plugin: { name, routes } }) => (routes ? { name, routes } : [])),
-      page: config.page,
-      wires: config.wires,
-    },
-    logger,
-    {
-      addWire,
-      extend(each) {
-        if (metrics) reportAnswers(each, answersIn(metrics));
-        if (eventLoop) noteRequests(each, eventLoop);
-      },
-    },
-  );
-}
-
-const accessOf = (config: ServerConfig, { stores, findKey, schemes, credentials }: Parts) => ({
-  auth: { ticket_secret: stores.shared?.secret, ...config.auth },
-  findKey,
-  ownScheme: schemes.find(({ name }) => name === config.auth.scheme),
-  credentials,
-  origins: config.cors.origins,
-  publicUrl: config.public_url,
-  metricsToken: config.metrics.token,
-});
-
-const limitsOf = ({ limits, streams, auth }: ServerConfig) => ({
-  bodyBytes: limits.body_bytes,
-  incomingBytes: limits.incoming_bytes,
-  bodyEntries: limits.body_entries,
-  requestMs: limits.request_timeout,
-  uploadBytes: limits.upload_bytes,
-  streams: limits.streams,
-  unreadBytes: limits.unread_bytes,
-  connections: {
-    total: limits.connections,
-    perAddress: limits.connections_per_address,
-    isGateway: within(auth.trusted_proxies),
-  },
-  heartbeatMs: streams.heartbeat,
-  stallMs: streams.stall,
-});
-
 function quotaWarnings({ auth, quotas: { tenant, user } }: ServerConfig): string[] {
   const hasLimits = Object.keys({ ...tenant, ...user }).length > 0;
   if (auth.scheme === "none" || hasLimits) return [];
@@ -445,27 +318,4 @@ async function listenOn(server: HttpServer, place: ServerConfig["listen"]): Prom
   } catch (error) {
     throw listenFailure(place, error);
   }
-}
-
-async function backUp({ store, data_dir }: ServerConfig, { copyTo, documents }: AllStores) {
-  requireFiles(store);
-  const sandboxes = async () => (await createLedger(documents).list()).map(({ id }) => id);
-  return backUpData(data_dir, async (path) => copyTo?.(path), sandboxes);
-}
-
-const userKeys = (keys: ApiKeyStore): UserKeys => ({
-  of: async ({ tenant, user }) => (await keys.list(tenant)).filter((key) => key.user === user),
-  revoke: keys.revoke,
-  remove: keys.remove,
-});
-
-/** Reports the end of a key only if it was revoked; its runs continue after it expires. */
-function startingKeys(credentials: Credentials): StartingKeys {
-  return {
-    isRevoked: async (api_key) => hasCode(await credentials.endOf({ api_key }), "credentials_revoked"),
-    watch: (api_key, onRevoked) =>
-      credentials.watch({ api_key }, (reason) => {
-        if (hasCode(reason, "credentials_revoked")) onRevoked();
-      }),
-  };
 }

@@ -1,0 +1,138 @@
+// Creates the HTTP server from the settings and from the services that its routes use.
+
+import type { FastifyBaseLogger } from "fastify";
+import packageJson from "../../../package.json" with { type: "json" };
+import type { AgentRegistry } from "../../agent/agents/registry.ts";
+import type { BackendPool } from "../../agent/core/backend.ts";
+import { OwnRuleSpec } from "../../agent/hooks/permissions/rule.ts";
+import type { HttpToolStore } from "../../agent/tools/http/store.ts";
+import type { UserKeys } from "../../engine/admin/services.ts";
+import type { Audit } from "../../engine/audit/index.ts";
+import type { Quotas } from "../../engine/quotas/index.ts";
+import type { Engine } from "../../engine/runs/index.ts";
+import type { AllStores } from "../../engine/stores/all-stores.ts";
+import type { Webhooks } from "../../engine/webhooks/index.ts";
+import type { EventLoopWatch } from "../../lib/event-loop.ts";
+import { within } from "../../lib/hosts.ts";
+import { createLedger, forgetEngine } from "../../sandbox/ledger.ts";
+import type { ApiKeyStore } from "../../server/auth/api-keys.ts";
+import type { Credentials } from "../../server/auth/credential-end.ts";
+import type { OwnScheme } from "../../server/auth/own-scheme.ts";
+import type { ServerConfig } from "../../server/config/server.ts";
+import { reportAnswers } from "../../server/http/answer-report.ts";
+import type { Dependencies } from "../../server/http/dependencies.ts";
+import { createServer, type HttpServer, noteRequests } from "../../server/http/server.ts";
+import type { Metrics } from "../../server/telemetry/metrics.ts";
+import { addWire } from "../../wires/index.ts";
+import { enginesOf } from "./backends.ts";
+import { backUpData, oneAtATime } from "./backup.ts";
+import { refusedTools, toolTrial } from "./http-tools.ts";
+import { answersIn } from "./metrics.ts";
+import type { Nouns } from "./nouns.ts";
+import { requireFiles } from "./restore.ts";
+import type { ServerPlugins } from "./server-plugins.ts";
+
+export interface ServerParts {
+  readonly own: ServerPlugins;
+  readonly schemes: readonly OwnScheme[];
+  readonly agents: AgentRegistry;
+  readonly backends: BackendPool;
+  readonly stores: AllStores;
+  readonly quotas: Quotas;
+  readonly httpTools: HttpToolStore;
+  readonly webhooks: Webhooks;
+  readonly audit: Audit;
+  readonly runs: Engine;
+  readonly nouns: Nouns;
+  readonly dependencies: Dependencies;
+  readonly credentials: Credentials;
+  /** Undefined unless users authenticate with API keys. */
+  readonly apiKeys: { readonly keys: ApiKeyStore } | undefined;
+  /** Finds API keys in a cache. Undefined unless users authenticate with API keys. */
+  readonly findKey: ApiKeyStore["find"] | undefined;
+  readonly metrics: Metrics | undefined;
+  readonly eventLoop: EventLoopWatch | undefined;
+  readonly logger: FastifyBaseLogger;
+}
+
+/** The caller closes the server. */
+export async function openServer(config: ServerConfig, parts: ServerParts): Promise<HttpServer> {
+  const { own, agents, backends, stores, metrics, quotas, httpTools, webhooks, audit, apiKeys } = parts;
+  const { runs, nouns, dependencies, eventLoop, logger } = parts;
+  return createServer(
+    {
+      ...{ stores, runs, backends, agents, quotas, httpTools, webhooks, dependencies, metrics },
+      ...nouns.services,
+      audit: { ...audit, reads: config.audit.reads, runs: config.audit.runs },
+      apiKeys: apiKeys?.keys,
+      admin: {
+        ...{ runs, quotas, backends },
+        owners: stores.owners,
+        documents: stores.documents,
+        records: [{ type: "webhook", ...webhooks.records }, ...nouns.records],
+        keys: apiKeys && userKeys(apiKeys.keys),
+        sandboxes: createLedger(stores.documents).list,
+        agents: () => agents.list(),
+        forgetEngine: (name) => forgetEngine(createLedger(stores.documents), enginesOf(config), name),
+        backUp: oneAtATime(() => backUp(config, stores)),
+      },
+      version: packageJson.version,
+      permissionRule: OwnRuleSpec,
+      isRefusedTool: refusedTools(config),
+      tryTool: toolTrial(config),
+      refusesSystemMessages: config.system_messages === "refuse",
+      access: accessOf(config, parts),
+      limits: limitsOf(config),
+      pluginRoutes: own.plugins.flatMap(({ plugin: { name, routes } }) => (routes ? { name, routes } : [])),
+      page: config.page,
+      wires: config.wires,
+    },
+    logger,
+    {
+      addWire,
+      extend(each) {
+        if (metrics) reportAnswers(each, answersIn(metrics));
+        if (eventLoop) noteRequests(each, eventLoop);
+      },
+    },
+  );
+}
+
+const accessOf = (config: ServerConfig, { stores, findKey, schemes, credentials }: ServerParts) => ({
+  auth: { ticket_secret: stores.shared?.secret, ...config.auth },
+  findKey,
+  ownScheme: schemes.find(({ name }) => name === config.auth.scheme),
+  credentials,
+  origins: config.cors.origins,
+  publicUrl: config.public_url,
+  metricsToken: config.metrics.token,
+});
+
+const limitsOf = ({ limits, streams, auth }: ServerConfig) => ({
+  bodyBytes: limits.body_bytes,
+  incomingBytes: limits.incoming_bytes,
+  bodyEntries: limits.body_entries,
+  requestMs: limits.request_timeout,
+  uploadBytes: limits.upload_bytes,
+  streams: limits.streams,
+  unreadBytes: limits.unread_bytes,
+  connections: {
+    total: limits.connections,
+    perAddress: limits.connections_per_address,
+    isGateway: within(auth.trusted_proxies),
+  },
+  heartbeatMs: streams.heartbeat,
+  stallMs: streams.stall,
+});
+
+async function backUp({ store, data_dir }: ServerConfig, { copyTo, documents }: AllStores) {
+  requireFiles(store);
+  const sandboxes = async () => (await createLedger(documents).list()).map(({ id }) => id);
+  return backUpData(data_dir, async (path) => copyTo?.(path), sandboxes);
+}
+
+const userKeys = (keys: ApiKeyStore): UserKeys => ({
+  of: async ({ tenant, user }) => (await keys.list(tenant)).filter((key) => key.user === user),
+  revoke: keys.revoke,
+  remove: keys.remove,
+});
