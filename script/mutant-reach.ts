@@ -18,11 +18,15 @@ const LONG = 4;
 /** The distance, in imports, of a test that script/mutants/ names for a file or folder. */
 const NAMED = { file: 6, folder: 3 };
 
-/**
- * Returns all test files that reach the file, nearest first. Among files at the same distance, the files that share the
- * most words of its path come first.
- */
-export type Reach = (file: string) => string[];
+export interface Reach {
+  /**
+   * Returns all test files that reach the file, nearest first. Among files at the same distance, the files that share the
+   * most words of its path come first.
+   */
+  testsOf(file: string): string[];
+  /** Whether the page contains the file, so that browsers see an edit only in a new build. */
+  isOfPage(file: string): boolean;
+}
 
 export function createReach(): Reach {
   const files = listed("src/**/*.ts", "src/**/*.tsx", "test/**/*.ts", "test/**/*.tsx");
@@ -32,7 +36,7 @@ export function createReach(): Reach {
     read.get(test) ?? read.set(test, readFileSync(join(ROOT, test), "utf8").toLowerCase()).get(test) ?? "";
   const named = namedTests();
   const long = new Set(longFiles());
-  return (file) => {
+  const testsOf = (file: string) => {
     const weights = [...distancesFrom(file, importers)]
       .filter(([each]) => each.endsWith(".test.ts") && !isWithEngine(each))
       .map(([test, distance]) => {
@@ -48,6 +52,7 @@ export function createReach(): Reach {
       .sort((a, b) => a.weight - b.weight || b.relevance - a.relevance || (a.test < b.test ? -1 : 1))
       .map(({ test }) => test);
   };
+  return { testsOf, isOfPage: (file) => distancesFrom(file, importers).has(PAGE.entry) };
 }
 
 /** Returns named tests, by file and by folder. */

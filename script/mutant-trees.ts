@@ -9,8 +9,10 @@ import { fileURLToPath } from "node:url";
 import type { Order, Told } from "./mutant-tests.ts";
 
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** The time limit for all tests of an edit, in ms. An edit that blocks its process reveals nothing. */
-const LIMIT_MS = 300_000;
+/** The time limit for one order, in ms, because an edit can make tests wait or loop forever. */
+const LIMIT_MS = 150_000;
+/** The time limit for the start of the process that runs tests, in ms. */
+const START_MS = 300_000;
 
 export interface Tree {
   readonly folder: string;
@@ -33,7 +35,8 @@ export async function makeTree(): Promise<Tree> {
     detached: true,
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
-  await messageOf(runner);
+  if ((await messageOf(runner, START_MS)) === "hung")
+    throw new Error(`The process that runs the tests has not started within ${START_MS / 1000} seconds.`);
   return { folder, runner };
 }
 
@@ -47,21 +50,25 @@ export async function removeTree({ folder, runner }: Tree): Promise<void> {
   await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }
 
-/** Throws if the tests exceed their time limit or their process ends. */
-export async function runTests({ runner }: Tree, order: Order): Promise<Told> {
+/** Throws if the process ends. A tree whose tests have hung is of no further use. */
+export async function runTests({ runner }: Tree, order: Order): Promise<Told | "hung"> {
   runner.send(order);
-  return (await messageOf(runner)) as Told;
+  return (await messageOf(runner, LIMIT_MS)) as Told | "hung";
 }
 
-async function messageOf(runner: ChildProcess): Promise<unknown> {
+async function messageOf(runner: ChildProcess, limitMs: number): Promise<unknown> {
   const over = new AbortController();
-  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(LIMIT_MS)]);
+  const late = AbortSignal.timeout(limitMs);
+  const signal = AbortSignal.any([over.signal, late]);
   const exit = once(runner, "exit", { signal }).then(([code]): never => {
     throw new Error(`The process that runs the tests has ended with ${String(code)}.`);
   });
   try {
     const [message] = await Promise.race([once(runner, "message", { signal }), exit]);
     return message;
+  } catch (error) {
+    if (late.aborted) return "hung";
+    throw error;
   } finally {
     over.abort();
   }

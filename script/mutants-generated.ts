@@ -12,7 +12,7 @@
 
 import { execFile, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { appendFileSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { parseArgs, promisify } from "node:util";
@@ -30,8 +30,6 @@ const GENERATED = new Set(["src/client/wire.ts"]);
 const PROJECTS = ["tsconfig.json", "src/page/tsconfig.json"].map((path) => join(ROOT, path));
 /** The number of test files in the first batch. The first files usually kill the edit. */
 const BATCH = 4;
-/** The time limit for the tests of one batch, in ms, because an edit can make them wait forever. */
-const LIMIT_MS = 150_000;
 
 const OPTIONS = {
   count: { type: "string", default: "300" },
@@ -179,9 +177,10 @@ function createCompiler(): Compiler {
 
 function recordCalls(): void {
   rmSync(CALLS, { force: true });
+  mkdirSync(dirname(CALLS), { recursive: true });
   const env = { ...process.env, TESTS: "all" };
   const projects = ["--project", "plain", "--project", "alone"];
-  spawnSync(
+  const { status, signal, error } = spawnSync(
     process.execPath,
     [
       "node_modules/vitest/vitest.mjs",
@@ -195,6 +194,10 @@ function recordCalls(): void {
       ...{ cwd: ROOT, env, stdio: "inherit" },
     },
   );
+  const end = error?.message ?? (signal ? `signal ${signal}` : `status ${status}`);
+  console.log(`The tests that record calls have ended with ${end}.`);
+  if (!existsSync(CALLS))
+    throw new Error(`--record has made no ${CALLS}: see the output of the tests above.`);
 }
 
 interface Journal {
@@ -225,16 +228,17 @@ function createTrial(reach: Reach, limit: number): (tree: Tree, mutant: Mutant) 
     const { id, file, text, calls = "" } = mutant;
     const path = join(tree.folder, file);
     const original = await readFile(path);
-    const tests = [...new Set([...(callers.get(calls) ?? []), ...reach(file)])]
+    const isOfPage = reach.isOfPage(file);
+    const tests = [...new Set([...(callers.get(calls) ?? []), ...reach.testsOf(file)])]
       .filter((test) => !unfit.has(test))
       .slice(0, limit);
     if (tests.length === 0) return { id, how: "unreached" };
     const rest = [...tests];
     while (rest.length > 0) {
       const files = rest.splice(0, rest.length === tests.length ? BATCH : BATCH * 5);
-      await writeSource(tree, file, text);
-      const told = await withinLimit(runTests(tree, { files, changed: path, bail: true }));
-      await writeSource(tree, file, original);
+      await writeSource(tree, path, text, isOfPage);
+      const told = await runTests(tree, { files, changed: path, bail: true });
+      await writeSource(tree, path, original, isOfPage);
       if (told === "hung") return { id, how: "hung", tried: files };
       const [killer] = killersIn(told, files);
       if (!killer) continue;
@@ -254,9 +258,9 @@ async function makeBuiltTree(): Promise<Tree> {
   return tree;
 }
 
-async function writeSource({ folder }: Tree, file: string, text: string | Buffer): Promise<void> {
-  await writeFile(join(folder, file), text);
-  if (file.startsWith("src/page/")) await run("node", ["script/page.ts"], { cwd: folder });
+async function writeSource({ folder }: Tree, path: string, text: string | Buffer, isOfPage: boolean) {
+  await writeFile(path, text);
+  if (isOfPage) await run("node", ["script/page.ts"], { cwd: folder });
 }
 
 const run = promisify(execFile);
@@ -271,20 +275,9 @@ function killersIn({ failed, faults }: Told, files: readonly string[]): Failure[
 async function isSound(tree: Tree, path: string, killer: Failure, sound: Set<string>): Promise<boolean> {
   if (sound.has(killer.file)) return true;
   const told = await runTests(tree, { files: [killer.file], changed: path, bail: true });
-  if (told.failed.length > 0 || told.faults.length > 0) return false;
+  if (told === "hung" || told.failed.length > 0 || told.faults.length > 0) return false;
   sound.add(killer.file);
   return true;
-}
-
-async function withinLimit(told: Promise<Told>): Promise<Told | "hung"> {
-  const { promise, resolve } = Promise.withResolvers<"hung">();
-  const timer = setTimeout(() => resolve("hung"), LIMIT_MS);
-  try {
-    return await Promise.race([told, promise]);
-  } finally {
-    clearTimeout(timer);
-    told.catch(() => {});
-  }
 }
 
 function lineOf({ file, line, before, replacement }: Mutant, { how, by, tried }: Outcome): string {

@@ -2,7 +2,7 @@
 // edits are in script/mutants/*.yaml. `--only <text>` runs the edits whose file or promise contains the text. `--share
 // commit` runs one of about 20 shares, selected by the commit's hash, and prints its number. `--share 2/3` runs that
 // share. `--check` runs no edits, and fails if one does not fit the program. Exits with 1 if fewer than 95 % are
-// killed, or if an edit survives without a reason.
+// killed, or if an edit survives without a reason. An edit with which the tests do not end counts as killed.
 
 import { execFileSync } from "node:child_process";
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -55,7 +55,7 @@ interface Mutant extends z.output<typeof Edit> {
   readonly text: string;
 }
 
-type Outcome = "killed" | "survived" | "explained";
+type Outcome = "killed" | "hung" | "survived" | "explained";
 
 async function main(): Promise<number> {
   const { values } = parseArgs({ options: OPTIONS });
@@ -72,11 +72,12 @@ async function main(): Promise<number> {
     const killers: Failure[] = [];
     const rest = mutants.values();
     await all(
-      trees.map(async (tree) => {
+      trees.map(async (_, index) => {
         for (const mutant of rest) {
-          const killer = await tryOne(tree, mutant);
-          if (killer) killers.push(killer);
-          outcomes.push(tell(mutant, killer ? "killed" : "survived"));
+          const killer = await tryOne(trees[index] as Tree, mutant);
+          outcomes.push(tell(mutant, killer === "hung" ? "hung" : killer ? "killed" : "survived"));
+          if (killer === "hung") trees[index] = await replaceTree(trees[index] as Tree);
+          else if (killer) killers.push(killer);
         }
       }),
     );
@@ -162,6 +163,10 @@ async function checkKillers(trees: readonly Tree[], killers: readonly Failure[])
       for (const [file, failures] of files) {
         const names = [...new Set(failures.map(({ name }) => name))];
         const told = await runTests(tree, { files: [file], names, changed: file, bail: false });
+        if (told === "hung") {
+          faults.push(`${file}: ${names.join(", ")} have not ended.`);
+          return;
+        }
         const failed = told.failed.map(({ name, why }) => `${file}: ${name}: ${why}`);
         faults.push(...failed, ...told.faults);
         const seen = told.passed + failed.length;
@@ -172,15 +177,17 @@ async function checkKillers(trees: readonly Tree[], killers: readonly Failure[])
   if (faults.length > 0) throw new Error(`The tests fail without any edit:\n${faults.join("\n")}`);
 }
 
-/** Returns the first test that fails with the edit. */
-async function tryOne(tree: Tree, mutant: Mutant): Promise<Failure | undefined> {
+/** Returns the first test that fails with the edit, or "hung" if the tests do not end. */
+async function tryOne(tree: Tree, mutant: Mutant): Promise<Failure | "hung" | undefined> {
   const { file, tests, title, text } = mutant;
   const changed = join(tree.folder, file);
   const original = await readFile(changed, "utf8");
   await writeFile(changed, text);
   try {
     const order = { files: tests, changed, bail: true, ...(title === undefined ? {} : { title }) };
-    const { failed, passed, faults } = await runTests(tree, order);
+    const told = await runTests(tree, order);
+    if (told === "hung") return told;
+    const { failed, passed, faults } = told;
     if (failed[0] || (passed > 0 && faults.length === 0)) return failed[0];
     throw new Error(`no test of ${tests.join(", ")} was run. ${faults.join("\n")}`);
   } catch (error) {
@@ -192,7 +199,13 @@ async function tryOne(tree: Tree, mutant: Mutant): Promise<Failure | undefined> 
 
 const placeOf = ({ file, line }: Mutant) => `${file}:${line}`;
 
-function tell(mutant: Mutant, outcome: "killed" | "survived"): Outcome {
+/** An edit that blocks the process of the tests has ended it for all of them. */
+async function replaceTree(tree: Tree): Promise<Tree> {
+  await removeTree(tree);
+  return makeTree();
+}
+
+function tell(mutant: Mutant, outcome: "killed" | "hung" | "survived"): Outcome {
   const { promise, survives } = mutant;
   const why = outcome === "survived" && survives !== undefined ? ` (${survives})` : "";
   console.log(`${outcome.padEnd(8)} ${placeOf(mutant).padEnd(44)} ${promise}${why}`);
@@ -201,9 +214,10 @@ function tell(mutant: Mutant, outcome: "killed" | "survived"): Outcome {
 
 function summary(outcomes: readonly Outcome[]): number {
   const count = (wanted: Outcome) => outcomes.filter((outcome) => outcome === wanted).length;
-  const score = count("killed") / outcomes.length;
+  const killed = count("killed") + count("hung");
+  const score = killed / outcomes.length;
   console.log(
-    `\n${count("killed")} of ${outcomes.length} killed (${(100 * score).toFixed(1)} %), ` +
+    `\n${killed} of ${outcomes.length} killed (${(100 * score).toFixed(1)} %), of which ${count("hung")} hung; ` +
       `${count("explained")} survive for a reason, ${count("survived")} without one`,
   );
   return score >= WANTED && count("survived") === 0 ? 0 : 1;
