@@ -13,7 +13,7 @@ import { eventsContract } from "../../contracts/events.ts";
 import { httpToolsContract } from "../../contracts/http-tools.ts";
 import { itemsContract } from "../../contracts/items.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
-import { nounsContract } from "../../contracts/nouns.ts";
+import { nounsOfDocumentsContract, nounsWithRunsContract } from "../../contracts/nouns.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
 import { sandboxesContract } from "../../contracts/sandboxes.ts";
@@ -52,7 +52,8 @@ itemLivesContract(open);
 sentRequestsContract(open);
 ownersContract(open);
 storesContract(open);
-nounsContract(open);
+nounsWithRunsContract(open);
+nounsOfDocumentsContract(open);
 schedulesContract(open);
 
 test("an idle thread that is compressed has the same messages, state, runs and events", () =>

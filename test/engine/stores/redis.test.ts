@@ -8,7 +8,7 @@ import { documentListsContract } from "../../contracts/documents-lists.ts";
 import { documentStepsContract } from "../../contracts/documents-steps.ts";
 import { eventsContract } from "../../contracts/events.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
-import { nounsContract } from "../../contracts/nouns.ts";
+import { nounsOfDocumentsContract, nounsWithRunsContract } from "../../contracts/nouns.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
 import { schedulesContract } from "../../contracts/schedules.ts";
@@ -58,6 +58,7 @@ needing(redis, "redis-server").describe("redis stores", () => {
   busContract(open);
   ownersContract(open);
   storesContract(open);
-  nounsContract(open);
+  nounsWithRunsContract(open);
+  nounsOfDocumentsContract(open);
   schedulesContract(open);
 });

@@ -13,7 +13,7 @@ import { documentListsContract } from "../../contracts/documents-lists.ts";
 import { documentStepsContract } from "../../contracts/documents-steps.ts";
 import { eventsContract } from "../../contracts/events.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
-import { nounsContract } from "../../contracts/nouns.ts";
+import { nounsOfDocumentsContract, nounsWithRunsContract } from "../../contracts/nouns.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
 import { schedulesContract } from "../../contracts/schedules.ts";
@@ -63,11 +63,10 @@ itemLivesContract(open);
 busContract(open);
 ownersContract(open);
 storesContract(open);
-// They use documents only. In other runs, memory and Redis are enough.
-if (isNightly) {
-  nounsContract(open);
-  schedulesContract(open);
-}
+nounsWithRunsContract(open);
+schedulesContract(open);
+// They write documents only, which have a contract of their own. By day, memory and Redis are enough.
+if (isNightly) nounsOfDocumentsContract(open);
 
 const TABLES = ["threads", "runs", "messages", "state", "inbox", "events", "deferred_calls", "documents"];
 const countRows = () =>
