@@ -24,7 +24,7 @@ export interface Reach {
    * most words of its path come first.
    */
   testsOf(file: string): string[];
-  /** Whether the page contains the file, so that browsers see an edit only in a new build. */
+  /** Returns true for a file that the page contains. Browsers see an edit to it in a new build only. */
   isOfPage(file: string): boolean;
 }
 
