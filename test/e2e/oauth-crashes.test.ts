@@ -183,8 +183,50 @@ test.each([
   },
 );
 
+/** The server would look at the connection within a minute. */
+const IS_SEEN = `
+  UPDATE documents SET due = 0 WHERE collection LIKE '["connections"%';
+  UPDATE document_turns SET at = 0 WHERE kind = 'connections';`;
+
+test("an account that its user deletes stays deleted when a server stores the tokens of an earlier consent long afterwards and dies", async () => {
+  const parts = await deployment({ store: "sqlite" });
+  const { issuer, dir } = parts;
+  await killed(await parts.start());
+  changing(dir, STOPS);
+  const first = await parts.start();
+  const { url } = await clientAt(first).connections.authorize("calendar");
+  expect((await connectAt(url, browserAt(first))).status).toBeGreaterThanOrEqual(500);
+  await killed(first);
+  changing(dir, `DROP TRIGGER stops; ${IS_LATE}`);
+  const second = await parts.start();
+  expect(await clientAt(second).connections.delete("calendar")).toEqual({ is_revoked: true });
+  await killed(second);
+  changing(dir, IS_DUE);
+  const third = await parts.start();
+  await expect.poll(() => requestsAt(third)).toEqual([]);
+  await killed(third);
+  // The claim of the request has ended, and the request is deleted.
+  changing(dir, `${WRITES_LATE}; ${IS_SEEN}`);
+  const fourth = await parts.start();
+  await expect.poll(async () => (await clientAt(fourth).connections.list()).items).toEqual([]);
+  expect(issuer.revocations).toHaveLength(1);
+});
+
 // The user has as many runs as they may: the run that waits is tried again.
 const FULL = { quotas: { user: { concurrent_runs: 1 } } };
+
+test("a consent is kept until its runs continue, no matter how many addresses its user asks for", async () => {
+  const parts = await deployment({ store: "sqlite", ...FULL });
+  const one = await parts.start();
+  const client = clientAt(one);
+  const address = await waitingRun(client);
+  const holding = await client.start("held", { agent: "holder", input: "work" });
+  expect((await connectAt(address, browserAt(one))).text).toContain("The account is connected");
+  // As many as a user can have.
+  for (let asked = 0; asked < 50; asked++) await client.connections.authorize("calendar");
+  await client.stop("held", holding.id, "cancel");
+  await expectOneRunMore(client, parts.calendar);
+});
 
 /** Returns the server at which the run must continue. */
 async function killBetween(parts: Deployment, another: (one: ServerProcess) => Promise<ServerProcess>) {

@@ -1,31 +1,12 @@
 // Consents that meet another consent, a deletion or a process that was held up: the last decision of a person counts.
 
-import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import type { KeyWrapper } from "../../src/agent/core/key-wrapper.ts";
-import { localWrapper } from "../../src/engine/vault/cipher.ts";
 import { deployment, serve } from "../support/account-server.ts";
 import { newBrowser, visit } from "../support/authorization-server.ts";
 import { connectAt, consent, proceed } from "../support/connecting.ts";
-
-/** A key of the vault that waits to protect those secrets that `isHeld` chooses by their context. */
-function holdingKey(isHeld: (context: string) => boolean) {
-  const [held, hold] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const own = localWrapper(randomBytes(32).toString("base64"));
-  const vaultKey: KeyWrapper = {
-    ...own,
-    async wrap(key, context) {
-      if (isHeld(context)) {
-        held.resolve();
-        await hold.promise;
-      }
-      return own.wrap(key, context);
-    },
-  };
-  return { plugins: [{ name: "keys", vaultKey }], held: held.promise, release: hold.resolve };
-}
+import { holdingKey } from "../support/holding-key.ts";
 
 test("an address that is opened often leads back from its last visit only, and keeps nothing of the others", async () => {
   const parts = await deployment();

@@ -242,15 +242,24 @@ test("a person reads in their own language why an authorization server failed, a
   expect(await ada.connections()).toEqual([]);
 });
 
-test("a problem that Skein describes only in English has words in the person's language around it", async () => {
-  const parts = await deployment();
-  const { as } = await serve(parts);
-  const address = await as("ada").address();
-  parts.issuer.state.metadata = (own) => ({ ...own, issuer: "https://evil.example.com" });
-  const browser = { ...newBrowser(), headers: { "accept-language": "de" } };
-  const { status, text } = await proceed(address, browser);
-  expect(status).toBe(503);
-  expect(text).toMatch(
-    /Teilen Sie Ihrem Admin .*<q lang="en">Accounts at `calendar` cannot be connected now/,
-  );
-});
+test.each([
+  ["de", "Teilen Sie Ihrem Admin"],
+  ["en", "Tell your admin"],
+])(
+  "a problem that Skein describes only in English has words in the person's language around it: %s",
+  async (language, words) => {
+    const parts = await deployment();
+    const { as } = await serve(parts);
+    const address = await as("ada").address();
+    parts.issuer.state.metadata = (own) => ({ ...own, issuer: "https://evil.example.com" });
+    const browser = { ...newBrowser(), headers: { "accept-language": language } };
+    const { status, text } = await proceed(address, browser);
+    expect(status).toBe(503);
+    expect(text).toMatch(
+      new RegExp(`${words}.*<q lang="en">Accounts at \`calendar\` cannot be connected now`),
+    );
+    // What Skein can say in this language, it says itself.
+    const refused = await proceed(address.replace(/key=.*/, "key=unknown"), browser);
+    expect(refused.text).not.toContain("<q");
+  },
+);

@@ -38,6 +38,8 @@ export interface AuthorizationServer {
     metadata: (own: Record<string, unknown>) => object;
     /** Status with which it refuses registrations. */
     refusesClients?: number | undefined;
+    /** Called for each request to revoke a token. Returns the status with which it is refused, if any. */
+    revokes: (token: string) => Promise<number | undefined>;
   };
 }
 
@@ -73,6 +75,7 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
   const state: AuthorizationServer["state"] = {
     ...{ lifetime: 600, agrees: true, pause: Promise.resolve(), account: "ada" },
     metadata: (own) => own,
+    revokes: async () => undefined,
   };
   const [registrations, revocations]: [string[], string[]] = [[], []];
   const provider = providerAt(url, resource, state);
@@ -82,6 +85,7 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
     const { pathname } = new URL(request.url ?? "/", url);
     if (pathname.startsWith("/interaction/")) void answerInteraction(provider, state, request, response);
     else if (pathname === "/token") void answerToken(request, response);
+    else if (pathname === "/token/revocation") void answerRevocation(request, response);
     else if (WELL_KNOWN.has(pathname)) void answerMetadata(request, response);
     else if (pathname === "/reg" && state.refusesClients !== undefined)
       response.writeHead(state.refusesClients, { "content-type": "application/json" }).end("{}");
@@ -98,9 +102,16 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
     response.writeHead(200, { "content-type": "application/json" }).end(body);
   }
 
+  async function answerRevocation(request: IncomingMessage, response: ServerResponse) {
+    const body = await bodyOf(request);
+    const status = await state.revokes(new URLSearchParams(body).get("token") ?? "");
+    if (status !== undefined) return void response.writeHead(status).end("down");
+    // The client may have left.
+    if (!request.destroyed || request.complete) await handle(Object.assign(request, { body }), response);
+  }
+
   async function answerToken(request: IncomingMessage, response: ServerResponse) {
-    let body = "";
-    for await (const piece of request) body += String(piece);
+    const body = await bodyOf(request);
     const seen = { grant_type: new URLSearchParams(body).get("grant_type"), status: 0 };
     tokenRequests.push(seen);
     await state.pause;
@@ -123,6 +134,12 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
       return { account, client, scopes: scope.split(" "), audience: String(aud) };
     },
   };
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  let body = "";
+  for await (const piece of request) body += String(piece);
+  return body;
 }
 
 function providerAt(url: string, resource: string, state: AuthorizationServer["state"]): Provider {

@@ -9,6 +9,7 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { ConnectionStore } from "./connection-store.ts";
 import { type Keeper, type KeptConnection, type Secrets, tokenTimes } from "./credential.ts";
+import type { Revoke } from "./revoke.ts";
 import { ISSUER_MS, type Issuer, type NewTokens, type Renewal } from "./token-endpoint.ts";
 
 export type Access =
@@ -55,6 +56,7 @@ const REST_MS = 2_000;
 interface AccessServices {
   readonly store: ConnectionStore;
   readonly issuer: Issuer;
+  readonly revoke: Revoke;
   readonly logger: Logger;
 }
 
@@ -118,7 +120,11 @@ async function open(store: ConnectionStore, keeper: Keeper, kept: KeptConnection
  * Renews the access token, unless another process is already renewing it. The request to the issuer ignores the
  * callers' signals, because an answered request has used up the previous refresh token.
  */
-async function renew({ store, issuer, logger }: AccessServices, keeper: Keeper, stale: KeptConnection) {
+async function renew(
+  { store, issuer, revoke, logger }: AccessServices,
+  keeper: Keeper,
+  stale: KeptConnection,
+) {
   const id = randomId();
   const claimed = await store.update(keeper, stale.id, (before, now) =>
     before.generation !== stale.generation || (before.renewal && before.renewal.until > now)
@@ -145,7 +151,8 @@ async function renew({ store, issuer, logger }: AccessServices, keeper: Keeper, 
     });
   });
   // The user has replaced or deleted the connection in the meantime, so these tokens will not be used.
-  if (!written && next) await issuer.revoke(claimed.refresh, next, new AbortController().signal);
+  if (!written && next)
+    await revoke(keeper, stale.id, { refresh: claimed.refresh, secrets: async () => next });
 }
 
 /** An issuer that does not rotate refresh tokens returns no new one. */

@@ -20,7 +20,6 @@ import {
   type Keeper,
   type KeptConnection,
   keptIn,
-  noConnection,
   type Secrets,
   splitSpec,
   tokenTimes,
@@ -49,15 +48,16 @@ export interface ConnectionStore {
   get(keeper: Keeper, id: string): Promise<Versioned | undefined>;
   /** Returns the connections, sorted by id. */
   list(keeper: Keeper, page: PageQuery): Promise<Page<Connection>>;
-  /** Deletes and returns a connection. Throws `not_found` and the errors of `precondition`. */
-  delete(keeper: Keeper, id: string, precondition?: Precondition): Promise<KeptConnection>;
+  /** Deletes and returns a connection. Throws the errors of `precondition`. */
+  delete(keeper: Keeper, id: string, precondition?: Precondition): Promise<KeptConnection | undefined>;
   /** Deletes and returns all connections of a user. */
   deleteAll(keeper: Keeper): Promise<KeptConnection[]>;
-  /**
-   * Deletes a connection if its credentials come from this request and the request is not over. Returns what it
-   * deleted.
-   */
-  withdraw(keeper: Keeper, id: string, request: string): Promise<KeptConnection | undefined>;
+  /** Deletes a connection if `isMeant` returns true for the request from which its credentials come. Returns it. */
+  withdraw(
+    keeper: Keeper,
+    id: string,
+    isMeant: (request: RequestOf) => boolean,
+  ): Promise<KeptConnection | undefined>;
 
   read(
     keeper: Keeper,
@@ -72,6 +72,8 @@ export interface ConnectionStore {
   /** Throws an `UnreadableSecret`. */
   secretsOf(keeper: Keeper, kept: KeptConnection): Promise<Secrets>;
 }
+
+type RequestOf = NonNullable<KeptConnection["request"]>;
 
 interface PutOutcome {
   readonly isNew: boolean;
@@ -97,8 +99,10 @@ interface PageQuery {
 /** `now` is the store's time, in milliseconds since 1970. */
 type Update = (before: KeptConnection, now: number) => KeptConnection | undefined;
 
-/** How often the vault checks that each connection is protected with the current key: once a day. */
-export const LOOK_MS = 24 * 3_600_000;
+/** How often the vault checks each connection: once a day. */
+const LOOK_MS = 24 * 3_600_000;
+/** How often it checks a connection whose request is not over. */
+const LOOK_SOON_MS = 60_000;
 
 /** `most` is the maximum number of connections per user, and per tenant. */
 export function createConnectionStore(documents: Documents, cipher: Cipher, most: number): ConnectionStore {
@@ -122,8 +126,8 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
     },
     delete: (keeper, id, precondition = () => {}) =>
       change(documents, { collection: connectionsOf(keeper), keys: [id] }, ({ found: [found] }) => {
-        if (!found) throw noConnection(id);
-        precondition(found.version);
+        precondition(found?.version);
+        if (!found) return { result: undefined };
         const writes = [{ key: id, seen: found.version, body: undefined }];
         return { writes, result: keptIn(found.body) };
       }),
@@ -132,10 +136,10 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
       await retain(documents, connectionsOf(keeper), { count: 0 });
       return all.map(({ body }) => keptIn(body));
     },
-    withdraw: (keeper, id, request) =>
+    withdraw: (keeper, id, isMeant) =>
       change(documents, { collection: connectionsOf(keeper), keys: [id] }, ({ found: [found] }) => {
         const kept = found && keptIn(found.body);
-        if (!kept || kept.request?.id !== request || kept.request.isOver) return { result: undefined };
+        if (!found || !kept?.request || !isMeant(kept.request)) return { result: undefined };
         return { writes: [{ key: id, seen: found.version, body: undefined }], result: kept };
       }),
     async read(keeper, id) {
@@ -184,8 +188,12 @@ function putIn(documents: Documents, seal: ConnectionStore["seal"], most: number
 }
 
 function writeOf(kept: KeptConnection, found: Document | undefined, now: number): DocumentWrite {
-  return { key: kept.id, seen: found?.version, body: JSON.stringify(kept), due: now + LOOK_MS };
+  return { key: kept.id, seen: found?.version, body: JSON.stringify(kept), due: nextLook(kept, now) };
 }
+
+/** Returns the time of the vault's next check. */
+export const nextLook = ({ request }: Pick<KeptConnection, "request">, now: number) =>
+  now + (request && !request.isOver ? LOOK_SOON_MS : LOOK_MS);
 
 const iso = (ms: number) => new Date(ms).toISOString();
 

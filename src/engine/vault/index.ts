@@ -12,15 +12,12 @@ import type { Owner } from "../../protocol/ids.ts";
 import { createDueWorker, type DueWorker } from "../due-worker.ts";
 import { type Accesses, createAccesses } from "./access.ts";
 import { type Cipher, createCipher, UnreadableSecret } from "./cipher.ts";
-import {
-  type ConnectionStore,
-  createConnectionStore,
-  LOOK_MS,
-  type Precondition,
-} from "./connection-store.ts";
-import { contextOf, type Keeper, type KeptConnection, keptIn } from "./credential.ts";
-import { endConsents, revokeEnded } from "./oauth/end-grants.ts";
-import { createIssuer, type Issuer } from "./token-endpoint.ts";
+import { type ConnectionStore, createConnectionStore, nextLook } from "./connection-store.ts";
+import { contextOf, type Keeper, keptIn } from "./credential.ts";
+import { type Deletion, type DeletionParts, deletionFrom, revocableIn } from "./delete.ts";
+import { isUnderWay } from "./oauth/end-grants.ts";
+import { createRevoke, type Revoke } from "./revoke.ts";
+import { createIssuer } from "./token-endpoint.ts";
 import { createUses, type Uses } from "./uses.ts";
 
 export interface VaultOptions {
@@ -36,23 +33,19 @@ export interface VaultOptions {
   readonly fetch: PublicFetch;
   /** Called for each use of a connection. Must return at once and not throw. */
   onUse(keeper: Keeper, id: string): void;
+  readonly onConsentsEnded: DeletionParts["onConsentsEnded"];
 }
 
-export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pick<Accesses, "access"> {
-  /**
-   * Deletes a connection, then revokes its tokens at the issuer. Consents that a person gave to it before are over, too. `isRevoked` is false if the issuer has no revocation
-   * endpoint or did not answer. Throws `not_found` and the errors of `precondition`.
-   */
-  delete(
-    keeper: Keeper,
-    id: string,
-    options: { readonly precondition?: Precondition; readonly signal: AbortSignal },
-  ): Promise<{ readonly isRevoked: boolean }>;
+export interface Vault
+  extends Pick<ConnectionStore, "put" | "get" | "list">,
+    Pick<Accesses, "access">,
+    Deletion {
   /** Records that the request with this id, from which the connection's credentials come, is over. */
   endRequest(keeper: Keeper, id: string, request: string): Promise<void>;
   /**
-   * Deletes a connection and revokes its tokens, because the request from which its credentials come was deleted along
-   * with its user. Does nothing if that request is over. Returns true if the connection still exists afterwards.
+   * Deletes a connection and revokes its tokens, because the account or its user was deleted after a person had agreed
+   * to the request from which its credentials come. Does nothing if that request is over. Returns true if the
+   * connection still exists afterwards.
    */
   withdraw(keeper: Keeper, id: string, request: string): Promise<boolean>;
   /** Records that a value was sent to its receiver. Returns at once. */
@@ -72,9 +65,6 @@ export interface Vault extends Pick<ConnectionStore, "put" | "get" | "list">, Pi
   close(): Promise<void>;
 }
 
-/** The maximum time for revoking the tokens of a deleted user, in milliseconds. */
-const REVOKING_MS = 30_000;
-
 /** The caller must open and close it. */
 export function createVault(options: VaultOptions): Vault {
   const { documents, logger, key, previousKeys, most, fetch } = options;
@@ -82,21 +72,10 @@ export function createVault(options: VaultOptions): Vault {
   const store = createConnectionStore(documents, cipher, most);
   const issuer = createIssuer(fetch);
   const uses = createUses(documents, logger);
-  const accesses = createAccesses({ store, issuer, logger });
-  const worker = rewrapper(documents, cipher, logger);
-
-  const revoke: Revoke = async (keeper, kept, signal) => {
-    if (!kept.refresh?.revocation_endpoint) return false;
-    try {
-      return await issuer.revoke(kept.refresh, await store.secretsOf(keeper, kept), signal);
-    } catch (err) {
-      logger.warn(
-        { ...keeper, connection: kept.id, err },
-        "could not revoke the tokens of a deleted connection",
-      );
-      return false;
-    }
-  };
+  const revoke = createRevoke(issuer, logger);
+  const accesses = createAccesses({ store, issuer, revoke, logger });
+  const withdraw = withdrawalFrom(store, revoke);
+  const worker = checker({ documents, cipher, withdraw, logger });
 
   return {
     put: store.put,
@@ -107,18 +86,13 @@ export function createVault(options: VaultOptions): Vault {
       options.onUse(keeper, id);
       uses.note(keeper, id);
     },
-    delete: deletionFrom(store, options, { issuer, cipher, uses, revoke }),
+    delete: deletionFrom({ ...options, store, cipher, uses, revoke }),
     async endRequest(keeper, id, request) {
       await store.update(keeper, id, (before) =>
         before.request?.id === request ? { ...before, request: { id: request, isOver: true } } : undefined,
       );
     },
-    async withdraw(keeper, id, request) {
-      const kept = await store.withdraw(keeper, id, request);
-      if (!kept) return (await store.get(keeper, id)) !== undefined;
-      await revoke(keeper, kept, AbortSignal.timeout(REVOKING_MS));
-      return false;
-    },
+    withdraw,
     records: recordsOf(store, uses, revoke),
     open: () => worker.open(),
     async close() {
@@ -126,6 +100,15 @@ export function createVault(options: VaultOptions): Vault {
       await accesses.close();
       await uses.close();
     },
+  };
+}
+
+function withdrawalFrom(store: ConnectionStore, revoke: Revoke): Vault["withdraw"] {
+  return async (keeper, id, request) => {
+    const kept = await store.withdraw(keeper, id, (each) => each.id === request && !each.isOver);
+    if (!kept) return (await store.get(keeper, id)) !== undefined;
+    await revoke(keeper, id, revocableIn(store, keeper, kept));
+    return false;
   };
 }
 
@@ -147,43 +130,6 @@ function readsOf(store: ConnectionStore, uses: Uses): Pick<Vault, "get" | "list"
   };
 }
 
-interface Deleting {
-  readonly issuer: Issuer;
-  readonly cipher: Cipher;
-  readonly uses: Uses;
-  readonly revoke: Revoke;
-}
-
-function deletionFrom(
-  store: ConnectionStore,
-  { documents, logger }: Pick<VaultOptions, "documents" | "logger">,
-  { uses, revoke, ...parts }: Deleting,
-): Vault["delete"] {
-  return async (keeper, id, { precondition, signal }) => {
-    const found = await store.get(keeper, id);
-    if (found) precondition?.(found.version);
-    // First, so that no process stores tokens of an earlier consent after the deletion.
-    const consents = await endConsents(documents, keeper, id);
-    const revoking = consents.map((consent) =>
-      revokeEnded(parts, keeper, consent, signal).catch((err: unknown) =>
-        logger.warn({ ...keeper, connection: id, err }, "could not revoke the tokens of an earlier consent"),
-      ),
-    );
-    try {
-      const kept = await store.delete(keeper, id, precondition);
-      try {
-        return { isRevoked: await revoke(keeper, kept, signal) };
-      } finally {
-        await uses.forget(keeper, id);
-      }
-    } finally {
-      await Promise.all(revoking);
-    }
-  };
-}
-
-type Revoke = (keeper: Keeper, kept: KeptConnection, signal: AbortSignal) => Promise<boolean>;
-
 function recordsOf(store: ConnectionStore, uses: Uses, revoke: Revoke): Vault["records"] {
   return {
     async list(owner, page) {
@@ -192,8 +138,7 @@ function recordsOf(store: ConnectionStore, uses: Uses, revoke: Revoke): Vault["r
     },
     async deleteAll(owner) {
       const all = await store.deleteAll(owner);
-      const signal = AbortSignal.timeout(REVOKING_MS);
-      await Promise.all(all.map((kept) => revoke(owner, kept, signal)));
+      await Promise.all(all.map((kept) => revoke(owner, kept.id, revocableIn(store, owner, kept))));
       await uses.forgetAll(owner);
       return all.length;
     },
@@ -204,19 +149,30 @@ const LEASE_MS = 30_000;
 const EVERY_MS = 60_000;
 const AT_ONCE = 4;
 
+interface CheckerParts extends Pick<VaultOptions, "documents" | "logger"> {
+  readonly cipher: Cipher;
+  readonly withdraw: Vault["withdraw"];
+}
+
 /**
  * Returns a worker that checks every connection once a day and rewraps its data key unless the current key protects it.
+ * Sooner, it withdraws a connection that a process stored after its account was deleted, and before that process died.
  */
-function rewrapper(documents: Documents, cipher: Cipher, logger: Logger): DueWorker {
+function checker({ documents, cipher, withdraw, logger }: CheckerParts): DueWorker {
   const work = async (claimed: ClaimedDocument) => {
     const kept = keptIn(claimed.body);
-    const due = claimed.now + LOOK_MS;
+    const { tenant, user } = claimed.collection;
+    const keeper = user === undefined ? { tenant } : { tenant, user };
+    if (kept.request && !kept.request.isOver && !(await isUnderWay(documents, keeper, kept.request.id))) {
+      await withdraw(keeper, kept.id, kept.request.id);
+      return;
+    }
+    const due = nextLook(kept, claimed.now);
     if (cipher.isCurrent(kept.sealed)) {
       await finish(documents, claimed, { body: claimed.body, due });
       return;
     }
-    const { tenant, user } = claimed.collection;
-    const context = contextOf(user === undefined ? { tenant } : { tenant, user }, kept.id);
+    const context = contextOf(keeper, kept.id);
     try {
       const sealed = await cipher.rewrap(kept.sealed, context);
       await finish(documents, claimed, { body: JSON.stringify({ ...kept, sealed }), due });

@@ -13,7 +13,12 @@ const MAX_ANSWER_BYTES = 64 * 1024;
 /** Ten years. A longer lifetime is ignored. */
 const MAX_LIFETIME_S = 10 * 365 * 86_400;
 
-type Refresh = NonNullable<Connection["refresh"]>;
+export type Refresh = NonNullable<Connection["refresh"]>;
+/** The tokens of a grant, and how the server authenticates with them. */
+export interface GrantedTokens {
+  readonly refresh: Refresh;
+  readonly secrets: Secrets;
+}
 /** How the server authenticates at the token endpoint. */
 type Client = Pick<Refresh, "client_id" | "token_endpoint_auth">;
 
@@ -49,8 +54,11 @@ export interface Issuer {
   exchange(exchange: CodeExchange, secrets: ClientSecret, signal: AbortSignal): Promise<Renewal>;
   /** Never throws. `reason` contains nothing from the issuer except its error code. */
   renew(refresh: Refresh, secrets: Secrets, signal: AbortSignal): Promise<Renewal>;
-  /** Revokes both tokens if the issuer has a revocation endpoint. Never throws. Returns false on failure. */
-  revoke(refresh: Refresh, secrets: Secrets, signal: AbortSignal): Promise<boolean>;
+  /**
+   * Revokes both tokens at `url`, the issuer's revocation endpoint. Never throws. Returns undefined if the issuer
+   * confirmed it, and otherwise the reason, which contains nothing from the issuer.
+   */
+  revoke(url: string, { refresh, secrets }: GrantedTokens, signal: AbortSignal): Promise<string | undefined>;
 }
 
 const TokenAnswer = z.object({
@@ -93,7 +101,7 @@ export function createIssuer(fetch: PublicFetch): Issuer {
     try {
       return renewalOf(await ask(...asked));
     } catch (error) {
-      return { outcome: "failed", reason: `its issuer could not be reached: ${messageOf(error)}` };
+      return { outcome: "failed", reason: unreachable(error) };
     }
   };
 
@@ -111,9 +119,7 @@ export function createIssuer(fetch: PublicFetch): Issuer {
       };
       return tokens(refresh.token_endpoint, refresh, secrets, fields, signal);
     },
-    async revoke(refresh, secrets, signal) {
-      const { revocation_endpoint: url } = refresh;
-      if (url === undefined) return true;
+    async revoke(url, { refresh, secrets }, signal) {
       const tokens = [
         { token: secrets.refresh_token, token_type_hint: "refresh_token" },
         { token: secrets.value, token_type_hint: "access_token" },
@@ -122,13 +128,16 @@ export function createIssuer(fetch: PublicFetch): Issuer {
         const answers = await Promise.all(
           tokens.map((fields) => (fields.token ? ask(url, refresh, secrets, fields, signal) : undefined)),
         );
-        return answers.every((answer) => answer === undefined || answer.status < 300);
-      } catch {
-        return false;
+        const refusal = answers.find((answer) => answer !== undefined && answer.status >= 300);
+        return refusal && `its issuer answered ${refusal.status}`;
+      } catch (error) {
+        return unreachable(error);
       }
     },
   };
 }
+
+const unreachable = (error: unknown) => `its issuer could not be reached: ${messageOf(error)}`;
 
 function renewalOf({ status, text }: { readonly status: number; readonly text: string }): Renewal {
   const json = parsed(text);

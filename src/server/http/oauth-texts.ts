@@ -23,16 +23,19 @@ interface Texts {
   readonly close: string;
   /** Precedes the reason for a refusal, which is only in English. */
   readonly reason: string;
-  /** Precedes a refusal that is only in English. */
+  /** Precedes a message, in English, that is not written for this page. */
   readonly unknown: string;
   willBeUsed(server: string, whose: string): string;
   isUsed(server: string, whose: string): string;
   user(user: string, tenant: string): string;
   allUsers(tenant: string, by: string): string;
   userOf(user: string, tenant: string): string;
-  /** Returns a refusal in this language. Returns undefined for a message that exists only in English. */
+  /** Returns a refusal in this language. Returns undefined for a message that is not written for this page. */
   refusal(message: string): string | undefined;
 }
+
+/** The refusals that exist in every language. */
+const OWN: ReadonlySet<string> = new Set([...Object.values(REFUSALS), ...Object.values(PAGE_REFUSALS)]);
 
 const en: Texts = {
   connect: "Connect an account",
@@ -48,7 +51,7 @@ const en: Texts = {
   user: (user, tenant) => `the Skein user ${user} of the tenant ${tenant}`,
   allUsers: (tenant, by) => `all Skein users of the tenant ${tenant}, for which ${by} connects it`,
   userOf: (user, tenant) => `${user} of the tenant ${tenant}`,
-  refusal: (message) => message,
+  refusal: (message) => (OWN.has(message) ? message : undefined),
 };
 
 const GERMAN: Readonly<Record<string, string>> = {

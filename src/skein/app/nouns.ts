@@ -3,6 +3,7 @@
 import type { KeyWrapper } from "../../agent/core/key-wrapper.ts";
 import type { OwnSchedules } from "../../agent/core/own-schedules.ts";
 import type { UserRecords } from "../../engine/admin/services.ts";
+import type { NewEntry } from "../../engine/audit/entry.ts";
 import { type Audit, createAudit } from "../../engine/audit/index.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
@@ -13,6 +14,7 @@ import type { AllStores } from "../../engine/stores/all-stores.ts";
 import { createTemporaryThreads, type TemporaryThreads } from "../../engine/temporary-threads/index.ts";
 import { createTriggers } from "../../engine/triggers/index.ts";
 import { localWrapper } from "../../engine/vault/cipher.ts";
+import type { Keeper } from "../../engine/vault/credential.ts";
 import { createVault, type Vault } from "../../engine/vault/index.ts";
 import { createOAuth, type OAuth } from "../../engine/vault/oauth/index.ts";
 import type { OAuthOptions } from "../../engine/vault/oauth/parts.ts";
@@ -227,6 +229,7 @@ export function openVault(
       const target = { type: "connection", id, ...omitUndefined({ user }) };
       audit.record({ tenant, actor, action: "connection.use", target, outcome: "ok" });
     },
+    onConsentsEnded: (keeper, id, by) => audit.record(actOn({ keeper, id, by }, "connection.end_consents")),
   });
 }
 
@@ -242,12 +245,19 @@ function oauthOf(
     ...accounts,
     // Browsers on this machine can reach a server that listens only on this machine.
     base: () => public_url ?? (isLoopback(listen.host) ? ownAddress() : undefined),
-    onConnected({ keeper: { tenant, user }, by, server: id }) {
-      const of =
-        by.tenant === tenant ? { type: "user" as const } : { type: "operator" as const, tenant: by.tenant };
-      const actor = { ...of, id: by.user, user: by.user };
-      const target = { type: "connection", id, ...omitUndefined({ user }) };
-      audit.record({ tenant, actor, action: "connection.connect", target, outcome: "ok" });
-    },
+    onConnected: ({ keeper, by, server: id }) =>
+      audit.record(actOn({ keeper, id, by }, "connection.connect")),
   });
+}
+
+/** Returns the audit entry of a person who did something to a connection. */
+function actOn(
+  { keeper: { tenant, user }, id, by }: { readonly keeper: Keeper; readonly id: string; readonly by: Owner },
+  action: string,
+): NewEntry {
+  const of =
+    by.tenant === tenant ? { type: "user" as const } : { type: "operator" as const, tenant: by.tenant };
+  const actor = { ...of, id: by.user, user: by.user };
+  const target = { type: "connection", id, ...omitUndefined({ user }) };
+  return { tenant, actor, action, target, outcome: "ok" };
 }

@@ -35,6 +35,7 @@ function deployment() {
       logger: { info: log, warn: log, error: log, debug: log } as never,
       fetch: createPublicFetch({ allow: hostList("127.0.0.1") }),
       onUse() {},
+      onConsentsEnded() {},
     });
     vault.open();
     onTestFinished(() => vault.close());
@@ -168,7 +169,7 @@ test("a connection that was deleted and created again is a new one", async () =>
   const spec = { type: "static_bearer" as const, mcp_server_url: RESOURCE };
   await vault.put(ADA, "calendar", { ...spec, token: "first" });
   const first = await access(vault);
-  await vault.delete(ADA, "calendar", { signal });
+  await vault.delete(ADA, "calendar", { by: ADA });
   await vault.put(ADA, "calendar", { ...spec, token: "second" });
   expect(await access(vault, generationOf(first))).toMatchObject({ state: "open", value: "second" });
 });
@@ -303,7 +304,7 @@ test("deleting a connection revokes its tokens at the issuer", async () => {
   await connect(vault, issuer);
   const opened = await access(vault);
   const { value } = opened as { value: string };
-  expect(await vault.delete(ADA, "calendar", { signal })).toEqual({ isRevoked: true });
+  expect(await vault.delete(ADA, "calendar", { by: ADA })).toEqual({ isRevoked: true });
   expect(await issuer.isActive(value)).toBe(false);
   expect(await access(vault)).toEqual({ state: "absent" });
 });

@@ -50,6 +50,7 @@ export function newVault() {
     ...{ documents, logger: SILENT, most: 9, previousKeys: [] },
     ...{ key: localWrapper(randomBytes(32).toString("base64")), fetch: createPublicFetch() },
     onUse: (_, id) => void used.push(id),
+    onConsentsEnded() {},
   });
   return { vault, used };
 }

@@ -15,7 +15,6 @@ import { newVault, SILENT, secretHost } from "./secret-host.ts";
 const ada = { tenant: "acme", user: "ada" };
 const SECRET = "s3cr3t-of-ada/=+";
 const PLACEHOLDER = placeholderOf("skein-ada", "API_TOKEN");
-const { signal } = new AbortController();
 
 const outside = (answer: Parameters<typeof secretHost>[0]) => secretHost(answer, onTestFinished);
 
@@ -242,7 +241,7 @@ test("the secret is read for each request: a new value is sent, and without a co
   await ask();
   await put("another-secret");
   expect(await ask()).not.toContain("another-secret");
-  await vault.delete(ada, "example", { signal });
+  await vault.delete(ada, "example", { by: ada });
   const answer = await ask();
   expect(statusOf(answer)).toBe(502);
   expect(answer).toContain("API_TOKEN cannot be sent: the connection `example` does not exist");

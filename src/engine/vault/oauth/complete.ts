@@ -6,7 +6,8 @@ import { type AppError, hasCode } from "../../../agent/core/errors.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { withPatience } from "../access.ts";
 import type { Keeper } from "../credential.ts";
-import { revokeGrant, specIn } from "./end-grants.ts";
+import { revocableIn } from "../revoke.ts";
+import { specIn } from "./end-grants.ts";
 import { type ConnectRequest, contextOf, LEASE_MS, requestCollection, requestIn } from "./flow-store.ts";
 import { type FlowParts, gone, shownOf } from "./parts.ts";
 import { answerWaiting } from "./waiting-runs.ts";
@@ -81,9 +82,10 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
   const spec = specIn(await vault.cipher.open(grant.sealed, contextOf(keeper, id, "grant")));
   try {
     const { isLate } = await vault.put(keeper, server, spec, { request: { id, at: grant.at } });
-    if (isLate) await revokeGrant(parts.issuer, spec);
+    if (isLate) await parts.revoke(keeper, server, revocableIn(spec));
   } catch (error) {
     if (!hasCode(error, "limit_exceeded")) throw error;
+    await parts.revoke(keeper, server, revocableIn(spec));
     return { outcome: "refused", error };
   }
   const body = JSON.stringify({ ...request, grant: { at: grant.at } } satisfies ConnectRequest);

@@ -1,10 +1,9 @@
-// Ends grants that the vault does not keep: revokes their tokens and, when a person deletes an account, forgets the
-// consents that they gave to it before.
+// Ends the consents that a person gave to an account before they deleted it.
 
 import { change, type Document, type Documents } from "../../../agent/core/documents.ts";
 import type { Cipher } from "../cipher.ts";
-import { type ConnectionSpec, type Keeper, splitSpec } from "../credential.ts";
-import type { Issuer } from "../token-endpoint.ts";
+import type { ConnectionSpec, Keeper } from "../credential.ts";
+import { revocableIn } from "../revoke.ts";
 import {
   type ConnectRequest,
   contextOf,
@@ -18,32 +17,33 @@ import {
 // Not validated, because only `keepGrant` writes it, after checking it.
 export const specIn = (text: string) => JSON.parse(text) as ConnectionSpec;
 
-export async function revokeGrant(
-  issuer: Issuer,
-  spec: ConnectionSpec,
-  signal: AbortSignal = new AbortController().signal,
-): Promise<void> {
-  const { secrets, rest } = splitSpec(spec);
-  if (rest.refresh) await issuer.revoke(rest.refresh, secrets, signal);
+/** A consent after which a process may still store tokens. */
+export interface GivenConsent {
+  readonly id: string;
+  /** The encrypted tokens, unless they are in the vault or have not arrived. */
+  readonly sealed: string | undefined;
 }
 
-/** A consent whose tokens are possibly not in the vault. */
-export interface EndedConsent {
-  readonly id: string;
-  readonly sealed: string;
+/** Returns the consents to an account from which a browser has already returned. */
+export async function givenConsents(
+  documents: Documents,
+  keeper: Keeper,
+  server: string,
+): Promise<GivenConsent[]> {
+  const all = await createFlowStore(documents).list(keeper);
+  return all.flatMap((each) => (isConsentTo(server, each) ? [consentOf(each)] : []));
 }
 
 /**
- * Ends the consents to an account from which a browser has already returned: no process stores their tokens any more.
- * Requests with a grant are kept without it until the claim of a process that may be storing it has ended.
+ * Ends the given consents to an account: no process stores their tokens any more. Requests with a grant are kept
+ * without it until the claim of a process that may be storing it has ended.
  */
 export async function endConsents(
   documents: Documents,
   keeper: Keeper,
   server: string,
-): Promise<EndedConsent[]> {
-  const store = createFlowStore(documents);
-  const keys = (await store.list(keeper)).flatMap((each) => (isConsentTo(server, each) ? [each.id] : []));
+): Promise<GivenConsent[]> {
+  const keys = (await givenConsents(documents, keeper, server)).map(({ id }) => id);
   if (keys.length === 0) return [];
   const at = { collection: requestCollection(keeper), keys };
   const ended = await change(documents, at, ({ found, now }) => {
@@ -56,20 +56,26 @@ export async function endConsents(
       result: consents.map(({ request }) => request),
     };
   });
+  const store = createFlowStore(documents);
   for (const { flow } of ended) if (flow) await store.displace(flow.state);
-  return ended.flatMap(({ id, grant }) =>
-    grant?.sealed === undefined ? [] : [{ id, sealed: grant.sealed }],
-  );
+  return ended.map(consentOf);
 }
 
-/** Throws an `UnreadableSecret`. */
-export async function revokeEnded(
-  { cipher, issuer }: { readonly cipher: Pick<Cipher, "open">; readonly issuer: Issuer },
+/** Returns true if a process still has to finish this request after storing its tokens. */
+export async function isUnderWay(documents: Documents, keeper: Keeper, request: string): Promise<boolean> {
+  const [found] = (await documents.read(requestCollection(keeper), [request])).found;
+  return found !== undefined && requestIn(found.body).grant !== undefined;
+}
+
+const consentOf = ({ id, grant }: ConnectRequest): GivenConsent => ({ id, sealed: grant?.sealed });
+
+/** Returns the tokens of a grant that is not in the vault. Throws an `UnreadableSecret`. */
+export async function revocableGrant(
+  cipher: Pick<Cipher, "open">,
   keeper: Keeper,
-  { id, sealed }: EndedConsent,
-  signal: AbortSignal,
-): Promise<void> {
-  await revokeGrant(issuer, specIn(await cipher.open(sealed, contextOf(keeper, id, "grant"))), signal);
+  { id, sealed }: { readonly id: string; readonly sealed: string },
+) {
+  return revocableIn(specIn(await cipher.open(sealed, contextOf(keeper, id, "grant"))));
 }
 
 const isConsentTo = (name: string, { server, flow, grant }: ConnectRequest) =>

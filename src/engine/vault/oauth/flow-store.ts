@@ -75,7 +75,10 @@ const requestsOf = ({ tenant, user }: Keeper): OwnedCollection =>
   user === undefined ? { kind: KIND, tenant } : { kind: KIND, tenant, user };
 const PLACES: ListedCollection = { kind: "connect_places" };
 
-/** The maximum number of requests per user, and per tenant. Creating another one deletes the oldest. */
+/**
+ * The maximum number of requests per user, and per tenant. Creating another one deletes the oldest, but not one with a
+ * grant while others are left, because the runs that wait for its account would not continue.
+ */
 const MAX_REQUESTS = 50;
 /** How long a process has for each step of a request with a grant, in milliseconds. */
 export const LEASE_MS = 30_000;
@@ -132,6 +135,10 @@ export interface FlowStore {
   sweep(): Promise<void>;
 }
 
+/** Sorts requests with a grant last, and otherwise the oldest first. */
+const byUse = (a: ConnectRequest, b: ConnectRequest) =>
+  Number(a.grant !== undefined) - Number(b.grant !== undefined) || a.created_at - b.created_at;
+
 export function createFlowStore(documents: Documents): FlowStore {
   const place = async (keeper: Keeper, id: string, digest: string) => {
     const write = { key: digest, seen: undefined, body: JSON.stringify({ ...keeper, id }) };
@@ -151,7 +158,7 @@ export function createFlowStore(documents: Documents): FlowStore {
   return {
     ...{ place, displace, unplace, delete: deleteOne, list },
     async create(keeper, { lifetimeMs, ...about }) {
-      const old = (await list(keeper)).sort((a, b) => a.created_at - b.created_at);
+      const old = (await list(keeper)).sort(byUse);
       for (const each of old.slice(0, Math.max(0, old.length - MAX_REQUESTS + 1)))
         await deleteOne(keeper, each);
       const [id, key] = [randomId(), newSecret()];

@@ -7,9 +7,9 @@ import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { timingSafeEqualText } from "../../../lib/text.ts";
 import { withPatience } from "../access.ts";
 import { ConnectionSpec, type Keeper } from "../credential.ts";
+import { revocableIn } from "../revoke.ts";
 import type { NewTokens } from "../token-endpoint.ts";
 import { redirectUri } from "./client-id.ts";
-import { revokeGrant } from "./end-grants.ts";
 import { contextOf, digestOf, type Flow, type FlowSecrets, requestCollection } from "./flow-store.ts";
 import { type FlowParts, gone, REFUSALS, refusedBecause } from "./parts.ts";
 
@@ -28,10 +28,10 @@ export async function keepGrant(
   consent: Consent,
   leaseMs: number,
 ): Promise<{ readonly keeper: Keeper; readonly claimed: ClaimedDocument }> {
-  const { keeper, id, flow, server } = await takeFlow(parts, consent);
+  const { keeper, id, flow, name, url } = await takeFlow(parts, consent);
   const tokens = await exchanged(parts, { keeper, id, flow }, consent);
   const { client_secret } = await secretsOf(parts, { keeper, id, flow });
-  const spec = specOf(server, flow, tokens, client_secret);
+  const spec = specOf(url, flow, tokens, client_secret);
   const sealed = await parts.vault.cipher.seal(JSON.stringify(spec), contextOf(keeper, id, "grant"));
   const written = await withPatience(() =>
     parts.store.update(
@@ -46,7 +46,7 @@ export async function keepGrant(
     ),
   );
   if (!written) {
-    await revokeGrant(parts.issuer, spec);
+    await parts.revoke(keeper, name, revocableIn(spec));
     throw gone();
   }
   const { request, version, now } = written;
@@ -60,11 +60,17 @@ interface TakenFlow {
   readonly flow: Flow;
 }
 
+interface Returned extends TakenFlow {
+  /** The name and the URL of the MCP server. */
+  readonly name: string;
+  readonly url: string;
+}
+
 /** Accepts a state once, and only from the browser that it was created for. */
 async function takeFlow(
   { store, serverOf }: FlowParts,
   { state, browser, iss, code, error }: Consent,
-): Promise<TakenFlow & { readonly server: string }> {
+): Promise<Returned> {
   const found = await store.at(state);
   const flow = found?.request.flow;
   if (!found || !flow || !timingSafeEqualText(flow.state, digestOf(state))) throw gone();
@@ -80,7 +86,7 @@ async function takeFlow(
   if (error !== undefined || code === undefined) throw refused(error);
   const server = serverOf(request.server);
   if (!server) throw gone();
-  return { keeper, id: request.id, flow, server: server.url };
+  return { keeper, id: request.id, flow, name: request.server, url: server.url };
 }
 
 async function secretsOf({ vault }: FlowParts, { keeper, id, flow }: TakenFlow): Promise<FlowSecrets> {

@@ -8,20 +8,14 @@ import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { createDueWorker, type DueWorker } from "../../due-worker.ts";
 import type { Keeper } from "../credential.ts";
+import { createRevoke } from "../revoke.ts";
 import { createIssuer } from "../token-endpoint.ts";
 import { beginFlow } from "./begin.ts";
 import { createClientIds } from "./client-id.ts";
 import { complete } from "./complete.ts";
 import { type AccountServer, discover } from "./discovery.ts";
-import {
-  createFlowStore,
-  digestOf,
-  type FlowStore,
-  KIND,
-  LEASE_MS,
-  MAX_LIFETIME_MS,
-  requestIn,
-} from "./flow-store.ts";
+import { revocableGrant } from "./end-grants.ts";
+import { createFlowStore, digestOf, KIND, LEASE_MS, MAX_LIFETIME_MS, requestIn } from "./flow-store.ts";
 import { type Consent, keepGrant } from "./grant.ts";
 import {
   BEGIN_MS,
@@ -65,8 +59,8 @@ export interface OAuth extends Pick<DueWorker, "open" | "close"> {
   /** Returns the request with this state. Throws `not_found` if the state is unknown or expired. */
   of(state: string): Promise<ShownRequest>;
   /**
-   * Processes the authorization server's answer. Throws an `AppError` with a message for the person that contains no
-   * text from the answer.
+   * Processes the authorization server's answer. Throws an `AppError` with a message for the person. The only text of
+   * the answer that the error can contain is its error code, in `details.reason`.
    */
   finish(consent: Consent): Promise<ShownRequest>;
   /** Returns the public URL of this server. */
@@ -83,19 +77,24 @@ const ADDRESS_MS = 10 * 60_000;
 const EVERY_MS = 5_000;
 const AT_ONCE = 4;
 
-/** The caller must open and close it. */
-export function createOAuth(options: OAuthOptions): OAuth {
+function partsOf(options: OAuthOptions): FlowParts {
   const { documents, logger, vault, allow } = options;
   const requests = (server: AccountServer, signal: AbortSignal) =>
     createFlowRequests(server.url, allow, signal);
-  const parts: FlowParts = {
+  const issuer = createIssuer(options.fetch);
+  return {
     ...options,
     store: createFlowStore(documents),
     clients: createClientIds({ documents, cipher: vault.cipher, requests }),
-    issuer: createIssuer(options.fetch),
-    requests,
+    ...{ issuer, revoke: createRevoke(issuer, logger), requests },
   };
-  const { store } = parts;
+}
+
+/** The caller must open and close it. */
+export function createOAuth(options: OAuthOptions): OAuth {
+  const { documents, logger } = options;
+  const parts = partsOf(options);
+  const { store, requests } = parts;
   const work = async (claimed: ClaimedDocument) => void (await complete(parts, claimed));
   const worker = createDueWorker(
     documents,
@@ -143,11 +142,11 @@ export function createOAuth(options: OAuthOptions): OAuth {
       if (outcome) throw outcome;
       return shownOf({ keeper, request: requestIn(claimed.body) });
     },
-    records: recordsOf(store),
+    records: recordsOf(parts),
   };
 }
 
-const recordsOf = (store: FlowStore): OAuth["records"] => ({
+const recordsOf = ({ store, vault, revoke }: FlowParts): OAuth["records"] => ({
   async list(owner) {
     const all = await store.list(owner);
     const items = all.map(({ id, server, created_at }) => ({
@@ -159,6 +158,13 @@ const recordsOf = (store: FlowStore): OAuth["records"] => ({
   async deleteAll(owner) {
     const all = await store.list(owner);
     for (const each of all) await store.delete(owner, each);
+    // Their tokens are not in the vault, which revokes only its own.
+    const revoking = all.flatMap(({ id, server, grant: { sealed } = {} }) =>
+      sealed === undefined
+        ? []
+        : [revoke(owner, server, revocableGrant(vault.cipher, owner, { id, sealed }))],
+    );
+    await Promise.all(revoking);
     return all.length;
   },
 });

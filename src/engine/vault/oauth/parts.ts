@@ -11,6 +11,7 @@ import type { Owner } from "../../../protocol/ids.ts";
 import type { Runs } from "../../runs/executor.ts";
 import type { Keeper } from "../credential.ts";
 import type { Vault } from "../index.ts";
+import type { Revoke } from "../revoke.ts";
 import type { Issuer } from "../token-endpoint.ts";
 import type { ClientIds } from "./client-id.ts";
 import type { AccountServer } from "./discovery.ts";
@@ -45,6 +46,7 @@ export interface FlowParts extends OAuthOptions {
   readonly store: FlowStore;
   readonly clients: ClientIds;
   readonly issuer: Issuer;
+  readonly revoke: Revoke;
   requests(server: AccountServer, signal: AbortSignal): FlowRequests;
 }
 

@@ -22,7 +22,7 @@ const Deleted = z
     is_revoked: z
       .boolean()
       .describe(
-        "True if the issuer confirmed that the tokens are revoked. False if the issuer has no `revocation_endpoint`.",
+        "True if the issuer confirmed that all tokens are revoked. False if it has no `revocation_endpoint`.",
       ),
   })
   .meta({ id: "DeletedConnection" });
@@ -130,7 +130,8 @@ function writingRoutes(
     {
       schema: {
         summary: "Delete a connection",
-        description: "After the deletion, the server revokes the tokens at the issuer.",
+        description:
+          "After the deletion, the server revokes the tokens at the issuer. It also ends each consent whose tokens it has not stored yet, even if it answers 404.",
         tags,
         params: Params,
         querystring: query,
@@ -138,11 +139,11 @@ function writingRoutes(
         response: { 200: Deleted },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const { connection_id: id } = request.params;
       const precondition = expectedIn(request.headers);
-      const signal = clientDisconnect(reply);
-      const { isRevoked } = await opened(vault).delete(keeperOf(request), id, { precondition, signal });
+      const by = ownerOf(request);
+      const { isRevoked } = await opened(vault).delete(keeperOf(request), id, { precondition, by });
       changed(request, "delete_connection", id);
       return { is_revoked: isRevoked };
     },

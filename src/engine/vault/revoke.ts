@@ -1,0 +1,45 @@
+// Revokes tokens that the vault does not keep, and logs why when an issuer may still accept them.
+
+import type { Logger } from "../../lib/logger.ts";
+import { type ConnectionSpec, type Keeper, type Secrets, splitSpec } from "./credential.ts";
+import type { Issuer, Refresh } from "./token-endpoint.ts";
+
+/** The maximum time for revoking the tokens of an account, in milliseconds. */
+const REVOKING_MS = 30_000;
+
+/** Tokens without `refresh` cannot be revoked. */
+interface Revocable {
+  readonly refresh?: Refresh | undefined;
+  /** Can throw an `UnreadableSecret`. */
+  secrets(): Promise<Secrets>;
+}
+
+/**
+ * Revokes tokens that were for the connection `id`. A client that disconnects does not stop this, because nothing else
+ * can revoke the tokens later. Never throws. Returns true if the issuer confirmed it.
+ */
+export type Revoke = (keeper: Keeper, id: string, tokens: Revocable | Promise<Revocable>) => Promise<boolean>;
+
+export function createRevoke(issuer: Issuer, logger: Logger): Revoke {
+  return async (keeper, connection, tokens) => {
+    const warn = (cause: object) =>
+      logger.warn({ ...keeper, connection, ...cause }, "could not revoke the tokens of an account");
+    try {
+      const { refresh, secrets } = await tokens;
+      const url = refresh?.revocation_endpoint;
+      if (!refresh || url === undefined) return false;
+      const granted = { refresh, secrets: await secrets() };
+      const reason = await issuer.revoke(url, granted, AbortSignal.timeout(REVOKING_MS));
+      if (reason !== undefined) warn({ reason });
+      return reason === undefined;
+    } catch (err) {
+      warn({ err });
+      return false;
+    }
+  };
+}
+
+export function revocableIn(spec: ConnectionSpec): Revocable {
+  const { secrets, rest } = splitSpec(spec);
+  return { refresh: rest.refresh, secrets: async () => secrets };
+}
