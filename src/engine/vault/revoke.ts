@@ -8,7 +8,7 @@ import type { Issuer, Refresh } from "./token-endpoint.ts";
 const REVOKING_MS = 30_000;
 
 /** Tokens without `refresh` cannot be revoked. */
-interface Revocable {
+export interface Revocable {
   readonly refresh?: Refresh | undefined;
   /** Can throw an `UnreadableSecret`. */
   secrets(): Promise<Secrets>;

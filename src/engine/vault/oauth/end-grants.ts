@@ -3,7 +3,7 @@
 import { change, type Document, type Documents } from "../../../agent/core/documents.ts";
 import type { Cipher } from "../cipher.ts";
 import type { ConnectionSpec, Keeper } from "../credential.ts";
-import { revocableIn } from "../revoke.ts";
+import { type Revocable, revocableIn } from "../revoke.ts";
 import {
   type ConnectRequest,
   contextOf,
@@ -74,7 +74,7 @@ export async function revocableGrant(
   cipher: Pick<Cipher, "open">,
   keeper: Keeper,
   { id, sealed }: { readonly id: string; readonly sealed: string },
-) {
+): Promise<Revocable> {
   return revocableIn(specIn(await cipher.open(sealed, contextOf(keeper, id, "grant"))));
 }
 
