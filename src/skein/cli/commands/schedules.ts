@@ -1,9 +1,9 @@
 // `skein schedules`: the schedules of the user of a running server.
 
-import { type Command, command, type Options } from "../command.ts";
-import { SERVER, serverOf, show } from "./options.ts";
+import type { Command, Options } from "../command.ts";
+import { commandsOf } from "./noun.ts";
 
-const schedules = () => import("../schedules.ts");
+const schedules = commandsOf("schedules", () => import("../schedules.ts"));
 
 const TIMES = {
   cron: { value: "LINE", about: (texts) => texts.options.scheduleCron },
@@ -13,17 +13,11 @@ const TIMES = {
 } as const satisfies Options;
 
 export const SCHEDULES: readonly Command[] = [
-  command({
-    name: "schedules list",
-    about: (texts) => texts.commands.schedulesList,
-    options: SERVER,
-    run: async ({ url }) => show({ output: await (await schedules()).listSchedules(serverOf(url)) }),
-  }),
-  command({
-    name: "schedules put",
-    argument: "ID",
-    about: (texts) => texts.commands.schedulesPut,
-    options: {
+  schedules.all("list", "schedulesList", {}, (on) => on.listSchedules),
+  schedules.one(
+    "put",
+    "schedulesPut",
+    {
       input: { value: "TEXT", about: (texts) => texts.options.scheduleInput, required: true },
       ...TIMES,
       agent: { value: "NAME", about: (texts) => texts.options.scheduleAgent },
@@ -32,47 +26,17 @@ export const SCHEDULES: readonly Command[] = [
       missed: { value: "ACTION", about: (texts) => texts.options.scheduleCatchUp },
       questions: { value: "ACTION", about: (texts) => texts.options.scheduleQuestions },
       paused: { about: (texts) => texts.options.schedulePaused },
-      ...SERVER,
     },
-    run: async ({ url, ...options }, id = "") =>
-      show(await (await schedules()).putSchedule(serverOf(url), id, options)),
-  }),
-  command({
-    name: "schedules preview",
-    about: (texts) => texts.commands.schedulesPreview,
-    options: { ...TIMES, ...SERVER },
-    run: async ({ url, ...times }) =>
-      show({ output: await (await schedules()).previewSchedule(serverOf(url), times) }),
-  }),
-  command({
-    name: "schedules run",
-    argument: "ID",
-    about: (texts) => texts.commands.schedulesRun,
-    options: SERVER,
-    run: async ({ url }, id = "") => show(await (await schedules()).runSchedule(serverOf(url), id)),
-  }),
-  command({
-    name: "schedules pause",
-    argument: "ID",
-    about: (texts) => texts.commands.schedulesPause,
-    options: SERVER,
-    run: async ({ url }, id = "") =>
-      show({ output: await (await schedules()).pauseSchedule(serverOf(url), id, true) }),
-  }),
-  command({
-    name: "schedules continue",
-    argument: "ID",
-    about: (texts) => texts.commands.schedulesContinue,
-    options: SERVER,
-    run: async ({ url }, id = "") =>
-      show({ output: await (await schedules()).pauseSchedule(serverOf(url), id, false) }),
-  }),
-  command({
-    name: "schedules delete",
-    argument: "ID",
-    about: (texts) => texts.commands.schedulesDelete,
-    options: SERVER,
-    run: async ({ url }, id = "") =>
-      show({ output: await (await schedules()).deleteSchedule(serverOf(url), id) }),
-  }),
+    (on) => on.putSchedule,
+  ),
+  schedules.all("preview", "schedulesPreview", TIMES, (on) => on.previewSchedule),
+  schedules.one("run", "schedulesRun", {}, (on) => on.runSchedule),
+  schedules.one("pause", "schedulesPause", {}, (on) => (server, id) => on.pauseSchedule(server, id, true)),
+  schedules.one(
+    "continue",
+    "schedulesContinue",
+    {},
+    (on) => (server, id) => on.pauseSchedule(server, id, false),
+  ),
+  schedules.one("delete", "schedulesDelete", {}, (on) => on.deleteSchedule),
 ];
