@@ -93,6 +93,49 @@ test("Skein registers once at an authorization server, for all users and tenants
   expect(parts.issuer.registrations).toHaveLength(1);
 });
 
+test("a person can connect an account again whose authorization server has forgotten Skein", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  parts.issuer.state.lifetime = 1;
+  await connectAt(await ada.address());
+  await parts.issuer.forgetClients();
+  const ended = async () => {
+    await ada.client.agents.tools("assistant");
+    return ada.connections();
+  };
+  await expect
+    .poll(ended, { timeout: 20_000 })
+    .toMatchObject([{ ended: { reason: expect.stringContaining("invalid_client") } }]);
+  parts.issuer.state.lifetime = 600;
+  expect((await connectAt(await ada.address())).text).toContain("The account is connected");
+  expect(parts.issuer.registrations).toHaveLength(2);
+  await ada.run("look");
+  expect(await ada.messages()).toContain("the calendar of ada");
+});
+
+test("a user cannot make Skein register again with tokens of their own", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const [ada, eve] = [as("ada"), as("eve")];
+  await connectAt(await ada.address());
+  const [client_id = ""] = parts.issuer.registrations;
+  await eve.client.connections.put("calendar", {
+    ...{ type: "mcp_oauth", mcp_server_url: parts.calendar.url, access_token: "made-up" },
+    expires_at: new Date(0).toISOString(),
+    refresh: {
+      ...{ client_id, refresh_token: "made-up", token_endpoint: `${parts.issuer.url}/token` },
+      token_endpoint_auth: { type: "client_secret_basic", client_secret: "made-up" },
+    },
+  });
+  await eve.client.agents.tools("assistant");
+  expect(await eve.connections()).toMatchObject([
+    { ended: { reason: expect.stringContaining("invalid_client") } },
+  ]);
+  expect((await connectAt(await eve.address())).status).toBe(200);
+  expect(parts.issuer.registrations).toHaveLength(1);
+});
+
 test("with a public address, Skein publishes its metadata and registers nowhere", async () => {
   const parts = await deployment();
   parts.issuer.state.metadata = (own) => ({ ...own, client_id_metadata_document_supported: true });

@@ -5,7 +5,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Provider } from "oidc-provider";
+import { type Adapter, Provider } from "oidc-provider";
 import { onTestFinished } from "vitest";
 
 export interface AuthorizationServer {
@@ -20,6 +20,8 @@ export interface AuthorizationServer {
   tokenInfo(accessToken: string): Promise<TokenInfo | undefined>;
   /** Each client that has registered. */
   readonly registrations: string[];
+  /** Forgets each client that has registered. */
+  forgetClients(): Promise<void>;
   /** Each grant whose tokens were revoked. */
   readonly revocations: string[];
   /** To be changed by a test. */
@@ -124,6 +126,11 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
   return {
     ...{ url, state, tokenRequests, registrations, revocations },
     grant: () => grantAt(url, resource),
+    async forgetClients() {
+      // The types of the package leave it out.
+      const { adapter } = provider.Client as unknown as { readonly adapter: Adapter };
+      for (const client of registrations) await adapter.destroy(client);
+    },
     async isActive(accessToken) {
       return (await provider.AccessToken.find(accessToken)) !== undefined;
     },

@@ -17,7 +17,7 @@ import { contextOf, type Keeper, keptIn } from "./credential.ts";
 import { type Deletion, type DeletionParts, deletionFrom, revocableIn } from "./delete.ts";
 import { isUnderWay } from "./oauth/end-grants.ts";
 import { createRevoke, type Revoke } from "./revoke.ts";
-import { createIssuer } from "./token-endpoint.ts";
+import { createIssuer, isClientUnknown } from "./token-endpoint.ts";
 import { createUses, type Uses } from "./uses.ts";
 
 export interface VaultOptions {
@@ -40,6 +40,10 @@ export interface Vault
   extends Pick<ConnectionStore, "put" | "get" | "list">,
     Pick<Accesses, "access">,
     Deletion {
+  /**
+   * Returns the client that the issuer of a connection no longer knows, if a person connected the account in a browser.
+   */
+  unknownClient(keeper: Keeper, id: string): Promise<string | undefined>;
   /** Records that the request with this id, from which the connection's credentials come, is over. */
   endRequest(keeper: Keeper, id: string, request: string): Promise<void>;
   /**
@@ -87,6 +91,12 @@ export function createVault(options: VaultOptions): Vault {
       uses.note(keeper, id);
     },
     delete: deletionFrom({ ...options, store, cipher, uses, revoke }),
+    async unknownClient(keeper, id) {
+      const { kept } = await store.read(keeper, id);
+      // A user can make an issuer refuse any client, with credentials of their own.
+      const isRefused = kept?.request && kept.ended && isClientUnknown(kept.ended.reason);
+      return isRefused ? kept.refresh?.client_id : undefined;
+    },
     async endRequest(keeper, id, request) {
       await store.update(keeper, id, (before) =>
         before.request?.id === request ? { ...before, request: { id: request, isOver: true } } : undefined,

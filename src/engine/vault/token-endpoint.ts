@@ -77,6 +77,9 @@ const TokenAnswer = z.object({
 });
 const ErrorAnswer = z.object({ error: z.string().regex(/^[a-z_]{1,64}$/) });
 
+/** Returns true for the reason of a renewal whose issuer does not know the client any more. */
+export const isClientUnknown = (reason: string) => reason.endsWith("(`invalid_client`)");
+
 /** Errors that end the grant. Others, such as `temporarily_unavailable`, are temporary. */
 const OVER = new Set(["invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"]);
 

@@ -37,6 +37,9 @@ export async function beginFlow(
   const base = baseOf(parts);
   const both = AbortSignal.any([signal, AbortSignal.timeout(BEGIN_MS)]);
   const found = await discover(server, parts.requests(server, both));
+  // Its authorization page would refuse the client, and lead no browser back.
+  const unknown = await vault.unknownClient(keeper, request.server);
+  if (unknown !== undefined) await clients.forget(found.issuer.issuer, base, unknown);
   const client = await clients.clientFor(server, found.issuer, base, both);
   const [state, verifier] = [newSecret(), newSecret()];
   const secrets: FlowSecrets = { verifier, client_secret: client.client_secret };

@@ -8,7 +8,7 @@ import { timingSafeEqualText } from "../../../lib/text.ts";
 import { withPatience } from "../access.ts";
 import { ConnectionSpec, type Keeper } from "../credential.ts";
 import { revocableIn } from "../revoke.ts";
-import type { NewTokens } from "../token-endpoint.ts";
+import { isClientUnknown, type NewTokens } from "../token-endpoint.ts";
 import { redirectUri } from "./client-id.ts";
 import { contextOf, digestOf, type Flow, type FlowSecrets, requestCollection } from "./flow-store.ts";
 import { type FlowParts, gone, REFUSALS, refusedBecause } from "./parts.ts";
@@ -106,7 +106,7 @@ async function exchanged(parts: FlowParts, taken: TakenFlow, { code = "" }: Cons
     new AbortController().signal,
   );
   if (renewal.outcome === "renewed") return renewal.tokens;
-  if (renewal.reason.endsWith("(`invalid_client`)")) await parts.clients.forget(issuer, base, client_id);
+  if (isClientUnknown(renewal.reason)) await parts.clients.forget(issuer, base, client_id);
   parts.logger.warn(
     { ...taken.keeper, reason: renewal.reason },
     "could not exchange the code from a consent",

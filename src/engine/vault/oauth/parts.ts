@@ -24,7 +24,7 @@ export const BEGIN_MS = 30_000;
 export interface OAuthOptions {
   readonly documents: Documents;
   readonly owners: Owners;
-  readonly vault: Pick<Vault, "put" | "get" | "endRequest" | "withdraw" | "cipher">;
+  readonly vault: Pick<Vault, "put" | "get" | "unknownClient" | "endRequest" | "withdraw" | "cipher">;
   readonly runs: Runs;
   readonly logger: Logger;
   /** Private addresses that authorization servers can have. */
