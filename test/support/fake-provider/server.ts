@@ -89,6 +89,8 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
     const frames = answer.raw?.map((data) => rawFrame(data, vendor)) ?? vendor.frames(answer, asked);
     if (!answer.hang) await stream(response, answer, [vendor, frames]);
   });
+  // A connection outlasts a test that is busy for long, as with loading an SDK.
+  server.keepAliveTimeout = 0;
   server.on("connection", () => connections++);
   server.listen(port, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
