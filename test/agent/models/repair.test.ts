@@ -20,57 +20,11 @@ const made = (id: string, name = "read", args: Record<string, unknown> = {}): To
   name,
   args,
 });
-const [a, b] = [made("call_a"), made("call_b", "write", { path: "/b" })];
+const a = made("call_a");
 const hi = userMessage("hi");
 
-/** Histories that no provider would take as they are. */
+/** Histories that no provider would take as they are, and that chance does not make. */
 const MALFORMED: Readonly<Record<string, readonly Message[]>> = {
-  "nothing at all": [],
-  "nothing but blanks": [userMessage("  \n"), systemMessage(""), assistantMessage("")],
-  "a system message alone": [systemMessage("Be kind.")],
-  "an assistant's message first": [assistantMessage("Welcome!"), hi],
-  "a call first": [assistantMessage("", a), toolMessage(a, "done")],
-  "a system message and then an assistant's": [systemMessage("Be kind."), assistantMessage("Welcome!"), hi],
-  "an assistant's message last": [hi, assistantMessage("Hello, and")],
-  "several assistant's messages in a row": [hi, assistantMessage("one"), assistantMessage("two"), hi],
-  "several users' messages in a row": [hi, userMessage("are you there?"), systemMessage("Hurry."), hi],
-  "a call that nothing answers": [hi, assistantMessage("I look.", a, b)],
-  "a call that one of two results answers": [hi, assistantMessage("", a, b), toolMessage(b, "done"), hi],
-  "a call without result in the middle": [
-    hi,
-    assistantMessage("", a),
-    hi,
-    assistantMessage("Well.", b),
-    toolMessage(b, ""),
-  ],
-  "a result that comes after the user's next message": [
-    hi,
-    assistantMessage("", a),
-    userMessage("and?"),
-    toolMessage(a, "late"),
-  ],
-  "a result that comes after the next call": [
-    ...[hi, assistantMessage("", a), assistantMessage("", b)],
-    ...[toolMessage(b, "b"), toolMessage(a, "a")],
-  ],
-  "a result of no call": [hi, toolMessage(a, "what?"), assistantMessage("hm"), toolMessage(b, "?"), hi],
-  "a result before its call": [hi, toolMessage(a, "early"), assistantMessage("", a)],
-  "two results of one call": [hi, assistantMessage("", a), toolMessage(a, "first"), toolMessage(a, "second")],
-  "a system message between call and result": [
-    hi,
-    assistantMessage("", a),
-    systemMessage("tick"),
-    toolMessage(a, "x"),
-  ],
-  "an id that comes in two messages": [
-    ...[hi, assistantMessage("", a), toolMessage(a, "1"), assistantMessage("", a), toolMessage(a, "2")],
-  ],
-  "an id that comes twice in one message": [
-    hi,
-    assistantMessage("", a, a),
-    toolMessage(a, "1"),
-    toolMessage(a, "2"),
-  ],
   "ids that a provider refuses": [
     ...[hi, assistantMessage("", made("call|1:ü"), made(""), made("x".repeat(99)), made("toolu_01.2"))],
     ...[
@@ -87,28 +41,6 @@ const MALFORMED: Readonly<Record<string, readonly Message[]>> = {
     hi,
     assistantMessage("", made("c1", "files.read now!"), made("c2", ""), made("c3", "x".repeat(200))),
   ],
-  "outputs that are empty": [
-    ...[hi, assistantMessage("", a, b, made("c"))],
-    ...[toolMessage(a, ""), toolMessage(b, [{ type: "text", text: " \n" }]), toolMessage(made("c"), [])],
-  ],
-  "errors that say nothing": [
-    hi,
-    assistantMessage("", a, b),
-    toolMessage(a, "", ""),
-    toolMessage(b, " ", "  "),
-  ],
-  "parts that are blank": [
-    userMessage([
-      { type: "text", text: " " },
-      { type: "text", text: "hi" },
-    ]),
-    userMessage([{ type: "text", text: "\n" }]),
-  ],
-  "half a character": [
-    ...[userMessage("cut \ud83d"), assistantMessage("\udc0e", made("c", "read", { path: ["\ud83d"] }))],
-    ...[toolMessage(made("c"), "head \ud83d", "\udc0e"), hi],
-  ],
-  "arguments that were not JSON": [hi, assistantMessage("", { ...a, malformed: '{"path": ' })],
 };
 
 function digest(text: string): string {
@@ -119,7 +51,6 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
   test.each(Object.keys(MALFORMED))("accepts a history with %s", async (what) => {
     const { reply } = await ask(model(fake.current), { messages: MALFORMED[what] ?? [] });
     expect(reply.content).toBe("ok");
-    expect(JSON.stringify(lastBody(fake.current))).not.toMatch(/\\ud[89a-f]/i);
   });
 
   const sent = async (messages: readonly Message[]) => {
@@ -132,7 +63,7 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
   });
 
   test("keeps the first of two results", async () => {
-    const text = await sent(MALFORMED["two results of one call"] ?? []);
+    const text = await sent([hi, assistantMessage("", a), toolMessage(a, "first"), toolMessage(a, "second")]);
     expect(text).toContain("first");
     expect(text).not.toContain("second");
   });
@@ -205,8 +136,9 @@ describe.each(PROTOCOLS)("$name", ({ family, model }) => {
       await ask(asked, { messages }).catch((error: unknown) => {
         throw new Error(`seed ${seed}: ${String(error)}\n${JSON.stringify(messages, null, 1)}`);
       });
-      if (seed % 10 > 0) continue;
       const first = JSON.stringify(lastBody(fake.current));
+      expect(first).not.toMatch(/\\ud[89a-f]/i);
+      if (seed % 10 > 0) continue;
       await ask(asked, { messages });
       expect(JSON.stringify(lastBody(fake.current))).toBe(first);
     }
