@@ -70,3 +70,9 @@ export const json =
   (value: unknown, status = 200, headers: Record<string, string> = {}): Answer =>
   (_, response) =>
     response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(value));
+
+/** A body of this type. */
+export const served =
+  (type: string, body: string | Buffer, status = 200, headers: Record<string, string> = {}): Answer =>
+  (_, response) =>
+    response.writeHead(status, { "content-type": type, ...headers }).end(body);

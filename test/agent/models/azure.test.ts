@@ -1,10 +1,9 @@
 // OpenAI's models at Azure: the address, the version, and who may ask.
 
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createModel, missingKey } from "../../../src/agent/models/index.ts";
 import { packageFor } from "../../../src/agent/models/package.ts";
+import { httpServer, json } from "../../support/hostile.ts";
 import { ask, failing, fakeProvider, KEY } from "./providers.ts";
 
 const fake = fakeProvider();
@@ -49,17 +48,9 @@ test("a prompt that Azure's filter blocks fails the call with Azure's message", 
 
 test("without a key, a token of the machine's identity is sent, and requested once", async () => {
   const token = "eyJ0eXAiOiJKV1QifQ.e30.sig";
-  const asked: string[] = [];
-  const machine = createServer((request, response) => {
-    asked.push(`${request.url} ${request.headers["x-identity-header"]}`);
-    const expires_on = Math.floor(Date.now() / 1000) + 3600;
-    response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify({ access_token: token, expires_on, token_type: "Bearer" }));
-  }).listen(0, "127.0.0.1");
-  await new Promise((resolve) => machine.once("listening", resolve));
-  onTestFinished(() => void machine.close());
-  // A server that listens on TCP has such an address.
-  vi.stubEnv("IDENTITY_ENDPOINT", `http://127.0.0.1:${(machine.address() as AddressInfo).port}/token`);
+  const expires_on = Math.floor(Date.now() / 1000) + 3600;
+  const machine = await httpServer(json({ access_token: token, expires_on, token_type: "Bearer" }));
+  vi.stubEnv("IDENTITY_ENDPOINT", `${machine.url}/token`);
   vi.stubEnv("IDENTITY_HEADER", "machine-secret");
   vi.stubEnv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential");
   onTestFinished(() => void vi.unstubAllEnvs());
@@ -69,8 +60,7 @@ test("without a key, a token of the machine's identity is sent, and requested on
   await ask(model);
   expect(last()?.headers.authorization).toBe(`Bearer ${token}`);
   expect(last()?.headers["api-key"]).toBeUndefined();
-  expect(asked).toHaveLength(1);
-  expect(asked[0]).toContain("machine-secret");
+  expect(machine.heard).toMatchObject([{ headers: { "x-identity-header": "machine-secret" } }]);
 });
 
 test("an error names a package that is not installed", async () => {

@@ -1,26 +1,17 @@
-import { createServer, type IncomingHttpHeaders, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders } from "node:http";
 import zlib from "node:zlib";
 import { Anthropic } from "@anthropic-ai/sdk";
 import { OpenAI } from "openai";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { isTransient } from "../../../src/agent/core/errors.ts";
 import { failureOf, ProviderError } from "../../../src/agent/models/failure.ts";
 import type { Failure } from "../../support/fake-provider/script.ts";
+import { httpServer, json, served } from "../../support/hostile.ts";
 import { failing, fakeProvider, KEY, PROTOCOLS, PROVIDERS } from "./providers.ts";
 
 const fake = fakeProvider();
 
 const sentKey = (headers: IncomingHttpHeaders) => headers["api-key"] ?? headers.authorization?.slice(7);
-
-/** A server that answers in a way that no provider should. */
-async function oddServer(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  onTestFinished(() => void server.close());
-  // A server that listens on TCP has such an address.
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 describe.each(PROVIDERS)("$name", ({ model }) => {
   test.each<[Failure, string, boolean]>([
@@ -41,11 +32,8 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
   });
 
   test("never repeats a key that a server shows", async () => {
-    const url = await oddServer((_, response) => {
-      response.writeHead(401, { "content-type": "application/json" });
-      const message = `Incorrect API key provided: ${KEY}, Bearer ${KEY}; also sk-proj-abc****wxyz`;
-      response.end(JSON.stringify({ error: { type: "authentication_error", message } }));
-    });
+    const message = `Incorrect API key provided: ${KEY}, Bearer ${KEY}; also sk-proj-abc****wxyz`;
+    const { url } = await httpServer(json({ error: { type: "authentication_error", message } }, 401));
     const error = await failing(model(fake.current, { base_url: url }));
     expect(error.code).toBe("model_auth");
     for (let e: unknown = error; e instanceof Error; e = e.cause)
@@ -53,10 +41,9 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
   });
 
   test("never repeats its own key, in any form", async () => {
-    const url = await oddServer((request, response) => {
-      response.writeHead(400, { "content-type": "application/json" });
-      response.end(JSON.stringify({ error: { message: `bad header ${sentKey(request.headers)}` } }));
-    });
+    const { url } = await httpServer((heard, response) =>
+      json({ error: { message: `bad header ${sentKey(heard.headers)}` } }, 400)(heard, response),
+    );
     const error = await failing(model(fake.current, { base_url: url, api_key: "correcthorsebatterystaple" }));
     expect(error.message).toContain("bad header [key]");
   });
@@ -84,10 +71,8 @@ describe.each(PROTOCOLS)("every provider with the protocol of $name", ({ model }
   });
 
   test("reads the retry time from a date", async () => {
-    fake.current.enqueue({
-      fail: "rate_limit",
-      headers: { "retry-after": new Date(Date.now() + 60_000).toUTCString() },
-    });
+    const headers = { "retry-after": new Date(Date.now() + 60_000).toUTCString() };
+    fake.current.enqueue({ fail: "rate_limit", headers });
     const { details } = await failing(model(fake.current));
     expect(details?.retry_after_ms).toBeGreaterThan(50_000);
     expect(details?.retry_after_ms).toBeLessThanOrEqual(60_000);
@@ -109,7 +94,7 @@ describe.each(PROTOCOLS)("every provider with the protocol of $name", ({ model }
     [504, "model_overloaded"],
     [529, "model_overloaded"],
   ])("an answer with status %i is %s", async (status, code) => {
-    const url = await oddServer((_, response) => void response.writeHead(status).end("no"));
+    const { url } = await httpServer(served("text/plain", "no", status));
     expect((await failing(model(fake.current, { base_url: url }))).code).toBe(code);
   });
 
@@ -125,10 +110,7 @@ describe.each(PROTOCOLS)("every provider with the protocol of $name", ({ model }
       ...["10.0.0.5", "10.0.0.5:11434", "fd00::5", "http://10.0.0.5/internal?x=1", "//10.0.0.5/internal"],
     ];
     const said = `Model gpt-4.1 at 12:30:45: ${addresses.join(" ")} are down.`;
-    const url = await oddServer((_, response) => {
-      response.writeHead(400, { "content-type": "application/json" });
-      response.end(JSON.stringify({ error: { message: said } }));
-    });
+    const { url } = await httpServer(json({ error: { message: said } }, 400));
     const error = await failing(model(fake.current, { base_url: url }));
     const hidden = addresses.map(() => "[address]").join(" ");
     expect(error.message).toContain(`: Model gpt-4.1 at 12:30:45: ${hidden} are down.`);
@@ -136,13 +118,10 @@ describe.each(PROTOCOLS)("every provider with the protocol of $name", ({ model }
   });
 
   test("does not follow redirects", async () => {
-    let asked = 0;
-    const url = await oddServer((_, response) => {
-      asked++;
-      response.writeHead(307, { location: `${fake.current.url}/v1/messages` }).end();
-    });
-    expect((await failing(model(fake.current, { base_url: url }))).code).toBe("model_rejected");
-    expect(asked).toBe(1);
+    const location = `${fake.current.url}/v1/messages`;
+    const server = await httpServer(served("text/plain", "", 307, { location }));
+    expect((await failing(model(fake.current, { base_url: server.url }))).code).toBe("model_rejected");
+    expect(server.heard).toHaveLength(1);
   });
 
   test.each([
@@ -155,9 +134,7 @@ describe.each(PROTOCOLS)("every provider with the protocol of $name", ({ model }
       "model_rate_limited",
     ],
   ])("does not accept %s as an answer", async (_, type, body, code) => {
-    const url = await oddServer(
-      (_, response) => void response.writeHead(200, { "content-type": type }).end(body),
-    );
+    const { url } = await httpServer(served(type, body));
     expect((await failing(model(fake.current, { base_url: url }))).code).toBe(code);
   });
 
@@ -170,9 +147,7 @@ describe.each(PROTOCOLS)("every provider with the protocol of $name", ({ model }
     ["nothing", ""],
     ["never an end", `data: ${"x".repeat(9 * 1024 * 1024)}`],
   ])("closes a stream that contains %s", async (_, body) => {
-    const url = await oddServer(
-      (_, response) => void response.writeHead(200, { "content-type": "text/event-stream" }).end(body),
-    );
+    const { url } = await httpServer(served("text/event-stream", body));
     expect((await failing(model(fake.current, { base_url: url }))).code).toBe("model_unreachable");
   });
 
@@ -182,10 +157,9 @@ describe.each(PROTOCOLS)("every provider with the protocol of $name", ({ model }
     ["br", zlib.brotliCompressSync],
     ["zstd", zlib.zstdCompressSync],
   ])("reads an answer compressed with %s even though it was not requested", async (encoding, pack) => {
-    const url = await oddServer((_, response) => {
-      response.writeHead(503, { "content-type": "application/json", "content-encoding": encoding });
-      response.end(pack('{"error": {"message": "Come back later."}}'));
-    });
+    const body = pack('{"error": {"message": "Come back later."}}');
+    const headers = { "content-encoding": encoding };
+    const { url } = await httpServer(served("application/json", body, 503, headers));
     const error = await failing(model(fake.current, { base_url: url }));
     expect(error).toMatchObject({ code: "model_overloaded" });
     expect(error.message).toContain("Come back later.");
@@ -198,10 +172,8 @@ describe.each(PROTOCOLS)("every provider with the protocol of $name", ({ model }
   ])(
     "reports for an answer labelled `%s` what it cannot read, and does not retry",
     async (encoding, body, said) => {
-      const url = await oddServer((_, response) => {
-        response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": encoding });
-        response.end(body);
-      });
+      const headers = { "content-encoding": encoding };
+      const { url } = await httpServer(served("text/event-stream", body, 200, headers));
       const error = await failing(model(fake.current, { base_url: url }));
       expect(error.message).toContain(said);
       expect(isTransient(error)).toBe(false);
@@ -212,40 +184,32 @@ describe.each(PROTOCOLS)("every provider with the protocol of $name", ({ model }
     ["text without an end", "x".repeat(64 * 1024), 1],
     ["calls without an end", "x", 600],
   ])("closes a reply that is %s, and does not retry", async (_, text, calls) => {
+    // Each event is one of both protocols.
     const piece = JSON.stringify({
       ...{ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } },
       choices: [{ delta: { content: text } }],
     });
-    const call = (id: number) =>
+    const call = (index: number) =>
       JSON.stringify({
-        ...{
-          type: "content_block_start",
-          index: id,
-          content_block: { type: "tool_use", id: `${id}`, name: "a" },
-        },
-        choices: [{ delta: { tool_calls: [{ index: id, id: `${id}`, function: { name: "a" } }] } }],
+        ...{ type: "content_block_start", index },
+        content_block: { type: "tool_use", id: `${index}`, name: "a" },
+        choices: [{ delta: { tool_calls: [{ index, id: `${index}`, function: { name: "a" } }] } }],
       });
-    const events =
-      calls === 1
-        ? Array.from({ length: 200 }, () => piece)
-        : Array.from({ length: calls }, (_, id) => call(id));
-    const asked = model(fake.current);
-    fake.current.enqueue({ raw: events, batch: 20 });
-    const error = await failing(asked);
+    const raw = calls === 1 ? Array(200).fill(piece) : Array.from({ length: calls }, (_, id) => call(id));
+    fake.current.enqueue({ raw, batch: 20 });
+    const error = await failing(model(fake.current));
     expect(error.message).toMatch(/the reply (is longer than|contains more than)/);
     expect(isTransient(error)).toBe(false);
   });
 
   test("shows nothing of an error page and only the beginning of a long error", async () => {
-    const pages = [
-      "<!DOCTYPE html><html>502 Bad gateway</html>",
-      `{"error": {"message": "${"long ".repeat(9999)}"}}`,
-    ];
-    const url = await oddServer((_, response) => void response.writeHead(502).end(pages.shift()));
-    const [page, long] = [
-      await failing(model(fake.current, { base_url: url })),
-      await failing(model(fake.current, { base_url: url })),
-    ];
+    const message = "long ".repeat(9999);
+    const { url } = await httpServer([
+      served("text/html", "<!DOCTYPE html><html>502 Bad gateway</html>", 502),
+      json({ error: { message } }, 502),
+    ]);
+    const asked = model(fake.current, { base_url: url });
+    const [page, long] = [await failing(asked), await failing(asked)];
     expect(page.message).not.toContain("<");
     expect(long.code).toBe("model_overloaded");
     expect(long.message.length).toBeLessThan(700);

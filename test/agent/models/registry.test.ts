@@ -1,9 +1,9 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ModelSpec } from "../../../src/agent/core/agent.ts";
 import { createModel, missingKey, modelDoubt } from "../../../src/agent/models/index.ts";
+import { temporaryFolder } from "../../support/server.ts";
 import { ask, failing, fakeProvider } from "./providers.ts";
 
 const fake = fakeProvider();
@@ -39,11 +39,6 @@ describe("the address and the key", () => {
     const env = { OPENAI_BASE_URL: `${fake.current.url}/v1/`, OPENAI_API_KEY: " sk-env \n" };
     await ask(createModel("openai:gpt-5-mini", env));
     expect(fake.current.requests().at(-1)?.headers.authorization).toBe("Bearer sk-env");
-  });
-
-  test("can end in /v1 for Anthropic, as for others", async () => {
-    const env = { ANTHROPIC_BASE_URL: `${fake.current.url}/v1/`, ANTHROPIC_API_KEY: "sk-ant" };
-    expect((await ask(createModel("claude-sonnet-4-5", env))).reply.content).toBe("ok");
   });
 
   test("can be set in the configuration instead", async () => {
@@ -120,10 +115,8 @@ test("fallbacks follow the model in order", () => {
   expect(names).toEqual(["anthropic:claude-sonnet-4-5", "openai:gpt-5-mini", "ollama:qwen3"]);
 });
 
-test("a missing or invalid script fails its runs with the file's name and the error", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "skein-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const file = join(folder, "turns.yaml");
+test("a script file is a model too; a missing or invalid one fails its runs with its name and the error", async () => {
+  const file = join(await temporaryFolder(), "turns.yaml");
   const spec = `scripted:${file}`;
   expect(modelDoubt(spec, {})).toBe(`the file \`${file}\` does not exist, so calls to its model will fail`);
   expect(await failing(createModel(spec, {}))).toMatchObject({
@@ -135,12 +128,6 @@ test("a missing or invalid script fails its runs with the file's name and the er
   expect((await failing(createModel(spec, {}))).message).toContain(
     `${file}:2:3: [1]: unknown key \`sya\`; did you mean \`say\`?`,
   );
-});
-
-test("a script file is a model too", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "skein-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  await writeFile(join(folder, "greet.yaml"), "- say: Hello from a file\n");
-  const model = createModel(`scripted:${join(folder, "greet.yaml")}`, {});
-  expect((await ask(model)).reply.content).toBe("Hello from a file");
+  await writeFile(file, "- say: Hello from a file\n");
+  expect((await ask(createModel(spec, {}))).reply.content).toBe("Hello from a file");
 });

@@ -1,9 +1,8 @@
 // Models at Vertex AI: the project in the path, and Google's credentials.
 
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createModel, missingKey } from "../../../src/agent/models/index.ts";
+import { httpServer, json, type LocalServer } from "../../support/hostile.ts";
 import { ask, failing, fakeProvider } from "./providers.ts";
 
 const fake = fakeProvider();
@@ -13,26 +12,19 @@ const ENV = { GOOGLE_CLOUD_PROJECT: "acme", GOOGLE_CLOUD_LOCATION: "europe-west1
 const vertex = (model: string, env: NodeJS.ProcessEnv = ENV) =>
   createModel({ provider: "vertex", model, base_url: `${fake.current.url}/v1` }, env);
 
-/** The machine's own server of credentials, as Google Cloud has one. Returns what it was asked for. */
-async function machine(token: string): Promise<string[]> {
-  const asked: string[] = [];
-  const server = createServer((request, response) => {
-    asked.push(String(request.url));
+/** The machine's own server of credentials, as Google Cloud has one. */
+async function machine(token: string): Promise<LocalServer> {
+  const server = await httpServer((heard, response) => {
     response.setHeader("metadata-flavor", "Google");
-    response.setHeader("content-type", "application/json");
-    if (request.headers["metadata-flavor"] !== "Google") response.writeHead(403).end();
-    else if (request.url?.includes("/token"))
-      response.end(JSON.stringify({ access_token: token, expires_in: 3600, token_type: "Bearer" }));
-    else response.end(JSON.stringify({}));
-  }).listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  onTestFinished(() => void server.close());
-  // A server that listens on TCP has such an address.
-  vi.stubEnv("GCE_METADATA_HOST", `127.0.0.1:${(server.address() as AddressInfo).port}`);
+    if (heard.headers["metadata-flavor"] !== "Google") response.writeHead(403).end();
+    else if (!heard.path.includes("/token")) json({})(heard, response);
+    else json({ access_token: token, expires_in: 3600, token_type: "Bearer" })(heard, response);
+  });
+  vi.stubEnv("GCE_METADATA_HOST", `127.0.0.1:${server.port}`);
   vi.stubEnv("METADATA_SERVER_DETECTION", "assume-present");
   vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", "");
   onTestFinished(() => void vi.unstubAllEnvs());
-  return asked;
+  return server;
 }
 
 test.each([
@@ -44,13 +36,13 @@ test.each([
 ])(
   "%s is called in the project and location with a token of the machine, which is requested once",
   async (model, url) => {
-    const asked = await machine("ya29.machine-token");
+    const { heard } = await machine("ya29.machine-token");
     const asking = vertex(model);
     await ask(asking);
     await ask(asking);
     expect(last()?.url).toBe(url);
     expect(last()?.headers.authorization).toBe("Bearer ya29.machine-token");
-    expect(asked.filter((path) => path.includes("/token"))).toHaveLength(1);
+    expect(heard.filter(({ path }) => path.includes("/token"))).toHaveLength(1);
   },
 );
 

@@ -3,8 +3,9 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
+import { freePort } from "../../../support/free-port.ts";
 import { call, eventually, namesOf, opened } from "./opened.ts";
-import { answer, freePort, overHttp } from "./over-http.ts";
+import { answer, overHttp } from "./over-http.ts";
 
 const text = (content: string) => ({ content: [{ type: "text", text: content }] });
 

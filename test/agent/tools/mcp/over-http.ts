@@ -64,16 +64,6 @@ export function answer(response: ServerResponse, id: number | undefined, result:
   response.end(JSON.stringify({ jsonrpc: "2.0", id, result }));
 }
 
-/** A port without a listener. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // It listens on a port.
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 interface Body {
   readonly id?: number;
   readonly method: string;

@@ -5,8 +5,8 @@ import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { freePort } from "../../../support/free-port.ts";
 import { call, namesOf, type Opened, open, opened, published } from "./opened.ts";
-import { freePort } from "./over-http.ts";
 
 const everything = published("server-everything/dist/index.js", "stdio");
 
