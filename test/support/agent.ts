@@ -1,15 +1,17 @@
 // An agent with a scripted model, driven without a server: the loop, hooks and tools as they are.
 
+import { z } from "zod";
 import { AgentFields } from "../../src/agent/core/agent.ts";
 import type { Backend } from "../../src/agent/core/backend.ts";
 import type { Hook } from "../../src/agent/core/hook.ts";
 import { runAgent } from "../../src/agent/core/loop.ts";
-import { type Message, NO_USAGE, userMessage } from "../../src/agent/core/message.ts";
+import { type Message, NO_USAGE, type ToolCall, userMessage } from "../../src/agent/core/message.ts";
 import type { Model } from "../../src/agent/core/model.ts";
 import { newRunId, newThreadId } from "../../src/agent/core/new-ids.ts";
 import type { Outcome, RunInput } from "../../src/agent/core/run.ts";
 import type { Agent } from "../../src/agent/core/runnable-agent.ts";
-import type { Tool } from "../../src/agent/core/tool.ts";
+import type { MaybeStream } from "../../src/agent/core/stream.ts";
+import { defineTool, type Run, type Tool, type ToolResult } from "../../src/agent/core/tool.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
@@ -86,3 +88,14 @@ function runInput({ say = "hello", input = {}, backend }: Play): RunInput {
     ...input,
   };
 }
+
+/** A tool that takes any arguments. It says "done" if nothing else is said. */
+export const plainTool = (
+  name: string,
+  execute: (
+    args: Record<string, unknown>,
+    call: ToolCall,
+    run: Run,
+  ) => MaybeStream<ToolResult | string> = () => "done",
+  annotations: Tool["annotations"] = {},
+): Tool => defineTool({ name, description: "", parameters: z.looseObject({}), annotations, execute });

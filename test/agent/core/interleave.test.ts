@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { compose } from "../../../src/agent/core/compose.ts";
 import type { Stream } from "../../../src/agent/core/stream.ts";
 import { interleave } from "../../../src/agent/core/tool-calls.ts";
 
@@ -18,6 +17,19 @@ async function* counting(name: string, to: number): Stream<string, string> {
     yield `${name}${n}`;
   }
   return name;
+}
+
+/** Streams without end, and how many of them were closed. */
+function lastingOnes() {
+  let ended = 0;
+  async function* lasting(): Stream<void, number> {
+    try {
+      for (;;) yield 1;
+    } finally {
+      ended++;
+    }
+  }
+  return { lasting, ended: () => ended };
 }
 
 describe("several streams as one", () => {
@@ -48,49 +60,18 @@ describe("several streams as one", () => {
   });
 
   test("all end with the first failure", async () => {
-    let ended = 0;
-    async function* lasting(): Stream<void, number> {
-      try {
-        for (;;) yield 1;
-      } finally {
-        ended++;
-      }
-    }
     async function* failing(): Stream<void, number> {
       yield 0;
       throw new Error("broken");
     }
+    const { lasting, ended } = lastingOnes();
     await expect(all(interleave([lasting(), failing(), lasting()], 3))).rejects.toThrow("broken");
-    await expect.poll(() => ended).toBe(2);
+    await expect.poll(ended).toBe(2);
   });
 
   test("all end when their reader leaves", async () => {
-    let ended = 0;
-    async function* lasting(): Stream<void, number> {
-      try {
-        for (;;) yield 1;
-      } finally {
-        ended++;
-      }
-    }
+    const { lasting, ended } = lastingOnes();
     for await (const _ of interleave([lasting(), lasting()], 2)) break;
-    await expect.poll(() => ended).toBe(2);
-  });
-});
-
-describe("an onion", () => {
-  test("has its first layer outermost, and can change its input and output", () => {
-    const layers = [
-      (n: number, next: (n: number) => string) => `a(${next(n + 1)})`,
-      undefined,
-      (n: number, next: (n: number) => string) => `b(${next(n * 10)})`,
-    ];
-    expect(compose(layers, (n: number) => `core ${n}`, undefined)(1)).toBe("a(b(core 20))");
-  });
-
-  test("can skip the inner layers or call them twice", () => {
-    const twice = (n: number, next: (n: number) => number) => next(n) + next(n);
-    expect(compose([twice, twice], (n: number) => n, undefined)(1)).toBe(4);
-    expect(compose([() => 7], () => 1, undefined)(0)).toBe(7);
+    await expect.poll(ended).toBe(2);
   });
 });

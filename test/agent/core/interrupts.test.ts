@@ -1,14 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import {
   askFor,
   forwardInterrupts,
   inCallOrder,
   openInterrupts,
 } from "../../../src/agent/core/open-interrupts.ts";
-import { defineTool, done, interrupted } from "../../../src/agent/core/tool.ts";
+import { done, interrupted } from "../../../src/agent/core/tool.ts";
 import type { Answer, Interrupt } from "../../../src/protocol/interrupt.ts";
-import { type Play, type Played, play } from "../../support/agent.ts";
+import { type Play, type Played, plainTool, play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 
 const asks = (id: string, more: Partial<Interrupt> = {}): Interrupt => ({
@@ -20,16 +19,11 @@ const asks = (id: string, more: Partial<Interrupt> = {}): Interrupt => ({
 /** A tool that works for as long as its child waits for something. */
 function delegate(child: { waits: Interrupt[] }) {
   const got: Answer[][] = [];
-  const tool = defineTool({
-    name: "delegate",
-    description: "Gives work away.",
-    parameters: z.object({}),
-    async *execute(_args, call, run) {
-      const from = { call, agent: "coder", name: "coder-1", thread_id: "th_child" };
-      const answers = yield* forwardInterrupts(from, child.waits, run);
-      got.push(answers);
-      return answers.length < child.waits.length ? interrupted() : done("The child is done.");
-    },
+  const tool = plainTool("delegate", async function* (_args, call, run) {
+    const from = { call, agent: "coder", name: "coder-1", thread_id: "th_child" };
+    const answers = yield* forwardInterrupts(from, child.waits, run);
+    got.push(answers);
+    return answers.length < child.waits.length ? interrupted() : done("The child is done.");
   });
   return { tool, got };
 }
@@ -46,12 +40,9 @@ const resumeRun = (
 
 test("an unattended run asks no one, but still waits for calls that the front end executes", async () => {
   const asking = (kind: Interrupt["kind"]) =>
-    defineTool({
-      ...{ name: kind, description: "", parameters: z.object({}) },
-      async *execute(_args, call, run) {
-        const answer = yield* askFor({ call, kind, prompt: "?" }, run);
-        return answer ? done(answer.decision) : interrupted();
-      },
+    plainTool(kind, async function* (_args, call, run) {
+      const answer = yield* askFor({ call, kind, prompt: "?" }, run);
+      return answer ? done(answer.decision) : interrupted();
     });
   const kinds = ["approval", "question", "tool"] as const;
   const { events, outcome } = await play({

@@ -1,8 +1,6 @@
 import { expect, test } from "vitest";
-import { z } from "zod";
-import { defineTool } from "../../../src/agent/core/tool.ts";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
-import { play } from "../../support/agent.ts";
+import { plainTool, play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 
 const child: StreamEvent = {
@@ -25,14 +23,9 @@ said.splice(2, 0, { ...child, path, data: { ...child.data, id: "deeper" } });
 
 /** Says what subagents say, and then never ends by itself, or fails. */
 const talking = (end: () => Promise<string>) =>
-  defineTool({
-    name: "talk",
-    description: "",
-    parameters: z.object({}),
-    async *execute() {
-      for (const event of said) yield event;
-      return await end();
-    },
+  plainTool("talk", async function* () {
+    for (const event of said) yield event;
+    return await end();
   });
 
 test.each([

@@ -1,11 +1,9 @@
 // Runs that continue with the unanswered calls of a thread, and messages that arrive while they work.
 
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import type { Hook } from "../../../src/agent/core/hook.ts";
 import { conversation, lastContent, toolMessages, userMessage } from "../../../src/agent/core/message.ts";
-import { defineTool, type ToolAnnotations } from "../../../src/agent/core/tool.ts";
-import { play } from "../../support/agent.ts";
+import { plainTool, play } from "../../support/agent.ts";
 import { dataOf, names } from "../../support/drain.ts";
 import { echo } from "./tools.ts";
 
@@ -75,25 +73,20 @@ describe("resuming", () => {
 
   test("after a crash, a call that had started is repeated only if that is harmless", async () => {
     const ran: string[] = [];
-    const tool = (name: string, annotations: ToolAnnotations) =>
-      defineTool({
-        ...{ name, description: "", parameters: z.object({}), annotations },
-        execute: () => {
-          ran.push(name);
-          return "done";
-        },
-      });
+    const done = (_: unknown, { name }: { name: string }) => {
+      ran.push(name);
+      return "done";
+    };
+    const calls = ["safe", "pay", "pay", "look"].map((name, at) => ({ id: `c${at + 1}`, name, args: {} }));
     const crashed = conversation()
       .user("go")
-      .assistant(
-        "",
-        { id: "c1", name: "safe", args: {} },
-        { id: "c2", name: "pay", args: {} },
-        { id: "c3", name: "pay", args: {} },
-        { id: "c4", name: "look", args: {} },
-      ).messages;
+      .assistant("", ...calls).messages;
     const { messages } = await play({
-      tools: [tool("safe", { idempotent: true }), tool("look", { readOnly: true }), tool("pay", {})],
+      tools: [
+        plainTool("safe", done, { idempotent: true }),
+        plainTool("look", done, { readOnly: true }),
+        plainTool("pay", done),
+      ],
       say: null,
       input: { messages: crashed, begun: new Set(["c1", "c2", "c4"]) },
     });

@@ -2,12 +2,11 @@
 
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import type { Hook } from "../../../src/agent/core/hook.ts";
 import { toolMessages, unanswered } from "../../../src/agent/core/message.ts";
-import { defineTool } from "../../../src/agent/core/tool.ts";
-import { play } from "../../support/agent.ts";
+import { plainTool, play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
+import { leavingAt } from "../hooks/reader.ts";
 import { echo, endless } from "./tools.ts";
 
 describe("stopping", () => {
@@ -25,14 +24,9 @@ describe("stopping", () => {
 
   test("cancelling does not wait for a tool that ignores it", async () => {
     const controller = new AbortController();
-    const deaf = defineTool({
-      name: "deaf",
-      description: "",
-      parameters: z.object({}),
-      execute() {
-        controller.abort();
-        return new Promise<string>(() => {});
-      },
+    const deaf = plainTool("deaf", () => {
+      controller.abort();
+      return new Promise<string>(() => {});
     });
     const { outcome } = await play({
       tools: [deaf],
@@ -85,38 +79,23 @@ describe("stopping", () => {
 
   test("a consumer that stops reading during a tool call leaves nothing running", async () => {
     let ended: unknown;
-    const holder = defineTool({
-      name: "holder",
-      description: "",
-      parameters: z.object({}),
-      async *execute(_args, call, run) {
-        run.signal.addEventListener("abort", () => (ended = "aborted"));
-        yield { event: "on_tool_progress", name: "holder", data: { call_id: call.id, output: "." } };
-        return new Promise<string>(() => {});
-      },
+    const holder = plainTool("holder", async function* (_args, call, run) {
+      run.signal.addEventListener("abort", () => (ended = "aborted"));
+      yield { event: "on_tool_progress", name: "holder", data: { call_id: call.id, output: "." } };
+      return new Promise<string>(() => {});
     });
-    const reading = play({
-      tools: [holder],
-      script: [{ call: [{ tool: "holder" }] }],
-      onEvent: (event) => {
-        if (event.event === "on_tool_progress") throw new Error("the viewer left");
-      },
-    });
-    await expect(reading).rejects.toThrow("the viewer left");
+    const onEvent = leavingAt("on_tool_progress");
+    const reading = play({ tools: [holder], script: [{ call: [{ tool: "holder" }] }], onEvent });
+    await expect(reading).rejects.toThrow("gone");
     expect(ended).toBe("aborted");
   });
 
   test.each([1, 2])(
     "a consumer that stops reading does not wait for the hooks around %i calls",
     async (count) => {
-      const reporter = defineTool({
-        name: "reporter",
-        description: "",
-        parameters: z.object({}),
-        async *execute(_args, call) {
-          yield { event: "on_tool_progress", name: "reporter", data: { call_id: call.id, output: "." } };
-          return "";
-        },
+      const reporter = plainTool("reporter", async function* (_args, call) {
+        yield { event: "on_tool_progress", name: "reporter", data: { call_id: call.id, output: "." } };
+        return "";
       });
       const ends: string[] = [];
       const patient: Hook = {
@@ -134,11 +113,9 @@ describe("stopping", () => {
         tools: [reporter],
         hooks: [patient],
         script: [{ call: Array.from({ length: count }, () => ({ tool: "reporter" })) }],
-        onEvent: (event) => {
-          if (event.event === "on_tool_progress") throw new Error("the viewer left");
-        },
+        onEvent: leavingAt("on_tool_progress"),
       });
-      await expect(reading).rejects.toThrow("the viewer left");
+      await expect(reading).rejects.toThrow("gone");
       await expect.poll(() => ends).toHaveLength(count);
     },
   );

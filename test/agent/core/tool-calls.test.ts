@@ -1,11 +1,10 @@
 // The tool calls of one message: side by side, failing, waiting.
 
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import { abortRun } from "../../../src/agent/core/errors.ts";
 import { toolMessages, unanswered } from "../../../src/agent/core/message.ts";
-import { defineTool, interrupted } from "../../../src/agent/core/tool.ts";
-import { play } from "../../support/agent.ts";
+import { interrupted } from "../../../src/agent/core/tool.ts";
+import { plainTool, play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { echo, endless } from "./tools.ts";
 
@@ -13,14 +12,9 @@ describe("tool calls of one message", () => {
   test("run in parallel, and each result is added to the thread as soon as it is known", async () => {
     const order: string[] = [];
     let releaseSlow = () => {};
-    const slow = defineTool({
-      name: "slow",
-      description: "",
-      parameters: z.object({}),
-      execute: async () => {
-        await new Promise<void>((resolve) => (releaseSlow = resolve));
-        return "slow";
-      },
+    const slow = plainTool("slow", async () => {
+      await new Promise<void>((resolve) => (releaseSlow = resolve));
+      return "slow";
     });
     const { messages } = await play({
       tools: [slow, echo],
@@ -38,16 +32,11 @@ describe("tool calls of one message", () => {
   test("are limited to sixteen at a time", async () => {
     let now = 0;
     let most = 0;
-    const count = defineTool({
-      name: "count",
-      description: "",
-      parameters: z.object({}),
-      async execute() {
-        most = Math.max(most, ++now);
-        await new Promise((resolve) => setImmediate(resolve));
-        now--;
-        return "";
-      },
+    const count = plainTool("count", async () => {
+      most = Math.max(most, ++now);
+      await new Promise((resolve) => setImmediate(resolve));
+      now--;
+      return "";
     });
     const call = Array.from({ length: 50 }, () => ({ tool: "count" }));
     const { messages } = await play({ tools: [count], script: [{ call }, { say: "ok" }] });
@@ -56,13 +45,8 @@ describe("tool calls of one message", () => {
   });
 
   test("report failures to the model, and the loop continues", async () => {
-    const broken = defineTool({
-      name: "broken",
-      description: "",
-      parameters: z.object({}),
-      execute() {
-        throw new Error("no such planet");
-      },
+    const broken = plainTool("broken", () => {
+      throw new Error("no such planet");
     });
     const { messages, outcome, events } = await play({
       tools: [broken],
@@ -105,10 +89,8 @@ describe("tool calls of one message", () => {
   );
 
   test("reach no tool by a name that two tools could have", async () => {
-    const named = (name: string) =>
-      defineTool({ name, description: "", parameters: z.object({}), execute: () => "done" });
     const { messages } = await play({
-      tools: [named("list_all"), named("list-all")],
+      tools: [plainTool("list_all"), plainTool("list-all")],
       script: [{ call: [{ tool: "List_All" }] }, { say: "ok" }],
     });
     expect(toolMessages(messages)).toMatchObject([{ name: "List_All", error: /no tool `List_All`/ }]);
@@ -128,22 +110,10 @@ describe("tool calls of one message", () => {
   });
 
   test("that must wait suspend the run, while the others get their results", async () => {
-    const ask = defineTool({
-      name: "ask",
-      description: "",
-      parameters: z.object({}),
-      execute: () => interrupted(),
-    });
+    const asking = { tool: "ask", id: "a" };
     const { messages, outcome, events } = await play({
-      tools: [ask, echo],
-      script: [
-        {
-          call: [
-            { tool: "ask", id: "a" },
-            { tool: "echo", args: { text: "x" }, id: "b" },
-          ],
-        },
-      ],
+      tools: [plainTool("ask", () => interrupted()), echo],
+      script: [{ call: [asking, { tool: "echo", args: { text: "x" } }] }],
     });
     expect(outcome).toMatchObject({ status: "interrupted", calls: [{ id: "a" }] });
     expect(dataOf(events, "done")[0]?.status).toBe("interrupted");
@@ -152,13 +122,8 @@ describe("tool calls of one message", () => {
   });
 
   test("end the run if one of them requests it, and the others are answered", async () => {
-    const abort = defineTool({
-      name: "abort",
-      description: "",
-      parameters: z.object({}),
-      execute() {
-        throw abortRun("The disk is on fire.");
-      },
+    const abort = plainTool("abort", () => {
+      throw abortRun("The disk is on fire.");
     });
     const { messages, outcome } = await play({
       tools: [abort, endless(() => {})],

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { defineTool, type Tool } from "../../../src/agent/core/tool.ts";
+import { plainTool } from "../../support/agent.ts";
 
 export const echo = defineTool({
   name: "echo",
@@ -12,14 +13,12 @@ export const echo = defineTool({
 
 /** A tool that runs until it is cancelled, and tells when it has begun. */
 export function endless(begun: () => void, name = "endless"): Tool {
-  return defineTool({
+  return plainTool(
     name,
-    description: "Never ends by itself.",
-    parameters: z.object({}),
-    execute: (_args, _call, run) =>
+    (_args, _call, run) =>
       new Promise<string>((_, reject) => {
         run.signal.addEventListener("abort", () => reject(run.signal.reason));
         begun();
       }),
-  });
+  );
 }

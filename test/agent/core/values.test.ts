@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { z } from "zod";
-import { createValues, defineTool, valueKey } from "../../../src/agent/core/tool.ts";
-import { play } from "../../support/agent.ts";
+import { createValues, valueKey } from "../../../src/agent/core/tool.ts";
+import { plainTool, play } from "../../support/agent.ts";
 
 test("a value can be found only under its key, until it is deleted", () => {
   const values = createValues();
@@ -15,14 +14,9 @@ test("a value can be found only under its key, until it is deleted", () => {
 test("a tool can read the values that a hook set in the same run, and in no other", async () => {
   const key = valueKey<string>("secret");
   const found: unknown[] = [];
-  const peek = defineTool({
-    name: "peek",
-    description: "Looks.",
-    parameters: z.object({}),
-    execute(_args, _call, run) {
-      found.push(run.values.get(key));
-      return "ok";
-    },
+  const peek = plainTool("peek", (_args, _call, run) => {
+    found.push(run.values.get(key));
+    return "ok";
   });
   const script = [{ call: [{ tool: "peek" }] }, { say: "ok" }];
   const hook = {

@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
-import { z } from "zod";
 import type { Backend } from "../../../src/agent/core/backend.ts";
 import { type Content, toolMessages } from "../../../src/agent/core/message.ts";
-import { defineTool, done, failed } from "../../../src/agent/core/tool.ts";
+import { done, failed } from "../../../src/agent/core/tool.ts";
 import { eviction } from "../../../src/agent/hooks/eviction.ts";
 import { filesystem } from "../../../src/agent/hooks/filesystem/index.ts";
-import { play } from "../../support/agent.ts";
+import { plainTool, play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { made } from "./made.ts";
 import { workspace } from "./workspace.ts";
@@ -23,12 +22,7 @@ interface Case {
 
 /** What the model and the viewers get of a tool that answers so. */
 async function evicted({ output = "", error, backend, options = {}, name = "custom", id }: Case) {
-  const tool = defineTool({
-    name,
-    description: "Answers as the test says.",
-    parameters: z.object({}),
-    execute: () => (error === undefined ? done(output) : failed(error, output)),
-  });
+  const tool = plainTool(name, () => (error === undefined ? done(output) : failed(error, output)));
   const hook = made(eviction, { options, ...(backend ? { backend } : {}) });
   const call = { tool: name, ...(id === undefined ? {} : { id }) };
   const { events, messages } = await play({

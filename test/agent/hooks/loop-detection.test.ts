@@ -1,32 +1,25 @@
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import { conversation, toolMessages, unanswered } from "../../../src/agent/core/message.ts";
-import { defineTool, done, failed, interrupted } from "../../../src/agent/core/tool.ts";
+import { done, failed, interrupted } from "../../../src/agent/core/tool.ts";
 import { loopDetection } from "../../../src/agent/hooks/loop-detection.ts";
 import type { Turn } from "../../../src/agent/models/scripted.ts";
-import { type Play, play } from "../../support/agent.ts";
+import { type Play, plainTool, play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { made } from "./made.ts";
 
 const NOTE = /You have called `look` (\d+) times with the same arguments/;
 const look = (args: Record<string, unknown> = { at: "door" }) => ({ tool: "look", args });
 
-function lookingTool(onCall = () => {}) {
-  return defineTool({
-    ...{ name: "look", description: "", parameters: z.looseObject({}) },
-    execute() {
-      onCall();
-      return "a door";
-    },
-  });
-}
-
 /** A run in which the model makes these calls, and says ok then. */
 async function calling(turns: Turn["call"][], more: Play = {}, options = {}) {
   let ran = 0;
+  const looking = plainTool("look", () => {
+    ran++;
+    return "a door";
+  });
   const played = await play({
     script: [...turns.map((call) => ({ call })), { say: "ok" }],
-    tools: [lookingTool(() => ran++)],
+    tools: [looking],
     hooks: [made(loopDetection, { options })],
     ...more,
   });
@@ -137,12 +130,8 @@ describe("counting begins", () => {
   });
 
   test("and counts a call that waited for an answer once", async () => {
-    const waiting = defineTool({
-      ...lookingTool(),
-      parameters: z.looseObject({}),
-      execute: () => interrupted(),
-    });
-    const first = await calling([[look()]], { tools: [waiting], input: { messages: [] } });
+    const waiting = plainTool("look", () => interrupted());
+    const first = await calling([[look()]], { tools: [waiting] });
     expect(first.outcome.status).toBe("interrupted");
     const { told } = await calling([[look()], [look()]], { say: null, input: { messages: first.messages } });
     expect(told).toEqual([0, 0, 3]);
@@ -150,20 +139,12 @@ describe("counting begins", () => {
 });
 
 test("a failed call keeps its error in addition to the note", async () => {
-  const failing = defineTool({
-    ...{ name: "look", description: "", parameters: z.looseObject({}) },
-    execute: () => failed("dark"),
-  });
-  const { results } = await calling(times(3, [look()]), { tools: [failing] });
+  const { results } = await calling(times(3, [look()]), { tools: [plainTool("look", () => failed("dark"))] });
   expect(results[2]).toMatchObject({ error: "dark", content: expect.stringMatching(NOTE) });
 });
 
 test("a result with parts keeps every part", async () => {
   const image = { type: "image", media_type: "image/png", data: "aGk=" } as const;
-  const seeing = defineTool({
-    ...{ name: "look", description: "", parameters: z.looseObject({}) },
-    execute: () => done([image]),
-  });
-  const { results } = await calling(times(3, [look()]), { tools: [seeing] });
+  const { results } = await calling(times(3, [look()]), { tools: [plainTool("look", () => done([image]))] });
   expect(results[2]?.content).toEqual([image, { type: "text", text: expect.stringMatching(NOTE) }]);
 });

@@ -1,23 +1,20 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { z } from "zod";
 import { NO_USAGE, toolMessages, unanswered } from "../../../src/agent/core/message.ts";
-import { defineTool, interrupted } from "../../../src/agent/core/tool.ts";
+import { interrupted } from "../../../src/agent/core/tool.ts";
 import { retry } from "../../../src/agent/hooks/retry.ts";
 import { budgets } from "../../../src/agent/hooks/run-limits.ts";
 import { timeout } from "../../../src/agent/hooks/timeout.ts";
 import type { Turn } from "../../../src/agent/models/scripted.ts";
 import type { EventName, StreamEvent } from "../../../src/protocol/event.ts";
-import { play } from "../../support/agent.ts";
+import { plainTool, play } from "../../support/agent.ts";
 import { dataOf, textSeen } from "../../support/drain.ts";
+import { endless } from "../core/tools.ts";
 import { listening, remindersIn, sharedStart } from "./listening.ts";
 import { made } from "./made.ts";
 
 const limits = (options: { tokens?: number; seconds?: number; warn_at?: number }) =>
   made(budgets, { options });
-const nothing = defineTool({
-  ...{ name: "work", description: "", parameters: z.object({}) },
-  execute: () => "worked",
-});
+const nothing = plainTool("work", () => "worked");
 /** A model that works on and on, and reads and writes 100 tokens each time. */
 const working = (request: { messages: readonly unknown[] }): Turn => ({
   ...{ say: `step ${request.messages.length}`, call: [{ tool: "work" }] },
@@ -129,16 +126,9 @@ describe("time", () => {
   });
 
   test("aborts running calls, and each gets its result", async () => {
-    const endless = defineTool({
-      ...{ name: "endless", description: "", parameters: z.object({}) },
-      execute: (_args, _call, run) =>
-        new Promise<string>((_, reject) =>
-          run.signal.addEventListener("abort", () => reject(run.signal.reason), { once: true }),
-        ),
-    });
     const { outcome, messages } = await play({
       script: [{ call: [{ tool: "endless" }, { tool: "work" }, { tool: "endless" }] }],
-      tools: [endless, nothing],
+      tools: [endless(() => {}), nothing],
       hooks: [limits({ seconds: 60 }), made(timeout, { options: { tool: 7200 } })],
       onEvent: hourAt("on_tool_end"),
     });
@@ -176,17 +166,12 @@ describe("time", () => {
   test("prevents calls left by an earlier attempt from starting if no time is left", async () => {
     const first = await play({
       script: [{ call: [{ tool: "ask" }] }],
-      tools: [
-        defineTool({
-          ...{ name: "ask", description: "", parameters: z.object({}) },
-          execute: () => interrupted(),
-        }),
-      ],
+      tools: [plainTool("ask", () => interrupted())],
     });
     const id = "run_late";
     const { outcome, messages } = await play({
       say: null,
-      tools: [defineTool({ ...nothing, parameters: z.object({}), name: "ask", execute: () => "ran" })],
+      tools: [plainTool("ask", () => "ran")],
       hooks: [limits({ seconds: 1 })],
       input: {
         ...{ id, attempt: 2, messages: first.messages },

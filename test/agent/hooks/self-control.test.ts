@@ -2,16 +2,13 @@
 
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../../src/agent/core/tool.ts";
 import type { Turn } from "../../../src/agent/models/scripted.ts";
+import { plainTool } from "../../support/agent.ts";
 import { dataOf, textSeen } from "../../support/drain.ts";
 import { startServer } from "../../support/server.ts";
 import { post } from "../../support/sse.ts";
 
-const read = defineTool({
-  ...{ name: "read", description: "", parameters: z.object({}) },
-  execute: () => "word ".repeat(200),
-});
+const read = plainTool("read", () => "word ".repeat(200));
 const reading: Turn = { call: [{ tool: "read", args: {} }], usage: { input_tokens: 500 } };
 
 test("guardrails and limits can be set in YAML, and its runs report them", async () => {

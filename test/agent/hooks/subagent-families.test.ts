@@ -1,9 +1,8 @@
 // Several agents at work for one: how many at once, where they work, what they have in common.
 
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import { textOf } from "../../../src/agent/core/message.ts";
-import { defineTool } from "../../../src/agent/core/tool.ts";
+import { plainTool } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { cast, delegating, json, own, played, results, TEAM } from "../../support/team.ts";
 
@@ -12,17 +11,12 @@ function meeting(count: number) {
   const met = Promise.withResolvers<void>();
   let inside = 0;
   let most = 0;
-  const tool = defineTool({
-    name: "meet",
-    description: "",
-    parameters: z.object({}),
-    async execute() {
-      most = Math.max(most, ++inside);
-      if (inside >= count) met.resolve();
-      await met.promise;
-      inside--;
-      return "met";
-    },
+  const tool = plainTool("meet", async () => {
+    most = Math.max(most, ++inside);
+    if (inside >= count) met.resolve();
+    await met.promise;
+    inside--;
+    return "met";
   });
   return { tool, most: () => most };
 }
@@ -31,18 +25,15 @@ describe("several tasks in one call", () => {
   const tasks = (count: number) =>
     Array.from({ length: count }, (_, n) => ({ agent: n % 2 ? "tester" : "coder", task: `Build part ${n}` }));
   const meets = [{ call: [{ tool: "meet" }] }, { say: "met" }];
-  const agents = TEAM.replaceAll("description:", "tools: [meet], description:");
+  const agents = TEAM.replaceAll(
+    "description:",
+    "hooks: { permissions: { mode: bypass } }, tools: [meet], description:",
+  );
 
   test("run in parallel, each in an instance with its own name", async () => {
     const { tool } = meeting(4);
     const { events } = await played({
-      ...{
-        tools: [tool],
-        agents: `${agents}`.replaceAll(
-          "tools: [meet],",
-          "hooks: { permissions: { mode: bypass } }, tools: [meet],",
-        ),
-      },
+      ...{ tools: [tool], agents },
       script: cast({ lead: [delegating(...tasks(4)), { say: "ok" }], coder: meets, tester: meets }),
     });
     const started = dataOf(events, "on_subagent_start");
@@ -60,9 +51,7 @@ describe("several tasks in one call", () => {
     const { tool, most } = meeting(2);
     const { events } = await played({
       tools: [tool],
-      agents: agents
-        .replaceAll("tools: [meet],", "hooks: { permissions: { mode: bypass } }, tools: [meet],")
-        .replace("subagents:", "hooks: { subagents: { concurrency: 2 } }, subagents:"),
+      agents: agents.replace("subagents:", "hooks: { subagents: { concurrency: 2 } }, subagents:"),
       script: cast({ lead: [delegating(...tasks(6)), { say: "ok" }], coder: meets, tester: meets }),
     });
     expect(most()).toBe(2);

@@ -1,11 +1,10 @@
 // Agents that give a task to another one and wait for it, as a front end meets them.
 
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import { textOf } from "../../../src/agent/core/message.ts";
 import type { ModelRequest } from "../../../src/agent/core/model.ts";
-import { defineTool } from "../../../src/agent/core/tool.ts";
 import type { Turn } from "../../../src/agent/models/scripted.ts";
+import { plainTool } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { startServer } from "../../support/server.ts";
 import {
@@ -24,26 +23,14 @@ describe("a delegated task", () => {
   const refactoring = (coder: Turn[]) =>
     played({
       script: cast({
-        lead: [delegating({ agent: "coder", task: "Refactor the parser" }), { say: "All done." }],
+        lead: [delegating({ agent: "Coder", task: "Refactor the parser" }), { say: "All done." }],
         coder: [...coder, { say: "done" }],
       }),
     });
 
   test("is worked on, reported, and streamed under the path of its call", async () => {
-    const { events } = await played({
-      script: cast({
-        lead: [delegating({ agent: "Coder", task: "Refactor the parser" }), { say: "All done." }],
-        coder: [
-          {
-            say: "On it.",
-            ...completing("Cut in two.", {
-              files_modified: ["a.ts"],
-              tests_run: ["parse: 3 pass", "lint: ok"],
-            }),
-          },
-        ],
-      }),
-    });
+    const report = { files_modified: ["a.ts"], tests_run: ["parse: 3 pass", "lint: ok"] };
+    const { events } = await refactoring([{ say: "On it.", ...completing("Cut in two.", report) }]);
     const [started] = dataOf(events, "on_subagent_start");
     expect(started).toMatchObject({ agent: "coder", name: "coder-refactor-1", parent: "lead" });
     expect(dataOf(events, "on_subagent_end")).toMatchObject([
@@ -81,14 +68,8 @@ describe("a delegated task", () => {
 
   test("includes the delegating agent and the context, but nothing of the parent's own", async () => {
     const seen: ModelRequest[] = [];
-    const secret = defineTool({
-      name: "secret",
-      description: "",
-      parameters: z.object({}),
-      execute: () => "",
-    });
     await played({
-      tools: [secret],
+      tools: [plainTool("secret")],
       agents: TEAM.replace("subagents:", "tools: [secret], subagents:"),
       script: (request, call) => {
         seen.push(request);

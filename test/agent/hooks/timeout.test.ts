@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import { abortRun } from "../../../src/agent/core/errors.ts";
 import { toolMessages } from "../../../src/agent/core/message.ts";
 import type { MaybeStream } from "../../../src/agent/core/stream.ts";
-import { defineTool, interrupted, type Run, type ToolResult } from "../../../src/agent/core/tool.ts";
+import { interrupted, type Run, type ToolResult } from "../../../src/agent/core/tool.ts";
 import { retry } from "../../../src/agent/hooks/retry.ts";
 import { DELEGATES } from "../../../src/agent/hooks/subagents/tools.ts";
 import { timeout } from "../../../src/agent/hooks/timeout.ts";
-import { type Play, play } from "../../support/agent.ts";
+import { type Play, plainTool, play } from "../../support/agent.ts";
 import { dataOf, textSeen } from "../../support/drain.ts";
 import { made } from "./made.ts";
 import { endless, leavingAt } from "./reader.ts";
@@ -19,12 +18,7 @@ describe("a tool call", () => {
   const calling = (execute: (run: Run) => MaybeStream<ToolResult | string>, more: Play = {}) =>
     play({
       script: [{ call: [{ tool: "slow" }] }, { say: "ok" }],
-      tools: [
-        defineTool({
-          ...{ name: "slow", description: "", parameters: z.object({}) },
-          execute: (_args, _call, run) => execute(run),
-        }),
-      ],
+      tools: [plainTool("slow", (_args, _call, run) => execute(run))],
       hooks: [limits({ tool: 0.02 })],
       ...more,
     });
@@ -73,13 +67,11 @@ describe("a tool call", () => {
   });
 
   test("that waits for other agents can take as long as they do", async () => {
-    const delegate = defineTool({
-      ...{ name: "slow", description: "", parameters: z.object({}), annotations: DELEGATES },
-      execute: async (_args, _call, run) => {
-        await sleep(60, undefined, { signal: run.signal });
-        return "They are done.";
-      },
-    });
+    const work = async (_args: unknown, _call: unknown, { signal }: Run) => {
+      await sleep(60, undefined, { signal });
+      return "They are done.";
+    };
+    const delegate = plainTool("slow", work, DELEGATES);
     const { messages } = await calling(() => "", { tools: [delegate] });
     expect(toolMessages(messages)).toMatchObject([{ content: "They are done." }]);
     expect(toolMessages(messages)[0]).not.toHaveProperty("error");

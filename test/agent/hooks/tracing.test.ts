@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
-import { defineTool, type TraceRecorder } from "../../../src/agent/core/tool.ts";
+import type { TraceRecorder } from "../../../src/agent/core/tool.ts";
 import { tracing } from "../../../src/agent/hooks/tracing.ts";
-import { play } from "../../support/agent.ts";
+import { plainTool, play } from "../../support/agent.ts";
 import { made } from "./made.ts";
 import { endless, leavingAt } from "./reader.ts";
 
@@ -34,12 +33,7 @@ function recorder(): TraceRecorder & { readonly spans: Kept[] } {
   };
 }
 
-const echo = defineTool({
-  name: "echo",
-  description: "",
-  parameters: z.object({ text: z.string() }),
-  execute: ({ text }) => text,
-});
+const echo = plainTool("echo", ({ text }) => String(text));
 const echoing = (text: string) => ({ call: [{ tool: "echo", args: { text } }] });
 
 test("without a recorder, the hook has no layers", () => {
@@ -143,23 +137,16 @@ describe("a tool call", () => {
   });
 
   test("that throws has a span with the error", async () => {
-    const broken = defineTool({
-      ...echo,
-      parameters: z.object({}),
-      execute: () => Promise.reject(Error("broken")),
-    });
+    const broken = plainTool("echo", () => Promise.reject(Error("broken")));
     const span = await callOf([{ call: [{ tool: "echo" }] }, { say: "ok" }], [broken]);
     expect(span).toMatchObject({ ended: 1, values: { error: "broken" } });
   });
 
   test("has a span that ended if the reader leaves in the middle", async () => {
     const traces = recorder();
-    const progress = defineTool({
-      ...{ name: "echo", description: "", parameters: z.object({}) },
-      async *execute(_, call) {
-        yield { event: "on_tool_progress", name: "echo", data: { call_id: call.id, output: "." } };
-        return "";
-      },
+    const progress = plainTool("echo", async function* (_, call) {
+      yield { event: "on_tool_progress", name: "echo", data: { call_id: call.id, output: "." } };
+      return "";
     });
     const reading = play({
       script: [{ call: [{ tool: "echo" }] }],

@@ -1,11 +1,9 @@
 // Old results are shortened in a request.
 
 import { expect, test } from "vitest";
-import { z } from "zod";
 import { type Content, conversation, type Message } from "../../../src/agent/core/message.ts";
-import { defineTool } from "../../../src/agent/core/tool.ts";
 import { trimming } from "../../../src/agent/hooks/trimming.ts";
-import { play } from "../../support/agent.ts";
+import { plainTool, play } from "../../support/agent.ts";
 import { listening, sharedStart, textsIn } from "./listening.ts";
 import { made } from "./made.ts";
 
@@ -69,24 +67,18 @@ test("no character is split", async () => {
 
 test("a request begins like the previous one, except after every eighth result", async () => {
   const { model, asked } = listening((_, call) => (call < 30 ? { call: [{ tool: "read" }] } : { say: "ok" }));
-  const read = defineTool({
-    ...{ name: "read", description: "", parameters: z.object({}) },
-    execute: () => long("r"),
+  await play({
+    model,
+    tools: [plainTool("read", () => long("r"))],
+    hooks: [made(trimming)],
+    maxIterations: 40,
   });
-  await play({ model, tools: [read], hooks: [made(trimming)], maxIterations: 40 });
   const changed = asked.flatMap((request, nth) =>
     nth > 0 && sharedStart(asked[nth - 1], request) < (asked[nth - 1]?.messages.length ?? 0) ? [nth] : [],
   );
   expect(changed).toEqual([12, 20, 28]);
   const whole = textsIn(asked[19]).filter((text) => text === long("r")).length;
   expect(whole).toBe(11);
-});
-
-test("a thread always leads to the same request", async () => {
-  const messages = thread(...Array.from({ length: 15 }, () => long("a")));
-  const [one, other] = [await shown(messages), await shown(messages)];
-  expect(one.contents).toEqual(other.contents);
-  expect(one.contents.filter((content) => content === cut("a"))).toHaveLength(8);
 });
 
 test("the age of parallel calls is the order of their results", async () => {

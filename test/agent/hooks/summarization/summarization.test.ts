@@ -1,17 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import {
+  assistantMessage,
   conversation,
   estimateTokens,
-  type Message,
+  NO_USAGE,
   systemMessages,
   textOf,
   userMessage,
 } from "../../../../src/agent/core/message.ts";
-import { defineTool } from "../../../../src/agent/core/tool.ts";
 import { cutPoint } from "../../../../src/agent/hooks/summarization/projection.ts";
 import type { Turn } from "../../../../src/agent/models/scripted.ts";
-import { type Play, play } from "../../../support/agent.ts";
+import { type Play, plainTool, play } from "../../../support/agent.ts";
 import { dataOf, textSeen } from "../../../support/drain.ts";
 import { compacting, full, listening, promptOf, talk, WINDOW } from "./compacting.ts";
 
@@ -25,21 +24,14 @@ describe("a conversation that fits", () => {
     expect(state.size).toBe(0);
   });
 
-  test("is recognised by the provider's own count", async () => {
-    const messages = full();
-    const usage = { input_tokens: 800, output_tokens: 100, cache_read_tokens: 0, cache_write_tokens: 0 };
+  test.each([
+    ["not summarised, however long it seems", full(), 800, 0],
+    ["summarised, however short it seems", talk(10, 450), 8600, 1],
+  ])("is %s, if the provider's own count says so", async (_, messages, input_tokens, count) => {
     const { model, summaries } = listening();
-    const last = { ...conversation().assistant("counted").messages[0], usage };
-    await play({ model, hooks: [compacting()], input: { messages: [...messages, last as Message] } });
-    expect(summaries).toEqual([]);
-  });
-
-  test("is distinguished from one that does not by the provider's own count", async () => {
-    const { model, summaries } = listening();
-    const usage = { input_tokens: 8600, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
-    const last = { ...conversation().assistant("counted").messages[0], usage };
-    await play({ model, hooks: [compacting()], input: { messages: [...talk(10, 450), last as Message] } });
-    expect(summaries).toHaveLength(1);
+    const last = { ...assistantMessage("counted"), usage: { ...NO_USAGE, input_tokens } };
+    await play({ model, hooks: [compacting()], input: { messages: [...messages, last] } });
+    expect(summaries).toHaveLength(count);
   });
 
   test("can contain an image, which does not count like text of its length", async () => {
@@ -122,7 +114,7 @@ describe("a conversation that has grown too long", () => {
   });
 
   test("is measured again after a summary instead of by earlier counts", async () => {
-    const usage = { input_tokens: 9000, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
+    const usage = { ...NO_USAGE, input_tokens: 9000 };
     const messages = full().map((message) =>
       message.role === "assistant" ? { ...message, usage } : message,
     );
@@ -170,14 +162,8 @@ describe("a conversation that has grown too long", () => {
   });
 
   test("is not cut between a call and its result in a long sequence of tool calls", async () => {
-    const read = defineTool({
-      ...{ name: "read_file", description: "", parameters: z.object({}) },
-      execute: () => "x".repeat(3000),
-    });
-    const turns = Array.from(
-      { length: 30 },
-      (): Turn => ({ call: [{ tool: "read_file" }, { tool: "read_file" }] }),
-    );
+    const read = plainTool("read_file", () => "x".repeat(3000));
+    const turns: Turn[] = Array(30).fill({ call: [{ tool: "read_file" }, { tool: "read_file" }] });
     const listener = listening({ turns });
     const { outcome } = await compacted({ tools: [read], maxIterations: 0, input: {} }, listener);
     expect(outcome.status).toBe("success");
@@ -206,29 +192,21 @@ describe("a conversation that has grown too long", () => {
     expect(asked[0]?.messages).toHaveLength(messages.length + 1);
   });
 
-  test("has the results of its newest step shortened if they alone are too long", async () => {
+  test("has the results of its newest step shortened if they alone are too long, and in the next step too", async () => {
     const calls = Array.from({ length: 4 }, (_, n) => ({ id: `c${n}`, name: "execute", args: {} }));
     let step = conversation()
       .user("go")
       .assistant("", ...calls);
     for (const { id } of calls) step = step.tool(id, "execute", `${"x".repeat(30_000)}end`);
-    const { asked, messages } = await compacted({ say: null, input: { messages: step.messages } });
-    expect(estimateTokens(asked[0]?.messages ?? [])).toBeLessThan(WINDOW);
-    expect(asked[0]?.messages.at(-1)?.content).toMatch(/^x+\n\[… \d+ characters left out …\]\nx+end$/);
-    expect(messages[2]?.content).toHaveLength(30_003);
-  });
-
-  test("has them shortened in its next step too, even though the provider counted only the shorter request", async () => {
-    const calls = Array.from({ length: 4 }, (_, n) => ({ id: `c${n}`, name: "execute", args: {} }));
-    let step = conversation()
-      .user("go")
-      .assistant("", ...calls);
-    for (const { id } of calls) step = step.tool(id, "execute", "x".repeat(30_000));
+    // The provider counts only the shorter request.
     const usage = { input_tokens: 2000, output_tokens: 10 };
     const listener = listening({ turns: [{ say: "hm", call: [{ tool: "nothing" }], usage }] });
-    await compacted({ say: null, input: { messages: step.messages } }, listener);
-    expect(listener.asked).toHaveLength(2);
-    for (const { messages } of listener.asked) expect(estimateTokens(messages)).toBeLessThan(WINDOW);
+    const input = { messages: step.messages };
+    const { asked, messages } = await compacted({ say: null, input }, listener);
+    expect(asked).toHaveLength(2);
+    for (const request of asked) expect(estimateTokens(request.messages)).toBeLessThan(WINDOW);
+    expect(asked[0]?.messages.at(-1)?.content).toMatch(/^x+\n\[… \d+ characters left out …\]\nx+end$/);
+    expect(messages[2]?.content).toHaveLength(30_003);
   });
 });
 
@@ -294,26 +272,25 @@ describe("a conversation is cut", () => {
 describe("a request that is too long for the model", () => {
   const overflow: Turn = { fail: { code: "context_overflow" } };
 
+  const overflowing = async (turns: Turn[], messages = talk(8, 450)) => {
+    const listener = listening({ turns });
+    const played = await play({ model: listener.model, hooks: [compacting()], input: { messages } });
+    return { ...played, ...listener };
+  };
+
   test("is retried with a summary even though it seemed to fit", async () => {
-    const listener = listening({ turns: [overflow, { say: "ok" }] });
-    const { outcome, events } = await play({
-      ...{ model: listener.model, hooks: [compacting()] },
-      input: { messages: talk(8, 450) },
-    });
+    const { outcome, events, asked, summaries } = await overflowing([overflow, { say: "ok" }]);
     expect(outcome.status).toBe("success");
-    expect(listener.summaries).toHaveLength(1);
+    expect(summaries).toHaveLength(1);
     expect(dataOf(events, "warning").map(({ code }) => code)).toEqual(["context_compacted"]);
-    const [first, second] = listener.asked.map(({ messages }) => estimateTokens(messages));
+    const [first, second] = asked.map(({ messages }) => estimateTokens(messages));
     expect(second).toBeLessThan((first ?? 0) / 2);
   });
 
   test("teaches the run the actual limit", async () => {
     const step: Turn = { call: [{ tool: "execute" }] };
     const listener = listening({ turns: [overflow, step, step, step, step] });
-    const execute = defineTool({
-      ...{ name: "execute", description: "", parameters: z.object({}) },
-      execute: () => "x".repeat(4500),
-    });
+    const execute = plainTool("execute", () => "x".repeat(4500));
     const { outcome } = await play({
       ...{ model: listener.model, tools: [execute], hooks: [compacting()] },
       input: { messages: talk(8, 450) },
@@ -324,21 +301,12 @@ describe("a request that is too long for the model", () => {
     for (const { messages } of listener.asked.slice(1)) expect(estimateTokens(messages)).toBeLessThan(3700);
   });
 
-  test("fails if it is still too long", async () => {
-    const listener = listening({ turns: [overflow, overflow] });
-    const { outcome } = await play({
-      ...{ model: listener.model, hooks: [compacting()] },
-      input: { messages: talk(8, 450) },
-    });
+  test.each([
+    ["fails if it is still too long", undefined, 2, 1],
+    ["is not retried if nothing can be left out", [], 1, 0],
+  ])("%s", async (_, messages, calls, count) => {
+    const { outcome, asked, summaries } = await overflowing([overflow, overflow], messages);
     expect(outcome).toMatchObject({ status: "error", error: { code: "context_overflow" } });
-    expect(listener.asked).toHaveLength(2);
-  });
-
-  test("is not retried if nothing can be left out", async () => {
-    const listener = listening({ turns: [overflow] });
-    const { outcome } = await play({ model: listener.model, hooks: [compacting()] });
-    expect(outcome).toMatchObject({ status: "error", error: { code: "context_overflow" } });
-    expect(listener.asked).toHaveLength(1);
-    expect(listener.summaries).toEqual([]);
+    expect([asked.length, summaries.length]).toEqual([calls, count]);
   });
 });
