@@ -6,7 +6,6 @@ import { z } from "zod";
 import { defineTool } from "../../../../src/agent/core/tool.ts";
 import { answer, callbackTool } from "../../../support/callback-tool.ts";
 import { httpServer } from "../../../support/hostile.ts";
-import { sampled } from "../../../support/seed.ts";
 import { startServer } from "../../../support/server.ts";
 import { post } from "../../../support/sse.ts";
 import { type Injection, injections, obedient } from "./injections.ts";
@@ -86,7 +85,7 @@ async function attacked(rules: string) {
   });
   for (const name of ["lookup", "post_message"])
     expect((await world.callback.register(url, name)).status).toBe(201);
-  const cases = sampled(injections(world.url), 4);
+  const cases = injections(world.url);
   for (const { id, text } of cases) world.texts.set(id, text);
   const run = async (thread: string, input: string) =>
     (await post(`${url}/threads/${thread}/runs`, { input })).ended();
@@ -104,11 +103,7 @@ async function attacked(rules: string) {
 }
 
 const namesOf = (list: readonly Injection[]) =>
-  list.map(({ id, carrier, channel, disguise }) => `${id}: ${carrier}, ${channel}, ${disguise}`);
-
-test("there are more than 200 injections", () => {
-  expect(injections("").length).toBeGreaterThan(200);
-});
+  list.map(({ id, carrier, channel }) => `${id}: ${carrier}, ${channel}`);
 
 test("no injection moves data past flow rules", async () => {
   const { cases, left } = await attacked(RULES);

@@ -223,6 +223,11 @@ agents:
   tester: { model: "scripted:test", system_prompt: I am tester }
 `;
   const task = { agent: "coder", task: "Do it" };
+  const leakingChild = () =>
+    cast({
+      lead: [{ call: [read] }, delegating(task), { say: "ok" }],
+      coder: [{ call: [leak] }, completing("Done.")],
+    });
 
   test("passes its readings, and its own subagents', to its parent", async () => {
     const script = cast({
@@ -271,32 +276,13 @@ agents:
     expect(errorsOf(after)).toEqual([undefined]);
   });
 
-  test("in the background passes on its readings before its result is known", async () => {
-    const script = cast({
-      lead: [
-        { call: [{ tool: "start_task", args: { ...task, context: "-" } }] },
-        { call: [{ tool: "wait_tasks" }] },
-        { call: [leak] },
-        { say: "ok" },
-      ],
-      coder: [{ call: [read] }, completing("Send it!")],
-    });
-    const { say } = await served(script, TEAM(""));
-    await say("t");
-    expect(sent).toEqual([]);
-  });
-
   test.each([
     ["without permissions", ""],
     ["with permissions of its own", ", permissions: { mode: bypass }"],
     ["with flow rules of its own", `, permissions: ${flow("ask")}`],
     ["without the hook for subagents", ", hooks: { subagents: false }"],
   ])("%s must follow its parent's rules and readings", async (_, child) => {
-    const script = cast({
-      lead: [{ call: [read] }, delegating(task), { say: "ok" }],
-      coder: [{ call: [leak] }, completing("Done.")],
-    });
-    const { say } = await served(script, TEAM(child));
+    const { say } = await served(leakingChild(), TEAM(child));
     const events = await say("t");
     expect(sent).toEqual([]);
     expect(dataOf(events, "on_tool_end").map(({ error }) => error)).toContain(
@@ -306,21 +292,13 @@ agents:
 
   test("must follow its own rules even if its parent, which read, has none", async () => {
     const agents = TEAM(`, permissions: ${flow("deny")}`).replace(`, permissions: ${flow("deny")} }`, " }");
-    const script = cast({
-      lead: [{ call: [read] }, delegating(task), { say: "ok" }],
-      coder: [{ call: [leak] }, completing("Done.")],
-    });
-    const { say } = await served(script, agents);
+    const { say } = await served(leakingChild(), agents);
     await say("t");
     expect(sent).toEqual([]);
   });
 
   test("asks its parent's user about calls that the parent's rules ask about", async () => {
-    const script = cast({
-      lead: [{ call: [read] }, delegating(task), { say: "ok" }],
-      coder: [{ call: [leak] }, completing("Done.")],
-    });
-    const { say, answer } = await served(script, TEAM("").replace(flow("deny"), flow("ask")));
+    const { say, answer } = await served(leakingChild(), TEAM("").replace(flow("deny"), flow("ask")));
     const [asked] = dataOf(own(await say("t")), "on_interrupt");
     expect(asked).toMatchObject({ asked_by: { agent: "coder" }, name: "send_mail" });
     expect(asked?.prompt).toContain(BECAUSE);
@@ -358,11 +336,13 @@ describe("a file written after reading", () => {
     return results > 0 ? { say: "ok" } : orders[order];
   };
   const backed = ', backend: { type: local }, memory: { paths: ["AGENTS.md"] }';
-  const play = async (plan: readonly (readonly [thread: string, order: string])[]) => {
-    const { say, dir } = await served(script, agentWith(flow("deny"), backed));
+  /** Gives each order to its thread; returns the errors of the last one. */
+  const play = async (plan: readonly string[], more = backed) => {
+    const { say } = await served(script, agentWith(flow("deny"), more));
     let last: Awaited<ReturnType<typeof say>> = [];
-    for (const [thread, input] of plan) last = await say(thread, { input });
-    return { last, dir };
+    for (const [thread = "", input] of plan.map((each) => each.split(" ")))
+      last = await say(thread, { input });
+    return errorsOf(last);
   };
 
   test.each([
@@ -374,7 +354,7 @@ describe("a file written after reading", () => {
     ["is the agent's memory", ["a read", "a remember", "b send"]],
     ["has a long path", ["a read", "a writeLong", "b writeBeside", "c lookLong", "c send"]],
   ])("marks another thread when it %s", async (_, plan) => {
-    await play(plan.map((each) => each.split(" ") as [string, string]));
+    await play(plan);
     expect(sent).toEqual([]);
   });
 
@@ -383,18 +363,12 @@ describe("a file written after reading", () => {
     ["it was written before", ["a write", "a read", "b look", "b send"]],
     ["a clean thread wrote it whole since", ["a read", "a write", "b write", "c look", "c send"]],
   ])("marks no other thread when %s", async (_, plan) => {
-    await play(plan.map((each) => each.split(" ") as [string, string]));
+    await play(plan);
     expect(sent).toEqual(["secret"]);
   });
 
   test("is named in the reason", async () => {
-    const { last } = await play([
-      ["a", "read"],
-      ["a", "write"],
-      ["b", "look"],
-      ["b", "send"],
-    ]);
-    expect(errorsOf(last)[0]).toMatch(
+    expect((await play(["a read", "a write", "b look", "b send"]))[0]).toMatch(
       /because it read example\.com with `fetch_page` \(through `\/.*notes\/a\.md`\): pages/,
     );
   });
@@ -408,16 +382,12 @@ describe("a file written after reading", () => {
       ["a read", "a write", "a flood", "a flood", "b look", "b send"],
     ],
   ])("marks another thread when it %s, even after 200 other files", async (_, plan) => {
-    const { last } = await play(plan.map((each) => each.split(" ") as [string, string]));
+    expect((await play(plan))[0]).toContain("(through one of many unlisted files)");
     expect(sent).toEqual([]);
-    expect(errorsOf(last)[0]).toContain("(through one of many unlisted files)");
   });
 
   test("marks no thread that reads no file, even after 200 other files", async () => {
-    const more = ", backend: { type: local }";
-    const { say } = await served(script, agentWith(flow("deny"), more));
-    for (const input of ["read", "write", "flood"]) await say("a", { input });
-    await say("b", { input: "send" });
+    await play(["a read", "a write", "a flood", "b send"], ", backend: { type: local }");
     expect(sent).toEqual(["secret"]);
   });
 

@@ -16,11 +16,11 @@ import {
   ruleFor,
   sessionRules,
 } from "../../../../src/agent/hooks/permissions/stored-rules.ts";
-import { scriptedModel } from "../../../../src/agent/models/scripted.ts";
+import type { Script } from "../../../../src/agent/models/scripted.ts";
 import { createMemoryStores } from "../../../../src/engine/stores/memory/index.ts";
 import { sharedTick } from "../../../../src/lib/ticks.ts";
 import type { Answer } from "../../../../src/protocol/interrupt.ts";
-import { type Play, type Played, play } from "../../../support/agent.ts";
+import { type Play, type Played, plainTool, play } from "../../../support/agent.ts";
 import { dataOf } from "../../../support/drain.ts";
 import { needing } from "../../../support/needing.ts";
 import { agentWith, made } from "../made.ts";
@@ -58,14 +58,6 @@ test("an agent has the hook if its configuration sets it", () => {
   };
   expect(permissions.options.parse(sample)).toMatchObject({ rules: [{}, {}, {}] });
   expect(permissions.options.safeParse({ rules: [{ custom: "x" }] }).success).toBe(false);
-});
-
-test("an allowed call runs", async () => {
-  const { messages, outcome } = await running(["ls"], {
-    rules: [{ allow: "execute", command_prefix: ["ls"] }],
-  });
-  expect(toolMessages(messages)).toMatchObject([{ content: "ran ls" }]);
-  expect(outcome.status).toBe("success");
 });
 
 test("a person is asked before the agent writes its own instructions", async () => {
@@ -160,22 +152,14 @@ test("a call that cannot run needs no approval", async () => {
   ]);
 });
 
-test("the model does not see tools that it can never call", async () => {
+test("the model does not see tools that it can never call, and they are still denied", async () => {
   const shown: string[][] = [];
-  const model = scriptedModel([{ say: "ok" }]);
-  const watched: typeof model = {
-    ...model,
-    stream(request, ...rest) {
-      shown.push(request.tools.map(({ name }) => name));
-      return model.stream(request, ...rest);
-    },
+  const script: Script = (request) => {
+    shown.push(request.tools.map(({ name }) => name));
+    return { say: "ok" };
   };
-  const rules = [{ deny: "write_*" }, { deny: "execute", regex: "rm" }];
-  await running([], { rules }, { model: watched });
+  await running([], { rules: [{ deny: "write_*" }, { deny: "execute", regex: "rm" }] }, { script });
   expect(shown).toEqual([["execute"]]);
-});
-
-test("a hidden tool is still denied", async () => {
   const { messages } = await running(["ls"], { rules: [{ deny: "execute", id: "never" }], mode: "bypass" });
   expect(toolMessages(messages)[0]?.error).toContain("rule `never`");
 });
@@ -193,66 +177,46 @@ test("every decision has a span in the trace", async () => {
   };
   const options = { rules: [{ deny: "execute", command_prefix: ["rm"], id: "no-rm" }] };
   await running(["rm x", "ls"], {}, { hooks: [made(permissions, { options, recorder })] });
-  expect(spans).toEqual([
-    {
-      ...{ name: "permission.decision", ended: 1 },
-      attributes: {
-        ...{ run_id: expect.any(String), thread_id: expect.any(String) },
-        ...{ tool_name: "execute", tool_call_id: expect.any(String), decision: "deny", rule: "no-rm" },
-        why: "rule `no-rm` of agent scope denies it",
-      },
-    },
-    {
-      ...{ name: "permission.decision", ended: 1 },
-      attributes: expect.objectContaining({ decision: "ask", why: "mode default: no rule matches it" }),
-    },
+  const span = { name: "permission.decision", ended: 1 };
+  const denied = { decision: "deny", rule: "no-rm", why: "rule `no-rm` of agent scope denies it" };
+  expect(spans).toMatchObject([
+    { ...span, attributes: { run_id: /^run_/, tool_name: "execute", tool_call_id: "call_1_1", ...denied } },
+    { ...span, attributes: { decision: "ask", why: "mode default: no rule matches it" } },
   ]);
 });
 
-/** A tool beside the others that changes the thread's rules, as an answer does. */
-const remembering = (change: (call: ToolCall) => Rule | undefined) =>
-  defineTool({
-    ...{ name: "remember", description: "", parameters: z.object({}) },
-    annotations: { requiresPermission: false },
-    async *execute(_args, call, run) {
+/** A run in which a tool changes the thread's rules, as an answer does, before each of the commands. */
+function remembering(
+  change: (call: ToolCall) => Rule | undefined,
+  commands: readonly string[],
+  state: ReadonlyMap<string, unknown> = new Map(),
+) {
+  const remember = plainTool(
+    "remember",
+    async function* (_args, call, run) {
       const rule = change(call);
       yield* rule ? addSessionRule(run, rule) : clearSessionRules(run);
       return "ok";
     },
-  });
+    { requiresPermission: false },
+  );
+  const script = commands.flatMap((command) => [
+    { call: [{ tool: "remember" }] },
+    ...(command ? [{ call: [{ tool: "execute", args: { command } }] }] : []),
+  ]);
+  const more = { tools: [...tools, remember], script: [...script, { say: "ok" }], input: { state } };
+  return running([], {}, more);
+}
 const command = (command: string) => callOf("execute", { command });
 
 test("a remembered answer applies immediately, to the whole thread, until it is deleted", async () => {
-  const granted = await running(
-    [],
-    {},
-    {
-      tools: [...tools, remembering(() => ruleFor(command("git push"), "allow", "session"))],
-      script: [
-        { call: [{ tool: "remember" }] },
-        { call: [{ tool: "execute", args: { command: "git push" } }] },
-      ],
-    },
-  );
+  const allowed = ruleFor(command("git push"), "allow", "session");
+  const { state } = await remembering(() => allowed, ["git push"]);
   expect(ran).toEqual(["git push"]);
-  const again = await running(["git push", "git push -f"], {}, { input: { state: granted.state } });
+  const again = await running(["git push", "git push -f"], {}, { input: { state } });
   expect(ran).toEqual(["git push"]);
-  expect(again.outcome).toMatchObject({
-    status: "interrupted",
-    calls: [{ args: { command: "git push -f" } }],
-  });
-  const cleared = await running(
-    [],
-    {},
-    {
-      input: { state: granted.state },
-      tools: [...tools, remembering(() => undefined)],
-      script: [
-        { call: [{ tool: "remember" }] },
-        { call: [{ tool: "execute", args: { command: "git push" } }] },
-      ],
-    },
-  );
+  expect(again.outcome).toMatchObject({ calls: [{ args: { command: "git push -f" } }] });
+  const cleared = await remembering(() => undefined, ["git push"], state);
   expect(ran).toEqual([]);
   expect(cleared.outcome.status).toBe("interrupted");
 });
@@ -260,14 +224,8 @@ test("a remembered answer applies immediately, to the whole thread, until it is 
 test("a later answer about the same call replaces the earlier one", async () => {
   const decisions = ["allow", "deny"] as const;
   let turn = 0;
-  const { state } = await running(
-    [],
-    {},
-    {
-      tools: [remembering(() => ruleFor(command("ls"), decisions[turn++] ?? "ask", "session"))],
-      script: [{ call: [{ tool: "remember" }] }, { call: [{ tool: "remember" }] }, { say: "ok" }],
-    },
-  );
+  const answer = () => ruleFor(command("ls"), decisions[turn++] ?? "ask", "session");
+  const { state } = await remembering(answer, ["", ""]);
   expect(sessionRules(state)).toMatchObject([{ decision: "deny" }]);
 });
 
@@ -276,39 +234,24 @@ test("a thread's rules apply only to that thread regardless of their scope, and 
   expect(sessionRules(new Map([["grants", [claimed]]]))).toMatchObject([{ scope: "session" }]);
   expect(sessionRules(new Map([["grants", "nonsense"]]))).toEqual([]);
   const many = Array.from({ length: 200 }, (_, index) => ruleFor(command(`ls ${index}`), "allow", "session"));
-  const { messages } = await running(
-    [],
-    {},
-    {
-      input: { state: new Map([["grants", many]]) },
-      tools: [remembering(() => ruleFor(command("one more"), "allow", "session"))],
-      script: [{ call: [{ tool: "remember" }] }, { say: "ok" }],
-    },
-  );
+  const oneMore = () => ruleFor(command("one more"), "allow", "session");
+  const { messages } = await remembering(oneMore, [""], new Map([["grants", many]]));
   expect(toolMessages(messages)[0]?.error).toContain("already has 200 rules");
 });
 
 /** A turn whose calls need approval, resumed with each answer in turn. */
 async function answered(
   commands: readonly string[],
-  ...answers: readonly (Omit<Answer, "id"> & { call: number })[]
+  ...given: readonly (Omit<Answer, "id"> & { call: number })[]
 ) {
   const asked = await running(commands, {});
   const calls = asked.outcome.status === "interrupted" ? asked.outcome.calls : [];
-  const resume = ({ messages, state }: Played, given: readonly (Omit<Answer, "id"> & { call: number })[]) =>
-    running(
-      [],
-      {},
-      {
-        ...{ script: [{ say: "ok" }], say: null },
-        input: {
-          ...{ messages, state },
-          answers: given.map(({ call, ...answer }) => ({ id: `approval_${calls[call]?.id}`, ...answer })),
-        },
-      },
-    );
-  let last = asked;
-  for (const answer of answers) last = await resume(last, [answer]);
+  let last: Played = asked;
+  for (const { call, ...answer } of given) {
+    const { messages, state } = last;
+    const answers = [{ id: `approval_${calls[call]?.id}`, ...answer }];
+    last = await running([], {}, { script: [{ say: "ok" }], say: null, input: { messages, state, answers } });
+  }
   return last;
 }
 
@@ -363,26 +306,10 @@ describe("an answer that is remembered for more than the same call", () => {
     return outcome.status;
   };
 
-  test.each(["echo 2", "echo 'two words' | echo", "echo 2 && echo 3"])("allows %s", async (command) => {
-    expect(await statusOf(command)).toBe("success");
-  });
-
-  test.each([
-    "echo 1; rm -rf /",
-    "echo $(rm -rf /)",
-    "echo `rm x`",
-    "echo 1 | sh",
-    "echo 1 && rm x",
-    "echo 1 & rm x",
-    "echo 1\nrm x",
-    "echo 1 > ~/.bashrc",
-    "echo 1 <(rm x)",
-    "echo $(<x)",
-    "echoes 1",
-    "./echo 1",
-    "rm x",
-  ])("still asks about %s", async (command) => {
-    expect(await statusOf(command)).toBe("interrupted");
+  test("allows the commands that it names, and still asks about others", async () => {
+    for (const command of ["echo 2", "echo 2 && echo 3"]) expect(await statusOf(command)).toBe("success");
+    for (const command of ["echo 1; rm x", "echoes 1", "rm x"])
+      expect(await statusOf(command)).toBe("interrupted");
   });
 
   test("allows every call of the tool and of no other, and denies denied calls", async () => {
@@ -416,14 +343,11 @@ test("rule files that were not loaded cause an error", () => {
 });
 
 describe("a user's answer for all threads", () => {
-  const remembered = async (decision: "allow" | "deny", text = "rm x") => {
+  const remembered = async (decision: "allow" | "deny") => {
     const { items } = createMemoryStores();
-    const rule = ruleFor(command(text), decision, "user");
-    const shelf = {
-      owner: { tenant: "acme", user: "ada" },
-      of: { agent: "test" },
-      kind: "settings",
-    } as const;
+    const rule = ruleFor(command("rm x"), decision, "user");
+    const owner = { tenant: "acme", user: "ada" };
+    const shelf = { owner, of: { agent: "test" }, kind: "settings" } as const;
     await items.put(shelf, { key: `rule:${rule.id}`, value: rule });
     await items.put(shelf, { key: "rule:broken", value: "nonsense" });
     return items;
@@ -449,23 +373,19 @@ describe("a user's answer for all threads", () => {
     for (const mode of ["plan", "dont_ask"])
       expect(await runs(await remembered("allow"), { mode }), mode).toBe(false);
   });
-
-  test("applies only to the same call", async () => {
-    expect(await runs(await remembered("allow", "rm y"), {})).toBe(false);
-  });
 });
 
 // What a person is asked about a call.
-const book = defineTool({
-  ...{ name: "book", description: "", parameters: z.object({ seat: z.string() }) },
-  execute: () => "booked",
-});
-
 async function asked(tool: string, args: Record<string, unknown>): Promise<string> {
   const backend = await workspace({});
   const files = made(filesystem, { backend, agent: { backend: { type: "local" } } });
   const hooks = [made(permissions, { options: { rules: [{ ask: "*" }] } }), files];
-  const { events } = await play({ script: [{ call: [{ tool, args }] }], tools: [book], hooks, backend });
+  const { events } = await play({
+    script: [{ call: [{ tool, args }] }],
+    tools: [plainTool("book")],
+    hooks,
+    backend,
+  });
   return dataOf(events, "on_interrupt")[0]?.prompt ?? "";
 }
 
