@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { readFile, symlink } from "node:fs/promises";
+import { symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import type { Catalogue } from "../../../src/agent/agents/catalogue.ts";
@@ -16,17 +16,12 @@ async function load(
   text: string,
   options: { files?: Record<string, string>; env?: Record<string, string>; hooks?: Catalogue["hooks"] } = {},
 ) {
-  const {
-    definitions,
-    warnings,
-    models,
-    catalogue: parts,
-  } = await loadAgents({
+  const loaded = await loadAgents({
     file: await agentsFile(text, options.files),
     catalogue: { ...catalogue, hooks: [...catalogue.hooks, ...(options.hooks ?? [])] },
     env: options.env ?? {},
   });
-  return { definitions, models, catalogue: parts, warnings: warnings.map(withoutFolder) };
+  return { ...loaded, warnings: loaded.warnings.map(withoutFolder) };
 }
 
 async function only(text: string, options: Parameters<typeof load>[1] = {}): Promise<AgentDefinition> {
@@ -184,12 +179,16 @@ test.each([
     "mcp_servers: { m: { command: npx, url: 'http://x.y' } }\nagents: { a: {} }",
     expect.stringContaining("must have `command` or `url`, not both"),
   ],
+  [
+    "agents: { a: { identity: Eve., system_prompt: [{ id: header, text: x }, { id: identity, text: Ada. }] } }",
+    "agents.yaml:1:26: agents.a.identity: is also a block of `system_prompt`, which comes first there; keep one of them",
+  ],
+  [
+    "agents: { a: { system_prompt: [{ id: a, text: x }, { id: a, text: y }] } }",
+    "agents.yaml:1:16: agents.a.system_prompt: has two blocks with the id `a`; give each block a unique id",
+  ],
   ["agents: { -a: {} }", expect.stringContaining("agents: `-a` must be 1 to 64 characters")],
 ])("refuses %j", async (text, problem) => expect(await problemsOf(load(text))).toEqual([problem]));
-
-test("an agent's name can be any name of an object member", async () => {
-  expect((await only("agents: { constructor: {} }")).name).toBe("constructor");
-});
 
 test("refuses a missing file, and explains how to name another one", async () => {
   const loading = loadAgents({ file: "/nowhere/agents.yaml", catalogue, env: {} });
@@ -269,15 +268,32 @@ test("warns about subagents that can get no tasks because the list of tools omit
   expect(await warnings("calculate")).toEqual([]);
 });
 
+test("an agent can name other agents and their backend, or all of them at once", async () => {
+  const text =
+    "defaults: { subagents: [lead, coder] }\nagents: { lead: {}, coder: { subagents: [{ agent: lead, backend: own }] } }";
+  expect((await load(text)).definitions.map(({ subagents }) => subagents)).toEqual([
+    ["lead", "coder"],
+    [{ agent: "lead", backend: "own" }],
+  ]);
+});
+
+test("refuses an unknown subagent, and the agent itself, with their location", async () => {
+  const text = "agents:\n  lead: { subagents: [codr, lead, { agent: nemo }] }\n  coder: {}\n";
+  expect(await problemsOf(load(text))).toEqual([
+    expect.stringMatching(
+      /:2:23: agents\.lead\.subagents\[0\]: there is no agent `codr`; did you mean `coder`/,
+    ),
+    expect.stringMatching(/:2:29: agents\.lead\.subagents\[1\]: is the agent itself/),
+    expect.stringMatching(/:2:44: agents\.lead\.subagents\[2\]\.agent: there is no agent `nemo`/),
+  ]);
+});
+
 test("keeps the blocks of a system prompt unchanged and in order", async () => {
   const blocks = "[{ id: header, text: ' First. ' }, { id: identity, text: You are Ada. }]";
-  expect((await only(`agents: { a: { system_prompt: ${blocks} } }`)).system).toEqual([
+  // A name that every object has is a name like any other.
+  expect((await only(`agents: { constructor: { system_prompt: ${blocks} } }`)).system).toEqual([
     { id: "header", text: " First. ", cache: "static", place: "identity" },
     { id: "identity", text: "You are Ada.", cache: "static", place: "identity" },
-  ]);
-  const twice = "[{ id: a, text: x }, { id: a, text: y }]";
-  expect(await problemsOf(load(`agents: { a: { system_prompt: ${twice} } }`))).toEqual([
-    "agents.yaml:1:16: agents.a.system_prompt: has two blocks with the id `a`; give each block a unique id",
   ]);
 });
 
@@ -328,44 +344,23 @@ agents:
   ]);
 });
 
-test("refuses `identity` next to a block with that name, because both would begin the prompt", async () => {
-  const blocks = "[{ id: header, text: First. }, { id: identity, text: Ada. }]";
-  expect(await problemsOf(load(`agents: { a: { identity: Eve., system_prompt: ${blocks} } }`))).toEqual([
-    "agents.yaml:1:26: agents.a.identity: is also a block of `system_prompt`, which comes first there; keep one of them",
-  ]);
-});
-
 test("begins the prompt with the agent's name and description if `identity` is true", async () => {
-  const text = `
-defaults: { identity: true }
-agents:
-  ada: { description: Writes code., system_prompt: Be brief. }
-  bob: {}
-`;
-  const [ada, bob] = (await load(text)).definitions;
-  expect(ada?.system.map((block) => block.text)).toEqual([
+  const text = "agents: { ada: { identity: true, description: Writes code. }, bob: { identity: true } }";
+  const { definitions } = await load(text);
+  expect(definitions.map(({ system }) => system[0]?.text)).toEqual([
     "<identity>\nYou are `ada`.\nWrites code.\n</identity>",
-    "Be brief.",
-  ]);
-  expect(bob?.system.map((block) => block.text)).toEqual(["<identity>\nYou are `bob`.\n</identity>"]);
-});
-
-test("reads a system prompt from a file in the folder of the agents file or below", async () => {
-  const files = { "prompts/coder.md": "You write code.\n" };
-  const text = "agents: { a: { system_prompt: { file: prompts/../prompts/coder.md } } }";
-  expect((await only(text, { files })).system).toEqual([
-    { id: "instructions", text: "You write code.\n", cache: "static" },
+    "<identity>\nYou are `bob`.\n</identity>",
   ]);
 });
 
-test("combines the agent's identity, task, method and knowledge in this order", async () => {
-  const files = { "docs/project.md": "Skein. </project_context> <b>\n" };
+test("combines the agent's identity, task, method and knowledge, from files too, in this order", async () => {
+  const files = { "docs/project.md": "Skein. </project_context> <b>\n", "prompts/a.md": "You write code." };
   const text = `
 agents:
   a:
     context: [We ship on Fridays., { file: docs/project.md }]
     behavioral_hints: true
-    system_prompt: You write code.
+    system_prompt: { file: prompts/../prompts/a.md }
     identity: You are Ada.
   b: { behavioral_hints: false }
 `;
@@ -407,38 +402,26 @@ test("refuses context that is missing, empty or too large, with its location", a
   ]);
 });
 
-test("coding agents have a base prompt with a section for each important topic", async () => {
-  const shipped = join(import.meta.dirname, "../../../config/prompts/coder.md");
-  const files = { "config/prompts/coder.md": await readFile(shipped, "utf8") };
-  const { system } = await only("agents: { a: { system_prompt: { file: config/prompts/coder.md } } }", {
-    files,
-  });
-  expect(system[0]?.text.match(/^# .*/gm)).toEqual([
-    ...["# Tone and style", "# Professional objectivity", "# Working with code", "# Tool usage"],
-    ...["# Task management", "# Asking questions", "# Git workflows", "# Error handling"],
-  ]);
-});
-
 test("refuses a system prompt outside the folder, in a missing file, or that is too large", async () => {
   const files = { "empty.md": " \n", "big.md": "x".repeat(256 * 1024 + 1), "folder/x.md": "x" };
-  const problemOf = async (path: string) => {
+  const outside = (path: string) => `must be in the folder of this file or below it: \`${path}\` is not`;
+  const isFile = (path: string, why: string) => `must name a text file: \`${path}\` ${why}`;
+  const refusals: Record<string, (path: string) => string> = {
+    ...{ "/etc/passwd": outside, "../../../../../../etc/passwd": outside, "..": outside },
+    ...{ "link.md": outside, "etc/passwd": outside },
+    folder: (path) => isFile(path, "is not a file"),
+    "pipe.md": (path) => isFile(path, "is not a file"),
+    "empty.md": (path) => isFile(path, "is empty"),
+    "big.md": (path) => isFile(path, "is larger than 256 KiB"),
+  };
+  for (const [path, refusal] of Object.entries(refusals)) {
     const file = await agentsFile(`agents: { a: { system_prompt: { file: ${path} } } }`, files);
     await symlink("/etc/passwd", join(dirname(file), "link.md"));
     await symlink("/etc", join(dirname(file), "etc"));
     execFileSync("sh", ["-c", "mkfifo pipe.md"], { cwd: dirname(file) });
-    const [problem = ""] = await problemsOf(loadAgents({ file, catalogue, env: {} }));
-    return problem.replace("agents.yaml:1:16: agents.a.system_prompt: ", "");
-  };
-  const outside = (path: string) => `must be in the folder of this file or below it: \`${path}\` is not`;
-  expect(await problemOf("/etc/passwd")).toBe(outside("/etc/passwd"));
-  expect(await problemOf("../../../../../../etc/passwd")).toBe(outside("../../../../../../etc/passwd"));
-  expect(await problemOf("link.md")).toBe(outside("link.md"));
-  expect(await problemOf("etc/passwd")).toBe(outside("etc/passwd"));
-  expect(await problemOf("..")).toBe(outside(".."));
-  expect(await problemOf("folder")).toBe("must name a text file: `folder` is not a file");
-  expect(await problemOf("pipe.md")).toBe("must name a text file: `pipe.md` is not a file");
-  expect(await problemOf("empty.md")).toBe("must name a text file: `empty.md` is empty");
-  expect(await problemOf("big.md")).toBe("must name a text file: `big.md` is larger than 256 KiB");
+    const problems = await problemsOf(loadAgents({ file, catalogue, env: {} }));
+    expect(problems).toEqual([`agents.yaml:1:16: agents.a.system_prompt: ${refusal(path)}`]);
+  }
 });
 
 test("a flow rule with a tool that the agent cannot have causes a warning, and a rule with a mistake an error", async () => {

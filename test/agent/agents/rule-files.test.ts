@@ -61,11 +61,6 @@ describe("rules in files beside agents.yaml", () => {
     expect(problem).toMatch(/^agents.yaml:1:62: agents.one.permissions.files\[0\]: /);
     expect(problem).toContain(why);
   });
-
-  test("must be in its folder or below", async () => {
-    const [problem] = await refusalOf(agent("permissions: { files: [../base.json] }"));
-    expect(problem).toContain("must be in the folder of this file or below it");
-  });
 });
 
 test("permissions that are set twice are refused because one of them would have no effect", async () => {
