@@ -2,33 +2,17 @@
 
 import pg from "pg";
 import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { UserEvent } from "../../../src/agent/core/bus.ts";
-import { userMessage } from "../../../src/agent/core/message.ts";
 import type { AllStores } from "../../../src/engine/stores/all-stores.ts";
 import {
   createPostgresStores,
   type PostgresStoreOptions,
 } from "../../../src/engine/stores/postgres/index.ts";
 import { everyCall } from "../../contracts/every-call.ts";
+import { processesContract } from "../../contracts/processes.ts";
 import { needing } from "../../support/needing.ts";
 import { reachable } from "../../support/reachable.ts";
 import { sharedPostgres } from "../../support/shared-stores.ts";
-import {
-  ADA,
-  BOB,
-  claimed,
-  delta,
-  done,
-  keyOf,
-  message,
-  newRun,
-  note,
-  patch,
-  readAll,
-  seqsOf,
-  state,
-  upTo,
-} from "./fixture.ts";
+import { ADA, claimed, delta, done, keyOf, message, newRun, note, readAll, seqsOf, upTo } from "./fixture.ts";
 
 const postgres = await sharedPostgres();
 afterAll(() => postgres?.close());
@@ -52,20 +36,13 @@ async function open(more: Partial<PostgresStoreOptions> = {}): Promise<AllStores
   return stores;
 }
 
+needing(postgres, "postgres").describe("processes on one PostgreSQL", () => processesContract(open));
+
 needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => {
   let one: AllStores;
   let two: AllStores;
   beforeEach(async () => {
     [one, two] = await Promise.all([open(), open()]);
-  });
-
-  test("that start runs on the same threads start one on each", async () => {
-    const starts = upTo(40).map((n) =>
-      (n % 2 ? one : two).runs.start(ADA, newRun(`t${n % 4}`), n % 3 ? "reject" : "queue"),
-    );
-    const results = await Promise.allSettled(starts);
-    const claims = results.filter((each) => each.status === "fulfilled" && each.value.outcome === "claimed");
-    expect(claims).toHaveLength(4);
   });
 
   test("find a due document that one writes while the other looks for due ones", async () => {
@@ -87,17 +64,6 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     expect(keys.toSorted()).toEqual(["first", "second"]);
   });
 
-  test("show each other a run's output while it is written", async () => {
-    const claim = await claimed(one, "t");
-    const reading = readAll(two, keyOf(claim));
-    for (const n of upTo(30)) await one.events.append(claim.lease, [n % 5 ? delta(`${n}`) : message(`${n}`)]);
-    await one.events.append(claim.lease, [state("todos", ["a"]), patch("files", { a: 1 }), done()]);
-    expect(seqsOf(await reading)).toEqual(upTo(33));
-    expect(await two.threads.messages(ADA, "t")).toHaveLength(6);
-    expect(await two.threads.state(ADA, "t")).toEqual({ todos: ["a"], files: { a: 1 } });
-    expect(await two.threads.get(ADA, "t")).toEqual(await one.threads.get(ADA, "t"));
-  });
-
   test("miss no output after their connections were cut", async () => {
     const claim = await claimed(one, "t");
     const reading = readAll(two, keyOf(claim));
@@ -108,59 +74,6 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     await one.events.append(claim.lease, [done()]);
     expect(seqsOf(await reading)).toEqual(upTo(13));
     expect(await two.threads.messages(ADA, "t")).toHaveLength(3);
-  });
-
-  test("receive each other's events for a user, however long they are", async () => {
-    const { signal } = new AbortController();
-    const events = two.bus.subscribe(ADA, signal);
-    const others = two.bus.subscribe(BOB, signal);
-    const told = (agent: string): UserEvent => ({
-      event: "run_started",
-      data: { thread_id: "t", run_id: "r", agent },
-    });
-    const heard = events.next();
-    const long = told("é\ud800".repeat(20_000));
-    one.bus.publish(ADA, long);
-    expect(JSON.stringify((await heard).value)).toBe(JSON.stringify(long));
-    one.bus.publish(BOB, told("a"));
-    expect((await others.next()).value).toEqual(told("a"));
-  });
-
-  test("stop and steer each other's runs, and lose no message sent at the end of a run", async () => {
-    const { lease } = await claimed(one, "t");
-    expect(await two.runs.requestStop(ADA, "t", lease.run_id, "interrupt")).toMatchObject({
-      status: "running",
-    });
-    expect(await one.runs.renew(lease)).toEqual({ stop: "interrupt" });
-    const sent = upTo(8).map((n) => userMessage(`${n}`));
-    const steered = sent.map((left) => two.runs.steer(ADA, "t", lease.run_id, left));
-    const ended = one.events.append(lease, [note("x"), done()]);
-    const taken = (await Promise.all([...steered, ended])).slice(0, 8);
-    const texts = (await two.threads.messages(ADA, "t")).map(({ id }) => id).sort();
-    expect(texts).toEqual(sent.flatMap(({ id }, index) => (taken[index] ? id : [])).sort());
-  });
-
-  test("write under a lease that one handed to the other", async () => {
-    const { lease } = await claimed(one, "t");
-    await one.events.append(lease, [note("one"), note("two")]);
-    await two.events.append(lease, [note("three")]);
-    await two.events.append(lease, [message("four"), done()]);
-    expect(seqsOf(await readAll(one, lease))).toEqual(upTo(5));
-  });
-
-  test("leave no run of a dead process, and take each once", async () => {
-    for (const n of upTo(70)) await claimed(one, `t${n}`, { owner: n % 2 ? ADA : BOB });
-    await one.close();
-    const three = await open();
-    const found: string[] = [];
-    while (found.length < 70) {
-      const claims = await Promise.all([two.runs.claimAbandoned(100), three.runs.claimAbandoned(100)]);
-      for (const { lease } of claims.flat()) {
-        found.push(`${lease.owner.user} ${lease.thread_id}`);
-        await two.events.append(lease, [done()]);
-      }
-    }
-    expect(new Set(found).size).toBe(70);
   });
 
   test("create one schema if they start at once", async () => {
