@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { AppError } from "../../../src/agent/core/errors.ts";
 import { toolMessages } from "../../../src/agent/core/message.ts";
@@ -13,7 +13,7 @@ import { createSqliteStores } from "../../../src/engine/stores/sqlite/index.ts";
 import type { InterruptPolicy } from "../../../src/protocol/interrupt.ts";
 import { temporaryFolder } from "../../support/server.ts";
 import { ADA } from "../stores/fixture.ts";
-import { describeEveryStore, managed, sqliteStores } from "./managed.ts";
+import { managed, sqliteStores } from "./managed.ts";
 
 /** A tool that launches what it is allowed to. */
 function launcher(kind: "approval" | "question" = "approval") {
@@ -62,12 +62,12 @@ const isGoneOnWith = (stores: Stores, { wake, run }: { wake: () => Promise<void>
     })
     .toBe("idle");
 
-await describeEveryStore("an interrupt that expires", (open) => {
+describe("an interrupt that expires", () => {
   test.each([
     ["is denied", {}, [], "No one answered in time. Continue without it."],
     ["is approved where the agent says so", { onExpiry: "approve" }, ["c1"], "launched"],
   ] as const)("%s", async (_name, more, calls, result) => {
-    const stores = await open();
+    const stores = createMemoryStores();
     const { tool, launched } = launcher();
     const { runs, start, errors } = managed(stores, { script, tools: [tool], interrupts: policy(more) });
     const run = await start(ADA);
@@ -85,7 +85,7 @@ await describeEveryStore("an interrupt that expires", (open) => {
   });
 
   test("is denied if it is a question, even if approvals are approved", async () => {
-    const stores = await open();
+    const stores = createMemoryStores();
     const { tool, launched } = launcher("question");
     const interrupts = policy({ onExpiry: "approve" });
     const { runs, start } = managed(stores, { script, tools: [tool], interrupts });
@@ -96,7 +96,7 @@ await describeEveryStore("an interrupt that expires", (open) => {
   });
 
   test("can still be answered until another run starts on the thread", async () => {
-    const stores = await open();
+    const stores = createMemoryStores();
     const { tool, launched } = launcher();
     const { runs, start } = managed(stores, {
       script,
@@ -117,7 +117,7 @@ await describeEveryStore("an interrupt that expires", (open) => {
   });
 
   test("is decided for every waiting call", async () => {
-    const stores = await open();
+    const stores = createMemoryStores();
     const { tool, launched } = launcher();
     const ids = Array.from({ length: 110 }, (_, index) => `c${index}`);
     const many = [{ call: ids.map((id) => ({ tool: "launch", id })) }, { say: "Done." }];
@@ -131,7 +131,7 @@ await describeEveryStore("an interrupt that expires", (open) => {
   });
 
   test("stays open before its time", async () => {
-    const stores = await open();
+    const stores = createMemoryStores();
     const { tool } = launcher();
     const { runs, start } = managed(stores, {
       script,

@@ -1,6 +1,6 @@
 // Runs without a server: an engine on stores that a test may bend where it needs to.
 
-import { afterAll, describe, onTestFinished } from "vitest";
+import { onTestFinished } from "vitest";
 import type { Hook } from "../../../src/agent/core/hook.ts";
 import { userMessage } from "../../../src/agent/core/message.ts";
 import { newThreadId } from "../../../src/agent/core/new-ids.ts";
@@ -9,22 +9,24 @@ import type { RunStore, Stores } from "../../../src/agent/core/stores.ts";
 import type { Tool } from "../../../src/agent/core/tool.ts";
 import { type Script, scriptedModel, type Turn } from "../../../src/agent/models/scripted.ts";
 import type { Quotas } from "../../../src/engine/quotas/index.ts";
-import { keyOf, settledRun } from "../../../src/engine/runs/control.ts";
+import { settledRun } from "../../../src/engine/runs/control.ts";
 import type { Runs } from "../../../src/engine/runs/executor.ts";
 import { createEngine, type Engine } from "../../../src/engine/runs/index.ts";
 import type { Restoration } from "../../../src/engine/runs/restored-calls.ts";
 import type { Agents, RunServices } from "../../../src/engine/runs/services.ts";
 import { type RunCommand, startRun } from "../../../src/engine/runs/start.ts";
-import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
-import { createRedisStores } from "../../../src/engine/stores/redis/index.ts";
 import { createSqliteStores } from "../../../src/engine/stores/sqlite/index.ts";
 import { omitUndefined } from "../../../src/lib/omit-undefined.ts";
 import type { Owner } from "../../../src/protocol/ids.ts";
 import type { InterruptPolicy } from "../../../src/protocol/interrupt.ts";
-import { needing } from "../../support/needing.ts";
 import { newPool } from "../../support/pool.ts";
-import { startRedis } from "../../support/redis.ts";
 import { temporaryFolder } from "../../support/server.ts";
+
+/** The agent `helper`, as it is found. */
+export const DEFINITION = {
+  ...{ name: "helper", model: "scripted:test", system: [], hooks: {}, context_window: 1000 },
+  ...{ subagents: [], max_delegation_depth: 3, max_iterations: 25, tools: [] },
+};
 
 interface Managed {
   readonly runs: Engine;
@@ -52,24 +54,15 @@ interface ManagedOptions {
 export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
   const { script = [{ say: "ok" }], tools = [], hooks = [], maxActive = 256, interrupts } = options;
   const model = scriptedModel(script);
-  const definition = {
-    ...{ name: "helper", model: "scripted:test", system: [], hooks: {}, context_window: 1000 },
-    ...{ subagents: [], max_delegation_depth: 3, max_iterations: 25, tools: [] },
-  };
   const agent = {
-    name: "helper",
-    model,
-    system: [],
-    tools,
-    hooks,
-    maxIterations: 25,
+    ...{ name: "helper", model, system: [], tools, hooks, maxIterations: 25 },
     ...omitUndefined({ interrupts }),
   };
   const build: Agents["build"] = async (_definition, _services, { model: name }) =>
     name === undefined ? agent : { ...agent, model: { ...model, name } };
   const errors: string[] = [];
   const agents: Agents = {
-    find: () => definition,
+    find: () => DEFINITION,
     checkModel() {},
     isReserved: () => false,
     build,
@@ -106,8 +99,12 @@ export const command = (
   on_busy: "reject",
 });
 
-export const settledOf = (runs: Runs, owner: Owner, run: RunRecord, signal: AbortSignal) =>
-  settledRun(runs, keyOf(owner, run), signal);
+export const settledOf = (
+  runs: Runs,
+  owner: Owner,
+  { id: run_id, thread_id }: Pick<RunRecord, "id" | "thread_id">,
+  signal = AbortSignal.timeout(5_000),
+) => settledRun(runs, { owner, thread_id, run_id }, signal);
 
 /** `stores` with other methods of runs. */
 export const bent = (stores: Stores, runs: Partial<RunStore>): Stores => ({
@@ -118,18 +115,4 @@ export const bent = (stores: Stores, runs: Partial<RunStore>): Stores => ({
 /** In a folder of their own. */
 export async function sqliteStores(more: { now?: () => number; leaseMs?: number } = {}): Promise<Stores> {
   return createSqliteStores({ dataDir: await temporaryFolder(), ...more });
-}
-
-/** Promises what `tests` do of each kind of store. */
-export async function describeEveryStore(
-  name: string,
-  tests: (open: () => Promise<Stores>) => void,
-): Promise<void> {
-  const redis = await startRedis("--databases", "100");
-  afterAll(() => redis?.close());
-  let databases = 0;
-  const openRedis = () => createRedisStores({ url: `${redis?.url}/${databases++}`, leaseMs: 1000 });
-  describe(`${name}, in memory`, () => tests(async () => createMemoryStores()));
-  describe(`${name}, in the database`, () => tests(() => sqliteStores()));
-  needing(redis, "redis-server").describe(`${name}, in Redis`, () => tests(openRedis));
 }

@@ -7,10 +7,12 @@ import type { RunRecord } from "../../../src/agent/core/records.ts";
 import type { LogEntry, Stores } from "../../../src/agent/core/stores.ts";
 import { defineTool, done, interrupted } from "../../../src/agent/core/tool.ts";
 import type { Script, Turn } from "../../../src/agent/models/scripted.ts";
+import type { Runs } from "../../../src/engine/runs/executor.ts";
 import { endRun, openOn, resumeRun, startRun } from "../../../src/engine/runs/start.ts";
+import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import { gate } from "../../support/gate.ts";
 import { ADA } from "../stores/fixture.ts";
-import { command, describeEveryStore, managed, settledOf } from "./managed.ts";
+import { command, managed, settledOf } from "./managed.ts";
 
 const ask = defineTool({
   name: "ask",
@@ -24,20 +26,26 @@ const ask = defineTool({
 const asking = { call: [{ tool: "ask", id: "c1" }] };
 const answers = [{ id: "question_c1", decision: "respond" as const, message: "well" }];
 
+const NEVER = new AbortController().signal;
+
+const settled = (runs: Runs, run: RunRecord) => settledOf(runs, ADA, run);
+const cancel = (runs: Runs, { id: run_id, thread_id }: Pick<RunRecord, "id" | "thread_id">) =>
+  endRun(runs, { owner: ADA, thread_id, run_id }, "cancel");
+
 const statusOf = async ({ threads }: Stores, { thread_id }: RunRecord) =>
   (await threads.get(ADA, thread_id))?.status;
 
 /** The name of the model that it says it has, once it has ended. */
 async function modelOf({ events }: Stores, { id: run_id, thread_id }: RunRecord): Promise<unknown> {
   let first: LogEntry | undefined;
-  const log = events.read({ owner: ADA, thread_id, run_id }, 0, new AbortController().signal);
+  const log = events.read({ owner: ADA, thread_id, run_id }, 0, NEVER);
   for await (const [entry] of log) first ??= entry;
   return JSON.parse(first?.json ?? "{}").data?.model;
 }
 
-await describeEveryStore("a waiting run", (open) => {
+describe("a waiting run", () => {
   const waiting = async (script: readonly Turn[] | Script = [asking, { say: "Good." }], more = {}) => {
-    const stores = await open();
+    const stores = createMemoryStores();
     const { runs, start } = managed(stores, { script, tools: [ask], ...more });
     const run = await start(ADA);
     await expect.poll(() => statusOf(stores, run)).toBe("interrupted");
@@ -81,7 +89,7 @@ await describeEveryStore("a waiting run", (open) => {
 
     /** What the model is called with, and its name, of each run: the wished one, and two that resume it. */
     const seen = async (more: object = {}) => {
-      const stores = await open();
+      const stores = createMemoryStores();
       const settings: unknown[] = [];
       const script: Script = (request, call) => {
         settings.push(request.settings);
@@ -121,14 +129,14 @@ await describeEveryStore("a waiting run", (open) => {
     });
 
     test("does not pass them on to a run with a new message", async () => {
-      const stores = await open();
+      const stores = createMemoryStores();
       const settings: unknown[] = [];
       const script: Script = (request, call) => {
         settings.push(request.settings);
         return call < 2 ? asking : { say: "Good." };
       };
       const { runs } = managed(stores, { script, tools: [ask] });
-      const ended = (run: RunRecord) => settledOf(runs, ADA, run, new AbortController().signal);
+      const ended = (run: RunRecord) => settled(runs, run);
       const start = (more: Parameters<typeof command>[2]) => startRun(runs, ADA, command("t", "go", more));
       await ended(await start(wished));
       const run = await ended(await start({ settings: {} }));
@@ -146,7 +154,7 @@ await describeEveryStore("a waiting run", (open) => {
     await runs.open();
     await startRun(runs, ADA, command("other", "go"));
     await entered;
-    const ended = await endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: run.id }, "cancel");
+    const ended = await cancel(runs, run);
     expect(ended).toMatchObject({ status: "pending", resumes: run.id });
     unblock();
     await expect.poll(() => statusOf(stores, run)).not.toMatch(/busy|interrupted/);
@@ -157,7 +165,7 @@ await describeEveryStore("a waiting run", (open) => {
   });
 
   test("is cancelled even if its agent was removed", async () => {
-    const stores = await open();
+    const stores = createMemoryStores();
     const first = managed(stores, { script: [asking], tools: [ask] });
     const run = await first.start(ADA);
     await expect.poll(() => statusOf(stores, run)).toBe("interrupted");
@@ -165,8 +173,8 @@ await describeEveryStore("a waiting run", (open) => {
       throw new AppError("invalid_request", "There is no such agent.");
     };
     const { runs } = managed(stores, { agents: { find } });
-    const ended = await endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: run.id }, "cancel");
-    expect(await settledOf(runs, ADA, ended, new AbortController().signal)).toMatchObject({
+    const ended = await cancel(runs, run);
+    expect(await settled(runs, ended)).toMatchObject({
       status: "cancelled",
     });
     expect(await statusOf(stores, run)).toBe("idle");
@@ -178,16 +186,12 @@ await describeEveryStore("a waiting run", (open) => {
   test("stays open if an earlier run, which a new message ended, is cancelled", async () => {
     const { stores, runs, run } = await waiting(() => asking);
     const later = await startRun(runs, ADA, command(run.thread_id, "go"));
-    await settledOf(runs, ADA, later, new AbortController().signal);
-    await expect(
-      endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: run.id }, "cancel"),
-    ).rejects.toMatchObject({
+    await settled(runs, later);
+    await expect(cancel(runs, run)).rejects.toMatchObject({
       code: "run_not_active",
     });
     expect(await statusOf(stores, run)).toBe("interrupted");
-    expect(
-      await endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: later.id }, "cancel"),
-    ).toMatchObject({ resumes: later.id });
+    expect(await cancel(runs, later)).toMatchObject({ resumes: later.id });
   });
 
   test("is cancelled by the id of its first run after one of two answers", async () => {
@@ -198,19 +202,14 @@ await describeEveryStore("a waiting run", (open) => {
       ],
     };
     const { runs, run, key } = await waiting([both, { say: "Never said." }]);
-    await settledOf(runs, ADA, await resumeRun(runs, ADA, { ...key, answers }), new AbortController().signal);
-    expect(
-      await endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: run.id }, "cancel"),
-    ).toMatchObject({ resumes: run.id });
+    await settled(runs, await resumeRun(runs, ADA, { ...key, answers }));
+    expect(await cancel(runs, run)).toMatchObject({ resumes: run.id });
   });
 
   test("is not cancelled twice, or after it was resumed", async () => {
-    const { stores, runs, run, key } = await waiting();
-    await resumeRun(runs, ADA, { ...key, answers });
-    await expect.poll(() => statusOf(stores, run)).toBe("idle");
-    await expect(
-      endRun(runs, { owner: ADA, thread_id: run.thread_id, run_id: run.id }, "cancel"),
-    ).rejects.toMatchObject({
+    const { runs, run, key } = await waiting();
+    await settled(runs, await resumeRun(runs, ADA, { ...key, answers }));
+    await expect(cancel(runs, run)).rejects.toMatchObject({
       code: "run_not_active",
     });
   });

@@ -17,7 +17,7 @@ import type { StreamEvent } from "../../../src/protocol/event.ts";
 import { gate, gated } from "../../support/gate.ts";
 import { newPool } from "../../support/pool.ts";
 import { ADA, claimed } from "../stores/fixture.ts";
-import { command, sqliteStores } from "./managed.ts";
+import { command, DEFINITION, sqliteStores } from "./managed.ts";
 
 const lineage: Lineage = {
   parent: { thread_id: "parent", run_id: "run_1", call_id: "call_1", background: false },
@@ -30,27 +30,15 @@ const child = (thread_id = newThreadId()) => ({
 /** A manager with room for one run, which `parent` has; and what its agents are given to delegate with. */
 async function fullHouse(stores: Stores, quotas?: object) {
   const { tool, entered, open } = gate();
-  const definition = {
-    ...{ name: "helper", model: "scripted:test", system: [], hooks: {}, context_window: 1000 },
-    ...{ subagents: [], max_delegation_depth: 3, max_iterations: 25, tools: [] },
-  };
   let subagents: Subagents | undefined;
   const script = ({ messages }: { messages: readonly unknown[] }) =>
     JSON.stringify(messages).includes("hold") ? gated[Math.min(1, messages.length - 1)] : { say: "Done." };
-  const agent = {
-    ...{
-      name: "helper",
-      model: scriptedModel(script),
-      system: [],
-      tools: [tool],
-      hooks: [],
-      maxIterations: 25,
-    },
-  };
+  const model = scriptedModel(script);
+  const agent = { name: "helper", model, system: [], tools: [tool], hooks: [], maxIterations: 25 };
   const runs = createEngine({
     ...{ stores, maxActive: 1, backends: newPool({ dataDir: "/nonexistent" }) },
     agents: {
-      ...{ find: () => definition, checkModel() {}, isReserved: () => false },
+      ...{ find: () => DEFINITION, checkModel() {}, isReserved: () => false },
       async build(_, services) {
         subagents = services.subagents;
         return agent;

@@ -44,7 +44,7 @@ test("a message that calls a tool, and the call, are in the thread before the to
   await runs.open();
   thread_id = "th_noted";
   const run = await start(ADA, "go", thread_id);
-  await settledOf(runs, ADA, run, AbortSignal.timeout(5000));
+  await settledOf(runs, ADA, run);
   expect(found).toEqual(["assistant", "on_tool_start"]);
 });
 
@@ -64,7 +64,7 @@ test("a tool is not executed if the message that calls it turns out not to be st
   const { runs, start } = managed(failing, { script, tools: [noting(() => String(++executed))] });
   await runs.open();
   const run = await start(ADA);
-  expect(await settledOf(runs, ADA, run, AbortSignal.timeout(5000))).toMatchObject({ status: "error" });
+  expect(await settledOf(runs, ADA, run)).toMatchObject({ status: "error" });
   expect(hasFailed).toBe(true);
   expect(executed).toBe(0);
 });
@@ -84,7 +84,7 @@ async function stepsOf(options: Parameters<typeof managed>[1]): Promise<string> 
   });
   const { runs, start } = managed(slow, options);
   await runs.open();
-  await settledOf(runs, ADA, await start(ADA), AbortSignal.timeout(5000));
+  await settledOf(runs, ADA, await start(ADA));
   return steps.join();
 }
 

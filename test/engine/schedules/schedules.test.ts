@@ -14,7 +14,7 @@ import { ScheduleSpec } from "../../../src/engine/schedules/schedule.ts";
 import type { AllStores as Stores } from "../../../src/engine/stores/all-stores.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import { SILENT } from "../../../src/lib/logger.ts";
-import { managed } from "../runs/managed.ts";
+import { DEFINITION, managed } from "../runs/managed.ts";
 import { ADA } from "../stores/fixture.ts";
 
 const START = Date.parse("2026-05-04T08:59:30Z");
@@ -304,13 +304,9 @@ test("a pause is reported once it is stored, and again if the process dies befor
 
 test("an agent that is missing for ten minutes pauses its schedules, but not one that returns earlier", async () => {
   let isGone = false;
-  const definition = {
-    ...{ name: "helper", model: "scripted:test", system: [], hooks: {} },
-    context_window: 1000,
-  };
   const find = () => {
     if (isGone) throw new AppError("not_found", "There is no agent `helper`.");
-    return { ...definition, subagents: [], max_delegation_depth: 3, max_iterations: 25, tools: [] };
+    return DEFINITION;
   };
   const { put, get } = await open({ engine: { agents: { find } } });
   await put("mine", { agent: "helper", overlap: "allow" });
@@ -407,10 +403,5 @@ test("invalid schedules are refused: a past time, a schedule above the limit, an
   expect(await schedules.deleteAll(ADA)).toBe(3);
   await expect(schedules.get(ADA, "a")).rejects.toMatchObject({ code: "not_found" });
 });
-
-const DEFINITION = {
-  ...{ name: "helper", model: "scripted:test", system: [], hooks: {}, context_window: 1000 },
-  ...{ subagents: [], max_delegation_depth: 3, max_iterations: 25, tools: [] },
-};
 
 const iso = (time: number) => new Date(time).toISOString();

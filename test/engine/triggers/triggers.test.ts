@@ -6,16 +6,12 @@ import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import { createTriggers, type Incoming, type TriggerServices } from "../../../src/engine/triggers/index.ts";
 import { TriggerSpec } from "../../../src/engine/triggers/trigger.ts";
 import { SILENT } from "../../../src/lib/logger.ts";
-import { managed } from "../runs/managed.ts";
+import { DEFINITION, managed } from "../runs/managed.ts";
 import { ADA } from "../stores/fixture.ts";
 
 const SECRET = "a secret of 16 characters or more";
 const MINUTE = 60_000;
 const SPEC = TriggerSpec.parse({ agent: "helper", verify: { scheme: "token" }, input: "{{body.text}}" });
-const DEFINITION = {
-  ...{ name: "helper", model: "scripted:test", system: [], hooks: {}, context_window: 1000 },
-  ...{ subagents: [], max_delegation_depth: 3, max_iterations: 25, tools: [] },
-};
 
 async function opened({ request = async () => {} }: Partial<TriggerServices["quotas"]> = {}) {
   let time = 0;
