@@ -2,7 +2,6 @@
 
 import { describe, expect, test } from "vitest";
 import { type ApiKeyStore, issueApiKey, type NewApiKey, readApiKey } from "../../src/server/auth/api-keys.ts";
-import { NEIGHBOURS } from "../engine/stores/fixture.ts";
 
 const START = Date.parse("2026-11-21T10:00:00.000Z");
 const at = (ms: number) => new Date(START + ms).toISOString();
@@ -86,20 +85,6 @@ export function apiKeysContract(open: OpenKeys): void {
         expect(await keys.find(other.record.id)).not.toHaveProperty("revoked_at");
         expect(await keys.revoke("0".repeat(22))).toBeUndefined();
       }));
-
-    test.each(NEIGHBOURS.filter(([, { tenant, user }]) => tenant && user))(
-      "belongs only to its owner: %s",
-      (_, owner, neighbour) =>
-        withKeys(async ({ keys }) => {
-          const [own, other] = [
-            await issueApiKey(keys, about(owner)),
-            await issueApiKey(keys, about(neighbour)),
-          ];
-          expect(await keys.find(own.record.id)).toMatchObject(owner);
-          expect(await keys.find(other.record.id)).toMatchObject(neighbour);
-          expect(await keys.list(owner.tenant)).toHaveLength(owner.tenant === neighbour.tenant ? 2 : 1);
-        }),
-    );
   });
 
   describe("the list of API keys", () => {

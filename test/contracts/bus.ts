@@ -28,17 +28,6 @@ export function busContract(open: Open): void {
         expect(await untilLast(late)).toEqual([started(4)]);
       }));
 
-    rule("wakes a waiting listener", () =>
-      withBus(async (bus) => {
-        const events = bus.subscribe(ADA, new AbortController().signal);
-        for (const n of upTo(3)) {
-          const next = events.next();
-          bus.publish(ADA, started(n));
-          expect(await next).toEqual({ done: false, value: started(n) });
-        }
-      }),
-    );
-
     test.each(NEIGHBOURS)("cannot be received by %s", (_, owner, neighbour) =>
       withBus(async (bus) => {
         const { signal } = new AbortController();

@@ -536,19 +536,4 @@ export function documentListsContract(open: Open): void {
         for (const of of [{ kind }, { kind, tenant: ADA.tenant }, { kind, ...ADA }])
           expect(await documents.list(of)).toMatchObject([{ key: "k", body: kind }]);
     }));
-
-  rule("listed documents are separate from a user's shelves", () =>
-    withDocuments(async (documents) => {
-      await documents.write(
-        { kind: "notes", owner: ADA, of: { agent: "x" } },
-        [{ key: "k", seen: undefined, body: "x" }],
-        {
-          version: "v1",
-        },
-      );
-      expect(
-        (await documents.page({ kind: "notes", tenant: ADA.tenant }, { order: "key", limit: 5 })).items,
-      ).toEqual([]);
-    }),
-  );
 }

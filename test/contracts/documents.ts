@@ -157,6 +157,7 @@ export function documentsContract(open: Open): void {
   test("collections whose combined names are identical are separate", () =>
     withDocuments(async (documents) => {
       const collections: Collection[] = [
+        { kind: "notes", tenant: ADA.tenant },
         { kind: "tools", tenant: "a" },
         { kind: "tools", tenant: "a:b" },
         { kind: "tools", tenant: "" },

@@ -57,25 +57,6 @@ export function itemsContract(open: Open): void {
         expect(await items.list(shelf)).toMatchObject([{ value: "two", version: 2 }]);
       }));
 
-    test("are written by exactly one of the writers that have seen the same version", () =>
-      inWorld(open, async ({ stores }) => {
-        await makeThread(stores);
-        for (const version of [0, 1, 2]) {
-          const tries = upTo(20).map((n) => stores.items.put(shelf, { key: "k", value: n, version }));
-          const won = (await Promise.all(tries)).filter((item) => item !== undefined);
-          expect(won).toMatchObject([{ version: version + 1 }]);
-          expect(await stores.items.get(shelf, "k")).toEqual(won[0]);
-        }
-      }));
-
-    test("each have a version, even with simultaneous writers", () =>
-      inWorld(open, async ({ stores }) => {
-        await makeThread(stores);
-        const puts = upTo(20).map((n) => stores.items.put(shelf, { key: "k", value: n }));
-        const versions = (await Promise.all(puts)).map((item) => item?.version);
-        expect(versions.sort((a = 0, b = 0) => a - b)).toEqual(upTo(20));
-      }));
-
     test("start again at the first version after they are deleted", () =>
       inWorld(open, async ({ stores }) => {
         await makeThread(stores);

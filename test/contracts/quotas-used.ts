@@ -125,7 +125,7 @@ export function usedContract(open: OpenQuotas): void {
         ]);
       }));
 
-    test("is kept for a hundred days", () =>
+    test("is kept for a hundred days, for its user and its tenant", () =>
       inWorld(async ({ quotas, advance }) => {
         await quotas.settle(ADA, "1", spending());
         advance((USAGE_DAYS - 1) * DAY);
@@ -134,6 +134,14 @@ export function usedContract(open: OpenQuotas): void {
         advance(DAY);
         await quotas.settle(ADA, "3", spending());
         expect((await quotas.usage(ADA, 1000)).map(({ day }) => day)).toEqual(["2027-03-01", "2027-02-28"]);
+        advance((USAGE_DAYS - 1) * DAY);
+        await quotas.settle(BOB, "4", spending());
+        const { rows, users } = await quotas.tenantUsage(ADA.tenant, 1000);
+        expect(rows).toMatchObject([{ calls: 1 }, { calls: 1 }]);
+        expect(users.map(({ user }) => user).sort()).toEqual(["ada", "bob"]);
+        advance(DAY);
+        await quotas.settle(BOB, "5", spending());
+        expect((await quotas.tenantUsage(ADA.tenant, 1000)).users).toMatchObject([{ user: "bob" }]);
       }));
 
     test("does not grow with the number of given names, and none of it is lost", () =>
@@ -198,16 +206,6 @@ export function usedContract(open: OpenQuotas): void {
         expect(later).toHaveLength(MAX_USERS + 1);
         expect(later[0]).toMatchObject({ user: "v19", cost: 19 });
         expect(calls(later)).toBe(MAX_USERS + 22);
-      }));
-
-    test("of a tenant is kept for a hundred days", () =>
-      inWorld(async ({ quotas, advance }) => {
-        await quotas.settle(ADA, "1", spending());
-        advance(USAGE_DAYS * DAY);
-        await quotas.settle(BOB, "2", spending());
-        const { rows, users } = await quotas.tenantUsage(ADA.tenant, 1000);
-        expect(rows).toHaveLength(1);
-        expect(users).toMatchObject([{ user: "bob" }]);
       }));
 
     test("is counted for many calls that end at once", () =>

@@ -50,15 +50,6 @@ export function quotasContract(open: OpenQuotas): void {
       }),
     );
 
-    rule("does not count refused requests", () =>
-      inWorld(async ({ quotas }) => {
-        expect(await quotas.take(ADA, limits(3, 1))).toBeUndefined();
-        for (let n = 0; n < 10; n++)
-          expect(await quotas.take(ADA, limits(3, 1))).toMatchObject({ full: "user" });
-        expect(await quotas.take(BOB, limits(3, 1))).toBeUndefined();
-      }),
-    );
-
     test("allows no more if many arrive at once", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         const answers = await Promise.all(
@@ -84,14 +75,6 @@ export function quotasContract(open: OpenQuotas): void {
           tenant: { runs: 3, streams: 1, threads: 0 },
           user: { runs: 2, streams: 1, threads: 0 },
         });
-      }),
-    );
-
-    rule("count once, however often they are held again", () =>
-      inWorld(async ({ quotas, elsewhere }) => {
-        expect(await quotas.hold(ADA, run("1"), limits(1, 1))).toBe("new");
-        expect(await elsewhere.hold(ADA, run("1"), limits(1, 1))).toBe("kept");
-        expect((await quotas.held(ADA)).tenant.runs).toBe(1);
       }),
     );
 

@@ -9,7 +9,6 @@ import {
   done,
   inWorld,
   message,
-  NEIGHBOURS,
   newRun,
   type Open,
   readAll,
@@ -144,18 +143,6 @@ export function rewindContract(open: Open): void {
       }),
     );
 
-    rule("can delete every message, or only the last one", () =>
-      inWorld(open, async ({ stores }) => {
-        const ids = await told(stores, 3);
-        const lease = await taken(stores, await begin(stores, { rewind_to: ids[2] ?? "" }));
-        expect(await idsIn(stores)).toEqual(ids.slice(0, 2));
-        await stores.events.append(lease, [done()]);
-        expect(await begin(stores, { rewind_to: ids[0] ?? "" })).toMatchObject({ outcome: accepted });
-        expect(await idsIn(stores)).toEqual([]);
-        expect((await stores.threads.get(ADA, "t"))?.message_count).toBe(0);
-      }),
-    );
-
     rule("are refused if the message does not exist, and change nothing", () =>
       inWorld(open, async ({ stores }) => {
         const ids = await told(stores, 3);
@@ -220,18 +207,6 @@ export function rewindContract(open: Open): void {
       }),
     );
 
-    rule("delete nothing if a run with that id already exists", () =>
-      inWorld(open, async ({ stores }) => {
-        const [first = ""] = await told(stores, 3);
-        const before = await look(stores);
-        const id = before.runs[0]?.id ?? "";
-        await expect(begin(stores, { id, rewind_to: first })).rejects.toMatchObject({
-          code: "already_exists",
-        });
-        expect(await look(stores)).toEqual(before);
-      }),
-    );
-
     test("succeed for only one of several simultaneous starts, and only that one deletes anything", () =>
       inWorld(open, async ({ stores }) => {
         const ids = await told(stores, 12);
@@ -269,20 +244,5 @@ export function rewindContract(open: Open): void {
             await stores.threads.delete(ADA, "t");
           }
       }));
-
-    rule.each(NEIGHBOURS)("rewind only their owner's thread: %s", (_, owner, neighbour) =>
-      inWorld(open, async ({ stores }) => {
-        const [first = ""] = await told(stores, 3, { owner });
-        const before = await look(stores, owner);
-        const steal = () => begin(stores, { rewind_to: first }, neighbour);
-        await expect(steal()).rejects.toMatchObject({ code: "invalid_request" });
-        expect(await stores.threads.get(neighbour, "t")).toBeUndefined();
-        const own = await told(stores, 2, { owner: neighbour });
-        await expect(steal()).rejects.toMatchObject({ code: "invalid_request" });
-        await begin(stores, { rewind_to: own[0] ?? "" }, neighbour);
-        expect(await idsIn(stores, neighbour)).toEqual([]);
-        expect(await look(stores, owner)).toEqual(before);
-      }),
-    );
   });
 }

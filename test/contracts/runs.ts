@@ -159,18 +159,6 @@ export function runsContract(open: Open): void {
         });
       }));
 
-    rule("have their own id", () =>
-      inWorld(open, async ({ stores }) => {
-        const { lease, run } = await claimed(stores, "t");
-        await stores.events.append(lease, [done()]);
-        await expect(stores.runs.start(ADA, newRun("t", { id: run.id }), "reject")).rejects.toMatchObject({
-          code: "already_exists",
-        });
-        expect((await stores.runs.get(ADA, "t", run.id))?.status).toBe("success");
-        expect((await stores.threads.get(ADA, "t"))?.status).toBe("idle");
-      }),
-    );
-
     test("are listed newest first, page by page", () =>
       inWorld(open, async ({ stores }) => {
         const ids: string[] = [];

@@ -28,15 +28,23 @@ export function storesContract(open: Open): void {
       inWorld(open, async ({ stores, advance }) => {
         const { threads, runs, events } = stores;
         const ended = await claimed(stores, "t", { owner });
-        await events.append(ended.lease, [message("mine"), state("todos", ["mine"]), done()]);
+        const mine = message("mine");
+        await events.append(ended.lease, [mine, state("todos", ["mine"]), done()]);
+        const parent = { thread_id: "t", run_id: ended.run.id, call_id: "c", background: false };
+        await threads.create(owner, { id: "child", metadata: {}, parent });
         const running = await claimed(stores, "t", { owner, idempotency_key: "k" });
         const waiting = newRun("t");
         await runs.start(owner, waiting, "queue");
         const before = await everything(stores, owner);
 
         expect(await threads.get(neighbour, "t")).toBeUndefined();
-        expect(await threads.list(neighbour, { limit: 10 })).toEqual({ items: [] });
-        expect(await threads.update(neighbour, "t", { title: "stolen" })).toBeUndefined();
+        for (const query of [{}, { parent: "t" }, { children: true as const }])
+          expect(await threads.list(neighbour, { limit: 10, ...query })).toEqual({ items: [] });
+        expect(await threads.update(neighbour, "t", { forget: ["todos"] })).toBeUndefined();
+        const rewinding = newRun("t", { rewind_to: mine.data.message.id });
+        await expect(runs.start(neighbour, rewinding, "reject")).rejects.toMatchObject({
+          code: "invalid_request",
+        });
         expect(await threads.delete(neighbour, "t")).toBe(false);
         expect(await threads.clear(neighbour, "t")).toBe(false);
         expect(await threads.messages(neighbour, "t")).toEqual([]);
@@ -68,8 +76,10 @@ export function storesContract(open: Open): void {
           "reject",
         );
         if (own.outcome !== "claimed") throw new Error(own.outcome);
-        await events.append(own.claim.lease, [message("theirs"), done()]);
+        await events.append(own.claim.lease, [message("theirs"), state("todos", ["theirs"]), done()]);
         expect(await threads.messages(neighbour, "t")).toHaveLength(1);
+        await threads.create(neighbour, { id: "child", metadata: {}, parent });
+        await threads.update(neighbour, "t", { forget: ["todos"] });
         await threads.delete(neighbour, "t");
         expect(await everything(stores, owner)).toEqual(before);
 
@@ -119,7 +129,7 @@ export function storesContract(open: Open): void {
 
 async function everything({ threads, runs }: Stores, owner: Owner) {
   return {
-    threads: await threads.list(owner, { limit: 10 }),
+    threads: await threads.list(owner, { limit: 10, children: true }),
     runs: await runs.list(owner, "t", { limit: 10 }),
     messages: await threads.messages(owner, "t"),
     state: await threads.state(owner, "t"),

@@ -1,7 +1,6 @@
 // What every ThreadStore promises of threads that work for others, and of values that are to be forgotten.
 
 import { describe, expect, test } from "vitest";
-import { userMessage } from "../../src/agent/core/message.ts";
 import type { Thread } from "../../src/agent/core/records.ts";
 import type { NewThread } from "../../src/agent/core/stores.ts";
 import {
@@ -11,13 +10,11 @@ import {
   done,
   inWorld,
   message,
-  NEIGHBOURS,
   newRun,
   type Open,
   patch,
   ruleTest,
   state,
-  upTo,
 } from "../engine/stores/fixture.ts";
 
 const parentOf = (thread_id: string, background = false): NonNullable<Thread["parent"]> => ({
@@ -101,55 +98,6 @@ export function lineageContract(open: Open): void {
         expect(await find({})).toEqual(["gone", "p"]);
         expect(await find({ parent: "q" })).toEqual(["e"]);
       }));
-
-    test("leave no gaps in the pages of other threads, nor the others in theirs", () =>
-      inWorld(open, async ({ stores: { threads }, advance }) => {
-        for (const n of upTo(30)) {
-          if (n % 6 === 0) await threads.create(ADA, { id: `root${n}`, metadata: {} });
-          else await threads.create(ADA, child(`child${n}`, n % 6 === 1 ? "root6" : "root12"));
-          // Some are created at the same moment.
-          if (n % 4 === 0) advance(1000);
-        }
-        const pages = async (query: object) => {
-          const found: string[][] = [];
-          let cursor: string | undefined;
-          do {
-            const page = await threads.list(ADA, {
-              ...{ limit: 2, ...query },
-              ...(cursor === undefined ? {} : { cursor }),
-            });
-            found.push(page.items.map(({ id }) => id));
-            cursor = page.next_cursor;
-          } while (cursor !== undefined);
-          return found;
-        };
-        expect(await pages({})).toEqual([["root30", "root24"], ["root18", "root12"], ["root6"]]);
-        expect(await pages({ parent: "root6" })).toEqual([
-          ["child25", "child19"],
-          ["child13", "child7"],
-          ["child1"],
-        ]);
-        expect((await pages({ children: true })).map(({ length }) => length)).toEqual(upTo(15).map(() => 2));
-        expect(await pages({ parent: "root18" })).toEqual([[]]);
-      }));
-
-    rule.each(NEIGHBOURS)("belong only to their owner: %s", (_, owner, neighbour) =>
-      inWorld(open, async ({ stores: { threads } }) => {
-        await threads.create(owner, { id: "p", metadata: {} });
-        const more = { messages: [userMessage("mine")], state: { todos: ["mine"] } };
-        await threads.create(owner, child("c", "p", more));
-        for (const query of [{}, { parent: "p" }, { children: true as const }])
-          expect(await threads.list(neighbour, { limit: 10, ...query })).toEqual({ items: [] });
-        expect(await threads.update(neighbour, "c", { forget: ["todos"] })).toBeUndefined();
-        // The same names are free for the neighbour.
-        await threads.create(neighbour, child("c", "p", { state: { todos: ["theirs"] } }));
-        await threads.update(neighbour, "c", { forget: ["todos"] });
-        await threads.delete(neighbour, "c");
-        expect(await threads.state(owner, "c")).toEqual({ todos: ["mine"] });
-        expect(await threads.messages(owner, "c")).toEqual(more.messages);
-        expect((await threads.list(owner, { limit: 10, parent: "p" })).items).toHaveLength(1);
-      }),
-    );
   });
 
   if (open.rules)

@@ -52,13 +52,6 @@ export function threadsContract(open: Open): void {
         expect(await threads.get(ADA, "t")).toEqual(thread);
       }));
 
-    test("are created by exactly one of several simultaneous creators", () =>
-      inWorld(open, async ({ stores: { threads } }) => {
-        const tries = Array.from({ length: 20 }, () => threads.create(ADA, { id: "t", metadata: {} }));
-        const results = await Promise.allSettled(tries);
-        expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
-      }));
-
     rule("and their runs yield to other work, however many are read one after another", () =>
       inWorld(open, async ({ stores }) => {
         const { threads, runs, events } = stores;

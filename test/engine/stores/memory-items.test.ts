@@ -3,10 +3,9 @@ import { MAX_ITEMS, type Shelf } from "../../../src/agent/core/items.ts";
 import { userMessage } from "../../../src/agent/core/message.ts";
 import { createMemoryStores, type MemoryStoreOptions } from "../../../src/engine/stores/memory/index.ts";
 import type { Owner } from "../../../src/protocol/ids.ts";
-import { ADA, BOB, claimed, done, inWorld, message, newRun, type Open, state, upTo } from "./fixture.ts";
+import { ADA, BOB, claimed, done, inWorld, message, type Open, state, upTo } from "./fixture.ts";
 
 const KB = 1024;
-const HOUR = 3_600_000;
 const LONG = "x".repeat(10 * KB);
 
 const memory = (more: MemoryStoreOptions): Open => {
@@ -78,55 +77,6 @@ describe("the memory for threads", () => {
       expect(await threads.get(BOB, "witness")).toBeUndefined();
       expect((await threads.list(ADA, { limit: 100 })).items.length).toBeLessThan(20);
     }));
-});
-
-describe("a thread's items in memory", () => {
-  test("keep it for an hour after they were last used, and are deleted with it", () =>
-    inWorld(memory({}), async ({ stores: { threads, items }, advance }) => {
-      for (const id of ["t", "idle"]) {
-        await threads.create(ADA, { id, metadata: {} });
-        await items.put(notesOf(id), { key: "k", value: 1 });
-      }
-      advance(HOUR - 1);
-      expect(await items.get(notesOf("t"), "k")).toMatchObject({ version: 1 });
-      advance(HOUR - 1);
-      expect(await items.list(notesOf("t"))).toHaveLength(1);
-      expect(await items.list(notesOf("idle"))).toEqual([]);
-      advance(HOUR);
-      await expect(items.put(notesOf("t"), { key: "k", value: 2 })).rejects.toMatchObject({
-        code: "not_found",
-      });
-      expect(await threads.get(ADA, "t")).toBeUndefined();
-    }));
-
-  test("and its parent, and its runs' links to resumed ones, survive compression", () =>
-    inWorld(
-      memory({ uncompressedBytes: 0 }),
-      async ({ stores: { threads, runs, items, events }, stores }) => {
-        const parent = { thread_id: "p", run_id: "run_1", call_id: "call_1", background: true };
-        const messages = [userMessage("begun")];
-        await threads.create(ADA, { id: "t", metadata: {}, parent, messages, state: { a: null } });
-        await items.put(notesOf("t"), { key: "k", value: { __proto__: null, a: [1] } });
-        const { lease, run } = await claimed(stores, "t", { resumes: "run_0", idempotency_key: "k" });
-        await events.append(lease, [message("x"), done("interrupted")]);
-        const look = async () => ({
-          thread: await threads.get(ADA, "t"),
-          messages: await threads.messages(ADA, "t"),
-          state: await threads.state(ADA, "t"),
-          known: await runs.known(ADA, "t", "k"),
-          items: await items.list(notesOf("t")),
-        });
-        const before = await look();
-        expect(before).toMatchObject({ thread: { parent }, known: { id: run.id, resumes: "run_0" } });
-        // Other threads are used now; `t` is not.
-        await threads.create(BOB, { id: "other", metadata: {} });
-        expect((await threads.list(ADA, { limit: 10, parent: "p" })).items).toEqual([before.thread]);
-        expect(await look()).toEqual(before);
-        await threads.create(BOB, { id: "another", metadata: {} });
-        await runs.start(ADA, newRun("t", { rewind_to: messages[0]?.id ?? "" }), "reject");
-        expect(await look()).toMatchObject({ messages: [], state: before.state, items: before.items });
-      },
-    ));
 });
 
 describe("items that users keep with agents in memory", () => {

@@ -264,7 +264,7 @@ describe("a compressed thread", () => {
   test("does not change", () =>
     inWorld(packing(), async ({ stores }) => {
       const first = await claimed(stores, "t", { idempotency_key: "k", metadata: { a: 1 } });
-      const told = message("one");
+      const told = message("one \ud800\u0000");
       await stores.events.append(first.lease, [
         delta("a\nb"),
         told,

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { newVersion } from "../../../src/agent/core/documents.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
@@ -21,20 +20,7 @@ import { schedulesContract } from "../../contracts/schedules.ts";
 import { sentRequestsContract } from "../../contracts/sent-requests.ts";
 import { storesContract } from "../../contracts/stores.ts";
 import { threadsContract } from "../../contracts/threads.ts";
-import {
-  ADA,
-  claimed,
-  delta,
-  done,
-  inWorld,
-  message,
-  newRun,
-  type Open,
-  readAll,
-  seqsOf,
-  state,
-  upTo,
-} from "./fixture.ts";
+import { ADA, claimed, done, inWorld, message, type Open, readAll } from "./fixture.ts";
 
 const open: Open = Object.assign(async (options?: StoreOptions) => createMemoryStores(options), {
   rules: true as const,
@@ -55,35 +41,6 @@ storesContract(open);
 nounsWithRunsContract(open);
 nounsOfDocumentsContract(open);
 schedulesContract(open);
-
-test("an idle thread that is compressed has the same messages, state, runs and events", () =>
-  fc.assert(
-    fc.asyncProperty(
-      fc.array(fc.string({ unit: "binary" }), { maxLength: 4 }),
-      fc.dictionary(fc.string(), fc.jsonValue()),
-      (texts, slots) =>
-        inWorld(compressed, async ({ stores }) => {
-          const { lease } = await claimed(stores, "t", { idempotency_key: "k" });
-          const events = [
-            ...texts.flatMap((text) => [delta(text), message(text)]),
-            ...Object.entries(slots).map(([key, value]) => state(key, value)),
-            done("interrupted"),
-          ];
-          await stores.events.append(lease, events);
-          // The next thread that is used lets this one be compressed.
-          await stores.threads.create(ADA, { id: "other", metadata: {} });
-          expect(await stores.threads.get(ADA, "t")).toMatchObject({ message_count: texts.length });
-          const messages = await stores.threads.messages(ADA, "t");
-          expect(messages.map(({ content }) => content)).toEqual(texts);
-          expect(await stores.threads.state(ADA, "t")).toEqual(JSON.parse(JSON.stringify(slots)));
-          expect(await stores.runs.known(ADA, "t", "k")).toMatchObject({ status: "interrupted", attempt: 1 });
-          const entries = await readAll(stores, lease);
-          expect(entries.map(({ json }) => json)).toEqual(events.map((event) => JSON.stringify(event)));
-          expect(seqsOf(entries)).toEqual(upTo(events.length));
-        }),
-    ),
-    { numRuns: 50 },
-  ));
 
 sandboxesContract(open);
 documentsContract(open);
@@ -119,31 +76,6 @@ describe("a thread in memory", () => {
       for (const id of ["read", "renamed", "listened to"])
         expect(await stores.threads.get(ADA, id), id).toBeUndefined();
       expect(await stores.threads.get(ADA, "run")).toBeDefined();
-    }));
-
-  test("starts again, empty, if it is used after that", () =>
-    inWorld(open, async ({ stores, advance }) => {
-      const { lease } = await claimed(stores, "t", { idempotency_key: "k" });
-      await stores.events.append(lease, [message("old"), state("todos", ["old"]), done()]);
-      advance(HOUR);
-      await claimed(stores, "t", { idempotency_key: "k" });
-      expect(await stores.threads.messages(ADA, "t")).toEqual([]);
-      expect(await stores.threads.state(ADA, "t")).toEqual({});
-    }));
-
-  test("is kept as long as a run is active or waiting", () =>
-    inWorld(open, async ({ stores, advance }) => {
-      const { lease } = await claimed(stores, "t");
-      await stores.runs.start(ADA, newRun("t"), "queue");
-      advance(100 * HOUR);
-      expect((await stores.threads.list(ADA, { limit: 10 })).items).toHaveLength(1);
-      await stores.events.append(lease, [message("x"), done()]);
-      advance(100 * HOUR);
-      const claim = await stores.runs.claimNext(ADA, "t");
-      expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
-      if (claim) await stores.events.append(claim.lease, [done()]);
-      advance(HOUR);
-      expect(await stores.threads.get(ADA, "t")).toBeUndefined();
     }));
 
   test("waits a day for a person's answer", () =>

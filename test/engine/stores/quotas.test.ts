@@ -1,5 +1,4 @@
 import { statSync } from "node:fs";
-import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
@@ -185,27 +184,5 @@ describe("in a file", () => {
     await quotas.settle(ADA, "1", SPENT);
     for (const name of ["usage.db", "usage.db-wal"]) expect(statSync(join(dir, name)).mode & 0o077).toBe(0);
     close();
-  });
-
-  test("a file of another program or a newer version is refused and not changed", async () => {
-    const dir = await temporaryFolder();
-    const path = join(dir, "usage.db");
-    const text = "no database, though long enough to be taken for one".repeat(40);
-    await writeFile(path, text);
-    expect(() => openSqliteQuotas(dir)).toThrow(/cannot be reached: file is not a database/);
-    expect(await readFile(path, "utf8")).toBe(text);
-    await rm(path);
-    const newer = new DatabaseSync(path);
-    newer.exec("CREATE TABLE held (id TEXT); PRAGMA user_version = 99");
-    newer.close();
-    expect(() => openSqliteQuotas(dir)).toThrow(/newer version/);
-  });
-
-  test("calls after closing return unavailable", async () => {
-    const { quotas, close } = openSqliteQuotas(await temporaryFolder());
-    close();
-    close();
-    await expect(quotas.accounts(ADA)).rejects.toMatchObject({ code: "unavailable" });
-    await expect(quotas.settle(ADA, "1", SPENT)).rejects.toMatchObject({ code: "unavailable" });
   });
 });

@@ -39,17 +39,6 @@ needing(redis, "redis-server").describe("two processes", () => {
 
   const keys = (pattern: string) => redis?.ask("KEYS", pattern).split("\n").filter(Boolean) ?? [];
 
-  test("accept one result between them, and one of them continues with it", async () => {
-    const results = await Promise.all(
-      [one, two, one, two].map(({ deferredCalls }, n) =>
-        deferredCalls.deliver(CALL.token_hash, { result: n }),
-      ),
-    );
-    expect(results.filter(Boolean)).toHaveLength(1);
-    const looked = await Promise.all([one, two, one, two].map(({ deferredCalls }) => deferredCalls.due(10)));
-    expect(looked.flat()).toEqual([{ owner: ADA, thread_id: "t", call_ids: ["call_1"] }]);
-  });
-
   test("lose no call to a check of its thread that found nothing", async () => {
     await one.deferredCalls.open({ ...CALL, call_id: "call_2", token_hash: tokenHash("other") });
     await one.deferredCalls.deliver(tokenHash("other"), { result: 4 });

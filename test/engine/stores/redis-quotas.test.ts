@@ -75,12 +75,6 @@ needing(redis, "redis-server").describe("in Redis", () => {
     expect(ask("HGETALL", reserved).split("\n")).toEqual(["tokens", "0", "cost", "0"]);
     expect(ask("KEYS", "*due")).toBe("");
   });
-
-  test("calls after closing return unavailable", async () => {
-    const { quotas, close } = await open();
-    await close();
-    await expect(quotas.accounts(ADA)).rejects.toMatchObject({ code: "unavailable" });
-  });
 });
 
 const nodes = await startCluster();

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { AppError } from "../../../src/agent/core/errors.ts";
-import { NO_USAGE, userMessage } from "../../../src/agent/core/message.ts";
+import { NO_USAGE } from "../../../src/agent/core/message.ts";
 import type { RunRecord } from "../../../src/agent/core/records.ts";
 import type { NewRun, StartResult } from "../../../src/agent/core/stores.ts";
 import { changeVersioned } from "../../../src/engine/stores/kernel.ts";
@@ -279,23 +279,6 @@ describe("the rules of runs", () => {
           died--;
         }
       }),
-    );
-  });
-
-  test("steer only the active run, accept a message once, and refuse one above the limit", () => {
-    const active = { run: "r", epoch: 1, attempt: 1, released: 0, stop: undefined };
-    const view: View = { now: 0, until: 10, head: { owner: ADA, id: "t", active, queue: [] } };
-    const message = userMessage("hello");
-    expect(rules.steer(view, "other", message, LIMITS)).toMatchObject({ writes: [] });
-    expect(rules.steer(view, "other", message, LIMITS).result(0)).toBe(false);
-    expect(rules.steer(view, "r", message, LIMITS).writes).toEqual([{ write: "leave_message", message }]);
-    const known = [{ hasMessage: true }, { inbox: ["x", message.id] }];
-    for (const more of known) {
-      const { writes, result } = rules.steer({ ...view, ...more }, "r", message, LIMITS);
-      expect([writes, result(0)]).toEqual([[], true]);
-    }
-    expect(() => rules.steer({ ...view, inbox: ["x", "y"] }, "r", message, LIMITS)).toThrow(
-      expect.objectContaining({ code: "queue_full" }),
     );
   });
 });

@@ -292,37 +292,10 @@ describe("a database", () => {
     expect(countRows()).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
   });
 
-  test("keeps threads without limit unless a time to live is set", async () => {
-    await inWorld(open, async ({ stores, advance }) => {
+  test("keeps threads without limit unless a time to live is set", () =>
+    inWorld(open, async ({ stores, advance }) => {
       await stores.threads.create(ADA, { id: "t", metadata: {} });
       advance(100_000 * HOUR);
       expect(await stores.threads.get(ADA, "t")).toBeDefined();
-      await stores.threads.delete(ADA, "t");
-    });
-    const ttl: StoreOptions = { threadTtlMs: HOUR, interruptedTtlMs: 3 * HOUR };
-    await inWorld(
-      open,
-      async ({ stores, advance }) => {
-        const shelf = (thread: string) => ({ owner: ADA, of: { thread }, kind: "notes" as const });
-        for (const id of ["idle", "read", "noted"]) await stores.threads.create(ADA, { id, metadata: {} });
-        await stores.items.put(shelf("idle"), { key: "k", value: 1 });
-        await stores.events.append((await claimed(stores, "asks")).lease, [done("interrupted")]);
-        await claimed(stores, "runs");
-        advance(HOUR - 1);
-        await stores.threads.messages(ADA, "read");
-        await stores.items.list(shelf("noted"));
-        advance(1);
-        expect(await stores.items.list(shelf("idle"))).toEqual([]);
-        await expect(stores.items.put(shelf("idle"), { key: "k", value: 1 })).rejects.toMatchObject({
-          code: "not_found",
-        });
-        expect(await stores.threads.get(ADA, "idle")).toBeUndefined();
-        const left = (await stores.threads.list(ADA, { limit: 10 })).items.map(({ id }) => id);
-        expect(left.sort()).toEqual(["asks", "noted", "read", "runs"]);
-        advance(3 * HOUR);
-        expect((await stores.threads.list(ADA, { limit: 10 })).items.map(({ id }) => id)).toEqual(["runs"]);
-      },
-      ttl,
-    );
-  });
+    }));
 });
