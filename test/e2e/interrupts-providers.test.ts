@@ -4,11 +4,11 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import type { Answer, Interrupt } from "../../src/protocol/interrupt.ts";
-import { dataOf, names, textSeen } from "../support/drain.ts";
+import { dataOf, textSeen } from "../support/drain.ts";
 import { call, say, think } from "../support/fake-provider/script.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { startServer } from "../support/server.ts";
-import { post, type Viewer, view } from "../support/sse.ts";
+import { post, type Viewer } from "../support/sse.ts";
 
 let provider: FakeProvider;
 beforeEach(async () => {
@@ -108,33 +108,5 @@ describe.each(WIRES)("on the wire of $name", (wire) => {
     expect(await open()).toEqual([]);
     expect(await statusOf(await talk("and now?"))).toBe("success");
     expect(JSON.stringify(provider.requests().at(-1)?.body)).toContain("Cancelled before it was run.");
-  });
-
-  test("the server applies the default answer once an interrupt expires", async () => {
-    const { talk, thread } = await start(wire, "{ expires_after: 0.05, on_expiry: approve }");
-    provider.enqueue(
-      { blocks: [execute("touch one; echo late"), call("ask_user", { question: "Which?" })] },
-      { blocks: [say("Done.")] },
-    );
-    expect(await statusOf(await talk("go"))).toBe("interrupted");
-    const status = async () => ((await (await fetch(thread)).json()) as { status: string }).status;
-    await expect.poll(status).toBe("idle");
-    const body = JSON.stringify(provider.requests().at(-1)?.body);
-    for (const text of ["late", "No one answered in time"]) expect(body).toContain(text);
-  });
-
-  test("a viewer that connects later sees the question and its answer", async () => {
-    const { talk, open, resume, thread, url } = await start(wire);
-    provider.enqueue({ blocks: [execute("rm one")] }, { blocks: [say("As you like.")] });
-    const viewer = await talk("go");
-    await endOf(viewer);
-    const late = await view(`${runOf(url, viewer)}/events`);
-    const [shown] = dataOf(await endOf(late), "on_interrupt");
-    expect(shown).toEqual((await open())[0]);
-    const follower = await view(`${thread}/events`);
-    await endOf(await resume(viewer, { id: shown?.id ?? "", decision: "deny" }));
-    await follower.until(({ event }) => event === "done");
-    follower.leave();
-    expect(names(follower.seen.map(({ event }) => event))).toContain("on_resume");
   });
 });

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { startFakeProvider } from "../support/fake-provider/server.ts";
+import { asUser, BEHIND_GATEWAY } from "../support/gateway.ts";
 import { needing } from "../support/needing.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
-import { cast, completing, delegating, TEAM } from "../support/team.ts";
 
 const promtool = needing(!spawnSync("promtool", ["--version"]).error, "promtool");
 const TOKEN = "prometheus-reads-this";
@@ -58,6 +58,7 @@ test("runs are counted by agent, status and reason, with their model, tokens and
   await one('skein_model_call_seconds_count{model="scripted:test"}', 3);
   await one('skein_tool_calls_total{tool="write_todos",outcome="ok"}', 1);
   await one('skein_http_requests_total{route="/threads/:thread_id/runs",method="POST",status="200"}', 2);
+  await one("skein_run_slots", 500);
   await one("skein_runs_active", 0);
   await one("skein_streams_open", 0);
   await one('skein_dependency_up{dependency="store"}', 1);
@@ -72,23 +73,6 @@ test("a request over a wire counts once, under the wire's route", async () => {
   await fetch(`${url}/v1/models`);
   const counted = (await page()).split("\n").filter((line) => line.startsWith("skein_http_requests_total{"));
   expect(counted).toEqual(['skein_http_requests_total{route="/v1/models",method="GET",status="200"} 2']);
-});
-
-test("a server without another limit executes up to 500 runs at once", async () => {
-  const { page } = await ran({});
-  expect(sampleOf(await page(), "skein_run_slots")).toBe(500);
-});
-
-test("each run of a family counts under its own agent", async () => {
-  const script = cast({
-    lead: [delegating({ agent: "coder", task: "Write it" }), { say: "Done." }],
-    coder: [completing("It is written.")],
-  });
-  const { page } = await ran({ agents: TEAM, script });
-  for (const agent of ["lead", "coder"])
-    await expect
-      .poll(async () => sampleOf(await page(), `skein_run_seconds_count{agent="${agent}"}`))
-      .toBe(1);
 });
 
 test("an abandoned model is counted with its code and the fallback that was called", async () => {
@@ -127,14 +111,10 @@ describe("values that users choose are not labels", () => {
 
   test("no tenant, user, thread, run, tool, model or path of theirs is in the response", async () => {
     const { url } = await startServer({
-      config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] } },
+      config: BEHIND_GATEWAY,
       script: [{ call: [{ tool: "tool_of_ada" }] }, { say: "ok" }],
     });
-    const ada = {
-      "x-skein-tenant": "tenant-of-ada",
-      "x-skein-user": "user-ada",
-      "x-skein-scopes": "read,run,admin",
-    };
+    const ada = asUser("user-ada", "read,run,admin", "tenant-of-ada");
     const tools = [{ name: "tool_of_ada", description: "x", parameters: { type: "object" } }];
     const run = await post(`${url}/threads/thread-of-ada/runs`, { input: "go", tools }, ada);
     await run.ended();
@@ -150,8 +130,8 @@ describe("values that users choose are not labels", () => {
 });
 
 describe("access", () => {
-  const config = { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, metrics: { token: TOKEN } };
-  const as = (scopes: string) => ({ "x-skein-tenant": "t", "x-skein-user": "u", "x-skein-scopes": scopes });
+  const config = { ...BEHIND_GATEWAY, metrics: { token: TOKEN } };
+  const as = (scopes: string) => asUser("ada", scopes);
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
   test("is granted to the scope `admin` and the token of `metrics.token`, and to no one else", async () => {
@@ -229,42 +209,34 @@ promtool.test("Prometheus's own parser reads the OpenMetrics response", async ()
   expect(status, stderr).toBe(0);
 });
 
-describe("the files for Prometheus and Grafana", () => {
-  const files = ["deploy/prometheus/alerts.yaml", "deploy/grafana/skein.json"];
-  const NAME = /\b(?:skein|nodejs|process)_[a-z0-9_]+/g;
+const FILES = ["deploy/prometheus/alerts.yaml", "deploy/grafana/skein.json"] as const;
 
-  test.each(files)("%s names only metrics that a running server has", async (file) => {
-    const { page } = await ran({ config: { store: "sqlite" } });
-    const has = new Set((await page()).match(/(?<=^# TYPE )\S+/gm));
-    const named = new Set((await readFile(file, "utf8")).match(NAME));
+test("the alerts and the dashboard name only metrics that a server has, and with docs/reference/metrics.md all of them", async () => {
+  const { page } = await ran({ config: { store: "sqlite" } });
+  const has = new Set((await page()).match(/(?<=^# TYPE )\S+/gm));
+  const own = [...has].filter((name) => name.startsWith("skein_"));
+  const [alerts, dashboard, docs] = await Promise.all(
+    [...FILES, "docs/reference/metrics.md"].map((file) => readFile(file, "utf8")),
+  );
+  for (const text of [alerts, dashboard]) {
+    const named = [...new Set(text?.match(/\b(?:skein|nodejs|process)_[a-z0-9_]+/g))];
     const family = (name: string) => name.replace(/_(?:bucket|sum|count)$/, "");
-    expect(named.size).toBeGreaterThan(10);
-    expect([...named].filter((name) => !has.has(name) && !has.has(family(name)))).toEqual([]);
-  });
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((name) => !has.has(name) && !has.has(family(name)))).toEqual([]);
+  }
+  const shown = `${alerts}${dashboard}`;
+  expect(own.filter((name) => !shown.includes(name))).toEqual([]);
+  const rules = alerts?.match(/(?<=alert: )\w+/g) ?? [];
+  expect(rules.length).toBeGreaterThan(10);
+  expect([...own, ...rules].filter((name) => !docs?.includes(`\`${name}`))).toEqual([]);
+});
 
-  test("every metric of the server is in a panel or an alert", async () => {
-    const { page } = await ran({ config: { store: "sqlite" } });
-    const has = [...((await page()).match(/(?<=^# TYPE )skein_\S+/gm) ?? [])];
-    const shown = (await Promise.all(files.map((file) => readFile(file, "utf8")))).join("");
-    expect(has.filter((name) => !shown.includes(name))).toEqual([]);
-  });
-
-  test("docs/reference/metrics.md names every metric and every alert", async () => {
-    const { page } = await ran({ config: { store: "sqlite" } });
-    const has = [...((await page()).match(/(?<=^# TYPE )skein_\S+/gm) ?? [])];
-    const alerts = (await readFile(files[0] ?? "", "utf8")).match(/(?<=alert: )\w+/g) ?? [];
-    const docs = await readFile("docs/reference/metrics.md", "utf8");
-    expect(alerts.length).toBeGreaterThan(10);
-    expect([...has, ...alerts].filter((name) => !docs.includes(`\`${name}`))).toEqual([]);
-  });
-
-  promtool.test("promtool accepts the alerts, and they fire as they should", () => {
-    for (const args of [
-      ["check", "rules", "alerts.yaml"],
-      ["test", "rules", "alerts.test.yaml"],
-    ]) {
-      const { status, stdout, stderr } = spawnSync("promtool", args, { cwd: "deploy/prometheus" });
-      expect(status, `${stdout}${stderr}`).toBe(0);
-    }
-  });
+promtool.test("promtool accepts the alerts, and they fire as they should", () => {
+  for (const args of [
+    ["check", "rules", "alerts.yaml"],
+    ["test", "rules", "alerts.test.yaml"],
+  ]) {
+    const { status, stdout, stderr } = spawnSync("promtool", args, { cwd: "deploy/prometheus" });
+    expect(status, `${stdout}${stderr}`).toBe(0);
+  }
 });

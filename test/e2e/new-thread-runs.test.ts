@@ -68,24 +68,6 @@ describe("a run without a thread", () => {
     expect(await others()).toEqual([long.thread_id]);
   });
 
-  test("keeps the thread while it is active", async () => {
-    const { tool, open, entered } = gate();
-    const { ids, begin } = await started({
-      ...{ script: gated, agents: WITH_GATE, tools: [tool] },
-      config: { retention: { temporary_threads: "0.1s" } },
-    });
-    const { begin: quick, ids: others } = await started({
-      config: { retention: { temporary_threads: "0.1s" } },
-    });
-    const run = await begin({ keep_thread: false });
-    await entered;
-    await quick({ keep_thread: false });
-    await expect.poll(others, { timeout: 10_000 }).toEqual([]);
-    expect(await ids()).toEqual([run.thread_id]);
-    open();
-    await expect.poll(ids, { timeout: 10_000 }).toEqual([]);
-  });
-
   test("keeps its thread until its question is answered, and is deleted after that", async () => {
     const agents = "agents: { assistant: { model: 'scripted:test', tools: [] } }";
     const tools = [{ name: "ask_me", description: "Asks.", parameters: { type: "object" } }];
@@ -103,20 +85,6 @@ describe("a run without a thread", () => {
     const resumed = await postJson(path, { answers }, WHOLE);
     expect(await resumed.json()).toMatchObject({ status: "success" });
     await expect.poll(ids, { timeout: 10_000 }).toEqual([]);
-  });
-
-  test("is started once per key, separately from a kept one", async () => {
-    let asked = 0;
-    const { begin, ended } = await started({ script: () => ({ say: `Answer ${++asked}.` }) });
-    const key = { "idempotency-key": "k1" };
-    const away = () => begin({ keep_thread: false }, key);
-    const [one, two] = await Promise.all([away(), away()]);
-    const kept = await begin({}, key);
-    await ended(one);
-    await ended(kept);
-    expect([(await away()).id, two.id, (await begin({}, key)).id]).toEqual([one.id, one.id, kept.id]);
-    expect(kept.id).not.toBe(one.id);
-    expect(asked).toBe(2);
   });
 
   test("is not started again with its key after its thread is deleted", async () => {

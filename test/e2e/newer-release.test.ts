@@ -51,7 +51,7 @@ for (const { start, program } of SHARED_STORES) {
   };
 
   needing(shared, program).describe(`${program}: an older server`, () => {
-    test("shows everything that a newer release writes to viewers of events, and others the parts that they know", async () => {
+    test("shows everything that a newer release writes to viewers of events", async () => {
       const { url, stores, owner } = await both();
       try {
         await stores.threads.create(owner, { id: "t1", agent: "assistant", metadata: {} });
@@ -75,22 +75,6 @@ for (const { start, program } of SHARED_STORES) {
         const read = [];
         for await (const event of client.runs.events("t1", run_id)) read.push(event);
         expect(read).toEqual(written);
-
-        const responseId = `resp_${run_id.replace("run_", "")}_t1`;
-        const answers = await Promise.all([
-          textOf(`${url}/ai-sdk/assistant/chat/t1/stream`),
-          textOf(`${url}/langgraph/threads/t1/runs/${run_id}/stream?stream_mode=messages-tuple`),
-          textOf(`${url}/v1/responses/${responseId}?stream=true`),
-          textOf(`${url}/v1/responses/${responseId}`),
-          textOf(`${url}/ag-ui/agent/assistant/connect`, {
-            ...{ threadId: "t1", runId: "r", messages: [], tools: [], context: [], state: {} },
-            forwardedProps: {},
-          }),
-        ]);
-        for (const answer of answers) {
-          expect(answer).toContain("Good day.");
-          expect(answer).not.toMatch(/on_plan|"steps":\[|certainty_delta/);
-        }
       } finally {
         await stores.close();
       }
@@ -129,13 +113,6 @@ for (const { start, program } of SHARED_STORES) {
       }
     });
   });
-}
-
-async function textOf(url: string, body?: object): Promise<string> {
-  const headers = { "content-type": "application/json" };
-  const answer = await fetch(url, body ? { method: "POST", headers, body: JSON.stringify(body) } : {});
-  expect(answer.status).toBe(200);
-  return answer.text();
 }
 
 const framesOf = ({ others }: Viewer): unknown[] =>

@@ -6,7 +6,6 @@ import { describe, expect, test } from "vitest";
 import { Message } from "../../src/agent/core/message.ts";
 import { RunRecord } from "../../src/agent/core/records.ts";
 import { StreamEvent } from "../../src/protocol/event.ts";
-import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { isNightly } from "../support/seed.ts";
 import { startServer } from "../support/server.ts";
@@ -61,7 +60,6 @@ agents:
 
   async function talk(input: string, thread = "t1"): Promise<StreamEvent[]> {
     const events = await (await post(`${url}/threads/${thread}/runs`, { input })).ended();
-    expect(checkGrammar(events)).toEqual([]);
     for (const event of events) StreamEvent.parse(event);
     return events;
   }
@@ -117,25 +115,24 @@ const CALLS: readonly [string, Odd][] = [
 ];
 
 describe.each(WIRES)("a provider on the wire of $name", (wire) => {
-  test.each(USAGES)("that counts %s leaves a readable thread", async (_, usage) => {
+  test("leaves readable threads whatever it counts, and however it calls", async () => {
     const { provider, talk, readAll } = await serve(wire);
+    const usages = USAGES.map(
+      ([what, usage]) => [what, { id: "a", name: "nope", args: "{}", usage }] as const,
+    );
     await closing(provider, async () => {
-      provider.enqueue({ raw: wire.reply({ id: "a", name: "nope", args: "{}", usage }) });
-      await talk("hello");
-      await readAll();
-      expect((await talk("and now?")).at(-1)).toMatchObject({ data: { status: "success" } });
-      await readAll();
-    });
-  });
-
-  test.each(CALLS)("whose call has %s leaves a readable thread", async (_, odd) => {
-    const { provider, talk, readAll } = await serve(wire);
-    await closing(provider, async () => {
-      provider.enqueue({ raw: wire.reply(odd) });
-      expect((await talk("hello")).at(-1)).toMatchObject({ data: { status: "success" } });
-      const messages = await readAll();
-      expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
-      expect((await talk("and now?")).at(-1)).toMatchObject({ data: { status: "success" } });
+      for (const [what, odd] of [...usages, ...CALLS]) {
+        const thread = what.replaceAll(" ", "-");
+        provider.enqueue({ raw: wire.reply(odd) });
+        expect((await talk("hello", thread)).at(-1), what).toMatchObject({ data: { status: "success" } });
+        const messages = await readAll(thread);
+        expect(
+          messages.map(({ role }) => role),
+          what,
+        ).toEqual(["user", "assistant", "tool", "assistant"]);
+        expect((await talk("and now?", thread)).at(-1), what).toMatchObject({ data: { status: "success" } });
+        await readAll(thread);
+      }
     });
   });
 

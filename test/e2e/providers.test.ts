@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
-import { call, rawCall, say, think } from "../support/fake-provider/script.ts";
+import { call, say } from "../support/fake-provider/script.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
@@ -66,14 +66,6 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     expect(JSON.stringify(provider.requests().at(-1)?.body)).toContain("beta");
   });
 
-  test("arguments that are not JSON cause an error for the model, and the run continues", async () => {
-    const { talk } = await start(wire);
-    provider.enqueue({ blocks: [rawCall("read_file", '{"path": "a')] }, { blocks: [say("Sorry.")] });
-    const events = await endOf(await talk("go"));
-    expect(dataOf(events, "on_tool_end")[0]?.error).toMatch(/JSON/);
-    expect(textSeen(events)).toBe("Sorry.");
-  });
-
   test("cancelling closes the provider's socket, and the next turn is accepted", async () => {
     const { url, talk } = await start(wire);
     provider.enqueue({ blocks: [say("word ".repeat(5000))], delayMs: 5 });
@@ -125,30 +117,6 @@ describe.each(WIRES)("a run on the wire of $name", (wire) => {
     const events = await endOf(await talk("go"));
     expect(dataOf(events, "error")[0]?.code).toBe("model_auth");
     expect(JSON.stringify(events)).not.toContain("sk-secret-123");
-  });
-
-  test("reasoning is shown, stored, and sent back within its tool loop", async () => {
-    const { talk } = await start(wire, ", thinking: 2048");
-    provider.enqueue(
-      { blocks: [think("I should look."), call("ls", { path: "." })] },
-      { blocks: [say("Nothing there.")] },
-      { blocks: [say("Bye.")] },
-    );
-    const events = await endOf(await talk("look"));
-    expect(JSON.stringify(dataOf(events, "on_chat_model_stream"))).toContain("reasoning_delta");
-    await endOf(await talk("bye"));
-    const bodies = provider.requests().map(({ body }) => JSON.stringify(body));
-    if (wire.name === "anthropic") expect(bodies[1]).toContain("I should look.");
-    expect(bodies[2]).not.toContain("I should look.");
-  });
-
-  test("a reply that reached its token limit is marked", async () => {
-    const { talk } = await start(wire);
-    provider.enqueue({ blocks: [say("and then")], stop: "max_tokens" });
-    expect(dataOf(await endOf(await talk("go")), "done")[0]).toMatchObject({
-      status: "success",
-      stop_reason: "max_tokens",
-    });
   });
 });
 

@@ -59,17 +59,6 @@ test("a refused image is left out with a warning, and remains so after a restart
   expect(asked).toHaveLength(3);
 });
 
-test("a copy of the thread remembers refused files too", async () => {
-  const { asked, agents } = await provider(unreadable);
-  const { url } = await startServer({ agents, realModels: true });
-  await (await post(`${url}/threads/t/runs`, withImage(png))).ended();
-  const headers = { "content-type": "application/json" };
-  const forked = await fetch(`${url}/threads/t/fork`, { method: "POST", headers, body: "{}" });
-  const { id } = (await forked.json()) as { id: string };
-  await (await post(`${url}/threads/${id}/runs`, { input: "next" })).ended();
-  expect(asked).toHaveLength(3);
-});
-
 test("an image that one model refused is still sent to others", async () => {
   const { asked, agents } = await provider(unreadable);
   const { url } = await startServer({ agents, realModels: true });

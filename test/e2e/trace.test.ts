@@ -58,24 +58,21 @@ test("a model call's span contains its cost and the time to its first token", as
   expect(run).not.toHaveProperty("cost");
 });
 
-test.each(["memory", "sqlite"])(
-  "a run and its thread have the sum of their calls' costs: %s",
-  async (store) => {
-    const used = { ...usage, input_tokens: 100, output_tokens: 10 };
-    const { viewer, url } = await traced({
-      config: { store, quotas: { prices: { "scripted:test": { input: 1, output: 10 } } } },
-      script: [
-        { call: [{ tool: "write_todos", args: { todos: [] } }], usage: used },
-        { say: "Done.", usage: used },
-      ],
-    });
-    await viewer.ended();
-    const get = async (path: string) => (await fetch(`${url}/threads/t/${path}`)).json();
-    expect(await get("runs")).toMatchObject({ items: [{ usage: { input_tokens: 200, cost: 400 } }] });
-    expect(await get("usage")).toMatchObject({ runs: 1, cost: 400 });
-    expect(await get("messages")).toMatchObject({ items: [{}, { usage: { cost: 200 } }, {}, {}] });
-  },
-);
+test("a run and its thread have the sum of their calls' costs", async () => {
+  const used = { ...usage, input_tokens: 100, output_tokens: 10 };
+  const { viewer, url } = await traced({
+    config: { store: "sqlite", quotas: { prices: { "scripted:test": { input: 1, output: 10 } } } },
+    script: [
+      { call: [{ tool: "write_todos", args: { todos: [] } }], usage: used },
+      { say: "Done.", usage: used },
+    ],
+  });
+  await viewer.ended();
+  const get = async (path: string) => (await fetch(`${url}/threads/t/${path}`)).json();
+  expect(await get("runs")).toMatchObject({ items: [{ usage: { input_tokens: 200, cost: 400 } }] });
+  expect(await get("usage")).toMatchObject({ runs: 1, cost: 400 });
+  expect(await get("messages")).toMatchObject({ items: [{}, { usage: { cost: 200 } }, {}, {}] });
+});
 
 test("without a price, nothing has a cost", async () => {
   const { viewer, trace, url } = await traced({ script: [{ say: "Done." }] });
@@ -117,25 +114,6 @@ describe("the trace of a run", () => {
       expect(span.duration_ms).toBeGreaterThanOrEqual(0);
       if (span !== run) expect(span.parent_id).toBe(run?.id);
     }
-  });
-
-  test("contains a model call's input, its length and the tools that it called", async () => {
-    const { viewer, trace } = await traced({
-      config,
-      script: [
-        { say: "Let me see.", call: [{ tool: "ls", args: { path: "." } }, { tool: "nope" }] },
-        { say: "x".repeat(700) },
-      ],
-    });
-    await viewer.ended();
-    const [first, second] = (await trace()).filter(({ name }) => name === "llm.call");
-    expect(first).toMatchObject({
-      ...{ message_count: 1, content_length: 11, output: "Let me see." },
-      ...{ tool_calls_count: 2, tool_names: ["ls", "nope"] },
-    });
-    expect(second).toMatchObject({ message_count: 4, content_length: 700, tool_calls_count: 0 });
-    expect(second?.output).toBe("x".repeat(500));
-    expect(second).not.toHaveProperty("tool_names");
   });
 
   test("of a run in progress contains the spans so far", async () => {

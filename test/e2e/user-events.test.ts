@@ -1,26 +1,13 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { pino } from "pino";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { UserEvent } from "../../src/agent/core/bus.ts";
 import { defineTool } from "../../src/agent/core/tool.ts";
-import { OwnRuleSpec } from "../../src/agent/hooks/permissions/rule.ts";
-import { createHttpToolStore } from "../../src/agent/tools/http/store.ts";
-import { QuotaConfig } from "../../src/engine/quotas/config.ts";
-import { createQuotas } from "../../src/engine/quotas/index.ts";
-import { createEngine } from "../../src/engine/runs/index.ts";
 import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
-import { openMemoryQuotas } from "../../src/engine/stores/sqlite/quotas.ts";
-import { createTemporaryThreads } from "../../src/engine/temporary-threads/index.ts";
-import { AuthConfig } from "../../src/server/auth/config.ts";
-import { createServer } from "../../src/server/http/server.ts";
-import { ENDLESS_CREDENTIALS } from "../support/credentials.ts";
-import { NO_NOUNS } from "../support/nouns.ts";
+import { bareServer } from "../support/bare-server.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
-
-const MIB = 1024 * 1024;
 
 const wait = defineTool({
   name: "wait",
@@ -176,29 +163,12 @@ describe("a user who subscribes to events", () => {
     viewer.leave();
   });
 
-  test("receives heartbeats if nothing happens", async () => {
-    const { url } = await startServer({ config: { streams: { heartbeat: 0.05 } } });
-    const [viewer, named] = [await listen(url), await listen(url, "?heartbeat=named")];
-    await expect.poll(() => viewer.others).toContain(": heartbeat");
-    await expect.poll(() => named.others).toContain("event: heartbeat\ndata: {}");
-    for (const each of [viewer, named]) each.leave();
-  });
-
   test("is notified when the server shuts down", async () => {
     const { url, app } = await startServer();
     const viewer = await listen(url);
     await app.close();
     await viewer.ended();
     expect(viewer.others.at(-1)).toMatch(/^event: server_shutdown/);
-  });
-
-  test("uses one of the server's stream places until disconnecting", async () => {
-    const { url } = await startServer({ config: { limits: { streams: 1 } } });
-    const viewer = await listen(url);
-    expect((await fetch(`${url}/events`)).status).toBe(503);
-    expect((await post(`${url}/threads/t1/runs`, { input: "go" })).status).toBe(503);
-    viewer.leave();
-    await expect.poll(async () => (await post(`${url}/threads/t1/runs`, { input: "go" })).status).toBe(200);
   });
 
   test("cannot ask for a replay", async () => {
@@ -214,7 +184,9 @@ const started = (n: number): UserEvent => ({
 });
 
 test("a user who falls behind receives a reset, and then the events after it", async () => {
-  const { url, bus } = await bareServer();
+  const stores = createMemoryStores();
+  const url = await bareServer(stores);
+  const { bus } = stores;
   const viewer = await listen(url);
   bus.publish(OWNER, {
     event: "backend_status",
@@ -229,72 +201,3 @@ test("a user who falls behind receives a reset, and then the events after it", a
   expect(heard(viewer)).toHaveLength(2);
   viewer.leave();
 });
-
-/** A server whose bus the test has in its hands. */
-async function bareServer() {
-  const stores = createMemoryStores();
-  const none = () => Promise.reject(new Error("There is none."));
-  const backends = {
-    ...{ get: none, status: none, start: none, stop: none, ping: none, erase: none },
-    close: async () => {},
-  };
-  const logger = pino({ level: "silent" });
-  const find = () => {
-    throw new Error("There is none.");
-  };
-  const agents = {
-    find,
-    checkModel: find,
-    build: find,
-    isReserved: () => false,
-    list: () => [],
-    ...{ seenWith: find, choices: find, changeable: () => ({}) },
-  };
-  const runs = createEngine({ stores, agents, backends, logger, maxActive: 1 });
-  const limits = {
-    bodyBytes: 1000,
-    incomingBytes: 100_000,
-    bodyEntries: 1000,
-    requestMs: 10_000,
-    uploadBytes: 1000,
-    streams: 1,
-    heartbeatMs: 10_000,
-    stallMs: 10_000,
-    unreadBytes: 1_000_000,
-  };
-  const access = { auth: AuthConfig.parse({}), credentials: ENDLESS_CREDENTIALS, origins: [] };
-  const quotas = createQuotas(openMemoryQuotas().quotas, QuotaConfig.parse({}), { threadMs: 1000 });
-  const server = await createServer(
-    {
-      ...{ stores, runs, backends, agents, access, limits, quotas, version: "0" },
-      temporaryThreads: createTemporaryThreads({ stores, quotas, logger, keepMs: 1000, most: 1 }),
-      ...NO_NOUNS,
-      httpTools: createHttpToolStore(stores.documents, MIB),
-      admin: {
-        runs,
-        quotas,
-        backends,
-        records: [],
-        owners: stores.owners,
-        documents: stores.documents,
-        sandboxes: async () => [],
-        agents: () => [],
-        forgetEngine: () => expect.fail(),
-        backUp: () => expect.fail(),
-      },
-      permissionRule: OwnRuleSpec,
-      page: true,
-      wires: [],
-      isRefusedTool: async () => false,
-      tryTool: () => expect.fail(),
-      ...NO_NOUNS,
-      dependencies: { states: async () => [] },
-    },
-    logger,
-  );
-  onTestFinished(async () => {
-    await server.close();
-    await stores.close();
-  });
-  return { url: await server.listen({ port: 0, host: "127.0.0.1" }), bus: stores.bus };
-}

@@ -40,3 +40,18 @@ export const postJson = (url: string, body: unknown, headers: Record<string, str
     headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify(body),
   });
+
+/** Sends requests to a server, with these headers: JSON both ways, or nothing. */
+export const requestsTo =
+  (url: string, usual: Record<string, string> = {}) =>
+  async (method: string, path: string, body?: unknown, more: Record<string, string> = {}) => {
+    const json = body === undefined ? {} : { "content-type": "application/json" };
+    const response = await fetch(url + path, {
+      method,
+      headers: { ...usual, ...json, ...more },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    // Tests know what they asked for.
+    return { status: response.status, headers: response.headers, body: text ? JSON.parse(text) : {} };
+  };

@@ -1,87 +1,13 @@
-import { pino } from "pino";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { AppError } from "../../../src/agent/core/errors.ts";
-import type { Stores } from "../../../src/agent/core/stores.ts";
-import { OwnRuleSpec } from "../../../src/agent/hooks/permissions/rule.ts";
-import { createHttpToolStore } from "../../../src/agent/tools/http/store.ts";
 import { QuotaConfig } from "../../../src/engine/quotas/config.ts";
-import { createQuotas, type Quotas } from "../../../src/engine/quotas/index.ts";
+import { createQuotas } from "../../../src/engine/quotas/index.ts";
 import type { QuotaStore } from "../../../src/engine/quotas/store.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
-import { createTemporaryThreads } from "../../../src/engine/temporary-threads/index.ts";
 import type { Owner } from "../../../src/protocol/ids.ts";
-import { AuthConfig } from "../../../src/server/auth/config.ts";
-import { createServer } from "../../../src/server/http/server.ts";
-import { bent, managed } from "../../engine/runs/managed.ts";
-import { ENDLESS_CREDENTIALS } from "../../support/credentials.ts";
-import { NO_NOUNS } from "../../support/nouns.ts";
-import { newPool } from "../../support/pool.ts";
+import { bent } from "../../engine/runs/managed.ts";
+import { bareServer } from "../../support/bare-server.ts";
 import { post } from "../../support/sse.ts";
-
-const MIB = 1024 * 1024;
-
-async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas; streams?: number }) {
-  const script = [{ say: "a b c", delay_ms: 60_000 }];
-  const { runs, agents } = managed(stores, { quotas, script });
-  await runs.open();
-  const backends = newPool({ dataDir: "/nonexistent" });
-  const { owners, documents } = createMemoryStores();
-  const logger = pino({ level: "silent" });
-  const server = await createServer(
-    {
-      stores,
-      admin: {
-        runs,
-        quotas,
-        backends,
-        records: [],
-        owners,
-        documents,
-        sandboxes: async () => [],
-        agents: () => [],
-        forgetEngine: () => expect.fail(),
-        backUp: () => expect.fail(),
-      },
-      ...NO_NOUNS,
-      httpTools: createHttpToolStore(documents, MIB),
-      temporaryThreads: createTemporaryThreads({
-        stores: { ...stores, documents },
-        ...{ quotas, logger, keepMs: 1000, most: 1 },
-      }),
-      runs,
-      agents: {
-        ...agents,
-        list: () => [],
-        ...{ seenWith: () => expect.fail(), choices: () => expect.fail(), changeable: () => ({}) },
-      },
-      backends,
-      quotas,
-      access: { auth: AuthConfig.parse({}), credentials: ENDLESS_CREDENTIALS, origins: [] },
-      limits: {
-        bodyBytes: 1000,
-        incomingBytes: 100_000,
-        bodyEntries: 1000,
-        requestMs: 10_000,
-        uploadBytes: 1000,
-        streams,
-        heartbeatMs: 10_000,
-        stallMs: 10_000,
-        unreadBytes: 1_000_000,
-      },
-      permissionRule: OwnRuleSpec,
-      page: true,
-      wires: [],
-      isRefusedTool: async () => false,
-      tryTool: () => expect.fail(),
-      ...NO_NOUNS,
-      dependencies: { states: async () => [] },
-      version: "0",
-    },
-    logger,
-  );
-  onTestFinished(() => server.close());
-  return server.listen({ port: 0, host: "127.0.0.1" });
-}
 
 test("a stream takes its place before its run starts, so a refused client starts no run", async () => {
   const stores = createMemoryStores();
@@ -95,7 +21,7 @@ test("a stream takes its place before its run starts, so a refused client starts
     },
   });
   const quotas = createQuotas(stores.quotas, QuotaConfig.parse({}), { threadMs: 1000 });
-  const url = await serve(slow, { quotas, streams: 1 });
+  const url = await bareServer(slow, { quotas, streams: 1 });
   let refused = 0;
   const replies = ["t1", "t2", "t3"].map(async (thread) => {
     const viewer = await post(`${url}/threads/${thread}/runs`, { input: "go" });
@@ -153,7 +79,7 @@ test.each([
     const quotas = createQuotas(counters, QuotaConfig.parse({ user }), {
       threadMs: Number.POSITIVE_INFINITY,
     });
-    const url = await serve(failing, { quotas });
+    const url = await bareServer(failing, { quotas });
     expect((await post(`${url}/threads/t/runs`, { input: "go", background: true })).status).toBe(202);
     fails = point;
     const thread = point === "active" ? "t" : "other";
