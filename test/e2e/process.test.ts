@@ -5,44 +5,39 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { StreamEvent } from "../../src/protocol/event.ts";
-import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { NODE_ENV } from "../support/node.ts";
-import { type Skein, serve, skein } from "../support/process.ts";
+import { killed, type Skein, serve, skein } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { numbers, post, reconnect, type Seen, view } from "../support/sse.ts";
+import { post, seenOn, view } from "../support/sse.ts";
 
-const started = (name: string) => (event: StreamEvent) =>
-  event.event === "on_tool_start" && event.name === name;
+const isDelta = ({ event }: StreamEvent) => event === "on_chat_model_stream";
+const isOutput = (event: StreamEvent) =>
+  event.event === "on_tool_progress" && event.data.output.includes("once");
 
-function expectWhole(seen: readonly Seen[]) {
-  expect(numbers(seen)).toEqual(seen.map((_, index) => index + 1));
-  expect(checkGrammar(seen.map(({ event }) => event))).toEqual([]);
-}
-
-/** Kills the server while a command prints `once`. Returns the next process, and all events that a viewer of the run has seen. */
-async function killedInCommand(dir: string, script: string, run: object) {
+/** Kills the server at that event. Returns the next process, and all events that a viewer of the run has seen. */
+async function killedAt(
+  isMoment: (event: StreamEvent) => boolean,
+  script: string,
+  { run = { input: "go" }, nextAgent }: { run?: object; nextAgent?: string } = {},
+) {
+  const dir = await temporaryFolder();
   const first = await serve(dir, script);
   const viewer = await post(`${first.url}/threads/t1/runs`, run);
-  await viewer.until((event) => event.event === "on_tool_progress" && event.data.output.includes("once"));
-  first.child.kill("SIGKILL");
-  await first.exited;
+  await viewer.until(isMoment);
+  await killed(first);
   await viewer.ended().catch(() => {});
-
-  const second = await serve(dir, script);
-  const seen = await reconnect(viewer, second.url);
-  expectWhole(seen);
-  return { second, events: seen.map(({ event }) => event) };
+  const second = await serve(dir, script, {}, nextAgent);
+  return { second, events: await seenOn(viewer, second) };
 }
 
 describe("kill -9 of a server on sqlite", () => {
   test("during a command: the next process continues, and the command is not run twice", async () => {
-    const dir = await temporaryFolder();
     const script = `
 - { say: Working., call: [{ tool: execute, args: { command: "echo once | tee -a marks; sleep 5" } }] }
 - { say: I will look first., call: [{ tool: execute, args: { command: "cat marks" } }] }
 - { say: All done. }`;
-    const { events } = await killedInCommand(dir, script, { input: "go" });
+    const { events } = await killedAt(isOutput, script);
     expect(names(events)).toContain("run_resumed");
     const messages = dataOf(events, "on_message").map(({ message }) => message);
     expect(messages.find((message) => message.role === "tool" && message.error)).toMatchObject({
@@ -53,21 +48,9 @@ describe("kill -9 of a server on sqlite", () => {
   });
 
   test("during a model call: the call is repeated, and the viewer is notified", async () => {
-    const dir = await temporaryFolder();
     const script = `- { say: one two three four five six seven eight, delay_ms: 40 }`;
-    const first = await serve(dir, script);
-    const viewer = await post(`${first.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until(
-      (event) => event.event === "on_chat_model_stream" && JSON.stringify(event).includes("three"),
-    );
-    first.child.kill("SIGKILL");
-    await viewer.ended().catch(() => {});
-    await first.exited;
-
-    const second = await serve(dir, script);
-    const seen = await reconnect(viewer, second.url);
-    expectWhole(seen);
-    const events = seen.map(({ event }) => event);
+    const isThree = (event: StreamEvent) => isDelta(event) && JSON.stringify(event).includes("three");
+    const { second, events } = await killedAt(isThree, script);
     const [open] = dataOf(events, "on_chat_model_start");
     expect(dataOf(events, "message_discard")).toEqual([{ message_id: open?.message_id }]);
     const again = events.slice(names(events).indexOf("run_resumed"));
@@ -77,19 +60,8 @@ describe("kill -9 of a server on sqlite", () => {
   });
 
   test("whose agent was removed before the restart: the run fails with every span closed", async () => {
-    const dir = await temporaryFolder();
-    const script = `- { say: Working., call: [{ tool: execute, args: { command: "echo begun; sleep 5" } }] }`;
-    const first = await serve(dir, script);
-    const viewer = await post(`${first.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until((event) => event.event === "on_tool_progress");
-    first.child.kill("SIGKILL");
-    await viewer.ended().catch(() => {});
-    await first.exited;
-
-    const second = await serve(dir, script, {}, "another");
-    const seen = await reconnect(viewer, second.url);
-    expectWhole(seen);
-    const events = seen.map(({ event }) => event);
+    const script = `- { say: Working., call: [{ tool: execute, args: { command: "echo once; sleep 5" } }] }`;
+    const { second, events } = await killedAt(isOutput, script, { nextAgent: "another" });
     expect(dataOf(events, "on_tool_end")[0]?.error).toMatch(/Outcome unknown/);
     expect(dataOf(events, "error")[0]).toMatchObject({
       code: "invalid_request",
@@ -99,10 +71,9 @@ describe("kill -9 of a server on sqlite", () => {
   });
 
   test("during a call that started the run: its outcome is unknown, and it is not run twice", async () => {
-    const dir = await temporaryFolder();
     const script = `- { say: I saw it. }`;
     const calls = [{ name: "execute", args: { command: "echo once | tee -a marks; sleep 5" } }];
-    const { second, events } = await killedInCommand(dir, script, { calls });
+    const { second, events } = await killedAt(isOutput, script, { run: { calls } });
     expect(names(events).filter((name) => name === "on_tool_start")).toHaveLength(2);
     const roles = dataOf(events, "on_message").map(({ message }) => message.role);
     expect(roles).toEqual(["assistant", "tool", "assistant"]);
@@ -117,34 +88,14 @@ describe("kill -9 of a server on sqlite", () => {
     const script = `- { say: a b c d e f, delay_ms: 30 }`;
     const first = await serve(dir, script);
     const running = await post(`${first.url}/threads/t1/runs`, { input: "1" });
-    await running.until((event) => event.event === "on_chat_model_stream");
+    await running.until(isDelta);
     const calls = [{ name: "execute", args: { command: "echo once >> marks; cat marks" } }];
     const waiting = await post(`${first.url}/threads/t1/runs`, { calls, on_busy: "enqueue" });
-    first.child.kill("SIGKILL");
-    await first.exited;
+    await killed(first);
 
     const second = await serve(dir, script);
     const events = await (await view(second.url + waiting.headers.get("location"))).ended();
     expect(dataOf(events, "on_tool_end").map(({ output }) => output)).toEqual(["once\n[exit_code: 0]"]);
-  });
-
-  test("while a run is queued: it runs after the restart", async () => {
-    const dir = await temporaryFolder();
-    const script = `- { say: a b c d e f, delay_ms: 30 }`;
-    const first = await serve(dir, script);
-    const running = await post(`${first.url}/threads/t1/runs`, { input: "1" });
-    await running.until((event) => event.event === "on_chat_model_stream");
-    const waiting = await post(`${first.url}/threads/t1/runs`, { input: "2", on_busy: "enqueue" });
-    first.child.kill("SIGKILL");
-    await first.exited;
-
-    const second = await serve(dir, script);
-    const seen = await view(second.url + waiting.headers.get("location"));
-    expect(names(await seen.ended()).at(-1)).toBe("done");
-    const { items } = (await (await fetch(`${second.url}/threads/t1/messages`)).json()) as {
-      items: { role: string }[];
-    };
-    expect(items.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
   });
 });
 
@@ -158,26 +109,14 @@ describe("SIGTERM", () => {
 - { say: I will not wait again. }`;
     const first = await serve(dir, script, { CONFIG_FILE: config });
     const viewer = await post(`${first.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until(started("execute"));
+    await viewer.until(({ event }) => event === "on_tool_start");
     first.child.kill("SIGTERM");
     await viewer.ended();
     expect(viewer.others.at(-1)).toContain("server_shutdown");
     expect(await first.exited).toBe(0);
 
     const second = await serve(dir, script, { CONFIG_FILE: config });
-    const seen = await reconnect(viewer, second.url);
-    expectWhole(seen);
-    expect(textSeen(seen.map(({ event }) => event))).toBe("I will not wait again.");
-  });
-
-  test("lets a run finish within the grace period", async () => {
-    const dir = await temporaryFolder();
-    const server = await serve(dir, `- { say: a b c d e f, delay_ms: 20 }`);
-    const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until((event) => event.event === "on_chat_model_stream");
-    server.child.kill("SIGTERM");
-    expect(textSeen(await viewer.ended())).toBe("a b c d e f");
-    expect(await server.exited).toBe(0);
+    expect(textSeen(await seenOn(viewer, second))).toBe("I will not wait again.");
   });
 });
 
@@ -192,7 +131,7 @@ describe("Ctrl-C in a terminal, or a signal to the group of `npm start`,", () =>
       const dir = await temporaryFolder();
       const server = await serve(dir, `- { say: ${"word ".repeat(60)}, delay_ms: 40 }`);
       const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
-      await viewer.until((event) => event.event === "on_chat_model_stream");
+      await viewer.until(isDelta);
       server.child.kill(name);
       await untilSaid(server, "shutting down");
       server.child.kill(name);
@@ -205,7 +144,7 @@ describe("Ctrl-C in a terminal, or a signal to the group of `npm start`,", () =>
     const dir = await temporaryFolder();
     const server = await serve(dir, `- { say: ${"word ".repeat(1000)}, delay_ms: 40 }`);
     const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until((event) => event.event === "on_chat_model_stream");
+    await viewer.until(isDelta);
     server.child.kill("SIGINT");
     await untilSaid(server, "shutting down");
     server.child.kill("SIGTERM");
@@ -287,17 +226,4 @@ describe("the command line", () => {
     expect(await run.exited).toBe(1);
     expect(run.output()).toMatch(/No Skein server responds at http:\/\/127\.0\.0\.1:1/);
   });
-});
-
-test("a thread outlives its server", async () => {
-  const dir = await temporaryFolder();
-  const first = await serve(dir, "- { say: I remember. }");
-  await (await post(`${first.url}/threads/t1/runs`, { input: "remember this" })).ended();
-  first.child.kill("SIGTERM");
-  await first.exited;
-  const second = await serve(dir, "- { say: I remember. }");
-  const { items } = (await (await fetch(`${second.url}/threads/t1/messages`)).json()) as {
-    items: { content: string }[];
-  };
-  expect(items.map(({ content }) => content)).toEqual(["remember this", "I remember."]);
 });

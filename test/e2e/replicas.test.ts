@@ -1,13 +1,11 @@
 import { afterAll, expect, test } from "vitest";
-import type { Script } from "../../src/agent/models/scripted.ts";
-import { checkGrammar } from "../../src/protocol/grammar.ts";
-import { dataOf, names, textSeen } from "../support/drain.ts";
+import { textSeen } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
 import type { ServerOptions } from "../support/server.ts";
 import { startServer } from "../support/server.ts";
 import { SHARED_STORES, type SharedStore } from "../support/shared-stores.ts";
-import { numbers, post, view } from "../support/sse.ts";
+import { post, view } from "../support/sse.ts";
 
 const json = { accept: "application/json", "content-type": "application/json" };
 const getJson = async (url: string) => (await fetch(url)).json() as Promise<Record<string, unknown>>;
@@ -41,7 +39,6 @@ for (const { start, program } of SHARED_STORES) {
       const location = started.headers.get("location");
       const live = await view(other.url + location);
       const events = await live.ended();
-      expect(checkGrammar(events)).toEqual([]);
       expect(live.seen).toEqual((await started.ended()) && started.seen);
       expect((await view(other.url + location)).status).toBe(200);
       expect(textSeen(events)).toBe("a b c d e f");
@@ -74,62 +71,10 @@ for (const { start, program } of SHARED_STORES) {
       const stopped = await send(`${other.url}${run}/cancel`, { mode: "cancel" });
       expect(stopped.status).toBe(200);
       expect(await stopped.json()).toMatchObject({ status: "cancelled" });
-      const events = await viewer.ended();
-      expect(checkGrammar(events)).toEqual([]);
+      await viewer.ended();
       const { items } = (await getJson(`${one.url}/threads/t1/messages`)) as { items: { content: string }[] };
       expect(items.map(({ content }) => content)).toContain("be quick");
       open();
-    });
-
-    test("recognise a request that was sent to the other before", async () => {
-      const [one, other] = await twoReplicasOn(shared, { script: [{ say: "a b c d e f", delay_ms: 20 }] });
-      const key = { "idempotency-key": "k1" };
-      const first = await post(`${one.url}/threads/t1/runs`, { input: "Hi" }, key);
-      await first.until(isDelta);
-      first.leave();
-      const again = await post(`${other.url}/threads/t1/runs`, { input: "Hi" }, key);
-      expect(again.headers.get("location")).toBe(first.headers.get("location"));
-      await again.ended();
-      expect(numbers(again.seen)).toEqual(again.seen.map((_, index) => index + 1));
-
-      const cursor = again.seen[4]?.id ?? "";
-      const back = await post(`${other.url}/threads/t1/runs`, { input: "Hi" }, { "last-event-id": cursor });
-      await back.ended();
-      expect(numbers(back.seen)[0]).toBe(6);
-      expect(((await getJson(`${one.url}/threads/t1/runs`)).items as unknown[]).length).toBe(1);
-    });
-
-    test("queue runs of one thread in order, wherever they were sent", async () => {
-      const { tool, open, entered } = gate();
-      const script = [...gated, { say: "second" }, { say: "third" }];
-      const [one, other] = await twoReplicasOn(shared, { script, tools: [tool], agents: WITH_GATE });
-      const first = await post(`${one.url}/threads/t1/runs`, { input: "1" });
-      await entered;
-      expect((await send(`${other.url}/threads/t1/runs`, { input: "no" })).status).toBe(409);
-      const second = await post(`${other.url}/threads/t1/runs`, { input: "2", on_busy: "enqueue" });
-      const third = await post(`${one.url}/threads/t1/runs`, { input: "3", on_busy: "enqueue" });
-      open();
-      await Promise.all([first.ended(), second.ended(), third.ended()]);
-      const { items } = (await getJson(`${other.url}/threads/t1/messages`)) as {
-        items: { role: string; content: string }[];
-      };
-      expect(items.filter(({ role }) => role === "user").map(({ content }) => content)).toEqual([
-        "1",
-        "2",
-        "3",
-      ]);
-    });
-
-    test("give way to a run that interrupts on the other", async () => {
-      const { tool, entered } = gate();
-      // Either server may run the second, so the answer depends on the message, not on the number of calls.
-      const script: Script = ({ messages }) => (messages.length > 1 ? { say: "Now." } : gated[0]);
-      const [one, other] = await twoReplicasOn(shared, { script, tools: [tool], agents: WITH_GATE });
-      const first = await post(`${one.url}/threads/t1/runs`, { input: "1" });
-      await entered;
-      const second = await post(`${other.url}/threads/t1/runs`, { input: "2", on_busy: "interrupt" });
-      expect(dataOf(await first.ended(), "done")[0]?.status).toBe("cancelled");
-      expect(names(await second.ended()).at(-1)).toBe("done");
     });
 
     test("take runs that the other has no slot for, and show the answer where it was requested", async () => {

@@ -1,17 +1,13 @@
 // Two tenants on one server: one of them floods it, and the requests of the other succeed.
 
 import { pino } from "pino";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { Script } from "../../src/agent/models/scripted.ts";
 import { dataOf } from "../support/drain.ts";
-import { needing } from "../support/needing.ts";
-import { startRedis } from "../support/redis.ts";
+import { asUser } from "../support/gateway.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
 import { cast, delegating, TEAM } from "../support/team.ts";
-
-const redis = await startRedis();
-afterAll(() => redis?.close());
 
 const HEADER = { scheme: "header", trusted_proxies: ["127.0.0.0/8"] };
 
@@ -20,11 +16,7 @@ const serveTenants = ({ config, ...options }: ServerOptions) =>
   startServer({ agents: AGENTS, ...options, config: { auth: HEADER, ...config } });
 const AGENTS = "agents: { assistant: { model: 'scripted:test' } }";
 
-const as = (tenant: string, user = "ada") => ({
-  "x-skein-tenant": tenant,
-  "x-skein-user": user,
-  "x-skein-scopes": "read run tools",
-});
+const as = (tenant: string, user = "ada") => asUser(user, "read run tools", tenant);
 
 const leaving = (viewer: Viewer): Viewer => {
   onTestFinished(() => viewer.leave());
@@ -112,30 +104,6 @@ describe("a tenant whose runs hang in all its slots", () => {
     await hang(url, "flood", many("t"));
     expect(await outcome(url, "other")).toMatchObject({ event: "done", data: { status: "success" } });
     expect((await statusesOf(url, "flood")).filter((status) => status === "busy")).toHaveLength(12);
-  });
-
-  test("gets slots again as soon as others release them", async () => {
-    const { url } = await serveTenants({ script: answering, config: { limits: { runs: 2 } } });
-    await hang(url, "flood", ["h"]);
-    const first = await fetch(`${url}/threads/h/runs?limit=1`, { headers: as("flood") });
-    const [run] = ((await first.json()) as { items: { id: string }[] }).items;
-    const waiting = post(`${url}/threads/u/runs`, { input: "go" }, as("flood"));
-    expect(await outcome(url, "other")).toMatchObject({ event: "done" });
-    await fetch(`${url}/threads/h/runs/${run?.id}/cancel`, { method: "POST", headers: as("flood") });
-    expect((await (await waiting).ended()).at(-1)).toMatchObject({
-      event: "done",
-      data: { status: "success" },
-    });
-  });
-
-  needing(redis, "redis-server").test("does not make it wait on any of several replicas", async () => {
-    const config = { store: "redis", redis: { url: `${redis?.url}/0` }, limits: { runs: 4 } };
-    const one = await serveTenants({ script: answering, config });
-    const two = await serveTenants({ script: answering, config });
-    await hang(one.url, "flood", many("one"));
-    await hang(two.url, "flood", many("two"));
-    for (const { url } of [one, two])
-      expect(await outcome(url, "other")).toMatchObject({ event: "done", data: { status: "success" } });
   });
 });
 

@@ -116,8 +116,8 @@ interface Outage {
   readonly how: string;
   /** What the log says of it. */
   readonly cause: RegExp;
-  begin(store: SharedStore, proxy: CuttingProxy): Promise<void>;
-  end(store: SharedStore, proxy: CuttingProxy): Promise<void>;
+  begin(store: SharedStore): Promise<void>;
+  end(store: SharedStore): Promise<void>;
 }
 const REFUSED = /ECONNREFUSED|ECONNRESET|terminated|closed|writeable/i;
 const OUTAGES: readonly Outage[] = [
@@ -132,12 +132,6 @@ const OUTAGES: readonly Outage[] = [
     cause: /no answer|timeout/i,
     begin: (store) => store.pause(),
     end: (store) => store.resume(),
-  },
-  {
-    how: "cut off for a while",
-    cause: REFUSED,
-    begin: async (_, proxy) => proxy.shut(),
-    end: async (_, proxy) => proxy.reopen(),
   },
 ];
 
@@ -291,15 +285,15 @@ for (const { start, program } of SHARED_STORES) {
     for (const { how, cause, begin, end } of OUTAGES) {
       test(`${how}, during a run: refuses new work, and loses nothing`, async () => {
         const { logger, lines } = listening();
-        const { url, proxy } = await behindProxy(present(), {
+        const { url } = await behindProxy(present(), {
           script: [{ say: WORDS, delay_ms: 50 }, { say: "again" }],
           logger,
         });
         const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
         await viewer.until(({ event }) => event === "on_chat_model_stream");
-        await begin(present(), proxy);
+        await begin(present());
         await refused(url);
-        await end(present(), proxy);
+        await end(present());
         const events = await viewer.ended();
         expect(numbers(viewer.seen)).toEqual(upTo(viewer.seen.length));
         expect(dataOf(events, "done")).toMatchObject([{ status: "success" }]);

@@ -1,6 +1,6 @@
 // Triggers on stores that replicas share.
 
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect } from "vitest";
 import { createClient } from "../../src/client/client.ts";
 import { deliver, fromGithub, githubIssue } from "../support/deliveries.ts";
 import { needing } from "../support/needing.ts";
@@ -41,23 +41,3 @@ for (const { start, program } of USUAL_STORES) {
     );
   });
 }
-
-test("triggers and the deliveries that they remember outlive the server, with SQLite", async () => {
-  const first = await startServer({ config: { store: "sqlite" } });
-  const { url } = await createClient({ baseUrl: first.url }).triggers.put("issues", {
-    ...{ agent: "assistant", verify: { scheme: "github" }, secret: SECRET },
-    input: "{{body.issue.title}}",
-  });
-  const send = async (base: string) => {
-    const answer = await deliver(base + url, fromGithub(SECRET, githubIssue()));
-    return ((await answer.json()) as { run_id: string }).run_id;
-  };
-  const run = await send(first.url);
-  await first.app.close();
-  const second = await startServer({ config: { store: "sqlite" }, dir: first.dir });
-  expect(await send(second.url)).toBe(run);
-  const { triggers } = createClient({ baseUrl: second.url });
-  await expect
-    .poll(async () => (await triggers.get("issues")).deliveries)
-    .toMatchObject([{ outcome: "repeated" }, { outcome: "started" }]);
-});

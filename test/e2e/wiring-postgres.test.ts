@@ -1,7 +1,6 @@
 // Servers on one PostgreSQL, through the real processes.
 
 import { afterAll, expect, test } from "vitest";
-import { dataOf } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
 import { startPostgres } from "../support/postgres.ts";
 import { serveWith, skein } from "../support/process.ts";
@@ -12,15 +11,6 @@ afterAll(() => postgres?.close());
 
 needing(postgres, "postgres").describe("servers on PostgreSQL", () => {
   const place = async () => ({ STORE: "postgres", POSTGRES_URL: (await postgres?.database()) ?? "" });
-
-  test("are one server: each shows the runs of the others", async () => {
-    const env = await place();
-    const [one, other] = [await serveWith({}, { env }), await serveWith({}, { env })];
-    const events = await (await post(`${one.url}/threads/t/runs`, { input: "go" })).ended();
-    expect(dataOf(events, "done")[0]?.status).toBe("success");
-    const { items } = (await (await fetch(`${other.url}/threads/t/messages`)).json()) as { items: object[] };
-    expect(items).toHaveLength(2);
-  });
 
   test("keep threads when all of them restart", async () => {
     const env = await place();

@@ -1,11 +1,10 @@
 import { connect } from "node:net";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf, names } from "../support/drain.ts";
 import { freePort } from "../support/free-port.ts";
 import { needing } from "../support/needing.ts";
 import { SHARED_STORES } from "../support/shared-stores.ts";
-import { numbers, post, reconnect } from "../support/sse.ts";
+import { post, seenOn } from "../support/sse.ts";
 import { contradictionsIn } from "../support/store-check.ts";
 import { ask, logOf, pidsOf, serveTwo, workerWithRun } from "../support/workers.ts";
 
@@ -26,10 +25,7 @@ needing(shared, program).describe(`kill -9 of a worker`, () => {
     process.kill(before, "SIGKILL");
     // Its viewers are cut off if they were its own.
     await viewer.ended().catch(() => {});
-    const seen = await reconnect(viewer, server.url);
-    expect(numbers(seen)).toEqual(seen.map((_, index) => index + 1));
-    const events = seen.map(({ event }) => event);
-    expect(checkGrammar(events)).toEqual([]);
+    const events = await seenOn(viewer, server);
     expect(names(events)).toContain("run_resumed");
     expect(dataOf(events, "done")[0]?.status).toBe("success");
     await expect.poll(() => pidsOf(server).get(worker)).not.toBe(before);
@@ -57,8 +53,7 @@ needing(shared, program).describe(`SIGTERM of a server with workers`, () => {
     expect(viewer.others.at(-1)).toContain("server_shutdown");
     expect(await one.exited).toBe(0);
     const next = await serveTwo(again, { dir: one.dir, script: IN_WORDS, config, env: { PORT: port } });
-    const events = (await reconnect(viewer, next.url)).map(({ event }) => event);
-    expect(checkGrammar(events)).toEqual([]);
+    const events = await seenOn(viewer, next);
     expect(dataOf(events, "done")[0]?.status).toBe("success");
     expect(await contradictionsIn(next.store)).toEqual([]);
   });

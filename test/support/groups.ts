@@ -29,7 +29,7 @@ const LONG = [
   "test/wires/acp/{acp,acp-questions,acp-turns}.test.ts",
   "test/client/follow.test.ts",
   "test/e2e/wires/cuts.test.ts",
-  "test/e2e/{interrupts-providers,odd-providers,overrides,poisonous-runs,subagent-crashes,subagent-moments,viewers}.test.ts",
+  "test/e2e/{interrupts-providers,odd-providers,overrides,subagent-crashes,subagent-moments,viewers}.test.ts",
   "test/engine/stores/{sqlite,sqlite-checkpoints,sqlite-power-cut}.test.ts",
   "test/hostile-text.test.ts",
   "test/server/http/{bodies,crowd,fuzz,long-writes,openapi,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
