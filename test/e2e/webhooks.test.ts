@@ -3,6 +3,8 @@
 import { Webhook as Verifier } from "standardwebhooks";
 import { expect, test } from "vitest";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
+import { asUser, BEHIND_GATEWAY } from "../support/gateway.ts";
+import { requestsTo } from "../support/native.ts";
 import { type ServerOptions, startServer, temporaryFolder } from "../support/server.ts";
 import { post } from "../support/sse.ts";
 import { type Received, webhookInbox } from "../support/webhook-inbox.ts";
@@ -36,22 +38,17 @@ async function serve(options: ServerOptions = {}) {
     },
     ...options,
     config: {
-      auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
+      ...BEHIND_GATEWAY,
       http_tools: { allow: "127.0.0.1" },
       ...options.config,
     },
   });
   const as = (user: string, tenant = "acme", scopes = "read,run,admin") => {
-    const headers = { "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": scopes };
-    const ask = async (method: string, path: string, body?: object, more: Record<string, string> = {}) => {
-      const response = await fetch(url + path, {
-        method,
-        headers: { ...headers, ...more, ...(body ? { "content-type": "application/json" } : {}) },
-        body: body ? JSON.stringify(body) : null,
-      });
-      const text = await response.text();
-      const answer = (text === "" ? {} : JSON.parse(text)) as Shown;
-      return { status: response.status, etag: response.headers.get("etag") ?? "", answer };
+    const headers = asUser(user, scopes, tenant);
+    const send = requestsTo(url, headers);
+    const ask = async (...request: Parameters<typeof send>) => {
+      const { status, headers, body } = await send(...request);
+      return { status, etag: headers.get("etag") ?? "", answer: body as Shown };
     };
     const run = async (thread: string, input: string, agent = "assistant") =>
       (await post(`${url}/threads/${thread}/runs`, { input, agent }, headers)).ended();
@@ -120,11 +117,11 @@ test("a tenant's webhook receives the runs of all its users, and of no other ten
 });
 
 test("a failed delivery is sent again with the same id; a refused one can be resent manually", async () => {
-  const inbox = await webhookInbox(500, 204, 410);
+  const inbox = await webhookInbox(500, 429, 204, 410);
   const ada = (await serve()).as("ada");
   await ada.ask("PUT", "/webhooks/mine", { url: inbox.url, on: ["run.ended"] });
   await ada.run("t1", "hello");
-  await expect.poll(() => inbox.received.length, PATIENCE).toBe(2);
+  await expect.poll(() => inbox.received.length, PATIENCE).toBe(3);
   expect(new Set(inbox.received.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
   await ada.run("t2", "hello");
   const failed = async () => (await ada.ask("GET", "/webhooks/mine/deliveries?status=failed")).answer.items;
@@ -252,13 +249,13 @@ test("webhooks are exported without secrets, and deleted with the user", async (
   await ada.ask("PUT", "/webhooks/mine", { url: inbox.url, on: ["run.ended"] });
   await ada.run("t1", "hello");
   await expect.poll(() => inbox.received.length).toBe(1);
-  const admin = { "x-skein-tenant": "acme", "x-skein-user": "root", "x-skein-scopes": "admin" };
-  const path = `${server.url}/admin/tenants/acme/users/ada`;
-  const lines = await (await fetch(`${path}/export`, { headers: admin })).text();
+  const path = "/admin/tenants/acme/users/ada";
+  const exported = await fetch(`${server.url}${path}/export`, { headers: asUser("root", "admin") });
+  const lines = await exported.text();
   expect(lines).toContain('"type":"webhook"');
   expect(lines).not.toMatch(/whsec_|hidden/);
-  const deleted = await (await fetch(path, { method: "DELETE", headers: admin })).json();
-  expect(deleted).toMatchObject({ complete: true });
+  const deleted = await server.as("root").ask("DELETE", path);
+  expect(deleted.answer).toMatchObject({ complete: true });
   expect((await ada.ask("GET", "/webhooks")).answer.items).toEqual([]);
   await ada.ask("PUT", "/webhooks/mine", { url: inbox.url, on: ["run.ended"] });
   expect((await ada.ask("GET", "/webhooks/mine/deliveries")).answer.items).toEqual([]);
