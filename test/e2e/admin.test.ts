@@ -6,14 +6,15 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { Script } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
+import { asUser, BEHIND_GATEWAY } from "../support/gateway.ts";
 import { startServer } from "../support/server.ts";
 
-type Who = { tenant: string; user: string; scopes?: string };
-const ADA: Who = { tenant: "acme", user: "ada" };
-const BOB: Who = { tenant: "acme", user: "bob/../x" };
-const EVE: Who = { tenant: "other", user: "eve" };
-const ADMIN: Who = { tenant: "acme", user: "root", scopes: "admin" };
-const OPERATOR: Who = { tenant: "house", user: "ops", scopes: "operator" };
+type Who = ReturnType<typeof asUser>;
+const user = (name: string, tenant = "acme") => asUser(name, "read,run,tools", tenant);
+const [ADA, BOB, EVE] = [user("ada"), user("bob/../x"), user("eve", "other")];
+const ADMIN = asUser("root", "admin");
+const STRANGER = asUser("eve", "admin", "other");
+const OPERATOR = asUser("ops", "operator", "house");
 
 const script: Script = ({ messages }) =>
   JSON.stringify(messages.at(-1)).includes("slowly") ? { say: "a b c", delay_ms: 60_000 } : { say: "done" };
@@ -22,18 +23,14 @@ async function serve(more: object = {}) {
   const log: string[] = [];
   const { url, dir } = await startServer({
     config: {
-      auth: { scheme: "header", trusted_proxies: ["127.0.0.1"], external_operators: true },
-      backends: { allow_local: true },
+      ...BEHIND_GATEWAY,
+      auth: { ...BEHIND_GATEWAY.auth, external_operators: true },
       ...more,
     },
     script,
     logger: pino({ level: "info" }, { write: (line: string) => log.push(line) }),
   });
-  const as = ({ tenant, user, scopes = "read,run,tools" }: Who) =>
-    createClient({
-      baseUrl: url,
-      headers: { "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": scopes },
-    });
+  const as = (who: Who) => createClient({ baseUrl: url, headers: who });
   return { url, dir, log, as };
 }
 
@@ -75,8 +72,7 @@ test("lists across users have pages that contain each item once", async () => {
   const { as } = await serve();
   const ids: string[] = [];
   for (let n = 0; n < 5; n++)
-    for (const thread of ["a", "b"])
-      ids.push(await finished(as({ tenant: `t${n % 2}`, user: `u${n}` }), thread));
+    for (const thread of ["a", "b"]) ids.push(await finished(as(user(`u${n}`, `t${n % 2}`)), thread));
   for (const limit of [1, 3, 4]) {
     const found: string[] = [];
     let cursor: string | undefined;
@@ -94,7 +90,7 @@ test("an admin can stop anyone's run in the tenant only, and the log names the a
   const { as, log } = await serve();
   const run = await as(ADA).start("t", { input: "slowly" });
   const place = { thread_id: "t", run_id: run.id };
-  const stranger = as({ ...EVE, scopes: "admin" }).admin;
+  const stranger = as(STRANGER).admin;
   await expect(stranger.stop({ tenant: "acme", user: "ada" }, place)).rejects.toMatchObject({
     status: 404,
   });
@@ -137,7 +133,7 @@ test("deletes all of a user's data, running or not, and nothing of others", asyn
   expect((await ada.threads.list()).items).toEqual([]);
   expect((await ada.permissions.ofAgent("assistant")).length).toBe(0);
   expect(await ada.files.list()).toEqual([]);
-  expect((await admin.runs()).items.map(({ user }) => user)).toEqual([BOB.user]);
+  expect((await admin.runs()).items.map(({ user }) => user)).toEqual(["bob/../x"]);
   expect((await bob.threads.list()).items).toHaveLength(1);
   expect(await bob.permissions.ofAgent("assistant")).toHaveLength(1);
   expect(await (await bob.files.read("notes.txt")).text()).toBe("mine");
@@ -172,19 +168,16 @@ test("an export contains every message of a user, marks its end, and contains no
   expect(lines.at(-1)).toEqual({ type: "end", lines: lines.length - 1 });
   expect(text).toContain("what ada asked");
   expect(text).not.toContain("what bob asked");
-  const stranger = as({ ...EVE, scopes: "admin" }).admin;
+  const stranger = as(STRANGER).admin;
   await expect(stranger.exportUser({ tenant: "acme", user: "ada" })).rejects.toMatchObject({
     status: 404,
   });
 });
 
 test("a gateway can grant the scope operator only if the settings allow it", async () => {
-  const { url } = await startServer({
-    config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] } },
-  });
-  const headers = { "x-skein-tenant": "house", "x-skein-user": "ops" };
+  const { url } = await startServer({ config: BEHIND_GATEWAY });
   const status = async (scopes: string) =>
-    (await fetch(`${url}/admin/tenants`, { headers: { ...headers, "x-skein-scopes": scopes } })).status;
+    (await fetch(`${url}/admin/tenants`, { headers: asUser("ops", scopes) })).status;
   expect(await status("operator")).toBe(403);
   expect(await status("admin")).toBe(200);
 });

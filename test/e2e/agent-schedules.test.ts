@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { type Message, textOf, toolMessages } from "../../src/agent/core/message.ts";
-import { createClient } from "../../src/client/client.ts";
+import { BEHIND_GATEWAY, clientsAt } from "../support/gateway.ts";
 import { startServer } from "../support/server.ts";
 
 type Call = readonly [tool: string, args: Record<string, unknown>];
@@ -24,12 +24,11 @@ agents:
   globbed: ${agent('["schedule_*"]')}
 `,
     script: ({ messages }) => turnAfter(messages.at(-1)),
-    config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, limits, ...config },
+    config: { ...BEHIND_GATEWAY, limits, ...config },
   });
   return {
     as(user: string, tenant = "acme") {
-      const headers = { "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": "read,run,admin" };
-      const client = createClient({ baseUrl: url, headers });
+      const client = clientsAt(url, "read,run,admin")(user, tenant);
       const results = async (thread: string) =>
         toolMessages((await client.threads.messages(thread)).items as Message[]).map(
           ({ error, content }) => error ?? textOf(content),

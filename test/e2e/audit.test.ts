@@ -6,20 +6,18 @@ import type { Script } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
 import { startCollector } from "../support/collector.ts";
+import { asUser, BEHIND_GATEWAY } from "../support/gateway.ts";
+import { postJson } from "../support/native.ts";
 import { startServer } from "../support/server.ts";
 import { traced } from "../support/traced-server.ts";
 import { webhookInbox } from "../support/webhook-inbox.ts";
 
-type Who = { tenant: string; user: string; scopes?: string };
-const ADA: Who = { tenant: "acme", user: "ada" };
-const BOB: Who = { tenant: "acme", user: "bob" };
-const ADMIN: Who = { tenant: "acme", user: "root", scopes: "admin" };
-const STRANGER: Who = { tenant: "other", user: "eve", scopes: "admin,read,run" };
-const OPERATOR: Who = { tenant: "house", user: "ops", scopes: "operator" };
-
-const headersOf = ({ tenant, user, scopes = "read,run,tools" }: Who) => ({
-  ...{ "x-skein-tenant": tenant, "x-skein-user": user, "x-skein-scopes": scopes },
-});
+type Who = ReturnType<typeof asUser>;
+const ADA = asUser("ada", "read,run,tools");
+const BOB = asUser("bob", "read,run,tools");
+const ADMIN = asUser("root", "admin");
+const STRANGER = asUser("eve", "admin,read,run", "other");
+const OPERATOR = asUser("ops", "operator", "house");
 
 async function serve({
   script,
@@ -29,15 +27,15 @@ async function serve({
   const log: string[] = [];
   const { url } = await startServer({
     config: {
-      auth: { scheme: "header", trusted_proxies: ["127.0.0.1"], external_operators: true },
-      backends: { allow_local: true },
+      ...BEHIND_GATEWAY,
+      auth: { ...BEHIND_GATEWAY.auth, external_operators: true },
       ...more,
     },
     ...omitUndefined({ agents }),
     script: script ?? (() => ({ say: "done" })),
     logger: pino({ level: "info" }, { write: (line: string) => log.push(line) }),
   });
-  const as = (who: Who) => createClient({ baseUrl: url, headers: headersOf(who) });
+  const as = (who: Who) => createClient({ baseUrl: url, headers: who });
   const actions = async () =>
     (await as(ADMIN).admin.audit()).items
       .filter(({ action }) => action !== "audit.read")
@@ -48,19 +46,9 @@ async function serve({
 test("the trail records a change with its user, address and time, but without its contents", async () => {
   const { url, as } = await serve();
   const before = new Date().toISOString();
-  await fetch(`${url}/threads/t`, { method: "DELETE", headers: headersOf(ADA) });
-  await fetch(`${url}/threads`, {
-    method: "POST",
-    headers: {
-      ...headersOf(ADA),
-      ...{
-        "content-type": "application/json",
-        "x-request-id": "r-1",
-        "x-forwarded-for": "203.0.113.9, 127.0.0.1",
-      },
-    },
-    body: JSON.stringify({ id: "t", title: "a secret title" }),
-  });
+  await fetch(`${url}/threads/t`, { method: "DELETE", headers: ADA });
+  const from = { ...ADA, "x-request-id": "r-1", "x-forwarded-for": "203.0.113.9, 127.0.0.1" };
+  await postJson(`${url}/threads`, { id: "t", title: "a secret title" }, from);
   const admin = as(ADMIN).admin;
   await expect.poll(async () => (await admin.audit({ action: "thread" })).items).toHaveLength(2);
   const { items } = await admin.audit({ action: "thread" });
@@ -83,7 +71,7 @@ test("the trail records refused actions, and users' own reads and runs only if t
     await as(ADA).threads.get("mine");
     await as(ADA).start("mine", { input: "go" });
     await expect(as(BOB).threads.get("mine")).rejects.toMatchObject({ status: 404 });
-    await expect(as({ ...BOB, scopes: "read" }).threads.delete("mine")).rejects.toMatchObject({
+    await expect(as(asUser("bob", "read")).threads.delete("mine")).rejects.toMatchObject({
       status: 403,
     });
     await expect(as(BOB).admin.users()).rejects.toMatchObject({ status: 403 });
@@ -127,7 +115,7 @@ test("an operator's action is recorded in the tenant's trail, and an admin canno
   const { as } = await serve();
   await as(ADA).threads.create({ id: "t" });
   await expect(
-    as({ ...STRANGER, scopes: "admin" }).admin.deleteUser({ tenant: "acme", user: "ada" }),
+    as(asUser("eve", "admin", "other")).admin.deleteUser({ tenant: "acme", user: "ada" }),
   ).rejects.toMatchObject({ status: 404 });
   await (await as(OPERATOR).admin.exportUser({ tenant: "acme", user: "ada" })).text();
   await as(OPERATOR).admin.deleteUser({ tenant: "acme", user: "ada" });
@@ -161,11 +149,7 @@ test("the trail can be read in pages, by action, user and time, with each entry 
   const found = [];
   let cursor: string | undefined;
   do {
-    const page = await admin.audit({
-      action: "thread",
-      limit: 2,
-      ...(cursor === undefined ? {} : { cursor }),
-    });
+    const page = await admin.audit({ action: "thread", limit: 2, ...omitUndefined({ cursor }) });
     expect(page.items.length).toBeLessThanOrEqual(2);
     found.push(...idsOf(page));
     cursor = page.next_cursor;
@@ -226,12 +210,7 @@ test("an answer to an approval is recorded with its decision, once on every wire
   });
 
   const ask = async (body: object) => {
-    const headers = { ...headersOf(ADA), "content-type": "application/json" };
-    const response = await fetch(`${url}/v1/responses`, {
-      method: "POST",
-      headers,
-      body: JSON.stringify(body),
-    });
+    const response = await postJson(`${url}/v1/responses`, body, ADA);
     return (await response.json()) as { id: string; output: { type: string; id: string }[] };
   };
   const { id, output } = await ask({ model: "assistant", input: "go" });
@@ -283,14 +262,10 @@ test("the trail records runs started by schedules and triggers, and deliveries t
 test("with `audit.otlp`, a collector receives each entry as a log record, even the last before the server stops", async () => {
   const collector = await startCollector();
   const { url, app } = await traced(collector.url, {
-    config: {
-      auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
-      backends: { allow_local: true },
-      audit: { otlp: true },
-    },
+    config: { ...BEHIND_GATEWAY, audit: { otlp: true } },
   });
-  const ada = createClient({ baseUrl: url, headers: headersOf(ADA) });
-  await fetch(`${url}/threads/t`, { method: "DELETE", headers: headersOf(ADA) });
+  const ada = createClient({ baseUrl: url, headers: ADA });
+  await fetch(`${url}/threads/t`, { method: "DELETE", headers: ADA });
   await expect.poll(() => collector.records.length).toBe(1);
   await ada.threads.create({ id: "t" });
   await app.close();

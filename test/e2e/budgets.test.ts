@@ -6,10 +6,10 @@ import type { EventData, StreamEvent } from "../../src/protocol/event.ts";
 import { type Block, rawCall, say, think, timeline } from "../support/fake-provider/script.ts";
 import { sentBody } from "../support/fake-provider/sent-body.ts";
 import { type Script, startFakeProvider } from "../support/fake-provider/server.ts";
+import { requestsTo } from "../support/native.ts";
 import { startServer } from "../support/server.ts";
-import { view } from "../support/sse.ts";
+import { post, view } from "../support/sse.ts";
 
-const AUTH = { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, backends: { allow_local: true } };
 const PRICES = { "*": { input: 1, output: 10 } };
 
 /** Answers with as many tokens as it was asked for, and at most with 30,000. */
@@ -35,29 +35,17 @@ agents:
   helper: { model: { provider: openai, model: gpt-x, base_url: "${provider.url}/v1", api_key: k } }
   brief: { model: { provider: openai, model: gpt-x, base_url: "${provider.url}/v1", api_key: k, max_tokens: 700 } }
   claude: { model: { provider: anthropic, model: claude-sonnet-4-5, base_url: "${provider.url}", api_key: k, thinking: 4096 } }`,
-    config: { ...AUTH, quotas },
+    config: { quotas },
   });
-  const headers = {
-    ...{ "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": "read run" },
-    "content-type": "application/json",
-  };
-  const init = (body: object) => ({ method: "POST", headers, body: JSON.stringify(body) });
-  const get = async <T>(path: string) => (await (await fetch(server.url + path, { headers })).json()) as T;
+  const send = requestsTo(server.url, { accept: "application/json" });
   return {
     provider,
-    usage: () => get<Report>("/usage"),
-    async run(thread: string, more: object = {}): Promise<Ended> {
-      const { headers: usual, ...rest } = init({ input: "go", ...more });
-      const reply = await fetch(`${server.url}/threads/${thread}/runs`, {
-        ...rest,
-        headers: { ...usual, accept: "application/json" },
-      });
-      return (await reply.json()) as Ended;
-    },
-    follow: (more: object = {}) =>
-      view(`${server.url}/threads/t/runs`, { ...init({ input: "go", ...more }) }),
-    watch: (run: string) => view(`${server.url}/threads/t/runs/${run}/events`, { headers }),
-    cancel: (run: string) => fetch(`${server.url}/threads/t/runs/${run}/cancel`, init({})),
+    usage: async (): Promise<Report> => (await send("GET", "/usage")).body,
+    run: async (thread: string, more: object = {}): Promise<Ended> =>
+      (await send("POST", `/threads/${thread}/runs`, { input: "go", ...more })).body,
+    follow: (more: object = {}) => post(`${server.url}/threads/t/runs`, { input: "go", ...more }),
+    watch: (run: string) => view(`${server.url}/threads/t/runs/${run}/events`),
+    cancel: (run: string) => send("POST", `/threads/t/runs/${run}/cancel`),
   };
 }
 

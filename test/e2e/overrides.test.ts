@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../src/agent/core/model.ts";
 import { dataOf } from "../support/drain.ts";
+import { asUser, BEHIND_GATEWAY } from "../support/gateway.ts";
+import { requestsTo } from "../support/native.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
 
@@ -15,11 +17,6 @@ agents:
     permissions: { rules: [{ deny: execute }] }
   talker: { model: "scripted:test" }
 `;
-const AUTH = { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] }, backends: { allow_local: true } };
-const as = (user: string) => ({
-  ...{ "x-skein-tenant": "acme", "x-skein-user": user, "x-skein-scopes": "read,run" },
-  "content-type": "application/json",
-});
 
 type Json = Record<string, unknown>;
 
@@ -33,15 +30,7 @@ async function serve(config: object = {}) {
       return { say: "ok" };
     },
   });
-  const send = async (method: string, path: string, body?: unknown, headers = {}) => {
-    const response = await fetch(server.url + path, {
-      method,
-      headers: { ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    return { status: response.status, body: (text ? JSON.parse(text) : {}) as Json };
-  };
+  const send = requestsTo(server.url);
   const change = (patch: unknown, agent = "helper", headers = {}) =>
     send("PATCH", `/agents/${agent}/overrides`, patch, headers);
   const hooksOf = async (headers = {}) =>
@@ -107,11 +96,12 @@ describe("a user's overrides of an agent", () => {
   });
 
   test("apply to this user and this agent only", async () => {
-    const { change, hooksOf, send } = await serve({ store: "sqlite", ...AUTH });
-    await change({ hooks: { todos: false } }, "helper", as("ada"));
-    expect(await hooksOf(as("ada"))).not.toContain("todos");
-    expect(await hooksOf(as("bob"))).toContain("todos");
-    const { body } = await send("GET", "/agents", undefined, as("ada"));
+    const { change, hooksOf, send } = await serve({ store: "sqlite", ...BEHIND_GATEWAY });
+    const ada = asUser("ada");
+    await change({ hooks: { todos: false } }, "helper", ada);
+    expect(await hooksOf(ada)).not.toContain("todos");
+    expect(await hooksOf(asUser("bob"))).toContain("todos");
+    const { body } = await send("GET", "/agents", undefined, ada);
     const hooks = (body.items as { name: string; hooks: string[] }[]).map((agent) => [
       agent.name,
       agent.hooks.includes("todos"),
@@ -150,7 +140,8 @@ describe("a change", () => {
     expect((await send("GET", "/agents/talker/overrides")).body).not.toHaveProperty("model");
   });
 
-  test.each<[string, unknown, RegExp]>([
+  test.each<[string, unknown, RegExp, agent?: string]>([
+    ["skills of an agent without a backend", { skills: { paths: ["s"] } }, /skills: .*no backend/, "talker"],
     ["an unknown hook", { hooks: { todoss: false } }, /hooks\.todoss: there is no hook.*`todos`/],
     ["an unknown option", { hooks: { trimming: { kep: 1 } } }, /hooks\.trimming\.kep: unknown key/],
     [
@@ -169,9 +160,9 @@ describe("a change", () => {
     ["a broken glob", { skills: { paths: ["s"], include: ["{a"] } }, /include\[0\]|include\.0/],
     ["a prompt", { system_prompt: "Obey." }, /unknown key `system_prompt`/],
     ["tools", { tools: ["execute"] }, /unknown key `tools`/],
-  ])("to %s is refused, with its path", async (_, patch, words) => {
+  ])("to %s is refused, with its path", async (_, patch, words, agent) => {
     const { change, send } = await serve();
-    const { status, body } = await change(patch);
+    const { status, body } = await change(patch, agent);
     expect([status, body.code]).toEqual([400, "invalid_request"]);
     expect(body.detail).toMatch(words);
     expect((await send("GET", "/agents/helper/overrides")).body).toMatchObject({ ignored: [] });
@@ -205,13 +196,6 @@ describe("a change", () => {
     expect(offered()?.includes("read_file")).toBe(name !== "filesystem");
     await change({ hooks: { [name]: null } });
     expect(await hooksOf()).toContain(name);
-  });
-
-  test("does not add skills to an agent without a backend", async () => {
-    const { change } = await serve();
-    expect((await change({ skills: { paths: ["s"] } }, "talker")).body.detail).toMatch(
-      /skills: .*no backend/,
-    );
   });
 
   test("returns not_found for an unknown agent", async () => {
