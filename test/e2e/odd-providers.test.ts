@@ -115,7 +115,7 @@ const CALLS: readonly [string, Odd][] = [
 ];
 
 describe.each(WIRES)("a provider on the wire of $name", (wire) => {
-  test("leaves readable threads whatever it counts, and however it calls", async () => {
+  test("leaves readable threads if its counts and calls break the protocol", async () => {
     const { provider, talk, readAll } = await serve(wire);
     const usages = USAGES.map(
       ([what, usage]) => [what, { id: "a", name: "nope", args: "{}", usage }] as const,

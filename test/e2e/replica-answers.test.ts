@@ -1,4 +1,4 @@
-// What a run waits for comes to another replica than the one that asked, which is gone.
+// What a run waits for comes to another replica after the one that asked has died.
 
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
