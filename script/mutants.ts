@@ -17,8 +17,8 @@ import { makeTree, ROOT, removeTree, runTests, type Tree } from "./mutant-trees.
 
 const LISTS = join(ROOT, "script/mutants");
 const WANTED = 0.95;
-/** More than the number of cores, because tests also wait. */
-const WORKERS = 4;
+/** Number of copies of the program. Each has two processes that run tests, and loads the program on its own. */
+const WORKERS = 2;
 /** Minimum number of edits in a share. */
 const SHARE = 20;
 
