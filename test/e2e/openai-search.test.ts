@@ -35,6 +35,7 @@ interface World {
   readonly model?: string;
   readonly more?: string;
   readonly tools?: string;
+  readonly models?: string;
   readonly agent?: string;
   readonly search?: object;
   readonly config?: object;
@@ -47,12 +48,13 @@ async function serve({
   model = "gpt-5-search-api",
   more,
   tools = "web_search, save",
+  models = `search: ${modelOf("gpt-4o-search-preview")}`,
   agent = "",
   search = {},
   config = {},
 }: World = {}) {
   const agents = `
-models: { search: ${modelOf("gpt-4o-search-preview")}, plain: ${modelOf("gpt-5-mini")} }
+models: { ${models} }
 agents:
   assistant:
     model: ${modelOf(model, more)}
@@ -115,7 +117,7 @@ describe("an answer of a search model", () => {
     const prices = { "*": { input: 0, output: 0, web_search: 10 } };
     const { run } = await serve({ config: { quotas: { user: { cost_per_day: 0.015 }, prices } } });
     expect(await run("What is wool?")).toMatchObject({ status: "success", usage: { cost: 10_000 } });
-    expect(await run("And yarn?")).toMatchObject({ status: "error", stop_reason: "quota" });
+    await expect(run("And yarn?")).rejects.toThrow("tokens of input and a web search");
     expect(provider.requests()).toHaveLength(1);
   });
 
@@ -147,6 +149,23 @@ describe("an answer of a search model", () => {
     expect(await answer()).not.toHaveProperty("citations");
   });
 
+  test("is kept if the server repeats a long list of pages with every piece", async () => {
+    const annotations = Array.from({ length: 100 }, (_, index) => ({
+      type: "url_citation",
+      url_citation: {
+        url: `https://wool.example/${index}`,
+        title: "w".repeat(2000),
+        start_index: 0,
+        end_index: 2,
+      },
+    }));
+    const pieces = Array.from({ length: 60 }, () => chunk({ content: "Wool. ", annotations }));
+    provider.enqueue({ raw: [...pieces, chunk({}, "stop")] });
+    const { run, answer } = await serve();
+    expect(await run("What is wool?")).toMatchObject({ status: "success" });
+    expect((await answer()).sources).toHaveLength(100);
+  });
+
   test("is requested without the settings that OpenAI's older search models reject", async () => {
     const { run } = await serve({ model: "gpt-4o-search-preview-2025-03-11", more: ", temperature: 0.5" });
     const output_schema = { type: "object", properties: { from: { type: "string" } }, required: ["from"] };
@@ -176,6 +195,16 @@ describe("a model behind a gateway", () => {
     const { run, answer } = await serve({ ...corp, tools: "save" });
     expect((await run("What is wool?")).usage).not.toHaveProperty("web_searches");
     expect(await answer()).not.toHaveProperty("sources");
+    expect(sent()).not.toHaveProperty("web_search_options");
+  });
+
+  test("reserves the price of one search, because no request can limit its searches", async () => {
+    const prices = { "*": { input: 0, output: 0, web_search: 10 } };
+    const quotas = { user: { cost_per_day: 0.015 }, prices };
+    const { run } = await serve({ ...corp, search: { max_uses: 5 }, config: { quotas } });
+    expect(await run("What is wool?")).toMatchObject({ usage: { cost: 10_000 } });
+    expect(sent()).toHaveProperty("web_search_options");
+    expect(await run("And yarn?")).toMatchObject({ status: "success", usage: { cost: 0 } });
     expect(sent()).not.toHaveProperty("web_search_options");
   });
 
@@ -239,6 +268,41 @@ describe("rules about searches", () => {
     expect(provider.requests()).toHaveLength(1);
   });
 
+  test("nor for a title of a thread that flow rules apply to", async () => {
+    const { run, client } = await serve({
+      tools: "save",
+      agent: flow("{ after: [save], deny: [web_search] }"),
+    });
+    await run("go");
+    await expect(client.threads.suggestTitle("t")).rejects.toMatchObject({ code: "model_rejected" });
+    expect(provider.requests()).toHaveLength(1);
+  });
+
+  test("nor for a title of a subagent's thread, whose inherited rules only its runs know", async () => {
+    provider.enqueue({ blocks: [call("task", { agent: "helper", task: "Search for wool.", context: "" })] });
+    const { run, client } = await serve({
+      ...{ model: "gpt-5-mini", tools: "save" },
+      agent: `
+    subagents: [helper]
+  helper: { model: ${modelOf("gpt-5-search-api")}, tools: [save] }`,
+    });
+    await run("go");
+    const [child] = (await client.threads.list({ parent: "t" })).items;
+    await expect(client.threads.suggestTitle(child?.id ?? "")).rejects.toMatchObject({
+      code: "model_rejected",
+    });
+  });
+
+  test.each(["", "permissions: { rules: [{ allow: web_search }] }"])(
+    "a search model suggests a title where its agent may search: %s",
+    async (agent) => {
+      const { run, client } = await serve({ agent });
+      await run("go");
+      provider.enqueue({ blocks: [say("About wool")] });
+      expect(await client.threads.suggestTitle("t")).toMatchObject({ title: "About wool" });
+    },
+  );
+
   test("nor as the fallback of another model", async () => {
     provider.enqueue({ blocks: [call("save")] }, { fail: "server_error" });
     const { run } = await serve({
@@ -269,23 +333,24 @@ describe("rules about searches", () => {
 });
 
 describe("the limits to domains, which these searches cannot have", () => {
-  const limited = { search: { allowed_domains: ["wool.example"] } };
+  const limited = { search: { allowed_domains: ["wool.example"] }, models: "" };
 
   test.each([
-    ["gpt-5-search-api", ""],
-    ["corp-search", ", searches: true"],
-  ])("an agent with %s does not load", async (model, more) => {
-    await expect(serve({ ...limited, model, more })).rejects.toThrow("cannot limit its search to domains");
+    ["gpt-5-search-api", "", "web_search"],
+    ["gpt-5-search-api", "", "save"],
+    ["gpt-5-search-api", "", '"*"'],
+    ["corp-search", ", searches: true", "web_search"],
+    ["gpt-5-mini", ", fallback: [openai:gpt-4o-search-preview]", "save"],
+  ])("an agent with %s%s and the tools %s does not load", async (model, more, tools) => {
+    await expect(serve({ ...limited, model, more, tools })).rejects.toThrow(
+      "cannot limit its search to domains",
+    );
   });
 
-  test("a run with a search model fails", async () => {
-    const agent = "permissions: { rules: [{ allow: web_search }] }";
-    const { run } = await serve({ ...limited, tools: '"*"', agent });
-    expect(await run("go")).toMatchObject({
-      error: {
-        message: expect.stringContaining("its search cannot be limited to the domains in `web.search`"),
-      },
-    });
+  test("a run cannot request a search model", async () => {
+    const { client } = await serve({ ...limited, model: "gpt-5-mini", tools: "save" });
+    const body = { input: "go", model: "openai:gpt-5-search-api" };
+    await expect(client.start("t", body)).rejects.toThrow("cannot limit its search to domains");
     expect(provider.requests()).toEqual([]);
   });
 });

@@ -19,24 +19,32 @@ export const canSearch = ({ searches, searchesEverywhere }: Model, limits: Provi
   searches === true && !(searchesEverywhere && hasDomains(limits));
 
 /**
+ * Throws `config_invalid` if the model, or one of its fallbacks, searches in every answer but cannot limit its searches
+ * to the configured domains.
+ */
+export function assertWithinDomains(model: Model, limits: readonly ProviderSearch[]): void {
+  for (let each: Model | undefined = model; each; each = each.fallback)
+    if (each.alwaysSearches && !limits.every((limit) => canSearch(each, limit)))
+      throw new AppError(
+        "config_invalid",
+        `\`${each.name}\` searches the web in every answer and cannot limit its search to domains. Remove \`allowed_domains\` and \`blocked_domains\` from \`web.search\` in server.yaml, or use another model.`,
+      );
+}
+
+/**
  * Leaves out a search that the model's provider cannot execute. Throws `model_rejected` for a model that would search
- * against the rules or beyond the allowed domains.
+ * against the rules.
  */
 export function asOffered(request: ModelRequest, run: MutableRun): ModelRequest {
   const { model } = request;
   const tools = request.tools.filter(({ ofProvider }) => !ofProvider || canSearch(model, ofProvider));
   if (model.alwaysSearches && run.values.get(SEARCH_IS_DENIED))
-    throw refusal(model, `the rules do not allow \`${WEB_SEARCH}\` for every query`);
-  if (model.alwaysSearches && tools.length < request.tools.length)
-    throw refusal(model, "its search cannot be limited to the domains in `web.search`");
+    throw new AppError(
+      "model_rejected",
+      `\`${model.name}\` searches the web in every answer, but the rules do not allow \`${WEB_SEARCH}\` for every query. Use another model.`,
+    );
   return { ...request, tools };
 }
-
-const refusal = ({ name }: Model, why: string) =>
-  new AppError(
-    "model_rejected",
-    `\`${name}\` searches the web in every answer, but ${why}. Use another model.`,
-  );
 
 /**
  * Returns the number of searches that the model's provider makes for the request. Returns undefined if it has no
@@ -47,10 +55,11 @@ export function searchesPlanned({
   tools,
 }: Pick<ModelRequest, "model" | "tools">): PlannedSearches | undefined {
   if (model.alwaysSearches) return { most: 1, least: 1 };
-  const limits = tools.flatMap(({ ofProvider }) =>
+  const [limits] = tools.flatMap(({ ofProvider }) =>
     ofProvider && canSearch(model, ofProvider) ? [ofProvider] : [],
   );
-  const most = limits[0]?.max_uses;
+  // Chat Completions accepts no limit. Each answer counts as one search.
+  const most = limits && model.searchesEverywhere ? 1 : limits?.max_uses;
   return most === undefined ? undefined : { most, least: 0 };
 }
 

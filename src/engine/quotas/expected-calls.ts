@@ -14,7 +14,7 @@ export interface Caller {
   readonly threadId: string;
 }
 
-/** The tokens reserved for a model call. */
+/** What is reserved for a model call, in tokens unless stated otherwise. */
 export interface ReservedCall {
   readonly model: string;
   readonly input: number;
@@ -22,6 +22,8 @@ export interface ReservedCall {
   readonly fixed: number;
   /** The tokens of the shortest useful answer. */
   readonly least: number;
+  /** The minimum number of web searches that the model's provider makes. */
+  readonly searches: number;
 }
 
 /** A run that is about to be accepted. */

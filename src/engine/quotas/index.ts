@@ -120,9 +120,9 @@ export function createQuotas(
   const refusedCall = (owner: Owner, run: ExpectedRun, accounts: Accounts): AppError | undefined => {
     const call = calls.of(owner, run);
     if (!call) return undefined;
-    const { model, input, least } = call;
-    const left = answerLeft(config, accounts, { input, searches: 0, price: priceFor(model), among: "spent" });
-    return left < least ? tooLarge(config, accounts, input) : undefined;
+    const { model, least, ...planned } = call;
+    const left = answerLeft(config, accounts, { ...planned, price: priceFor(model), among: "spent" });
+    return left < least ? tooLarge(config, accounts, planned) : undefined;
   };
   const lives: Readonly<
     Record<Resource, Omit<HeldResource, "thing" | "id"> & { readonly makingMs?: number }>
@@ -207,7 +207,7 @@ export function createQuotas(
       const { input, output: most, fixed = 0, searches: planned } = size();
       const { least: leastSearches, most: mostSearches } = planned ?? NO_SEARCHES;
       const least = Math.min(most, LEAST_ANSWER);
-      if (caller) calls.note(owner, caller, { model, input, fixed, least });
+      if (caller) calls.note(owner, caller, { model, input, fixed, least, searches: leastSearches });
       for (let output = most, searches = mostSearches, attempt = 1; ; attempt++) {
         const reservation = { id, amounts: amountsOf({ input, output, searches }, price), ms: RESERVED_MS };
         const { isGranted, accounts } = await store.reserve(owner, reservation, config);
@@ -226,13 +226,15 @@ export function createQuotas(
         }
         const answer = (among: "spent" | "reserved") =>
           answerLeft(config, accounts, { input, searches, price, among });
-        while (searches > leastSearches && answer("spent") < least) searches--;
+        const among = takesLess ? "reserved" : "spent";
+        while (searches > leastSearches && answer(among) < least) searches--;
         const left = Math.min(answer("spent"), most);
         if (left < least)
           return {
             isGranted,
             isSpent: true,
-            error: spentOf(config, accounts) ?? tooLarge(config, accounts, input),
+            error:
+              spentOf(config, accounts) ?? tooLarge(config, accounts, { input, searches: leastSearches }),
           };
         output = Math.min(answer("reserved"), most);
         // Other calls may use up the remaining budget between two attempts.
@@ -319,9 +321,15 @@ function spentOf(config: QuotaConfig, accounts: Accounts): AppError | undefined 
 }
 
 /** Returns the error for a call that exceeds the remaining budget. Names the budget with the smallest fraction left. */
-function tooLarge(config: QuotaConfig, accounts: Accounts, input: number): AppError {
+function tooLarge(
+  config: QuotaConfig,
+  accounts: Accounts,
+  { input, searches }: Omit<Planned, "price">,
+): AppError {
   const [tightest] = budgetStates(config, accounts).toSorted((a, b) => a.left / a.most - b.left / b.most);
-  const what = `for a model call with about ${input} tokens of input`;
+  const searching =
+    searches === 0 ? "" : ` and ${searches === 1 ? "a web search" : `${searches} web searches`}`;
+  const what = `for a model call with about ${input} tokens of input${searching}`;
   return tightest ? tooLittle(tightest, accounts, what, config) : taken();
 }
 

@@ -18,6 +18,7 @@ import type { Completion, ModelRequest } from "../../agent/core/model.ts";
 import { callModel } from "../../agent/core/model-call.ts";
 import { newThreadId } from "../../agent/core/new-ids.ts";
 import { OPEN_ENDED } from "../../agent/core/open-interrupts.ts";
+import { SEARCH_IS_DENIED } from "../../agent/core/own-search.ts";
 import type { Thread } from "../../agent/core/records.ts";
 import { type MutableRun, unrecordedRun } from "../../agent/core/run.ts";
 import type { Agent } from "../../agent/core/runnable-agent.ts";
@@ -107,7 +108,8 @@ export async function nameThread(
   const definition = agents.find(thread.agent);
   const user = await keptOverrides(items, owner, definition.name);
   const agent = await agents.build(definition, { quotas, items }, { user });
-  const title = titleOf(await ask(agent, { owner, threadId, text }, signal));
+  const isChild = thread.parent !== undefined;
+  const title = titleOf(await ask(agent, { owner, threadId, text, isChild }, signal));
   if (!title) throw new AppError("model_rejected", "The model returned no title.");
   const named = await threads.update(owner, threadId, { title });
   if (!named) throw notFound("thread", threadId);
@@ -118,11 +120,13 @@ interface Question {
   readonly owner: Owner;
   readonly threadId: string;
   readonly text: string;
+  /** True for the thread of a subagent. */
+  readonly isChild: boolean;
 }
 
 async function ask(
   agent: Agent,
-  { owner, threadId, text }: Question,
+  { owner, threadId, text, isChild }: Question,
   signal: AbortSignal,
 ): Promise<Completion> {
   const late = new AbortController();
@@ -132,6 +136,8 @@ async function ask(
   );
   const place = { owner, threadId, signal: AbortSignal.any([signal, late.signal]) };
   const run = unrecordedRun(place, { name: agent.name, interrupts: OPEN_ENDED });
+  // The flow rules that the subagent inherited are not known here.
+  if (isChild) run.values.set(SEARCH_IS_DENIED, true);
   const layers = agent.hooks.map((hook) => hook.wrapModelCall?.bind(hook));
   const call = compose<ModelRequest, Stream<Completion>, MutableRun>(
     layers,

@@ -5,6 +5,7 @@ import type { Catalogue, Extend } from "../../agent/agents/catalogue.ts";
 import type { ModelSpec } from "../../agent/core/agent.ts";
 import type { HookDefinition } from "../../agent/core/hook.ts";
 import type { Model } from "../../agent/core/model.ts";
+import { assertWithinDomains } from "../../agent/core/own-search.ts";
 import { pluginRefs } from "../../agent/core/plugin-ref.ts";
 import type { Tool } from "../../agent/core/tool.ts";
 import { hooks } from "../../agent/hooks/index.ts";
@@ -40,6 +41,7 @@ export function catalogueOf(options: CatalogueOptions): Catalogue {
   } = options;
   const parts = plugins.map(({ plugin }) => plugin);
   const providers = new Map(parts.flatMap(({ models = {} }) => Object.entries(models)));
+  const searches = tools.flatMap(({ ofProvider }) => ofProvider ?? []);
   const ofPlugins = parts.flatMap((plugin) => plugin.tools ?? []);
   return {
     hooks: [...own, ...hooksOf(plugins, hooks).hooks],
@@ -51,7 +53,11 @@ export function catalogueOf(options: CatalogueOptions): Catalogue {
     mcpServers: McpServerDefinitions,
     schedules: FileSchedules,
     backends: withOwnBackends(Object.assign({}, ...parts.map(({ backends }) => backends))).options,
-    createModel: create ?? ((spec) => createModel(spec, env, providers)),
+    createModel(spec) {
+      const model = create?.(spec) ?? createModel(spec, env, providers);
+      assertWithinDomains(model, searches);
+      return model;
+    },
     modelDoubt: (spec) => modelDoubt(spec, env),
   };
 }

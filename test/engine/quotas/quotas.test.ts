@@ -250,6 +250,27 @@ describe("a model call", () => {
       });
     });
 
+    test("and makes fewer while other calls have reserved their price, if it accepts that", async () => {
+      const { quotas } = priced(0.06);
+      expect(await quotas.reserve(ADA, searching(0))).toMatchObject({ searchLimit: 5 });
+      expect(await quotas.reserve(ADA, searching(0, true))).toMatchObject({
+        isGranted: true,
+        searchLimit: 0,
+      });
+    });
+
+    test("and a run is refused if the budget does not pay those that it always makes", async () => {
+      const { quotas } = priced(0.03);
+      const caller = { agent: "a", threadId: "t" };
+      const { id } = (await quotas.reserve(ADA, { ...searching(2), caller })) as { id: string };
+      const usage = { ...NO_USAGE, input_tokens: 1000, output_tokens: 1000, web_searches: 1 };
+      await quotas.settle(ADA, id, { agent: "a", model: "m", usage });
+      const run = { ...caller, model: undefined, size: () => 0, isRewound: false };
+      await expect(quotas.assertFunds(ADA, run)).rejects.toThrow(
+        "too little for a model call with about 1000 tokens of input and 2 web searches",
+      );
+    });
+
     test("and waits while other calls have reserved their price", async () => {
       const { quotas } = priced(0.06);
       expect(await quotas.reserve(ADA, searching(0))).toMatchObject({ searchLimit: 5 });

@@ -195,6 +195,13 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           return withoutHeldTools(request, hold, run);
         },
 
+        async *wrapModelCall(request, next, run) {
+          // A call outside of a run, such as for a title, has no step in which the rules are checked.
+          if (!run.values.has(SEARCH_IS_DENIED))
+            run.values.set(SEARCH_IS_DENIED, flow.length > 0 || hidesSearch(WEB_SEARCH, run));
+          return yield* next(request);
+        },
+
         async *wrapToolCall(request, next, run) {
           // The policies are read now so that a rule remembered from another call of this message applies
           // only to later messages.

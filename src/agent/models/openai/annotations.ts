@@ -26,9 +26,10 @@ export function annotationsOf(draft: Draft): Annotations {
         const { type, url_citation: citation } = each;
         if (type !== "url_citation" || !isKeepable(citation)) continue;
         const json = jsonIn(citation);
+        searched();
+        if (cited.has(json)) continue;
         draft.weigh(json);
         cited.set(json, citation);
-        searched();
       }
     },
     finish() {
