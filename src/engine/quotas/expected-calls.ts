@@ -14,7 +14,7 @@ export interface Caller {
   readonly threadId: string;
 }
 
-/** What is reserved for a model call, in tokens unless stated otherwise. */
+/** The amounts reserved for a model call, in tokens except for `searches`. */
 export interface ReservedCall {
   readonly model: string;
   readonly input: number;

@@ -226,8 +226,7 @@ export function createQuotas(
         }
         const answer = (among: "spent" | "reserved") =>
           answerLeft(config, accounts, { input, searches, price, among });
-        const among = takesLess ? "reserved" : "spent";
-        while (searches > leastSearches && answer(among) < least) searches--;
+        while (searches > leastSearches && answer(takesLess ? "reserved" : "spent") < least) searches--;
         const left = Math.min(answer("spent"), most);
         if (left < least)
           return {
