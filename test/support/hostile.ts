@@ -71,8 +71,10 @@ export const json =
   (_, response) =>
     response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(value));
 
-/** A body of this type. */
+/** A body of this type, or of none. */
 export const served =
-  (type: string, body: string | Buffer, status = 200, headers: Record<string, string> = {}): Answer =>
+  (type: string | undefined, body: string | Buffer, status = 200, headers = {}): Answer =>
   (_, response) =>
-    response.writeHead(status, { "content-type": type, ...headers }).end(body);
+    response
+      .writeHead(status, { ...(type === undefined ? {} : { "content-type": type }), ...headers })
+      .end(body);

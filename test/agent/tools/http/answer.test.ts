@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { httpServer, json } from "../../../support/hostile.ts";
+import { httpServer, json, served } from "../../../support/hostile.ts";
 import { call, httpStatus } from "./caller.ts";
 
 describe("an answer", () => {
@@ -34,8 +34,7 @@ describe("an answer", () => {
     expect(answer).toMatchObject({ content: "The tool finished without output." });
   });
 
-  const body = (type: string, text: string | Buffer) =>
-    httpServer((_, response) => response.writeHead(200, { "content-type": type }).end(text));
+  const body = (type: string | undefined, text: string) => httpServer(served(type, text));
 
   test.each([
     ["another type", "text/html; charset=utf-8", "<p>", "the response is text/html, not application/json"],
@@ -48,14 +47,9 @@ describe("an answer", () => {
     ],
     ["broken JSON", "application/json", '{"result":', "the response is not valid JSON"],
     ["no JSON", "application/json", "", "the response is not valid JSON"],
-    [
-      "something else",
-      "application/json",
-      '{"output": 1}',
-      "the response has neither a `result` nor an `error`",
-    ],
+    ["something else", "application/json", '{"output": 1}', "the response has neither"],
     ["a list", "application/json", "[]", "the response has neither a `result` nor an `error`"],
-    ["null", "application/json", "null", "the response has neither a `result` nor an `error`"],
+    ["null", "application/json", "null", "the response has neither"],
     ["an inherited result", "application/json", '{"__proto__": {"result": 1}}', "the response has neither"],
     [
       "too much",
@@ -75,7 +69,7 @@ describe("an answer", () => {
   });
 
   test("without a type, or with one like JSON, is treated as JSON", async () => {
-    const untyped = await httpServer((_, response) => response.end('{"result": 1}'));
+    const untyped = await body(undefined, '{"result": 1}');
     expect((await call(untyped.url)).answer).toMatchObject({ content: "1" });
     const typed = await body("application/problem+json", '{"result": 2}');
     expect((await call(typed.url)).answer).toMatchObject({ content: "2" });

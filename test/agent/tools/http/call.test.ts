@@ -7,7 +7,7 @@ import { succeeding } from "../../../../src/agent/tools/http/registration.ts";
 import { createPublicFetch } from "../../../../src/lib/ssrf-safe-fetch/index.ts";
 import { play } from "../../../support/agent.ts";
 import { dataOf } from "../../../support/drain.ts";
-import { type Heard, httpServer, json, tcpServer } from "../../../support/hostile.ts";
+import { type Heard, httpServer, json, served, tcpServer } from "../../../support/hostile.ts";
 import { answerOf, call, fetch, httpStatus, OK, registered } from "./caller.ts";
 
 describe("a call", () => {
@@ -171,17 +171,17 @@ test("a secret that an endpoint repeats is masked in its progress, results and e
   const tool = { headers: secrets };
   const echo = ({ headers, path }: Heard) => `${headers.authorization} ${headers["x-api-key"]} ${path}`;
   const answers = [
-    (heard: Heard, reply: ServerResponse) => json({ result: echo(heard) })(heard, reply),
-    (heard: Heard, reply: ServerResponse) => json({ result: { sent: heard.headers } })(heard, reply),
-    (heard: Heard, reply: ServerResponse) => json({ error: echo(heard) })(heard, reply),
-    (heard: Heard, reply: ServerResponse) => json({ error: echo(heard) }, 500)(heard, reply),
-    (heard: Heard, reply: ServerResponse) =>
-      reply
-        .writeHead(200, { "content-type": "application/x-ndjson" })
-        .end(`${JSON.stringify({ progress: echo(heard) })}\n${JSON.stringify({ result: "done" })}`),
+    (heard: Heard) => json({ result: echo(heard) }),
+    (heard: Heard) => json({ result: { sent: heard.headers } }),
+    (heard: Heard) => json({ error: echo(heard) }),
+    (heard: Heard) => json({ error: echo(heard) }, 500),
+    (heard: Heard) => {
+      const lines = [{ progress: echo(heard) }, { result: "done" }];
+      return served("application/x-ndjson", lines.map((line) => JSON.stringify(line)).join("\n"));
+    },
   ];
   for (const answer of answers) {
-    const server = await httpServer(answer);
+    const server = await httpServer((heard, reply) => answer(heard)(heard, reply));
     const played = await call(`${server.url}/?token=que.ry.token`, { tool });
     const shown = JSON.stringify(played);
     expect(shown).toContain("***");
@@ -190,12 +190,9 @@ test("a secret that an endpoint repeats is masked in its progress, results and e
 });
 
 test("a secret that an endpoint splits across several pieces of progress is masked", async () => {
-  const cut = (_: Heard, reply: ServerResponse) => {
-    const pieces = ["it is Bear", "er tok-12", "3456, or tok-1", "23"].map((progress) => ({ progress }));
-    reply.writeHead(200, { "content-type": "application/x-ndjson" });
-    reply.end([...pieces, { result: "done" }].map((piece) => JSON.stringify(piece)).join("\n"));
-  };
-  const server = await httpServer(cut);
+  const pieces = ["it is Bear", "er tok-12", "3456, or tok-1", "23"].map((progress) => ({ progress }));
+  const lines = [...pieces, { result: "done" }].map((piece) => JSON.stringify(piece));
+  const server = await httpServer(served("application/x-ndjson", lines.join("\n")));
   const { events } = await call(server.url, { tool: { headers: { authorization: "Bearer tok-123456" } } });
   const shown = dataOf(events, "on_tool_progress").map(({ output }) => output);
   expect(shown.join("")).toBe("it is ***, or tok-123");

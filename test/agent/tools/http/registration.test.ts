@@ -71,26 +71,20 @@ describe("a registration is refused", () => {
     expect(HttpToolRegistration.safeParse({ ...WEATHER, ...more }).success).toBe(false);
   });
 
-  test("for parameters that are not a JSON Schema of an object, with the reason", async () => {
-    await expect(made({ parameters: { type: "array" } })).rejects.toMatchObject({
-      code: "invalid_request",
-      message: expect.stringContaining('"type": "object"'),
-    });
-    const parameters = { type: "object", properties: { a: { type: "text" } } };
-    await expect(made({ parameters })).rejects.toMatchObject({
-      code: "invalid_request",
-      message: expect.stringMatching(/^parameters: the schema is not valid JSON Schema.*properties\.a\.type/),
-    });
-  });
-
-  test("for parameters that models cannot be sent, with the reason", async () => {
-    const parameters = { type: "object", properties: { "filter[id]": { type: "string" } } };
-    await expect(made({ parameters })).rejects.toMatchObject({
-      code: "invalid_request",
-      message: expect.stringMatching(
-        /^parameters: they have a property name .*"filter\[id\]"; use 1 to 64 characters/,
-      ),
-    });
+  test.each([
+    ["no object", { type: "array" }, /"type": "object"/],
+    [
+      "no valid schema",
+      { type: "object", properties: { a: { type: "text" } } },
+      /^parameters: the schema is not valid JSON Schema.*properties\.a\.type/,
+    ],
+    [
+      "what models cannot be sent",
+      { type: "object", properties: { "filter[id]": { type: "string" } } },
+      /^parameters: they have a property name .*"filter\[id\]"; use 1 to 64 characters/,
+    ],
+  ])("for parameters that are %s, with the reason", async (_, parameters, message) => {
+    await expect(made({ parameters })).rejects.toMatchObject({ code: "invalid_request", message });
   });
 
   test("for the name of one of the server's own tools", async () => {

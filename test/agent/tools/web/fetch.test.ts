@@ -1,14 +1,10 @@
 import { deflateSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { type Heard, httpServer } from "../../../support/hostile.ts";
+import { type Heard, httpServer, served } from "../../../support/hostile.ts";
 import { AGENT, allowing, called, pdfOf, readPage, toolsWith } from "./web.ts";
 
 const serving = (type: string | undefined, body: string | Buffer, headers: Record<string, string> = {}) =>
-  httpServer((_, response) =>
-    response
-      .writeHead(200, { ...(type === undefined ? {} : { "content-type": type }), ...headers })
-      .end(body),
-  );
+  httpServer(served(type, body, 200, headers));
 
 const PARAGRAPH = `<p>Skeins are measured by length, by weight, and by the patience of spinners.</p>`;
 
@@ -149,13 +145,8 @@ test("the request names this program and contains nothing about the user", async
   const [{ method, path, headers }] = server.heard as [Heard];
   expect([method, path]).toEqual(["GET", "/a?b=c"]);
   expect(headers["user-agent"]).toBe(AGENT);
-  expect(Object.keys(headers).sort()).toEqual([
-    "accept",
-    "accept-encoding",
-    "connection",
-    "host",
-    "user-agent",
-  ]);
+  const sent = ["accept", "accept-encoding", "connection", "host", "user-agent"];
+  expect(Object.keys(headers).sort()).toEqual(sent);
 });
 
 test.each([

@@ -2,13 +2,13 @@
 
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { httpServer } from "../../../support/hostile.ts";
+import { httpServer, served } from "../../../support/hostile.ts";
 import { allowing, called, pdfOf, readPage, toolsWith } from "./web.ts";
 
 const MIB = 1024 * 1024;
 
-const serving = (type: string, body: string | Buffer, headers: Record<string, string> = {}) =>
-  httpServer((_, response) => response.writeHead(200, { "content-type": type, ...headers }).end(body));
+const serving = (type: string, body: string | Buffer, headers = {}) =>
+  httpServer(served(type, body, 200, headers));
 
 test("an endless page is abandoned", async () => {
   const server = await httpServer((_, response) => {
@@ -63,10 +63,7 @@ test.each([
   ["attributes", `<div ${Array.from({ length: 400_000 }, (_, n) => `a${n}=b`).join(" ")}>x</div>`],
   ["brackets", "<".repeat(5 * MIB)],
 ])("a page of %s that takes too long ends its thread, and the next page is read", async (_, markup) => {
-  const server = await httpServer([
-    (_, response) => response.writeHead(200, { "content-type": "text/html" }).end(markup),
-    (_, response) => response.writeHead(200, { "content-type": "text/plain" }).end("good words"),
-  ]);
+  const server = await httpServer([served("text/html", markup), served("text/plain", "good words")]);
   const tools = toolsWith(allowing(server), { document: 3000 });
   const first = await called(tools, "web_fetch", { url: server.url });
   if (first.error !== undefined)
@@ -76,10 +73,12 @@ test.each([
 
 test("a document that takes too long is abandoned, while others are read", async () => {
   const slow = `${"<ul><li>".repeat(195)}${"<p>x</p>".repeat(20_000)}`;
-  const server = await httpServer(({ path }, response) => {
-    const [type, body] = path === "/slow" ? ["text/html", slow] : ["text/plain", "good words"];
-    response.writeHead(200, { "content-type": type }).end(body);
-  });
+  const server = await httpServer((heard, response) =>
+    (heard.path === "/slow" ? served("text/html", slow) : served("text/plain", "good words"))(
+      heard,
+      response,
+    ),
+  );
   const tools = toolsWith(allowing(server), { document: 2000 });
   const reading = (path: string) => called(tools, "web_fetch", { url: server.url + path });
   const late = reading("/slow");
@@ -105,8 +104,8 @@ test.each([
 
 test("a robots.txt with hostile rules does not slow down others", async () => {
   const rules = `User-agent: *\nDisallow: /${"*a".repeat(200_000)}b`;
-  const server = await httpServer(({ path }, response) =>
-    response.writeHead(200, { "content-type": "text/plain" }).end(path === "/robots.txt" ? rules : "words"),
+  const server = await httpServer((heard, response) =>
+    served("text/plain", heard.path === "/robots.txt" ? rules : "words")(heard, response),
   );
   const tools = toolsWith({ ...allowing(server), robots: "respect" }, { document: 1000 });
   const { text, error } = await called(tools, "web_fetch", { url: `${server.url}/${"a".repeat(3000)}` });
