@@ -6,7 +6,6 @@ import { createRegistry } from "../../../src/agent/agents/registry.ts";
 import type { ModelSpec } from "../../../src/agent/core/agent.ts";
 import { defineHook } from "../../../src/agent/core/hook.ts";
 import { defineTool } from "../../../src/agent/core/tool.ts";
-import { scriptedModel } from "../../../src/agent/models/scripted.ts";
 import { agentsFile, catalogue, made } from "./kit.ts";
 
 const TWO = `
@@ -21,10 +20,16 @@ agents:
   writer: { model: acme:small }
 `;
 
+/** With every model that was made, newest last. */
 async function registry(text: string, parts: Partial<Catalogue> = {}) {
   const file = await agentsFile(text);
-  const agents = await createRegistry({ file, catalogue: { ...catalogue, ...parts }, env: {} });
-  return { file, agents };
+  const asked: ModelSpec[] = [];
+  const createModel = (spec: ModelSpec) => {
+    asked.push(spec);
+    return catalogue.createModel(spec);
+  };
+  const agents = await createRegistry({ file, catalogue: { ...catalogue, createModel, ...parts }, env: {} });
+  return { file, agents, asked };
 }
 
 test("an agent suggests up to six short questions, which no other agent shares", async () => {
@@ -74,16 +79,11 @@ test("refuses an unknown agent and suggests a known one", async () => {
 
 test("lists only the parts of an agent that users may see", async () => {
   const { agents } = await registry(TWO);
+  const defaults = { context_window: 128_000, max_iterations: 25 };
+  const coder = { name: "coder", description: "Writes code", default: true, backend: "local" };
   expect(agents.list()).toEqual([
-    {
-      ...{ name: "coder", description: "Writes code", default: true, model: "acme:large", backend: "local" },
-      hooks: ["outer", "middle"],
-      ...{ context_window: 128_000, max_iterations: 25 },
-    },
-    {
-      ...{ name: "writer", default: false, model: "acme:small", hooks: ["outer", "inner"] },
-      ...{ context_window: 128_000, max_iterations: 25 },
-    },
+    { ...defaults, ...coder, model: "acme:large", hooks: ["outer", "middle"] },
+    { ...defaults, name: "writer", default: false, model: "acme:small", hooks: ["outer", "inner"] },
   ]);
   expect(JSON.stringify(agents.list())).not.toMatch(/hidden|internal|Never/);
 });
@@ -171,12 +171,7 @@ test("a hook's models come from the same source as the agent's own", async () =>
 });
 
 test("keeps at most 64 models, the most recently used ones", async () => {
-  const asked: string[] = [];
-  const createModel = (spec: ModelSpec) => {
-    asked.push(String(spec));
-    return scriptedModel([], String(spec));
-  };
-  const { agents } = await registry("agents: { a: { model: acme:own } }", { createModel });
+  const { agents, asked } = await registry("agents: { a: { model: acme:own } }");
   const use = (model: string) => agents.build(agents.find("a"), {}, { model });
   for (let index = 0; index < 70; index++) await use(`acme:${index}`);
   asked.length = 0;
@@ -188,12 +183,7 @@ test("keeps at most 64 models, the most recently used ones", async () => {
 });
 
 test("a run can use another model; with the same provider, it keeps the address and the key", async () => {
-  const asked: ModelSpec[] = [];
-  const createModel = (spec: ModelSpec) => {
-    asked.push(spec);
-    return catalogue.createModel(spec);
-  };
-  const { agents } = await registry(TWO, { createModel });
+  const { agents, asked } = await registry(TWO);
   const coder = agents.find("coder");
   expect((await agents.build(coder, {}, { model: "acme:tiny:v2" })).model.name).toBe("acme:tiny:v2");
   expect(asked.at(-1)).toEqual({
@@ -215,15 +205,10 @@ test.each(["large", "", "unknown:large", "scripted:/etc/passwd", "scripted:../x.
 );
 
 test("the built agent includes the user's changes, and the run's model is checked against the operator's", async () => {
-  const asked: ModelSpec[] = [];
-  const createModel = (spec: ModelSpec) => {
-    asked.push(spec);
-    return catalogue.createModel(spec);
-  };
   const hooks = catalogue.hooks.map((hook) =>
     hook.name === "middle" ? { ...hook, userMay: "configure" as const } : hook,
   );
-  const { agents } = await registry(TWO, { createModel, hooks });
+  const { agents, asked } = await registry(TWO, { hooks });
   const coder = agents.find("coder");
   const user = { hooks: { middle: false, outer: false }, model: "openai:gpt-5" };
   const own = await agents.build(coder, {}, { user });
@@ -240,21 +225,16 @@ test("the built agent includes the user's changes, and the run's model is checke
   expect(agents.find("coder")).toBe(coder);
 });
 
-test("a reload applies the new file, and active runs keep their old configuration", async () => {
+test("a reload applies the new file, active runs keep their old configuration, and a broken file changes nothing", async () => {
   const { agents, file } = await registry(TWO);
   const before = agents.find("writer");
+  await writeFile(file, "agents: { writer: { modle: acme:huge } }");
+  await expect(agents.reload()).rejects.toMatchObject({ code: "config_invalid" });
+  expect(agents.list()).toHaveLength(2);
   await writeFile(file, "agents: { writer: { model: acme:huge } }");
   await agents.reload();
   expect(agents.find("writer").model).toBe("acme:huge");
   expect(() => agents.find("coder")).toThrow("There is no agent `coder`");
   expect(agents.list()).toHaveLength(1);
   expect((await agents.build(before, {}, {})).model.name).toBe("acme:small");
-});
-
-test("reloading a broken file changes nothing", async () => {
-  const { agents, file } = await registry(TWO);
-  await writeFile(file, "agents: { writer: { modle: acme:huge } }");
-  await expect(agents.reload()).rejects.toMatchObject({ code: "config_invalid" });
-  expect(agents.find("writer").model).toBe("acme:small");
-  expect(agents.list()).toHaveLength(2);
 });

@@ -23,6 +23,11 @@ const start = (agent: string): Turn => ({
 const call = (tool: string, args: Record<string, unknown> = {}): Turn => ({ call: [{ tool, args }] });
 const gated = [{ call: [{ tool: "gate" }] }, completing("Through.")];
 
+interface Asked {
+  id: string;
+  run_id: string;
+}
+
 /** Every message to the lead is a run; the script continues from one to the next. */
 async function family(lead: readonly Turn[], others: Record<string, readonly Turn[]>, config: object = {}) {
   const { tool, open, entered } = gate();
@@ -90,23 +95,14 @@ describe("a background task", () => {
     expect(results(await run("wait"))).toEqual(["[coder-build-1] agent coder: completed\nThrough."]);
   });
 
-  test("is cancelled once, by its id", async () => {
-    let id = "";
-    const { run, entered, statusOf, idIn } = await family(
-      [start("coder"), { say: "Begun." }, call("cancel_task", { id: "th_none" }), { say: "Hm." }],
-      { coder: gated },
-    );
-    id = idIn(results(await run("begin"))[0]);
-    await entered;
-    expect(results(await run("cancel"))).toEqual(["There is no task `th_none` in the background."]);
-    expect(await statusOf(id)).toBe("busy");
-  });
-
-  test("ends with its cancellation", async () => {
+  test("ends with its cancellation, by its id", async () => {
     const lead: Turn[] = [start("coder"), { say: "Begun." }];
-    const { run, entered, idIn, url } = await family(lead, { coder: gated });
+    const { run, entered, idIn, url, statusOf } = await family(lead, { coder: gated });
     const id = idIn(results(await run("begin"))[0]);
     await entered;
+    lead.push(call("cancel_task", { id: "th_none" }), { say: "Hm." });
+    expect(results(await run("cancel"))).toEqual(["There is no task `th_none` in the background."]);
+    expect(await statusOf(id)).toBe("busy");
     lead.push(call("cancel_task", { id }), call("check_tasks", { ids: [id] }), { say: "Gone." });
     expect(results(await run("cancel"))).toEqual([
       "[coder-build-1] agent coder: cancelled\nCancelled.",
@@ -126,36 +122,38 @@ describe("a background task", () => {
     expect(results(await run("go"))[1]).toBe("[coder-build-1] agent coder: completed\nBuilt.");
   });
 
-  test("asks in its own thread unless its parent waits for it, in which case it asks through the parent", async () => {
-    const question = call("ask_user", { question: "Red or blue?" });
-    const { run, idIn, url, statusOf } = await family(
-      [start("coder"), { say: "Begun." }, call("wait_tasks"), { say: "Fine." }],
-      { coder: [question, completing("Blue it is.")] },
-    );
-    const id = idIn(results(await run("begin"))[0]);
-    await expect.poll(() => statusOf(id)).toBe("interrupted");
-    expect((await json(`${url}/interrupts`)).items).toMatchObject([{ thread_id: id, kind: "question" }]);
-    const waiting = await run("wait");
-    expect(dataOf(own(waiting), "done")).toMatchObject([{ status: "interrupted" }]);
-    const [asked] = dataOf(own(waiting), "on_interrupt");
-    expect(asked?.asked_by).toMatchObject({ thread_id: id });
-    const answers = [{ id: asked?.id, decision: "respond", message: "blue" }];
-    const after = await wellFormed(await post(`${url}/threads/t1/runs/${asked?.run_id}/resume`, { answers }));
-    expect(results(after)).toEqual(["[coder-build-1] agent coder: completed\nBlue it is."]);
-  });
+  describe("that asks", () => {
+    const asking = async () => {
+      const made = await family([start("coder"), { say: "Begun." }, call("wait_tasks"), { say: "Fine." }], {
+        coder: [call("ask_user", { question: "Red or blue?" }), completing("Blue it is.")],
+      });
+      const id = made.idIn(results(await made.run("begin"))[0]);
+      await expect.poll(() => made.statusOf(id)).toBe("interrupted");
+      const [waiting] = (await json(`${made.url}/interrupts`)).items as unknown as Asked[];
+      expect(waiting).toMatchObject({ thread_id: id, kind: "question" });
+      const answer = async (thread: string, asked: Asked | undefined) => {
+        const answers = [{ id: asked?.id, decision: "respond", message: "blue" }];
+        const resume = `${made.url}/threads/${thread}/runs/${asked?.run_id}/resume`;
+        return wellFormed(await post(resume, { answers }));
+      };
+      return { ...made, id, waiting, answer };
+    };
+    const report = ["[coder-build-1] agent coder: completed\nBlue it is."];
 
-  test("that asked and was answered on its own thread still reports to its parent", async () => {
-    const question = call("ask_user", { question: "Red or blue?" });
-    const { run, idIn, url, statusOf } = await family(
-      [start("coder"), { say: "Begun." }, call("wait_tasks"), { say: "Fine." }],
-      { coder: [question, completing("Blue it is.")] },
-    );
-    const id = idIn(results(await run("begin"))[0]);
-    await expect.poll(() => statusOf(id)).toBe("interrupted");
-    const [asked] = (await json(`${url}/interrupts`)).items as unknown as { id: string; run_id: string }[];
-    const answers = [{ id: asked?.id, decision: "respond", message: "blue" }];
-    await wellFormed(await post(`${url}/threads/${id}/runs/${asked?.run_id}/resume`, { answers }));
-    expect(results(await run("wait"))).toEqual(["[coder-build-1] agent coder: completed\nBlue it is."]);
+    test("asks in its own thread unless its parent waits for it, in which case it asks through the parent", async () => {
+      const { run, answer, id } = await asking();
+      const waiting = await run("wait");
+      expect(dataOf(own(waiting), "done")).toMatchObject([{ status: "interrupted" }]);
+      const [asked] = dataOf(own(waiting), "on_interrupt");
+      expect(asked?.asked_by).toMatchObject({ thread_id: id });
+      expect(results(await answer("t1", asked))).toEqual(report);
+    });
+
+    test("still reports to its parent if it was answered in its own thread", async () => {
+      const { run, answer, id, waiting } = await asking();
+      await answer(id, waiting);
+      expect(results(await run("wait"))).toEqual(report);
+    });
   });
 });
 

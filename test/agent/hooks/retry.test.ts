@@ -43,16 +43,17 @@ describe("a temporarily unavailable model", () => {
     );
   });
 
-  test("is called ten times while it is busy, and three times if it does not respond or has a fallback", async () => {
-    const asked = async (code: string, options: object = {}) => {
+  test("is called ten times while it is busy, and three times if it does not respond or has a fallback, or as often as configured", async () => {
+    const asked = async (code: string, more: object = {}, options = {}) => {
       const script = Array.from({ length: 12 }, () => failing(code));
-      const model = { ...scriptedModel(script), ...options };
-      const { events } = await play({ model, hooks: [quick({ cap_ms: 1 })] });
+      const model = { ...scriptedModel(script), ...more };
+      const { events } = await play({ model, hooks: [quick({ cap_ms: 1, ...options })] });
       return dataOf(events, "on_chat_model_start").filter((start) => start.model === model.name).length;
     };
     expect(await asked("model_overloaded")).toBe(10);
     expect(await asked("model_rate_limited")).toBe(10);
     expect(await asked("model_unreachable")).toBe(3);
+    expect(await asked("model_overloaded", {}, { attempts: 4 })).toBe(4);
     const fallback = scriptedModel([{ say: "hi" }], "scripted:two");
     expect(await asked("model_overloaded", { fallback })).toBe(3);
   });
@@ -72,13 +73,6 @@ describe("a temporarily unavailable model", () => {
         details: { attempts: 2, waited_ms: expect.any(Number) },
       },
     });
-  });
-
-  test("is abandoned after the configured number of attempts", async () => {
-    const script = Array.from({ length: 5 }, () => overloaded);
-    const { outcome, events } = await play({ script, hooks: [quick({ attempts: 4 })] });
-    expect(outcome).toMatchObject({ status: "error", error: { code: "model_overloaded" } });
-    expect(dataOf(events, "on_chat_model_start")).toHaveLength(4);
   });
 });
 
@@ -134,17 +128,10 @@ describe("a fallback", () => {
       hooks: [quick({ attempts: 2 })],
     });
     expect(outcome).toMatchObject({ message: { content: "from two", model: "scripted:two" } });
-    expect(dataOf(events, "warning").map(({ code }) => code)).toEqual([
-      "model_retry",
-      "model_fallback",
-      "model_retry",
-    ]);
-    expect(dataOf(events, "on_chat_model_start").map(({ model }) => model)).toEqual([
-      "scripted:one",
-      "scripted:one",
-      "scripted:two",
-      "scripted:two",
-    ]);
+    const codes = dataOf(events, "warning").map(({ code }) => code);
+    expect(codes).toEqual(["model_retry", "model_fallback", "model_retry"]);
+    const asked = dataOf(events, "on_chat_model_start").map(({ model }) => model);
+    expect(asked).toEqual(["one", "one", "two", "two"].map((name) => `scripted:${name}`));
   });
 
   test.each([failing("model_auth"), failing("model_rate_limited", 100_000)])(
@@ -161,28 +148,16 @@ describe("a fallback", () => {
     },
   );
 
-  test("is used for the rest of the run", async () => {
-    const two = scriptedModel([{ call: [{ tool: "nothing" }] }, { say: "done" }], "scripted:two");
-    const { outcome, events } = await play({
-      model: withFallback(scriptedModel([failing("model_auth")], "scripted:one"), two),
-      hooks: [quick()],
-    });
-    expect(outcome.status).toBe("success");
-    expect(dataOf(events, "on_chat_model_start").map(({ model }) => model)).toEqual([
-      "scripted:one",
-      "scripted:two",
-      "scripted:two",
-    ]);
-  });
-
-  test("is called in order if there are several", async () => {
+  test("is called in order if there are several, and the last one is used for the rest of the run", async () => {
     const auth = (name: string) => scriptedModel([failing("model_auth")], name);
-    const last = scriptedModel([{ say: "three" }], "scripted:three");
-    const { events } = await play({
+    const last = scriptedModel([{ call: [{ tool: "nothing" }] }, { say: "done" }], "scripted:three");
+    const { outcome, events } = await play({
       model: withFallback(auth("scripted:one"), withFallback(auth("scripted:two"), last)),
       hooks: [quick()],
     });
-    expect(textSeen(events)).toBe("three");
+    expect(outcome.status).toBe("success");
+    const asked = dataOf(events, "on_chat_model_start").map(({ model }) => model);
+    expect(asked).toEqual(["one", "two", "three", "three"].map((name) => `scripted:${name}`));
   });
 
   test("is not called for errors that another model would return too", async () => {

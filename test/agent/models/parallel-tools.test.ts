@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { conversation } from "../../../src/agent/core/message.ts";
-import { dataOf } from "../../support/drain.ts";
 import { call, rawCall, say } from "../../support/fake-provider/script.ts";
 import { blocksOf } from "../../support/fake-provider/sent-body.ts";
 import { ask, fakeProvider, lastBody, PROTOCOLS } from "./providers.ts";
@@ -23,28 +22,6 @@ function sentResults() {
 }
 
 describe.each(PROTOCOLS)("$name", ({ family, model }) => {
-  test("keeps parallel calls separate even if their arguments are interleaved", async () => {
-    const wanted = [
-      { id: "call_a", name: "read", args: { path: "/tmp/a", lines: [1, 2, 3] } },
-      { id: "call_b", name: "write", args: { path: "/tmp/b", text: 'He said "no" {"x": [}' } },
-      { id: "call_c", name: "read", args: {} },
-    ];
-    const blocks = [say("Let me look."), ...wanted.map(({ id, name, args }) => call(name, args, id))];
-    fake.current.enqueue({ blocks, interleaved: true });
-    const { events, reply } = await ask(model(fake.current), { tools });
-    expect(reply).toMatchObject({ content: "Let me look.", tool_calls: wanted, stop_reason: "tool_use" });
-
-    const pieces = dataOf(events, "on_chat_model_stream").flatMap((data) =>
-      "tool_call" in data ? [data.tool_call] : [],
-    );
-    for (const [index, { id, name, args }] of wanted.entries()) {
-      const own = pieces.filter((piece) => piece.index === index);
-      expect(own[0]).toMatchObject({ id, name });
-      expect(own.slice(1).every((piece) => !("id" in piece) && !("name" in piece))).toBe(true);
-      expect(JSON.parse(own.map(({ args_delta }) => args_delta).join(""))).toEqual(args);
-    }
-  });
-
   test("reads a call without arguments as one with none", async () => {
     fake.current.enqueue({ blocks: [rawCall("read", "", "call_1")] });
     const { reply } = await ask(model(fake.current), { tools });

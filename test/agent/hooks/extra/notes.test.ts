@@ -1,26 +1,16 @@
 import { expect, test } from "vitest";
 import type { ItemStore } from "../../../../src/agent/core/items.ts";
-import { textOf, toolMessages } from "../../../../src/agent/core/message.ts";
 import type { RunInput } from "../../../../src/agent/core/run.ts";
 import { notes } from "../../../../src/agent/hooks/extra-hooks.ts";
 import { play } from "../../../support/agent.ts";
-import { ADA, family, lead, ROOT, worker } from "../family.ts";
+import { ADA, type Call, family, lead, ROOT, told as toldBy, worker } from "../family.ts";
 import { listening } from "../listening.ts";
 import { made } from "../made.ts";
 
 await notes.load?.();
 
-interface Call {
-  tool: string;
-  args?: Record<string, unknown>;
-}
-
-/** The results of these calls, made one after the other; errors follow `Error: `. */
-async function told(items: ItemStore, calls: Call[], input: Partial<RunInput> = lead) {
-  const hooks = [made(notes, { items, agent: { name: "lead" } })];
-  const { messages } = await play({ script: [...calls.map((call) => ({ call: [call] })), {}], hooks, input });
-  return toolMessages(messages).map(({ content, error }) => (error ? `Error: ${error}` : textOf(content)));
-}
+const told = (items: ItemStore, calls: Call[], input?: Partial<RunInput>) =>
+  toldBy(notes, items, calls, input);
 
 const write = (name: string, text: string): Call => ({ tool: "write_note", args: { name, text } });
 const read = (name: string): Call => ({ tool: "read_note", args: { name } });

@@ -1,8 +1,7 @@
 // The hooks that remind a model of what it should do: stalls, failures, open todos.
 
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
-import { defineTool, failed } from "../../../../src/agent/core/tool.ts";
+import { failed } from "../../../../src/agent/core/tool.ts";
 import {
   failureReflection,
   progressReminder,
@@ -11,7 +10,7 @@ import {
 } from "../../../../src/agent/hooks/extra-hooks.ts";
 import { todos } from "../../../../src/agent/hooks/todos.ts";
 import type { Turn } from "../../../../src/agent/models/scripted.ts";
-import { type Play, play } from "../../../support/agent.ts";
+import { type Play, plainTool, play } from "../../../support/agent.ts";
 import { dataOf } from "../../../support/drain.ts";
 import { listening, remindersIn, sharedStart } from "../listening.ts";
 import { made } from "../made.ts";
@@ -23,10 +22,7 @@ await slidingWindow.load?.();
 
 describe("stall_detection", () => {
   let calls = 0;
-  const look = defineTool({
-    ...{ name: "look", description: "", parameters: z.object({ nth: z.int(), says: z.string() }) },
-    execute: ({ says }) => (says === "" ? failed("Not found.") : says),
-  });
+  const look = plainTool("look", ({ says }) => (says === "" ? failed("Not found.") : String(says)));
   /** Each call has arguments of its own. */
   const looking = (says: string): Turn => ({ call: [{ tool: "look", args: { nth: calls++, says } }] });
 
@@ -83,10 +79,7 @@ describe("stall_detection", () => {
 });
 
 describe("failure_reflection", () => {
-  const tool = defineTool({
-    ...{ name: "work", description: "", parameters: z.object({ ok: z.boolean() }) },
-    execute: ({ ok }) => (ok ? "done" : failed("no such file")),
-  });
+  const tool = plainTool("work", ({ ok }) => (ok ? "done" : failed("no such file")));
   /** One step; each letter is a call, and `x` one that fails. */
   const step = (calls: string): Turn => ({
     call: [...calls].map((call) => ({ tool: "work", args: { ok: call !== "x" } })),
@@ -137,8 +130,6 @@ describe("failure_reflection", () => {
 });
 
 describe("progress_reminder", () => {
-  const tool = (name: string) =>
-    defineTool({ ...{ name, description: "", parameters: z.object({}) }, execute: () => "done" });
   const work: Turn = { call: [{ tool: "work" }] };
   const plan = (status: string): Turn => ({
     call: [{ tool: "write_todos", args: { todos: [{ id: "1", title: "Paint the door", status }] } }],
@@ -154,7 +145,13 @@ describe("progress_reminder", () => {
     const { model, asked } = listening(turns);
     const reminder = made(progressReminder, { options, agent: { max_iterations: max } });
     const hooks = [made(todos), reminder];
-    const { messages } = await play({ model, hooks, tools: [tool("work")], maxIterations: max, ...more });
+    const { messages } = await play({
+      model,
+      hooks,
+      tools: [plainTool("work")],
+      maxIterations: max,
+      ...more,
+    });
     return { asked, messages, counts: asked.map((request) => remindersIn(request).length) };
   }
 
@@ -163,15 +160,8 @@ describe("progress_reminder", () => {
   test("the model is reminded of open todos after five steps without a change", async () => {
     const { asked: requests, counts, messages } = await asked([plan("pending"), ...repeated(work, 5)]);
     expect(counts).toEqual([0, 0, 0, 0, 0, 0, 1]);
-    expect(remindersIn(requests.at(-1))[0]).toBe(
-      [
-        "<reminder>",
-        "You have taken 5 steps since you last updated your plan.",
-        "Still open in your todos:",
-        "- Paint the door",
-        "Update them with write_todos, and continue with the open ones.",
-        "</reminder>",
-      ].join("\n"),
+    expect(remindersIn(requests.at(-1))[0]).toMatch(
+      /^<reminder>\nYou have taken 5 steps since you last updated your plan\.\n.*:\n- Paint the door\n.*write_todos/,
     );
     expect(JSON.stringify(messages)).not.toContain("reminder");
   });
@@ -192,10 +182,10 @@ describe("progress_reminder", () => {
     const reminder = () => [made(progressReminder)];
     expect((await asked(repeated(work, 5), { hooks: [] })).counts.at(-1)).toBe(0);
     const { model, asked: alone } = listening(repeated(work, 5));
-    await play({ model, hooks: reminder(), tools: [tool("work")] });
+    await play({ model, hooks: reminder(), tools: [plainTool("work")] });
     expect(remindersIn(alone.at(-1))).toEqual([]);
     const { model: writer, asked: noting } = listening(repeated(work, 5));
-    await play({ model: writer, hooks: reminder(), tools: [tool("work"), tool("write_note")] });
+    await play({ model: writer, hooks: reminder(), tools: [plainTool("work"), plainTool("write_note")] });
     expect(remindersIn(noting.at(-1))[0]).toMatch(
       /5 steps since you last updated your plan\.\nUse write_note to record/,
     );
@@ -230,7 +220,7 @@ describe("progress_reminder", () => {
     const before = await play({
       script: [...repeated(work, 4), { say: "so far" }],
       hooks: [made(todos)],
-      tools: [tool("work")],
+      tools: [plainTool("work")],
     });
     const messages = before.messages.slice(0, -1);
     const { counts } = await asked([work], { say: null, input: { messages, attempt: 2 } });

@@ -1,36 +1,27 @@
 // Hooks that keep a run within bounds, those that few agents have among them, all at once.
 
 import { expect, test } from "vitest";
-import { z } from "zod";
 import { toolMessages, unanswered, userMessage } from "../../../../src/agent/core/message.ts";
 import type { ModelRequest } from "../../../../src/agent/core/model.ts";
-import { defineTool } from "../../../../src/agent/core/tool.ts";
 import { hooks } from "../../../../src/agent/hooks/index.ts";
 import type { Turn } from "../../../../src/agent/models/scripted.ts";
-import { type Played, play } from "../../../support/agent.ts";
+import { type Played, plainTool, play } from "../../../support/agent.ts";
 import { dataOf } from "../../../support/drain.ts";
 import { startServer } from "../../../support/server.ts";
 import { post } from "../../../support/sse.ts";
 import { listening, remindersIn } from "../listening.ts";
-import { made } from "../made.ts";
+import { agentWith, made } from "../made.ts";
 
 for (const hook of hooks) await hook.load?.();
 
 /** The hooks as a server has them, with these options for those that are asked for. */
 function all(options: Record<string, Record<string, unknown>>, agent = {}) {
   return hooks
-    .filter((hook) => options[hook.name] ?? hook.activeByDefault({ ...AGENT, ...agent }))
+    .filter((hook) => options[hook.name] ?? hook.activeByDefault(agentWith(agent)))
     .map((hook) => made(hook, { options: options[hook.name] ?? {}, agent }));
 }
-const AGENT = {
-  ...{ name: "test", model: "scripted:test", system: [], hooks: {}, tools: [] },
-  ...{ context_window: 128_000, subagents: [], max_delegation_depth: 3, max_iterations: 25 },
-};
 
-const read = defineTool({
-  ...{ name: "read", description: "", parameters: z.object({ nth: z.int() }) },
-  execute: ({ nth }) => `${nth}: ${"word ".repeat(200)}`,
-});
+const read = plainTool("read", ({ nth }) => `${nth}: ${"word ".repeat(200)}`);
 const isSummary = (request: ModelRequest) => request.system[0]?.id === "summarization";
 const reading = (nth: number): Turn => ({
   call: [0, 1].map((side) => ({ tool: "read", args: { nth: 2 * nth + side } })),

@@ -1,28 +1,18 @@
 import { describe, expect, test } from "vitest";
 import type { ItemStore } from "../../../../src/agent/core/items.ts";
-import { textOf, toolMessages } from "../../../../src/agent/core/message.ts";
 import type { RunInput } from "../../../../src/agent/core/run.ts";
 import { claimTask, createTasks, settleTask, tasksOn } from "../../../../src/agent/hooks/extra/tasks.ts";
 import { tasks } from "../../../../src/agent/hooks/extra-hooks.ts";
 import { play } from "../../../support/agent.ts";
-import { ADA, family, lead, ROOT, worker } from "../family.ts";
+import { ADA, type Call, family, ROOT, told as toldBy, worker } from "../family.ts";
 import { made } from "../made.ts";
 
 await tasks.load?.();
 
 const place = { owner: ADA, root: ROOT };
 
-interface Call {
-  tool: string;
-  args?: Record<string, unknown>;
-}
-
-/** The results of these calls, made one after the other; errors follow `Error: `. */
-async function told(items: ItemStore, calls: Call[], input: Partial<RunInput> = lead) {
-  const hooks = [made(tasks, { items, agent: { name: "lead" } })];
-  const { messages } = await play({ script: [...calls.map((call) => ({ call: [call] })), {}], hooks, input });
-  return toolMessages(messages).map(({ content, error }) => (error ? `Error: ${error}` : textOf(content)));
-}
+const told = (items: ItemStore, calls: Call[], input?: Partial<RunInput>) =>
+  toldBy(tasks, items, calls, input);
 
 const create = (...tasks: Record<string, unknown>[]): Call => ({ tool: "create_tasks", args: { tasks } });
 const task = (id: string, ...blocked_by: string[]) => ({ id, title: `Do ${id}.`, blocked_by });
@@ -174,14 +164,6 @@ describe("a task's outcome", () => {
       "Error: Task `a` is taken by `coder-1`. Only that agent can change it.",
     ]);
     expect(await statuses(items)).toEqual({ a: "in_progress" });
-  });
-
-  test("can be reported by the lead for an agent that no longer works", async () => {
-    const items = await board(task("a"));
-    await claimTask(items, place, "a", "coder-1");
-    await told(items, [update("a", "pending")]);
-    await claimTask(items, place, "a", "coder-2");
-    expect(await tasksOn(items, place)).toMatchObject([{ claimed_by: "coder-2" }]);
   });
 
   test("must follow from its current status", async () => {

@@ -7,7 +7,7 @@ import type { Turn } from "../../../../src/agent/models/scripted.ts";
 import { type Play, type Played, play } from "../../../support/agent.ts";
 import { made } from "../made.ts";
 
-type Call = [tool: string, args: Record<string, unknown>];
+export type Call = [tool: string, args: Record<string, unknown>];
 
 /** One run whose model makes these calls one after the other. */
 export function calling(backend: Backend, calls: Call[], more: Partial<Play> = {}): Promise<Played> {

@@ -6,9 +6,10 @@ import { filesystem } from "../../../../src/agent/hooks/filesystem/index.ts";
 import { toUtf16 } from "../../../../src/lib/utf16.ts";
 import { play } from "../../../support/agent.ts";
 import { dataOf } from "../../../support/drain.ts";
+import { listening } from "../listening.ts";
 import { agentWith, made } from "../made.ts";
 import { workspace } from "../workspace.ts";
-import { calling, resultOf } from "./calling.ts";
+import { type Call, calling, resultOf } from "./calling.ts";
 
 test("an agent has the hook if it has a backend", () => {
   expect(filesystem.activeByDefault(agentWith({ backend: { type: "local" } }))).toBe(true);
@@ -25,14 +26,9 @@ test("the model sees seven tools, each with its annotations", async () => {
       annotations = Object.fromEntries([...run.tools].map(([name, tool]) => [name, tool.annotations]));
     },
   };
-  let schemas: readonly { name: string; parameters: unknown }[] = [];
-  await play({
-    hooks: [hook, look],
-    script: (request) => {
-      schemas = request.tools;
-      return { say: "ok" };
-    },
-  });
+  const { model, asked } = listening([]);
+  await play({ model, hooks: [hook, look] });
+  const schemas = asked[0]?.tools ?? [];
   const reads = { readOnly: true, category: "read", requiresPermission: false };
   expect(annotations).toEqual({
     ls: reads,
@@ -216,19 +212,27 @@ describe("write_file and edit_file", () => {
     expect(files[0]).toEqual({ bytes: 16_384, op: "write", sha256: sha256(content) });
   });
 
-  test("record the earlier content of small text files only", async () => {
-    const backend = await workspace({
-      ...{ old: "what it was", binary: Buffer.from([0xff, 0x61]), big: "b".repeat(16_385) },
-      ...{ edge: "e".repeat(16_384), empty: "" },
+  test("record the old and the new content of small text files only", async () => {
+    const old = { old: "what it was", edge: "e".repeat(16_384), empty: "" };
+    const backend = await workspace({ ...old, binary: Buffer.from([0xff, 0x61]), big: "b".repeat(16_385) });
+    const { state } = await calling(backend, [
+      ...[...Object.keys(old), "big"].map((path): Call => ["write_file", { path, content: "new" }]),
+      ["write_file", { path: "small", content: "a".repeat(16_384) }],
+      ["write_file", { path: "large", content: "a".repeat(16_385) }],
+      ["edit_file", { path: "binary", old_text: "a", new_text: "c" }],
+    ]);
+    const files = state.get("files") as Record<string, { content?: string; before?: string }>;
+    const kept = (key: "content" | "before") =>
+      Object.keys(files)
+        .filter((path) => files[path]?.[key] !== undefined)
+        .map((path) => path.slice(11));
+    expect(kept("before").sort()).toEqual(["edge", "empty", "large", "old", "small"]);
+    expect(kept("content").sort()).toEqual(["big", "edge", "empty", "old", "small"]);
+    expect(files).toMatchObject({
+      "/workspace/old": { before: "what it was", content: "new" },
+      "/workspace/binary": { bytes: 2, op: "edit" },
+      "/workspace/large": { bytes: 16_385, sha256: sha256("a".repeat(16_385)) },
     });
-    const names = ["old", "binary", "big", "edge", "empty"];
-    const { state } = await calling(
-      backend,
-      names.map((path) => ["write_file", { path, content: "new" }]),
-    );
-    const files = state.get("files") as Record<string, { before?: string }>;
-    const before = names.map((name) => files[`/workspace/${name}`]?.before);
-    expect(before).toEqual(["what it was", undefined, undefined, "e".repeat(16_384), ""]);
   });
 
   test("record the earlier content of a hundred files, and drop the oldest first", async () => {
@@ -247,51 +251,18 @@ describe("write_file and edit_file", () => {
     expect(state.get("files")).toMatchObject({ "/workspace/f0": { content: "x" } });
   });
 
-  test("record the content of small text files only", async () => {
-    const backend = await workspace({ binary: Buffer.from([0xff, 0x61]), large: "b".repeat(20_000) });
-    const { state } = await calling(backend, [
-      ["write_file", { path: "small", content: "a".repeat(16_384) }],
-      ["write_file", { path: "big", content: "a".repeat(16_385) }],
-      ["edit_file", { path: "binary", old_text: "a", new_text: "c" }],
-      ["edit_file", { path: "large", old_text: "b", new_text: "a" }],
-    ]);
-    const files = state.get("files") as Record<string, object>;
-    expect(Object.keys(files).filter((path) => "content" in (files[path] ?? {}))).toEqual([
-      "/workspace/small",
-    ]);
-    expect(files["/workspace/binary"]).toMatchObject({ bytes: 2, op: "edit" });
-    expect(files["/workspace/large"]).toMatchObject({
-      bytes: 20_000,
-      sha256: sha256(`a${"b".repeat(19_999)}`),
-    });
-  });
-
   test("record five hundred files, and drop the oldest for a new one", async () => {
     const backend = await workspace({});
-    const old = Object.fromEntries(
-      Array.from({ length: 500 }, (_, index) => [
-        `/workspace/f${index}`,
-        { bytes: 0, sha256: "", op: "write" },
-      ]),
-    );
-    const { state } = await calling(
-      backend,
-      [
-        ["write_file", { path: "f1", content: "x" }],
-        ["write_file", { path: "new", content: "x" }],
-      ],
-      { input: { state: new Map([["files", old]]) } },
-    );
-    const paths = Object.keys(state.get("files") as object);
-    expect(paths.toSorted()).toEqual(
-      [...Object.keys(old).filter((path) => path !== "/workspace/f0"), "/workspace/new"].toSorted(),
-    );
-
-    const { "/workspace/f0": _, ...fewer } = old;
-    const more = await calling(backend, [["write_file", { path: "new", content: "x" }]], {
-      input: { state: new Map([["files", fewer]]) },
-    });
-    expect(Object.keys(more.state.get("files") as object)).toHaveLength(500);
+    const paths = Array.from({ length: 500 }, (_, index) => `/workspace/f${index}`);
+    const writing = async (before: readonly string[], ...names: string[]) => {
+      const old = Object.fromEntries(before.map((path) => [path, { bytes: 0, sha256: "", op: "write" }]));
+      const calls = names.map((path): Call => ["write_file", { path, content: "x" }]);
+      const { state } = await calling(backend, calls, { input: { state: new Map([["files", old]]) } });
+      return Object.keys(state.get("files") as object).toSorted();
+    };
+    const others = paths.slice(1);
+    expect(await writing(paths, "f1", "new")).toEqual([...others, "/workspace/new"].toSorted());
+    expect(await writing(others, "new")).toHaveLength(500);
   });
 
   test("a failed change is an error result and is not recorded", async () => {
@@ -330,8 +301,7 @@ describe("write_file and edit_file", () => {
       tool: "edit_file",
       args: { path: "f", old_text: letter, new_text: letter.toUpperCase() },
     });
-    const hook = made(filesystem, { backend });
-    await play({ script: [{ call: ["a", "b", "c", "d"].map(edit) }, { say: "ok" }], hooks: [hook], backend });
+    await calling(backend, [], { script: [{ call: ["a", "b", "c", "d"].map(edit) }, { say: "ok" }] });
     expect((await resultOf(backend, "read_file", { path: "f" })).output).toBe("A B C D");
   });
 });

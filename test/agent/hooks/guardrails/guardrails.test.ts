@@ -39,22 +39,13 @@ describe("a user's text", () => {
       ["assistant", NO],
     ]);
     expect(names(events)).toEqual([
-      "run_start",
-      "on_message",
-      "on_chat_model_start",
-      "on_chat_model_stream",
-      "on_chat_model_end",
-      "on_message",
-      "done",
+      ...["run_start", "on_message", "on_chat_model_start", "on_chat_model_stream", "on_chat_model_end"],
+      ...["on_message", "done"],
     ]);
     expect(dataOf(events, "done")[0]).toMatchObject({
       ...REFUSED,
       message_id: dataOf(events, "on_chat_model_start")[0]?.message_id,
     });
-  });
-
-  test("is refused with the operator's message", async () => {
-    expect((await guarded({ message: "Not here.", input: bomb }, { say: "bomb" })).seen).toBe("Not here.");
   });
 
   test("passes unchanged and streamed if it is harmless", async () => {
@@ -203,20 +194,14 @@ describe("rules", () => {
   const isRefused = async (input: Record<string, unknown>, say: string) =>
     (await guarded({ input }, { say })).outcome.stop_reason === "refusal";
 
-  test("allow: at least one must match", async () => {
-    const input = { allow: ["(?i)weather", "(?i)forecast"] };
-    expect(await isRefused(input, "the Forecast, please")).toBe(false);
-    expect(await isRefused(input, "a poem, please")).toBe(true);
-  });
-
-  test("deny takes precedence over allow", async () => {
-    expect(await isRefused({ allow: ["weather"], deny: ["bomb"] }, "weather bomb")).toBe(true);
-  });
-
-  test("max_chars: longer text is refused", async () => {
-    expect(await isRefused({ max_chars: 5 }, "12345")).toBe(false);
-    expect(await isRefused({ max_chars: 5 }, "123456")).toBe(true);
-  });
+  const either = { allow: ["(?i)weather", "(?i)forecast"] };
+  test.each([
+    ["one of those that allow must match", either, "the Forecast, please", false],
+    ["none of those that allow matches", either, "a poem, please", true],
+    ["deny takes precedence over allow", { allow: ["weather"], deny: ["bomb"] }, "weather bomb", true],
+    ["text of max_chars passes", { max_chars: 5 }, "12345", false],
+    ["longer text is refused", { max_chars: 5 }, "123456", true],
+  ])("%s", async (_, input, say, refused) => expect(await isRefused(input, say)).toBe(refused));
 
   test.each([
     ["bomb", "a BOMB!", true],

@@ -1,11 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { instructionsOf } from "../../../../src/agent/hooks/permissions/instructions.ts";
-import {
-  decide,
-  isDeniedForGood,
-  type Mode,
-  makePolicy,
-} from "../../../../src/agent/hooks/permissions/policy.ts";
+import { decide, isDeniedForGood, type Mode } from "../../../../src/agent/hooks/permissions/policy.ts";
 import { type Rule, ruleOf, type Scope } from "../../../../src/agent/hooks/permissions/rule.ts";
 import { ruleFor } from "../../../../src/agent/hooks/permissions/stored-rules.ts";
 import { callOf, policyOf, type Spec, toolNamed, verdict, verdictOn } from "./given.ts";
@@ -74,21 +69,9 @@ describe("the mode, if no rule matches", () => {
 
   test.each([
     ...[".git/hooks/pre-commit", ".git/config", "sub/.git/info/attributes", ".GIT/hooks/x", "/work/.git"],
-    ...[
-      "a/../.git/config",
-      "x\n/../.git/hooks/post-checkout",
-      ".git /config",
-      "r.g\u200cit/config",
-      "git~1/config",
-    ],
-    ...[
-      "bare/HEAD",
-      ".husky/pre-push",
-      ".bashrc",
-      "home/.ssh/authorized_keys",
-      ".vscode/tasks.json",
-      ".npmrc",
-    ],
+    ...["a/../.git/config", "x\n/../.git/hooks/post-checkout", ".git /config", "r.g\u200cit/config"],
+    ...["git~1/config", "bare/HEAD", ".husky/pre-push", ".bashrc", "home/.ssh/authorized_keys", ".npmrc"],
+    ".vscode/tasks.json",
     ...[".config/git/config", "lib/sitecustomize.py", "venv/x.pth"],
     ...[".vim/plugin/x.vim", ".github/workflows/ci.yml", ".gitlab-ci.yml", ".less", ".mise.toml", "x/.any"],
     ...["lefthook.yaml", ".local/bin/ls", "r.git/config"],
@@ -121,13 +104,7 @@ describe("the mode, if no rule matches", () => {
       { memory: { paths: ["AGENTS.md"] }, skills: { paths: ["./skills/"] } } as never,
       "/workspace",
     );
-    const policy = makePolicy({
-      mode: "accept_edits",
-      rules: [],
-      agent: "coder",
-      session: "th_1",
-      instructs,
-    });
+    const policy = { ...policyOf([], "accept_edits"), instructs };
     const decided = decide(callOf("write_file", { path, content: "" }), toolNamed("write_file"), policy);
     expect(decided.decision).toBe(decision);
   });
@@ -138,14 +115,9 @@ describe("the mode, if no rule matches", () => {
     expect(verdict({ name: "write_file", args }, [rule], "accept_edits").decision).toBe("allow");
   });
 
-  test("plan denies destructive tools even if they claim to be read-only", () => {
-    expect(verdict({ name: "wipe", args: {} }, [], "plan").decision).toBe("deny");
-  });
-
-  test("plan informs the model about the mode", () => {
-    expect(verdict({ name: "write_file", args: {} }, [], "plan").message).toBe(
-      "Plan mode: write operations not allowed",
-    );
+  test("plan denies destructive tools even if they claim to be read-only, and the model learns why", () => {
+    const message = "Plan mode: write operations not allowed";
+    expect(verdict({ name: "wipe", args: {} }, [], "plan")).toMatchObject({ decision: "deny", message });
   });
 
   test("rules take precedence over it", () => {
@@ -209,23 +181,13 @@ describe("a file that can determine which commands run is decided like those com
   });
 });
 
-describe("every decision contains", () => {
-  test("the rule that made it, and the rule's message", () => {
-    const rules: Spec[] = [{ deny: "execute", regex: "ls", message: "Use the tool `ls`." }];
-    expect(verdict(call, rules)).toMatchObject({
-      decision: "deny",
-      rule: { id: "deny execute regex ls" },
-      why: "rule `deny execute regex ls` of agent scope denies it",
-      message: "Use the tool `ls`.",
-    });
+test("every decision contains the rule that made it, with its message, or the mode", () => {
+  const rules: Spec[] = [{ deny: "execute", regex: "ls", message: "Use the tool `ls`." }];
+  expect(verdict(call, rules)).toMatchObject({
+    ...{ decision: "deny", rule: { id: "deny execute regex ls" }, message: "Use the tool `ls`." },
+    why: "rule `deny execute regex ls` of agent scope denies it",
   });
-
-  test("or the mode", () => {
-    expect(verdict(call, [])).toEqual({
-      decision: "ask",
-      why: "mode default: no rule matches it",
-    });
-  });
+  expect(verdict(call, [])).toEqual({ decision: "ask", why: "mode default: no rule matches it" });
 });
 
 describe("a rule matches a tool", () => {
@@ -348,17 +310,6 @@ describe("a tool is always denied", () => {
     expect(isHidden("write_file", [], "plan")).toBe(false);
     expect(isHidden("write_file", [], "dont_ask")).toBe(false);
   });
-});
-
-test("the same policy always decides the same call in the same way", () => {
-  const policy = makePolicy({
-    ...{ mode: "default", agent: "coder", session: "th_1" },
-    rules: [ruleOf({ allow: "execute", command_prefix: ["ls"] })],
-  });
-  const decisions = ["ls", "ls; x", "ls", "x"].map(
-    (command) => decide(callOf("execute", { command }), toolNamed("execute"), policy).decision,
-  );
-  expect(decisions).toEqual(["allow", "ask", "allow", "ask"]);
 });
 
 describe("more work than a decision can take", () => {
