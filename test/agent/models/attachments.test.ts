@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { conversation, type Part, toolMessage, userMessage } from "../../../src/agent/core/message.ts";
-import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
+import { ask, fakeProvider, lastBody, PROTOCOLS } from "./providers.ts";
 
 const fake = fakeProvider();
 
@@ -14,7 +14,7 @@ const zip: Part = { type: "file", media_type: "application/zip", data: "UEsDBA==
 
 const sent = () => JSON.stringify(lastBody(fake.current).messages);
 
-describe.each(PROVIDERS)("$name", ({ model, takesNoDocuments = false }) => {
+describe.each(PROTOCOLS)("$name", ({ model, takesNoDocuments = false }) => {
   test("shows images and documents to the model", async () => {
     await ask(model(fake.current), { messages: [userMessage([{ type: "text", text: "See." }, image, pdf])] });
     expect(sent()).toContain("iVBORw0KGgo=");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { assistantMessage, type Message, toolMessage, userMessage } from "../../../src/agent/core/message.ts";
 import { blocksOf, type SentBody } from "../../support/fake-provider/sent-body.ts";
-import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
+import { ask, fakeProvider, lastBody, PROTOCOLS } from "./providers.ts";
 
 const fake = fakeProvider();
 
@@ -33,7 +33,7 @@ function* growing(): Generator<Message[]> {
   for (const end of [1, 4, 6, 8, 10]) yield all.slice(0, end);
 }
 
-describe.each(PROVIDERS)("$name", ({ model }) => {
+describe.each(PROTOCOLS)("$name", ({ model }) => {
   test("repeats the same bytes from turn to turn, and adds new ones only after them", async () => {
     const asked = model(fake.current);
     let before = "";
@@ -52,7 +52,7 @@ const withoutMarks = (json: string) => json.replaceAll(',"cache_control":{"type"
 
 describe("anthropic", () => {
   test("marks the ends of the constant parts: static and rarer system blocks, tools, and the conversation so far", async () => {
-    const [anthropic] = PROVIDERS;
+    const [anthropic] = PROTOCOLS;
     if (!anthropic) throw new Error("unreachable");
     const blocks = [
       ...system,

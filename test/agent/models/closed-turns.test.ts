@@ -5,7 +5,7 @@ import { assistantMessage, type Message, toolMessage, userMessage } from "../../
 import { createModel } from "../../../src/agent/models/index.ts";
 import { deepFreeze } from "../../../src/lib/json.ts";
 import { collectGarbage } from "../../support/garbage.ts";
-import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
+import { ask, fakeProvider, lastBody, PROTOCOLS } from "./providers.ts";
 
 const fake = fakeProvider();
 
@@ -65,7 +65,7 @@ const openai = () =>
     {},
   );
 
-describe.each(PROVIDERS)("a long thread, sent to $name turn by turn", ({ model }) => {
+describe.each(PROTOCOLS)("a long thread, sent to $name turn by turn", ({ model }) => {
   test("is the same as if all of it were written each time, even after a rewind", async () => {
     const asked = model(fake.current);
     const sent = async (messages: readonly Message[]) => {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineTool } from "../../../src/agent/core/tool.ts";
 import { play } from "../../support/agent.ts";
 import { call, say } from "../../support/fake-provider/script.ts";
-import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
+import { ask, fakeProvider, lastBody, PROTOCOLS } from "./providers.ts";
 
 const fake = fakeProvider();
 const tools = [
@@ -21,7 +21,7 @@ const WIRE = {
   },
 };
 
-describe.each(PROVIDERS)("$name", ({ family, model }) => {
+describe.each(PROTOCOLS)("$name", ({ family, model }) => {
   const chosen = () => lastBody(fake.current).tool_choice;
 
   test.each([
@@ -74,7 +74,7 @@ describe.each(PROVIDERS)("$name", ({ family, model }) => {
 });
 
 test("a Claude model that always thinks keeps the choice", async () => {
-  const [anthropic] = PROVIDERS;
+  const [anthropic] = PROTOCOLS;
   const model = anthropic?.model(fake.current, { model: "claude-fable-5-2", tool_choice: "required" });
   if (!model) throw new Error("There is no such provider.");
   await ask(model, { tools });

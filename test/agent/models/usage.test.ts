@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { call, type Stop, say } from "../../support/fake-provider/script.ts";
-import { ask, fakeProvider, PROVIDERS } from "./providers.ts";
+import { ask, fakeProvider, PROTOCOLS } from "./providers.ts";
 
 const fake = fakeProvider();
 
-describe.each(PROVIDERS)("$name", ({ model, countsNoWrites = false }) => {
+describe.each(PROTOCOLS)("$name", ({ model, countsNoWrites = false }) => {
   test("counts all input, including the cached part", async () => {
     fake.current.enqueue({
       usage: { input: 1000, output: 42, cacheRead: 700, cacheWrite: 200 },
