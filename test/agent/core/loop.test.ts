@@ -17,28 +17,10 @@ describe("a run", () => {
     expect(messages.map((m) => m.role)).toEqual(["user", "assistant"]);
     expect(lastContent(messages)).toBe("Hello to you.");
     expect(names(events)).toEqual([
-      "run_start",
-      "on_message",
-      "on_chat_model_start",
-      "on_chat_model_stream",
-      "on_chat_model_stream",
-      "on_chat_model_stream",
-      "on_chat_model_end",
-      "on_message",
-      "done",
+      ...["run_start", "on_message", "on_chat_model_start"],
+      ...Array(3).fill("on_chat_model_stream"),
+      ...["on_chat_model_end", "on_message", "done"],
     ]);
-  });
-
-  test("gives the model its tools' results and continues", async () => {
-    const { messages, outcome } = await play({
-      tools: [echo],
-      script: (request) =>
-        request.messages.at(-1)?.role === "tool"
-          ? { say: `It said ${lastContent(request.messages)}` }
-          : { call: [{ tool: "echo", args: { text: "hi" } }] },
-    });
-    expect(outcome.status).toBe("success");
-    expect(lastContent(messages)).toBe("It said echo: hi");
   });
 
   test("counts the tokens of all its model calls", async () => {

@@ -64,12 +64,10 @@ test("with a backend, the whole result is in a file that read_file and commands 
   expect(toolMessages(messages)[0]?.content).toBe("100000\n[exit_code: 0]");
 });
 
-test.each(["ls", "glob", "grep", "read_file", "edit_file", "write_file"])(
-  "%s limits its own results",
-  async (name) => {
+test("tools of files limit their own results", async () => {
+  for (const name of ["ls", "glob", "grep", "read_file", "edit_file", "write_file"])
     expect((await evicted({ output: LONG, name })).text).toBe(LONG);
-  },
-);
+});
 
 test("a long output of execute is moved to a file", async () => {
   const backend = await workspace({});

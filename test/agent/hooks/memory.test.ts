@@ -60,19 +60,6 @@ Guidelines for agent memory:
 - Keep entries concise and organized`);
   });
 
-  test("are in a block that providers can cache", async () => {
-    const backend = await workspace({ "AGENTS.md": "notes" });
-    const system: ModelRequest["system"][] = [];
-    const model = scriptedModel((request) => {
-      system.push(request.system);
-      return { say: "ok" };
-    });
-    const hooks = [made(memory, { backend, agent: { memory: { paths: ["AGENTS.md"] } } })];
-    const own = { id: "own", text: "You are kind.", cache: "static" } as const;
-    await play({ model, backend, hooks, system: [own] });
-    expect(system[0]).toEqual([own, { id: "memory", cache: "semi", text: expect.any(String) }]);
-  });
-
   test("are combined, without missing and empty files", async () => {
     const { prompts, warnings } = await remembered({ "a.md": "one", "b.md": " \n", "sub/d.md": "two" }, [
       ...["a.md", "b.md", "c.md", "sub/d.md"],

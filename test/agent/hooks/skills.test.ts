@@ -62,11 +62,6 @@ describe("a skill with a description", () => {
     expect(named(text)).toEqual(["deep"]);
   });
 
-  test("can have been written on Windows", async () => {
-    const { text } = await offered({ "skills/a/SKILL.md": skill("win", "x").replaceAll("\n", "\r\n") });
-    expect(text).toContain("[win] x →");
-  });
-
   test("is named after its folder if it has no name", async () => {
     const { text } = await offered({ "skills/pdf/SKILL.md": "---\ndescription: Reads PDFs\n---\n" });
     expect(text).toContain("[pdf] Reads PDFs →");
@@ -139,7 +134,7 @@ describe("load_skill", () => {
   };
 
   test("returns the full instructions and the folder with the skill's other files", async () => {
-    const files = { "skills/deep/pdf-tools/SKILL.md": skill("pdf", "Reads PDFs").replaceAll("\n", "\r\n") };
+    const files = { "skills/deep/pdf-tools/SKILL.md": skill("pdf", "Reads PDFs").replaceAll("\n", "\r\n") }; // as Windows writes it
     expect(await loaded("pdf", files)).toBe("# pdf\n\nFolder: skills/deep/pdf-tools\n\nDo it well.");
   });
 

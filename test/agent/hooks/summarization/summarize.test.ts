@@ -13,21 +13,11 @@ describe("the summarizing call", () => {
     return { ...played, ...listener, prompt: promptOf(listener.summaries[0]) };
   };
 
-  test("asks for fewer than 2,000 words in fixed sections, and offers no tools", async () => {
+  test("asks for fewer than 2,000 words in sections, and offers no tools", async () => {
     const { prompt, summaries } = await summaryOf(full());
     expect(prompt).toContain("2,000 words");
-    for (const title of [
-      "Goal",
-      "Completed work",
-      "Files touched",
-      "Key decisions",
-      "Errors",
-      "Current state",
-      "Next steps",
-    ])
-      expect(prompt).toContain(`## ${title}\n`);
-    expect(summaries[0]?.tools).toEqual([]);
-    expect(summaries[0]?.messages).toHaveLength(1);
+    expect(prompt.match(/^## .+$/gm)).toHaveLength(7);
+    expect(summaries).toMatchObject([{ tools: [], messages: [{ role: "user" }] }]);
   });
 
   test("does not use the run's thinking budget", async () => {

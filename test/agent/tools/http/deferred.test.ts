@@ -98,13 +98,6 @@ test("a reader of the stored call cannot deliver anything", async () => {
   expect(JSON.stringify([...store.calls])).not.toContain(tokenIn(server.heard[0]));
 });
 
-test("every call has its own address", async () => {
-  const { deferral } = deferring();
-  const server = await httpServer(LATER);
-  for (let n = 0; n < 3; n++) await call(server.url, { services: { deferral } });
-  expect(new Set(server.heard.map(tokenIn)).size).toBe(3);
-});
-
 test("a callback address is closed once the call has any answer", async () => {
   const stop = new AbortController();
   for (const answer of [json({ result: 1 }), json({}, 500), () => setTimeout(() => stop.abort(), 50)]) {

@@ -1,7 +1,6 @@
 // What an operator may write under `mcp_servers`.
 
 import { expect, test } from "vitest";
-import { z } from "zod";
 import { McpServerDefinitions } from "../../../../src/agent/tools/mcp/options.ts";
 import { check } from "../../../../src/lib/check.ts";
 
@@ -41,8 +40,4 @@ test.each([
   [{ a: { command: "npx", tools: { include: ["[a"] } } }, "must be a glob: it has a `[` without `]`"],
 ])("%j is refused with a readable error", (value, fault) => {
   expect(faults(value).join("\n")).toContain(fault);
-});
-
-test("editors get a JSON schema", () => {
-  expect(() => z.toJSONSchema(McpServerDefinitions, { io: "input" })).not.toThrow();
 });

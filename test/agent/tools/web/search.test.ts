@@ -140,13 +140,6 @@ async function heardBy(provider: ServiceOptions["provider"]): Promise<Heard> {
   return server.heard[0] as Heard;
 }
 
-test("SearXNG requests ask for JSON", async () => {
-  const { method, path, headers } = await heardBy("searxng");
-  expect(method).toBe("GET");
-  expect(path).toBe("/base/search?q=wool+%26+yarn&format=json&categories=general&pageno=1");
-  expect(headers["user-agent"]).toBe(AGENT);
-});
-
 test("if SearXNG returns no JSON, the error names the setting to change", async () => {
   const server = await httpServer((_, response) => response.writeHead(403).end("Forbidden"));
   const { error } = await searchWith({ provider: "searxng", url: server.url });
@@ -155,17 +148,30 @@ test("if SearXNG returns no JSON, the error names the setting to change", async 
   );
 });
 
-test("Brave requests contain its key", async () => {
-  const { method, path, headers } = await heardBy("brave");
-  expect([method, path]).toEqual(["GET", "/base/web/search?q=wool+%26+yarn&count=3"]);
-  expect(headers["x-subscription-token"]).toBe("key-1");
-});
-
-test("Tavily requests contain its key", async () => {
-  const { method, path, headers, body } = await heardBy("tavily");
-  expect([method, path]).toEqual(["POST", "/base/search"]);
-  expect(headers.authorization).toBe("Bearer key-1");
-  expect(JSON.parse(body)).toEqual({ query: "wool & yarn", max_results: 3, search_depth: "basic" });
+test.each([
+  [
+    "SearXNG is asked for JSON",
+    "searxng",
+    { method: "GET", path: "/base/search?q=wool+%26+yarn&format=json&categories=general&pageno=1" },
+    { "user-agent": AGENT },
+  ],
+  [
+    "Brave gets its key",
+    "brave",
+    { method: "GET", path: "/base/web/search?q=wool+%26+yarn&count=3" },
+    { "x-subscription-token": "key-1" },
+  ],
+  [
+    "Tavily gets its key",
+    "tavily",
+    {
+      ...{ method: "POST", path: "/base/search" },
+      body: JSON.stringify({ query: "wool & yarn", max_results: 3, search_depth: "basic" }),
+    },
+    { authorization: "Bearer key-1" },
+  ],
+] as const)("%s", async (_, provider, request, headers) => {
+  expect(await heardBy(provider)).toMatchObject({ ...request, headers });
 });
 
 test("without a configured service, there is no search, and an agent that names it causes a warning", async () => {
