@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { assistantMessage, userMessage } from "../../src/agent/core/message.ts";
+import type { Lease } from "../../src/agent/core/stores.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import {
@@ -20,64 +21,77 @@ import {
   ruleTest,
   seqsOf,
   upTo,
+  type World,
 } from "../engine/stores/fixture.ts";
 
 const LEASE_MS = 10_000;
 
+/** How a process leaves its runs. */
+const LEAVING: [how: string, leave: (world: World, lease: Lease) => Promise<void>][] = [
+  ["released them", ({ stores }, lease) => stores.runs.release(lease)],
+  ["died", async ({ advance }) => advance(LEASE_MS + 1)],
+];
+
 export function takenOverRunsContract(open: Open): void {
   const rule = ruleTest(open);
   describe("runs", () => {
-    describe("whose process died", () => {
-      test("are taken over one attempt later if the lease was not renewed in time", () =>
-        inWorld(open, async ({ stores, advance }) => {
-          const news = newRun("t");
-          const result = await stores.runs.start(ADA, news, "reject");
-          if (result.outcome !== "claimed") throw new Error(result.outcome);
-          const { lease } = result.claim;
+    describe.each(LEAVING)("whose process %s", (how, leave) => {
+      test("are taken over one attempt later, with everything that they left", () =>
+        inWorld(open, async (world) => {
+          const { runs, events } = world.stores;
+          const { lease, run, request } = await claimed(world.stores, "t");
           const left = userMessage("left");
-          await stores.events.append(lease, [note("one"), message("kept")]);
-          await stores.runs.steer(ADA, "t", lease.run_id, left);
-          await stores.runs.requestStop(ADA, "t", lease.run_id, "interrupt");
-          expect(await stores.runs.claimAbandoned(100)).toEqual([]);
+          await events.append(lease, [note("one"), message("kept")]);
+          await runs.steer(ADA, "t", run.id, left);
+          await runs.requestStop(ADA, "t", run.id, "interrupt");
+          await runs.start(ADA, newRun("t"), "queue");
+          expect(await runs.claimAbandoned(100)).toEqual([]);
 
-          advance(LEASE_MS + 1);
-          const [claim, ...more] = await stores.runs.claimAbandoned(100);
+          await leave(world, lease);
+          expect((await runs.active(ADA, "t"))?.id).toBe(run.id);
+          const [claim, ...more] = await runs.claimAbandoned(100);
           expect(more).toEqual([]);
           if (!claim) throw new Error("It was not taken over.");
           expect(claim.lease).toEqual({ ...lease, epoch: lease.epoch + 1 });
-          expect(claim.run).toMatchObject({ id: news.id, status: "running", attempt: 2 });
-          expect(claim.request).toEqual(news.request);
-          expect(await stores.runs.inbox(claim.lease)).toEqual([left]);
-          expect(await stores.runs.renew(claim.lease)).toEqual({ stop: "interrupt" });
-          expect(await stores.runs.claimAbandoned(100)).toEqual([]);
+          expect(claim.run).toMatchObject({ id: run.id, status: "running", attempt: 2 });
+          expect(claim.request).toEqual(request);
+          expect(await runs.inbox(claim.lease)).toEqual([left]);
+          expect(await runs.renew(claim.lease)).toEqual({ stop: "interrupt" });
+          expect(await runs.claimAbandoned(100)).toEqual([]);
         }));
 
       test("can no longer be written by it, and seq continues without a gap", () =>
-        inWorld(open, async ({ stores, advance }) => {
-          const { lease } = await claimed(stores, "t");
-          const reading = readAll(stores, { ...lease });
-          await stores.events.append(lease, [note("one"), delta("two")]);
-          advance(LEASE_MS + 1);
-          const [claim] = await stores.runs.claimAbandoned(100);
-          if (!claim) throw new Error("It was not taken over.");
-
+        inWorld(open, async (world) => {
+          const { runs, events, threads } = world.stores;
+          const { lease } = await claimed(world.stores, "t");
+          const reading = readAll(world.stores, { ...lease });
+          await events.append(lease, [note("one"), delta("two")]);
+          await leave(world, lease);
           const lost = { code: "lease_lost" };
-          await expect(stores.events.append(lease, [message("zombie")])).rejects.toMatchObject(lost);
-          await expect(stores.events.append(lease, [done()])).rejects.toMatchObject(lost);
-          await expect(stores.runs.renew(lease)).rejects.toMatchObject(lost);
-          await expect(stores.runs.inbox(lease)).rejects.toMatchObject(lost);
+          const isRefused = async () => {
+            for (const event of [note("late"), message("late"), done()])
+              await expect(events.append(lease, [event])).rejects.toMatchObject(lost);
+            await expect(runs.renew(lease)).rejects.toMatchObject(lost);
+          };
+          // Who has died may return until then.
+          if (how === "released them") await isRefused();
+          const [claim] = await runs.claimAbandoned(100);
+          if (!claim) throw new Error("It was not taken over.");
+          await isRefused();
+          for (const call of [runs.inbox, runs.release])
+            await expect(call(lease)).rejects.toMatchObject(lost);
 
-          await stores.events.append(claim.lease, [note("three"), done()]);
+          await events.append(claim.lease, [note("three"), done()]);
+          await expect(runs.release(claim.lease)).rejects.toMatchObject(lost);
           const entries = await reading;
           expect(seqsOf(entries)).toEqual(upTo(4));
           expect(entries.map(({ epoch }) => epoch - lease.epoch)).toEqual([0, 0, 1, 1]);
-          expect(await stores.threads.messages(ADA, "t")).toEqual([]);
-          expect(await stores.runs.get(ADA, "t", lease.run_id)).toMatchObject({
-            status: "success",
-            attempt: 2,
-          });
+          expect(await threads.messages(ADA, "t")).toEqual([]);
+          expect(await runs.get(ADA, "t", lease.run_id)).toMatchObject({ status: "success", attempt: 2 });
         }));
+    });
 
+    describe("whose process died", () => {
       test("are taken over by exactly one of the processes that look for them", () =>
         inWorld(open, async ({ stores, advance }) => {
           for (let n = 0; n < 5; n++) await claimed(stores, `t${n}`);
