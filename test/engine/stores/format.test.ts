@@ -86,40 +86,56 @@ afterAll(async () => {
 /** What a process says that is refused. */
 const REFUSAL =
   /was written by a newer version of Skein.* Its data requires format 98, and this version supports formats up to 1.*Start that version.*another store/s;
+const TOO_OLD =
+  /was last used by a version of Skein that supports formats up to 0.*requires format 1.*start the version that introduced format 1/s;
 
-needing(redis, "redis-server").describe("a Redis that a newer version has used", () => {
-  const open = () => createRedisStores({ url: redis?.url ?? "" });
-  const record = (format?: object) =>
-    format
-      ? redis?.ask("SET", "sk:{format}", JSON.stringify(format))
-      : JSON.parse(redis?.ask("GET", "sk:{format}") ?? "");
+const askPostgres = async (sql: string) => (await postgres?.ask(postgres.url, sql)) ?? [];
 
-  test("is used by this release, unchanged, if it can read the store", async () => {
-    await (await open()).close();
-    const { version } = record();
-    record({ version: 99, readableFrom: version });
-    await (await open()).close();
-    expect(record()).toEqual({ version: 99, readableFrom: version });
+/** A store that is opened in `opens` ways, and its record of who can read it. */
+interface Recorded {
+  readonly opens: readonly (() => Promise<{ close(): unknown }>)[];
+  read(): Promise<Format>;
+  record(format: Format): Promise<unknown>;
+}
+
+const IN_REDIS: Recorded = {
+  opens: [() => createRedisStores({ url: redis?.url ?? "" }), () => openRedisKeys(redis?.url ?? "")],
+  read: async () => JSON.parse(redis?.ask("GET", "sk:{format}") ?? ""),
+  record: async (format) => redis?.ask("SET", "sk:{format}", JSON.stringify(format)),
+};
+
+const IN_POSTGRES: Recorded = {
+  opens: [() => createPostgresStores({ url: postgres?.url ?? "", pool: 2 })],
+  async read() {
+    const [row] = await askPostgres('SELECT version, readable_from AS "readableFrom" FROM skein.format');
+    return row as unknown as Format;
+  },
+  record: ({ version, readableFrom }) =>
+    askPostgres(`UPDATE skein.format SET version = ${version}, readable_from = ${readableFrom}`),
+};
+
+for (const [program, there, { opens, read, record }] of [
+  ["redis-server", redis, IN_REDIS],
+  ["postgres", postgres, IN_POSTGRES],
+] as const)
+  needing(there, program).describe(`a store on ${program} that another version has used`, () => {
+    test("is used by this release, unchanged, if it can read the store", async () => {
+      for (const open of opens) await (await open()).close();
+      const { version } = await read();
+      await record({ version: 99, readableFrom: version });
+      for (const open of opens) await (await open()).close();
+      expect(await read()).toEqual({ version: 99, readableFrom: version });
+    });
+
+    test.each<[string, Format, RegExp]>([
+      ["if it cannot", { version: 99, readableFrom: 98 }, REFUSAL],
+      ["if that version cannot read this one's data", { version: 0, readableFrom: 0 }, TOO_OLD],
+    ])("is refused and not changed %s", async (_, format, refusal) => {
+      await record(format);
+      for (const open of opens) await expect(open()).rejects.toThrow(refusal);
+      expect(await read()).toEqual(format);
+    });
   });
-
-  test("is otherwise refused and not changed", async () => {
-    record({ version: 99, readableFrom: 98 });
-    await expect(open()).rejects.toThrow(REFUSAL);
-    await expect(openRedisKeys(redis?.url ?? "")).rejects.toThrow(REFUSAL);
-    expect(record()).toEqual({ version: 99, readableFrom: 98 });
-  });
-});
-
-needing(redis, "redis-server").describe("a Redis whose previous version cannot read this one's data", () => {
-  test("is refused and not changed", async () => {
-    const before = JSON.stringify({ version: 0, readableFrom: 0 });
-    redis?.ask("SET", "sk:{format}", before);
-    await expect(createRedisStores({ url: redis?.url ?? "" })).rejects.toThrow(
-      /was last used by a version of Skein that supports formats up to 0.*requires format 1.*start the version that introduced format 1/s,
-    );
-    expect(redis?.ask("GET", "sk:{format}")).toBe(before);
-  });
-});
 
 needing(redis, "redis-server").describe("a Redis with contradictory keys of Skein", () => {
   const keys = () => redis?.ask("KEYS", "*").split("\n").sort();
@@ -151,37 +167,16 @@ needing(redis, "redis-server").describe("a Redis with contradictory keys of Skei
   });
 });
 
-needing(postgres, "postgres").describe("a PostgreSQL that another version has used", () => {
-  const ask = async (sql: string) => (await postgres?.ask(postgres.url, sql)) ?? [];
-  const open = () => createPostgresStores({ url: postgres?.url ?? "", pool: 2 });
-  const record = () => ask("SELECT version, readable_from FROM skein.format");
-  const change = (version: number, readableFrom: number) =>
-    ask(`UPDATE skein.format SET version = ${version}, readable_from = ${readableFrom}`);
-  const tables = () => ask("SELECT tablename FROM pg_tables WHERE schemaname = 'skein' ORDER BY tablename");
-
-  test("is used by this release, unchanged, if it can read the store", async () => {
-    await (await open()).close();
-    await change(99, 1);
-    await (await open()).close();
-    expect(await record()).toEqual([{ version: 99, readable_from: 1 }]);
-  });
-
-  test("is otherwise refused and not changed", async () => {
-    await change(99, 98);
-    await expect(open()).rejects.toThrow(REFUSAL);
-    expect(await record()).toEqual([{ version: 99, readable_from: 98 }]);
-  });
-
-  test("is refused and not changed if its previous release cannot read this one's data", async () => {
-    await change(0, 0);
-    await expect(open()).rejects.toThrow(/requires format 1.*start the version that introduced format 1/s);
-    expect(await record()).toEqual([{ version: 0, readable_from: 0 }]);
-  });
+needing(postgres, "postgres").describe("a PostgreSQL with contradictory tables of Skein", () => {
+  const tables = () =>
+    askPostgres("SELECT tablename FROM pg_tables WHERE schemaname = 'skein' ORDER BY tablename");
 
   test("is refused and not changed if it has tables but no format", async () => {
-    await ask("DROP TABLE skein.format");
+    await askPostgres("DROP TABLE skein.format");
     const before = await tables();
-    await expect(open()).rejects.toThrow(/lacks tables of Skein's format. Use another database/);
+    await expect(IN_POSTGRES.opens[0]?.()).rejects.toThrow(
+      /lacks tables of Skein's format. Use another database/,
+    );
     expect(await tables()).toEqual(before);
   });
 

@@ -23,7 +23,7 @@ describe("in memory", () => {
 
   describe("with more names than it can keep", () => {
     const owners = ["ada", "bob", "carol", "dan"].map((user) => ({ tenant: user, user }));
-    const [ada, bob, carol, dan] = owners as [Owner, Owner, Owner, Owner];
+    const [ada, bob, carol, _dan] = owners as [Owner, Owner, Owner, Owner];
     // Each owner is two names: a tenant and a user.
     const most = (count: number, now = Date.now) => openMemoryQuotas(now, 2 * count);
     const spend = (tokens: number) => ({ ...SPENT, usage: { ...NO_USAGE, input_tokens: tokens } });
@@ -32,15 +32,10 @@ describe("in memory", () => {
 
     test("it drops those that have spent least, not those that were counted long ago", async () => {
       const { quotas, close } = most(3);
-      for (const [owner, tokens] of [
-        ...([
-          [ada, 5000],
-          [bob, 10],
-          [carol, 300],
-          [dan, 20],
-        ] as const),
-      ])
+      for (const [at, tokens] of [5000, 10, 300, 20].entries()) {
+        const owner = owners[at] ?? ada;
         await quotas.settle(owner, owner.user, spend(tokens));
+      }
       expect(await spent(quotas)).toEqual([5000, 0, 300, 20]);
       expect(await quotas.usage(bob, 1)).toEqual([]);
       close();
@@ -67,6 +62,17 @@ describe("in memory", () => {
     });
   });
 });
+
+/** Lets writes to a table of the file fail until the returned function is called. */
+function breakWrites(dir: string, table: string): () => void {
+  const file = new DatabaseSync(join(dir, "usage.db"));
+  const fail = "BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END";
+  file.exec(`CREATE TRIGGER stuck BEFORE INSERT ON ${table} ${fail}`);
+  return () => {
+    file.exec("DROP TRIGGER stuck");
+    file.close();
+  };
+}
 
 describe("in a file", () => {
   quotasContract(async (now) => openSqliteQuotas(await temporaryFolder(), now));
@@ -115,15 +121,11 @@ describe("in a file", () => {
     const failures: object[] = [];
     const logger = { info() {}, warn: (details: object) => void failures.push(details), error() {} };
     const { quotas, close } = openSqliteQuotas(dir, Date.now, logger);
-    const beside = new DatabaseSync(join(dir, "usage.db"));
-    beside.exec(
-      "CREATE TRIGGER stuck BEFORE INSERT ON usage BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END",
-    );
+    const cure = breakWrites(dir, "usage");
     await quotas.settle(ADA, "r1", SPENT);
     await expect.poll(() => failures).toHaveLength(1);
     expect(failures).toMatchObject([{ err: { message: expect.stringContaining("the disk is broken") } }]);
-    beside.exec("DROP TRIGGER stuck");
-    beside.close();
+    cure();
     expect(await quotas.usage(ADA, 1)).toMatchObject([{ calls: 1 }]);
     close();
     expect(failures).toHaveLength(1);
@@ -134,13 +136,9 @@ describe("in a file", () => {
     const { quotas, close } = openSqliteQuotas(dir);
     const amounts = { tokens: 10, cost: 5 };
     await quotas.reserve(ADA, { id: "call", amounts, ms: 60_000 }, { tenant: {}, user: {} });
-    const beside = new DatabaseSync(join(dir, "usage.db"));
-    beside.exec(
-      "CREATE TRIGGER stuck BEFORE INSERT ON usage BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END",
-    );
+    const cure = breakWrites(dir, "usage");
     await expect(quotas.settle(ADA, "call", SPENT)).rejects.toMatchObject({ code: "unavailable" });
-    beside.exec("DROP TRIGGER stuck");
-    beside.close();
+    cure();
     await quotas.settle(ADA, "call", SPENT);
     expect(await quotas.usage(ADA, 1)).toMatchObject([{ calls: 1 }]);
     close();
@@ -149,16 +147,12 @@ describe("in a file", () => {
   test("spending is not lost with a reservation that could not be written", async () => {
     const dir = await temporaryFolder();
     const { quotas, close } = openSqliteQuotas(dir);
-    const beside = new DatabaseSync(join(dir, "usage.db"));
-    beside.exec(
-      "CREATE TRIGGER stuck BEFORE INSERT ON reserved BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
-    );
+    const cure = breakWrites(dir, "reserved");
     await quotas.settle(ADA, "unreserved", SPENT);
     const amounts = { tokens: 10, cost: 5 };
     const reserving = quotas.reserve(ADA, { id: "call", amounts, ms: 60_000 }, { tenant: {}, user: {} });
     await expect(reserving).rejects.toMatchObject({ code: "unavailable" });
-    beside.exec("DROP TRIGGER stuck");
-    beside.close();
+    cure();
     expect(await quotas.usage(ADA, 1)).toMatchObject([{ calls: 1 }]);
     close();
   });

@@ -14,6 +14,8 @@ import type { Interrupt } from "../../../src/protocol/interrupt.ts";
 import { webhookInbox } from "../../support/webhook-inbox.ts";
 
 const HOUR = 3_600_000;
+const ADA = { tenant: "acme", user: "ada" };
+const SPEC = { on: ["run.ended" as const], ordered: false, paused: false };
 const SECRET = `whsec_${randomBytes(32).toString("base64")}`;
 const USAGE = { input_tokens: 1, output_tokens: 1, cache_read_tokens: 0, cache_write_tokens: 0 };
 
@@ -65,8 +67,20 @@ function deployment() {
   const pass = (ms: number) => {
     time += ms;
   };
-  return { stores, status, lines, open, pass, calls };
+  /** With Ada's webhook `mine`, to which an inbox answers this. */
+  async function openMine(spec: object, ...answers: Parameters<typeof webhookInbox>) {
+    const inbox = await webhookInbox(...answers);
+    const opened = await open();
+    const put = () => opened.webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url, ...spec });
+    await put();
+    const mine = async () => (await opened.deliveries.list(ADA, "mine", { limit: 10 })).items;
+    const near = (id: string) => opened.emit(ADA, { type: "budget.near", data: {} }, id);
+    return { ...opened, inbox, put, mine, near };
+  }
+  return { stores, status, lines, open, openMine, pass, calls };
 }
+
+const NEAR = { on: ["budget.near"] };
 
 test("deliveries are sent for tenants in turn, however many one of them has", async () => {
   const { open } = deployment();
@@ -90,9 +104,7 @@ test("a delivery whose process died before reporting the end is sent by another 
   const inbox = await webhookInbox();
   const options = { operator: { url: inbox.url, secret: SECRET } };
   const dying = await open(options);
-  const owner = { tenant: "acme", user: "ada" };
-  const spec = { url: inbox.url, on: ["run.ended" as const], ordered: false, paused: false };
-  await dying.webhooks.put(owner, "mine", spec);
+  await dying.webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url });
   for (const run of [1, 2, 3]) await dying.beforeEnd(ending("acme", run));
   await dying.close();
   status.set("acme2", "success").set("acme3", "running");
@@ -128,20 +140,15 @@ test("a notification is sent even if the clock was set back since", async () => 
 });
 
 test("a webhook is disabled after a day of failures only, with the reason, until it is put again", async () => {
-  const { open, lines, pass } = deployment();
-  const inbox = await webhookInbox(...Array<number>(100).fill(500));
-  const owner = { tenant: "acme", user: "ada" };
-  const { webhooks, deliveries, emit, wake } = await open();
-  const spec = { url: inbox.url, on: ["budget.near" as const], ordered: false, paused: false };
-  await webhooks.put(owner, "mine", spec);
-  await emit(owner, { type: "budget.near", data: {} }, "first");
-  const health = async () => (await webhooks.get(owner, "mine"))?.webhook;
+  const { openMine, lines, pass } = deployment();
+  const { webhooks, wake, put, mine, near } = await openMine(NEAR, ...Array<number>(100).fill(500));
+  await near("first");
+  const health = async () => (await webhooks.get(ADA, "mine"))?.webhook;
   await expect.poll(async () => (await health())?.failing_since).toBeDefined();
-  const tried = async () => (await deliveries.list(owner, "mine", { limit: 10 })).items[0]?.attempts;
   for (const attempts of [2, 3, 4]) {
     pass(HOUR);
     wake();
-    await expect.poll(tried).toBe(attempts);
+    await expect.poll(async () => (await mine())[0]?.attempts).toBe(attempts);
   }
   expect((await health())?.disabled).toBeUndefined();
   pass(25 * HOUR);
@@ -149,41 +156,32 @@ test("a webhook is disabled after a day of failures only, with the reason, until
   await expect.poll(async () => (await health())?.disabled?.reason).toContain("it answered 500");
   expect(lines).toContainEqual(expect.objectContaining({ text: "a webhook was disabled", webhook: "mine" }));
   expect(JSON.stringify(lines)).not.toMatch(/whsec_|hidden/);
-  expect((await deliveries.list(owner, "mine", { limit: 10 })).items).toMatchObject([{ state: "failed" }]);
-  await emit(owner, { type: "budget.near", data: {} }, "second");
-  expect((await deliveries.list(owner, "mine", { limit: 10 })).items).toHaveLength(1);
-  await webhooks.put(owner, "mine", spec);
+  expect(await mine()).toMatchObject([{ state: "failed" }]);
+  await near("second");
+  expect(await mine()).toHaveLength(1);
+  await put();
   expect((await health())?.disabled).toBeUndefined();
 });
 
 test("dead letters are kept for seven days and then deleted", async () => {
-  const { open, pass } = deployment();
-  const inbox = await webhookInbox(404);
-  const owner = { tenant: "acme", user: "ada" };
-  const { webhooks, deliveries, emit, wake } = await open();
-  const spec = { url: inbox.url, on: ["budget.near" as const], ordered: false, paused: false };
-  await webhooks.put(owner, "mine", spec);
-  await emit(owner, { type: "budget.near", data: {} }, "first");
-  const kept = async () => (await deliveries.list(owner, "mine", { limit: 10 })).items;
-  await expect.poll(kept).toMatchObject([{ state: "failed" }]);
+  const { openMine, pass } = deployment();
+  const { wake, mine, near } = await openMine(NEAR, 404);
+  await near("first");
+  await expect.poll(mine).toMatchObject([{ state: "failed" }]);
   pass(6 * 24 * HOUR);
   wake();
-  await emit(owner, { type: "budget.near", data: {} }, "second");
-  await expect.poll(async () => (await kept()).map(({ state }) => state)).toEqual(["delivered", "failed"]);
+  await near("second");
+  await expect.poll(async () => (await mine()).map(({ state }) => state)).toEqual(["delivered", "failed"]);
   pass(2 * 24 * HOUR);
   wake();
-  await expect.poll(kept).toEqual([]);
+  await expect.poll(mine).toEqual([]);
 });
 
 test("an event of a thread waits for the previous one, even if no run ends with it", async () => {
-  const { open, pass } = deployment();
-  const inbox = await webhookInbox(500, 500);
-  const owner = { tenant: "acme", user: "ada" };
-  const { webhooks, emit, wake } = await open();
-  const spec = { url: inbox.url, on: ["schedule.paused" as const], ordered: true, paused: false };
-  await webhooks.put(owner, "mine", spec);
+  const { openMine, pass } = deployment();
+  const { emit, wake, inbox } = await openMine({ on: ["schedule.paused"], ordered: true }, 500, 500);
   const paused = (thread_id: string, at: number) =>
-    emit(owner, { type: "schedule.paused", thread_id, data: { at } }, `${thread_id} ${at}`);
+    emit(ADA, { type: "schedule.paused", thread_id, data: { at } }, `${thread_id} ${at}`);
   for (const at of [1, 2, 3]) await paused("t1", at);
   const told = () => {
     pass(1_000);
@@ -193,21 +191,16 @@ test("an event of a thread waits for the previous one, even if no run ends with 
   await expect.poll(told).toEqual([1, 1, 1, 2, 3]);
 });
 
-const SPEC = { on: ["run.ended" as const], ordered: false, paused: false };
-const ADA = { tenant: "acme", user: "ada" };
-
 test("the end of a run is sent even if any single call to the store fails", async () => {
   const count = async (failing: number) => {
-    const { open, calls } = deployment();
-    const inbox = await webhookInbox();
-    const { webhooks, deliveries, beforeEnd } = await open();
-    await webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url });
+    const { openMine, calls } = deployment();
+    const { beforeEnd, inbox, mine } = await openMine({});
     const before = calls.count;
     calls.failing = before + failing;
     const ring = await beforeEnd(ending("acme", 1));
     const prepared = calls.count - before;
     // A process that dies now loses nothing.
-    expect((await deliveries.list(ADA, "mine", { limit: 10 })).items).toHaveLength(1);
+    expect(await mine()).toHaveLength(1);
     ring();
     if (failing < prepared) await expect.poll(() => inbox.received.length).toBe(1);
     return prepared;
@@ -218,10 +211,8 @@ test("the end of a run is sent even if any single call to the store fails", asyn
 });
 
 test("the end of a run is sent even if the run is deleted before its delivery is confirmed", async () => {
-  const { open, status, pass } = deployment();
-  const inbox = await webhookInbox();
-  const { webhooks, beforeEnd, wake } = await open();
-  await webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url });
+  const { openMine, status, pass } = deployment();
+  const { beforeEnd, wake, inbox } = await openMine({});
   await beforeEnd(ending("acme", 1));
   status.set("acme1", "deleted");
   pass(HOUR);
@@ -230,32 +221,25 @@ test("the end of a run is sent even if the run is deleted before its delivery is
 });
 
 test("a webhook stays enabled if it fails occasionally, more than a day apart", async () => {
-  const { open, pass } = deployment();
-  const inbox = await webhookInbox(404, 404, 404);
-  const { webhooks, deliveries, emit } = await open();
-  await webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url, on: ["budget.near"] });
+  const { openMine, pass } = deployment();
+  const { webhooks, mine, near } = await openMine(NEAR, 404, 404, 404);
   for (const id of ["first", "second", "third"]) {
-    await emit(ADA, { type: "budget.near", data: {} }, id);
-    const newest = async () => (await deliveries.list(ADA, "mine", { limit: 1 })).items[0];
-    await expect.poll(async () => (await newest())?.state).toBe("failed");
+    await near(id);
+    await expect.poll(async () => (await mine())[0]?.state).toBe("failed");
     pass(25 * HOUR);
   }
   expect((await webhooks.get(ADA, "mine"))?.webhook.disabled).toBeUndefined();
 });
 
 test("an ordered delivery is retried for a day from its turn on", async () => {
-  const { open, pass } = deployment();
-  const inbox = await webhookInbox(500, 500);
-  const { webhooks, deliveries, beforeEnd, wake } = await open();
-  await webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url, ordered: true });
+  const { openMine, pass } = deployment();
+  const { beforeEnd, wake, mine } = await openMine({ ordered: true }, 500, 500);
   for (const run of [1, 2]) await beforeEnd(ending("acme", run));
   pass(25 * HOUR);
   wake();
   const ended = async () =>
-    (await deliveries.list(ADA, "mine", { limit: 10 })).items.map(
-      ({ run_id, state, attempts }) => `${run_id} ${state} ${attempts}`,
-    );
-  await expect.poll(async () => (await ended()).sort()).toEqual(["acme1 failed 1", "acme2 delivered 2"]);
+    (await mine()).map(({ run_id, state, attempts }) => `${run_id} ${state} ${attempts}`).sort();
+  await expect.poll(ended).toEqual(["acme1 failed 1", "acme2 delivered 2"]);
 });
 
 test("a tenant's delivery behind one about a deleted user is sent, and the user's are not", async () => {
@@ -284,21 +268,18 @@ test("a tenant's delivery behind one about a deleted user is sent, and the user'
 });
 
 test("if all deliveries are waiting, one more is dropped without checking all of them each time", async () => {
-  const { open, calls, lines, stores } = deployment();
-  const inbox = await webhookInbox(...Array<"never">(100).fill("never"));
-  const { webhooks, deliveries, emit } = await open();
-  await webhooks.put(ADA, "mine", { ...SPEC, url: inbox.url, on: ["budget.near"] });
-  const tell = (id: string) => emit(ADA, { type: "budget.near", data: {} }, id);
-  await tell("first");
-  const [{ body = "" } = {}] = (await deliveries.list(ADA, "mine", { limit: 1 })).items;
+  const { openMine, calls, lines, stores } = deployment();
+  const { mine, near } = await openMine(NEAR, ...Array<"never">(100).fill("never"));
+  await near("first");
+  const [{ body = "" } = {}] = await mine();
   const filler = JSON.stringify({ id: "x", webhook: "mine", owner: ADA, body, at: 1, state: "pending" });
   for (let at = 0; at < 999; at++)
     await stores.documents.write(deliveriesOf(ADA), [{ key: `filler${at}`, seen: undefined, body: filler }], {
       version: `v${at}`,
     });
-  await tell("second");
+  await near("second");
   const before = calls.lists;
-  for (const id of ["third", "fourth", "fifth"]) await tell(id);
+  for (const id of ["third", "fourth", "fifth"]) await near(id);
   expect(calls.lists).toBe(before);
   expect(lines.filter((line) => JSON.stringify(line).includes("was dropped"))).toHaveLength(4);
 });
