@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import { MAX_DEFERRED_CALLS, tokenHash } from "../../src/agent/core/deferred-calls.ts";
-import { ADA, inWorld, NEIGHBOURS, type Open, ruleTest, upTo } from "../engine/stores/fixture.ts";
+import { ADA, type Open, ruleTest, upTo } from "../engine/stores/fixture.ts";
 import { keyOf, MINUTE, newCall, reply, withThread } from "../engine/stores/fixture-calls.ts";
 import { dueCallsContract } from "./deferred-calls-due.ts";
 
@@ -272,26 +272,6 @@ export function deferredCallsContract(open: Open): void {
           await calls.open(newCall(`later${n}`, { expires_at: "2026-11-21T11:00:00Z" }));
         expect(await calls.get(keyOf(second))).toBeUndefined();
         await expect(calls.open(newCall("too many"))).rejects.toMatchObject({ code: "limit_exceeded" });
-      }),
-    );
-
-    rule.each(NEIGHBOURS)("belong only to their owner: %s", (_, owner, neighbour) =>
-      inWorld(open, async ({ stores: { deferredCalls: calls, threads } }) => {
-        await threads.create(owner, { id: "t", metadata: {} });
-        const [mine, theirs] = [newCall("a", { owner }), newCall("a", { owner: neighbour })];
-        await calls.open(mine);
-        await expect(calls.open(theirs)).rejects.toMatchObject({ code: "not_found" });
-        expect(await calls.get(keyOf(theirs))).toBeUndefined();
-        expect(await calls.accept(keyOf(theirs))).toBeUndefined();
-        await calls.forget(keyOf(theirs));
-        expect(await calls.get(keyOf(mine))).toEqual({ ...mine, state: "sent" });
-        await threads.create(neighbour, { id: "t", metadata: {} });
-        await calls.open(theirs);
-        expect(await calls.deliver(mine.token_hash, reply("mine"))).toMatchObject({ owner });
-        expect(await calls.get(keyOf(theirs))).toEqual({ ...theirs, state: "sent" });
-        expect(await calls.due(10)).toEqual([{ owner, thread_id: "t", call_ids: ["a"] }]);
-        await calls.deliver(theirs.token_hash, reply("theirs"));
-        expect(await calls.due(10)).toEqual([{ owner: neighbour, thread_id: "t", call_ids: ["a"] }]);
       }),
     );
   });

@@ -18,6 +18,7 @@ import {
   readAll,
   state,
 } from "../engine/stores/fixture.ts";
+import { keyOf as callKeyOf, newCall, reply } from "../engine/stores/fixture-calls.ts";
 import { everyCall } from "./every-call.ts";
 
 const NEVER = new AbortController().signal;
@@ -26,7 +27,7 @@ export function storesContract(open: Open): void {
   describe("owners", () => {
     test.each(NEIGHBOURS)("are always distinct: %s", (_, owner, neighbour) =>
       inWorld(open, async ({ stores, advance }) => {
-        const { threads, runs, events } = stores;
+        const { threads, runs, events, deferredCalls } = stores;
         const ended = await claimed(stores, "t", { owner });
         const mine = message("mine");
         await events.append(ended.lease, [mine, state("todos", ["mine"]), done()]);
@@ -35,6 +36,8 @@ export function storesContract(open: Open): void {
         const running = await claimed(stores, "t", { owner, idempotency_key: "k" });
         const waiting = newRun("t");
         await runs.start(owner, waiting, "queue");
+        const [call, theirs] = [newCall("c", { owner }), newCall("c", { owner: neighbour })];
+        await deferredCalls.open(call);
         const before = await everything(stores, owner);
 
         expect(await threads.get(neighbour, "t")).toBeUndefined();
@@ -68,6 +71,9 @@ export function storesContract(open: Open): void {
           code: "not_found",
         });
         expect(await events.bounds({ ...keyOf(ended), owner: neighbour })).toEqual({ first: 0, last: 0 });
+        await expect(deferredCalls.open(theirs)).rejects.toMatchObject({ code: "not_found" });
+        for (const ask of [deferredCalls.get, deferredCalls.accept, deferredCalls.forget])
+          expect(await ask(callKeyOf(theirs))).toBeUndefined();
 
         // The same names are free for the neighbour, and its own.
         const own = await runs.start(
@@ -80,8 +86,12 @@ export function storesContract(open: Open): void {
         expect(await threads.messages(neighbour, "t")).toHaveLength(1);
         await threads.create(neighbour, { id: "child", metadata: {}, parent });
         await threads.update(neighbour, "t", { forget: ["todos"] });
+        await deferredCalls.open(theirs);
+        await deferredCalls.deliver(theirs.token_hash, reply("theirs"));
+        expect(await deferredCalls.due(10)).toMatchObject([{ owner: neighbour, call_ids: ["c"] }]);
         await threads.delete(neighbour, "t");
         expect(await everything(stores, owner)).toEqual(before);
+        expect(await deferredCalls.get(callKeyOf(call))).toEqual({ ...call, state: "sent" });
 
         advance(10_001);
         const [claim] = await runs.claimAbandoned(100);
