@@ -1,5 +1,6 @@
 // Addresses that other services call: which deliveries start a run, once, and what their senders and owners learn.
 
+import { Webhook } from "standardwebhooks";
 import { describe, expect, test } from "vitest";
 import { createClient } from "../../src/client/client.ts";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
@@ -8,9 +9,11 @@ import {
   deliver,
   fromGithub,
   fromSlack,
+  fromStripe,
   githubIssue,
   type SentDelivery,
   slackMention,
+  stripePayment,
 } from "../support/deliveries.ts";
 import { asUser, BEHIND_GATEWAY, clientsAt } from "../support/gateway.ts";
 import { requestsTo } from "../support/native.ts";
@@ -154,6 +157,25 @@ test("Slack gets its challenge back once it has signed it, and a mention starts 
   const payload = { type: "block_actions", team: { id: "T1" }, actions: [{ value: "Approve" }] };
   const clicked = fromSlack(SECRET, new URLSearchParams({ payload: JSON.stringify(payload) }).toString());
   await said(ada, (await answerOf(to(url, clicked))).thread_id).toBe("Approve");
+});
+
+test("Stripe and senders of Standard Webhooks are verified by their signatures", async () => {
+  const { ada, to } = await served();
+  const spec = { agent: "assistant", input: "{{body.type}} {{delivery.id}}" } as const;
+  const stripe = await ada.triggers.put("stripe", { ...spec, verify: { scheme: "stripe" }, secret: SECRET });
+  const { thread_id } = await answerOf(to(stripe.url, fromStripe(SECRET, stripePayment())));
+  await said(ada, thread_id).toBe("payment_intent.payment_failed evt_1NG8Du2eZvKYlo2CUI79vXWy");
+
+  const standard = await ada.triggers.put("standard", { ...spec, verify: { scheme: "standard-webhooks" } });
+  const body = '{"type":"invoice.paid"}';
+  const at = new Date();
+  const headers = {
+    "webhook-id": "msg_1",
+    "webhook-timestamp": String(Math.floor(at.getTime() / 1000)),
+    "webhook-signature": new Webhook(standard.secret ?? "").sign("msg_1", at, body),
+  };
+  expect((await to(standard.url, { headers, body })).status).toBe(202);
+  expect((await to(standard.url, { headers, body: '{"type":"invoice.lost"}' })).status).toBe(401);
 });
 
 describe("the secret", () => {
