@@ -115,4 +115,19 @@ describe("a run's subagents", () => {
     const again = await (await post(`${url}/threads/t1/runs`, { input: "once more" })).ended();
     expect(dataOf(again, "on_subagent_start")).toHaveLength(4);
   });
+
+  test("end with their run if it is cancelled while some wait for a place", async () => {
+    const script = cast({
+      lead: [giving("mid", { calls: 1, tasks: 8 }), { say: "Lead is done." }],
+      mid: [{ say: "a b", delay_ms: 600_000 }],
+    });
+    const { url } = await startServer({ agents: TREE, script, config: { limits: { subagents_per_run: 2 } } });
+    const viewer = await post(`${url}/threads/t1/runs`, { input: "go" });
+    await viewer.until(({ event, path }) => event === "on_chat_model_start" && path !== undefined);
+    const run = viewer.headers.get("location")?.replace(/\/events$/, "");
+    expect((await fetch(`${url}${run}/cancel`, { method: "POST" })).status).toBe(200);
+    expect(dataOf(own(await viewer.ended()), "done")).toMatchObject([{ status: "cancelled" }]);
+    const busy = await fetch(`${url}/threads?status=busy`);
+    expect((await busy.json()) as object).toMatchObject({ items: [] });
+  });
 });

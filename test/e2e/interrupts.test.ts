@@ -293,3 +293,14 @@ describe("a client tool", () => {
     expect((await send(`${url}/threads/t2/runs`, taken)).body).toMatchObject({ code: "invalid_request" });
   });
 });
+
+test("repeating a resume with its key returns the run that it started, even after that run has ended", async () => {
+  const { base, open, url } = await interrupted([{ call: [run("rm one")] }, { say: "Done." }]);
+  const answers = [{ id: (await open())[0]?.id, decision: "approve" }];
+  const resume = () => post(`${base}/resume`, { answers }, { "idempotency-key": "once" });
+  const first = await resume();
+  const second = await resume();
+  expect(await second.ended()).toEqual(await first.ended());
+  expect(await (await resume()).ended()).toEqual(await first.ended());
+  expect((await getJson(`${url}/threads/t1/runs`)).items).toHaveLength(2);
+});

@@ -6,7 +6,7 @@ import { WEB_SEARCH } from "./flow.ts";
 import type { PlannedSearches } from "./hook.ts";
 import type { Model, ModelRequest, ProviderSearch, ToolSchema } from "./model.ts";
 import type { MutableRun } from "./run.ts";
-import { valueKey } from "./tool.ts";
+import { type Tool, valueKey } from "./tool.ts";
 
 /** True if a rule denies searches, or asks about them, in the current step of the run. */
 export const SEARCH_IS_DENIED = valueKey<boolean>("search is denied");
@@ -19,32 +19,39 @@ export const canSearch = ({ searches, searchesEverywhere }: Model, limits: Provi
   searches === true && !(searchesEverywhere && hasDomains(limits));
 
 /**
- * Throws `config_invalid` if the model, or one of its fallbacks, searches in every answer but cannot limit its searches
- * to the configured domains.
+ * Returns the model. Throws `config_invalid` if the model, or one of its fallbacks, searches in every answer but cannot
+ * limit its searches to the domains of a tool.
  */
-export function assertWithinDomains(model: Model, limits: readonly ProviderSearch[]): void {
+export function withinDomains(model: Model, tools: readonly Pick<Tool, "ofProvider">[]): Model {
+  const limits = tools.flatMap(({ ofProvider }) => ofProvider ?? []);
   for (let each: Model | undefined = model; each; each = each.fallback)
     if (each.alwaysSearches && !limits.every((limit) => canSearch(each, limit)))
       throw new AppError(
         "config_invalid",
-        `\`${each.name}\` searches the web in every answer and cannot limit its search to domains. Remove \`allowed_domains\` and \`blocked_domains\` from \`web.search\` in server.yaml, or use another model.`,
+        `\`${each.name}\` searches the web in every answer and cannot limit its search to domains. Use another model, or remove \`allowed_domains\` and \`blocked_domains\` from the settings of the search (\`web.search\` in server.yaml).`,
       );
+  return model;
 }
 
 /**
  * Leaves out a search that the model's provider cannot execute. Throws `model_rejected` for a model that would search
- * against the rules.
+ * against the rules or beyond the allowed domains.
  */
 export function asOffered(request: ModelRequest, run: MutableRun): ModelRequest {
   const { model } = request;
   const tools = request.tools.filter(({ ofProvider }) => !ofProvider || canSearch(model, ofProvider));
   if (model.alwaysSearches && run.values.get(SEARCH_IS_DENIED))
-    throw new AppError(
-      "model_rejected",
-      `\`${model.name}\` searches the web in every answer, but the rules do not allow \`${WEB_SEARCH}\` for every query. Use another model.`,
-    );
+    throw refusal(model, `the rules do not allow \`${WEB_SEARCH}\` for every query`);
+  if (model.alwaysSearches && tools.length < request.tools.length)
+    throw refusal(model, "its search cannot be limited to domains");
   return { ...request, tools };
 }
+
+const refusal = ({ name }: Model, why: string) =>
+  new AppError(
+    "model_rejected",
+    `\`${name}\` searches the web in every answer, but ${why}. Use another model.`,
+  );
 
 /**
  * Returns the number of searches that the model's provider makes for the request. Returns undefined if it has no

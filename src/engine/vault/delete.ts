@@ -1,4 +1,4 @@
-// Deletes a connection for good: no process stores tokens of an earlier consent afterwards, and all tokens are revoked.
+// Deletes a connection for good: tokens of earlier consents do not stay in the vault, and all tokens are revoked.
 
 import type { Documents } from "../../agent/core/documents.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -12,8 +12,8 @@ import type { Uses } from "./uses.ts";
 export interface Deletion {
   /**
    * Deletes a connection, then ends the consents that a person gave to it before, and revokes all its tokens. Also ends
-   * them if there is no connection yet. `isRevoked` is false unless the issuer confirmed every revocation. Throws
-   * `not_found` and the errors of `precondition`.
+   * them if there is no connection yet. `isRevoked` is false unless the issuer confirmed every revocation, and
+   * if tokens are still to arrive: they are revoked then. Throws `not_found` and the errors of `precondition`.
    */
   delete(
     keeper: Keeper,
@@ -62,7 +62,7 @@ export function deletionFrom({
     const revoked = await Promise.all(revoking);
     if (deleted || late) {
       await uses.forget(keeper, id);
-      return { isRevoked: revoked.every((each) => each) };
+      return { isRevoked: revoked.every((each) => each) && !ended.some(({ isExchanging }) => isExchanging) };
     }
     if (ended.length > 0) onConsentsEnded(keeper, id, by);
     throw noConnection(id);

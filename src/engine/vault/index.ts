@@ -166,7 +166,7 @@ interface CheckerParts extends Pick<VaultOptions, "documents" | "logger"> {
 
 /**
  * Returns a worker that checks every connection once a day and rewraps its data key unless the current key protects it.
- * Sooner, it withdraws a connection that a process stored after its account was deleted, and before that process died.
+ * It withdraws a connection sooner if a process stored it after its account was deleted, and then died.
  */
 function checker({ documents, cipher, withdraw, logger }: CheckerParts): DueWorker {
   const work = async (claimed: ClaimedDocument) => {
@@ -175,6 +175,7 @@ function checker({ documents, cipher, withdraw, logger }: CheckerParts): DueWork
     const keeper = user === undefined ? { tenant } : { tenant, user };
     if (kept.request && !kept.request.isOver && !(await isUnderWay(documents, keeper, kept.request.id))) {
       await withdraw(keeper, kept.id, kept.request.id);
+      logger.info({ tenant, user, connection: kept.id }, "deleted an account whose consent was deleted");
       return;
     }
     const due = nextLook(kept, claimed.now);

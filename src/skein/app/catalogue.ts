@@ -5,7 +5,7 @@ import type { Catalogue, Extend } from "../../agent/agents/catalogue.ts";
 import type { ModelSpec } from "../../agent/core/agent.ts";
 import type { HookDefinition } from "../../agent/core/hook.ts";
 import type { Model } from "../../agent/core/model.ts";
-import { assertWithinDomains } from "../../agent/core/own-search.ts";
+import { withinDomains } from "../../agent/core/own-search.ts";
 import { pluginRefs } from "../../agent/core/plugin-ref.ts";
 import type { Tool } from "../../agent/core/tool.ts";
 import { hooks } from "../../agent/hooks/index.ts";
@@ -41,7 +41,6 @@ export function catalogueOf(options: CatalogueOptions): Catalogue {
   } = options;
   const parts = plugins.map(({ plugin }) => plugin);
   const providers = new Map(parts.flatMap(({ models = {} }) => Object.entries(models)));
-  const searches = tools.flatMap(({ ofProvider }) => ofProvider ?? []);
   const ofPlugins = parts.flatMap((plugin) => plugin.tools ?? []);
   return {
     hooks: [...own, ...hooksOf(plugins, hooks).hooks],
@@ -53,11 +52,8 @@ export function catalogueOf(options: CatalogueOptions): Catalogue {
     mcpServers: McpServerDefinitions,
     schedules: FileSchedules,
     backends: withOwnBackends(Object.assign({}, ...parts.map(({ backends }) => backends))).options,
-    createModel(spec) {
-      const model = create?.(spec) ?? createModel(spec, env, providers);
-      assertWithinDomains(model, searches);
-      return model;
-    },
+    createModel: (spec) =>
+      withinDomains(create?.(spec) ?? createModel(spec, env, providers), [...tools, ...ofPlugins]),
     modelDoubt: (spec) => modelDoubt(spec, env),
   };
 }

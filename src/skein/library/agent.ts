@@ -12,6 +12,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import { defineHook, type HookDefinition } from "../../agent/core/hook.ts";
 import { arrangeHooks } from "../../agent/core/hook-order.ts";
 import type { Model } from "../../agent/core/model.ts";
+import { withinDomains } from "../../agent/core/own-search.ts";
 import { hooks } from "../../agent/hooks/index.ts";
 import { permissions, permissionsWith } from "../../agent/hooks/permissions/index.ts";
 import { createModel, modelDoubt } from "../../agent/models/index.ts";
@@ -101,12 +102,13 @@ function catalogueOf(
   env: NodeJS.ProcessEnv,
 ): Catalogue {
   const ownOf = (spec: ModelSpec) => (isModel(model) && spec === model.name ? model : undefined);
+  const ownTools = tools.filter((tool) => typeof tool !== "string");
   return {
     hooks: allHooks(hooks).map((hook) => (hook === permissions ? permissionsWith(rules) : hook)),
-    tools: () => [...tools.filter((tool) => typeof tool !== "string"), ...nativeTools],
+    tools: () => [...ownTools, ...nativeTools],
     mcpServers: z.never(),
     backends: BackendOptions,
-    createModel: memoizeModels((spec) => ownOf(spec) ?? createModel(spec, env)),
+    createModel: memoizeModels((spec) => withinDomains(ownOf(spec) ?? createModel(spec, env), ownTools)),
     modelDoubt: (spec) => (ownOf(spec) ? undefined : modelDoubt(spec, env)),
   };
 }

@@ -195,11 +195,10 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           return withoutHeldTools(request, hold, run);
         },
 
-        async *wrapModelCall(request, next, run) {
+        wrapModelCall(request, next, run, deltas) {
           // A call outside of a run, such as for a title, has no step in which the rules are checked.
-          if (!run.values.has(SEARCH_IS_DENIED))
-            run.values.set(SEARCH_IS_DENIED, flow.length > 0 || hidesSearch(WEB_SEARCH, run));
-          return yield* next(request);
+          if (!run.values.has(SEARCH_IS_DENIED)) run.values.set(SEARCH_IS_DENIED, true);
+          return next(request, deltas);
         },
 
         async *wrapToolCall(request, next, run) {

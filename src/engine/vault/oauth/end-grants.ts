@@ -22,6 +22,8 @@ export interface GivenConsent {
   readonly id: string;
   /** The encrypted tokens, unless they are in the vault or have not arrived. */
   readonly sealed: string | undefined;
+  /** True if a process is still getting the tokens from the issuer. */
+  readonly isExchanging: boolean;
 }
 
 /** Returns the consents to an account from which a browser has already returned. */
@@ -35,7 +37,7 @@ export async function givenConsents(
 }
 
 /**
- * Ends the given consents to an account: no process stores their tokens any more. Requests with a grant are kept
+ * Ends the given consents to an account: a process that stores their tokens afterwards withdraws them. Requests with a grant are kept
  * without it until the claim of a process that may be storing it has ended.
  */
 export async function endConsents(
@@ -67,7 +69,11 @@ export async function isUnderWay(documents: Documents, keeper: Keeper, request: 
   return found !== undefined && requestIn(found.body).grant !== undefined;
 }
 
-const consentOf = ({ id, grant }: ConnectRequest): GivenConsent => ({ id, sealed: grant?.sealed });
+const consentOf = ({ id, grant }: ConnectRequest): GivenConsent => ({
+  id,
+  sealed: grant?.sealed,
+  isExchanging: grant === undefined,
+});
 
 /** Returns the tokens of a grant that is not in the vault. Throws an `UnreadableSecret`. */
 export async function revocableGrant(

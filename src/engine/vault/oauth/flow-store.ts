@@ -135,9 +135,10 @@ export interface FlowStore {
   sweep(): Promise<void>;
 }
 
-/** Sorts requests with a grant last, and otherwise the oldest first. */
+/** Sorts requests whose person has consented last, and otherwise the oldest first. */
 const byUse = (a: ConnectRequest, b: ConnectRequest) =>
-  Number(a.grant !== undefined) - Number(b.grant !== undefined) || a.created_at - b.created_at;
+  progressOf(a) - progressOf(b) || a.created_at - b.created_at;
+const progressOf = ({ grant, flow }: ConnectRequest) => (grant ? 2 : flow?.isUsed ? 1 : 0);
 
 export function createFlowStore(documents: Documents): FlowStore {
   const place = async (keeper: Keeper, id: string, digest: string) => {

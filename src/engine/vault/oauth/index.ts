@@ -157,13 +157,14 @@ const recordsOf = ({ store, vault, revoke }: FlowParts): OAuth["records"] => ({
   },
   async deleteAll(owner) {
     const all = await store.list(owner);
-    for (const each of all) await store.delete(owner, each);
-    // Their tokens are not in the vault, which revokes only its own.
-    const revoking = all.flatMap(({ id, server, grant: { sealed } = {} }) =>
-      sealed === undefined
-        ? []
-        : [revoke(owner, server, revocableGrant(vault.cipher, owner, { id, sealed }))],
-    );
+    const revoking: Promise<boolean>[] = [];
+    for (const each of all) {
+      const { id, server, grant: { sealed } = {} } = each;
+      await store.delete(owner, each);
+      // These tokens are not in the vault, which revokes only its own.
+      if (sealed !== undefined)
+        revoking.push(revoke(owner, server, revocableGrant(vault.cipher, owner, { id, sealed })));
+    }
     await Promise.all(revoking);
     return all.length;
   },
