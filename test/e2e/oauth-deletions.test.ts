@@ -2,7 +2,6 @@
 
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
 import { deployment, serve } from "../support/account-server.ts";
 import { authorizationServer, CLIENT } from "../support/authorization-server.ts";
 import { connectAt } from "../support/connecting.ts";
@@ -26,28 +25,22 @@ function keptLog() {
 
 const REFUSED = { tenant: "acme", user: "ada", connection: "calendar", reason: "its issuer answered 503" };
 
-/** Stores an account of another issuer, and returns the issuer. */
-async function connectedElsewhere({ connections }: Client, mcp_server_url: string) {
-  const other = await authorizationServer();
-  const { access_token, refresh_token } = await other.grant();
-  await connections.put("calendar", {
-    ...{ type: "mcp_oauth", mcp_server_url, access_token },
-    refresh: {
-      ...{ client_id: CLIENT.client_id, refresh_token, token_endpoint: `${other.url}/token` },
-      token_endpoint_auth: { type: "client_secret_basic", client_secret: CLIENT.client_secret },
-      revocation_endpoint: `${other.url}/token/revocation`,
-    },
-  });
-  return other;
-}
-
 test("a deletion says that the tokens of an earlier consent are not revoked, and the log says why", async () => {
   const parts = await deployment();
   const { plugins, held, release } = holdingConsent(2);
   const { logger, failures } = keptLog();
   const { as } = await serve(parts, { plugins, logger });
   const ada = as("ada");
-  const other = await connectedElsewhere(ada.client, parts.calendar.url);
+  const other = await authorizationServer();
+  const { access_token, refresh_token } = await other.grant();
+  await ada.client.connections.put("calendar", {
+    ...{ type: "mcp_oauth", mcp_server_url: parts.calendar.url, access_token },
+    refresh: {
+      ...{ client_id: CLIENT.client_id, refresh_token, token_endpoint: `${other.url}/token` },
+      token_endpoint_auth: { type: "client_secret_basic", client_secret: CLIENT.client_secret },
+      revocation_endpoint: `${other.url}/token/revocation`,
+    },
+  });
   const connecting = connectAt(await ada.address());
   await held;
   parts.issuer.state.revokes = async () => 503;
@@ -56,22 +49,6 @@ test("a deletion says that the tokens of an earlier consent are not revoked, and
   expect(failures()).toMatchObject([REFUSED]);
   release();
   expect((await connecting).status).toBe(404);
-});
-
-test("a deletion does not claim to have revoked tokens that have not arrived yet", async () => {
-  const parts = await deployment();
-  const { as } = await serve(parts);
-  const ada = as("ada");
-  const other = await connectedElsewhere(ada.client, parts.calendar.url);
-  const hold = Promise.withResolvers<void>();
-  Object.assign(parts.issuer.state, { pause: hold.promise });
-  const connecting = connectAt(await ada.address());
-  await expect.poll(() => parts.issuer.tokenRequests.length).toBe(1);
-  expect(await ada.client.connections.delete("calendar")).toEqual({ is_revoked: false });
-  expect(other.revocations).toHaveLength(1);
-  hold.resolve();
-  expect((await connecting).status).toBe(404);
-  await expect.poll(() => parts.issuer.revocations.length).toBe(1);
 });
 
 test("the log says why the tokens of a consent are not revoked that came too late", async () => {
