@@ -115,6 +115,7 @@ test("with `keep_thread: false`, each thread is announced before its run, and a 
   await until(async () => (await get("briefing")).last_slot?.outcome === "started");
   await until(async () => (await get("kept")).last_slot?.outcome === "started");
   expect(days(await runsOf(stores, "briefing"))).toEqual(["2026-05-04"]);
+  await until(async () => (await runsOf(stores, "briefing"))[0]?.status === "success");
   vi.setSystemTime(START + DAY + 31_000);
   await until(async () => (await get("briefing")).next_runs[0] === iso(START + 30_000 + 2 * DAY));
   expect(await get("briefing")).toMatchObject({ status: "active", last_slot: { outcome: "started" } });
