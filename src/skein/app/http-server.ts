@@ -1,58 +1,38 @@
 // Creates the HTTP server from the settings and from the services that its routes use.
 
-import type { FastifyBaseLogger } from "fastify";
 import packageJson from "../../../package.json" with { type: "json" };
-import type { AgentRegistry } from "../../agent/agents/registry.ts";
-import type { BackendPool } from "../../agent/core/backend.ts";
 import { OwnRuleSpec } from "../../agent/hooks/permissions/rule.ts";
-import type { HttpToolStore } from "../../agent/tools/http/store.ts";
 import type { UserKeys } from "../../engine/admin/services.ts";
-import type { Audit } from "../../engine/audit/index.ts";
-import type { Quotas } from "../../engine/quotas/index.ts";
 import type { Engine } from "../../engine/runs/index.ts";
 import type { AllStores } from "../../engine/stores/all-stores.ts";
-import type { Webhooks } from "../../engine/webhooks/index.ts";
 import type { EventLoopWatch } from "../../lib/event-loop.ts";
 import { within } from "../../lib/hosts.ts";
 import { createLedger, forgetEngine } from "../../sandbox/ledger.ts";
 import type { ApiKeyStore } from "../../server/auth/api-keys.ts";
-import type { Credentials } from "../../server/auth/credential-end.ts";
 import type { OwnScheme } from "../../server/auth/own-scheme.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
 import { reportAnswers } from "../../server/http/answer-report.ts";
 import type { Dependencies } from "../../server/http/dependencies.ts";
 import { createServer, type HttpServer, noteRequests } from "../../server/http/server.ts";
-import type { Metrics } from "../../server/telemetry/metrics.ts";
 import { addWire } from "../../wires/index.ts";
 import { enginesOf } from "./backends.ts";
 import { backUpData, oneAtATime } from "./backup.ts";
+import type { EngineParts } from "./engine.ts";
 import { refusedTools, toolTrial } from "./http-tools.ts";
 import { answersIn } from "./metrics.ts";
 import type { Nouns } from "./nouns.ts";
 import { requireFiles } from "./restore.ts";
-import type { ServerPlugins } from "./server-plugins.ts";
 
-export interface ServerParts {
-  readonly own: ServerPlugins;
+export interface ServerParts extends Omit<EngineParts, "tools" | "traces" | "ownAddress"> {
   readonly schemes: readonly OwnScheme[];
-  readonly agents: AgentRegistry;
-  readonly backends: BackendPool;
-  readonly stores: AllStores;
-  readonly quotas: Quotas;
-  readonly httpTools: HttpToolStore;
-  readonly webhooks: Webhooks;
-  readonly audit: Audit;
   readonly runs: Engine;
   readonly nouns: Nouns;
   readonly dependencies: Dependencies;
-  readonly credentials: Credentials;
   /** Undefined unless users authenticate with API keys. */
   readonly apiKeys: { readonly keys: ApiKeyStore } | undefined;
   /** Finds API keys in a cache. Undefined unless users authenticate with API keys. */
   readonly findKey: ApiKeyStore["find"] | undefined;
-  readonly metrics: Metrics | undefined;
   readonly eventLoop: EventLoopWatch | undefined;
-  readonly logger: FastifyBaseLogger;
 }
 
 /** The caller closes the server. */
