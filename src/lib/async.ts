@@ -63,12 +63,13 @@ export function linkedTo(...others: readonly AbortSignal[]): Linked {
 
 /** Returns the result of `work`. Throws the reason of `signal` if it aborts first; `work` continues. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
   const { promise, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
   try {
-    return await Promise.race([work, promise]);
+    // Also waits for the work after an abort, so that its later failure does not count as unhandled.
+    return await Promise.race([promise, work]);
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
