@@ -237,15 +237,27 @@ fs_erase() {
   return 1
 }
 
-# Erases entries of $S that are older than the time $1, in seconds.
+# Succeeds if the entry $1 of $S is older than the time $2, in seconds. Entries of others have no time in their names.
+fs_old() {
+  case \${1%%-*} in
+    '' | *[!0-9]*) ;;
+    *) [ "\${1%%-*}" -lt "$2" ] ;;
+  esac
+}
+
+# Erases entries of $S that are older than the time $1, in seconds: first many at a time, then what rm could not erase.
 fs_clear() {
   [ -d "$S" ] && [ ! -L "$R/.skein" ] && [ ! -L "$S" ] && cd -P -- "$S" || return
+  b=$1
+  set --
   for f in * .[!.]* ..?*; do
-    case \${f%%-*} in
-      '' | *[!0-9]*) ;;
-      *) [ "\${f%%-*}" -lt "$1" ] || continue ;;
-    esac
-    fs_erase "$f"
+    fs_old "$f" "$b" || continue
+    set -- "$@" "./$f"
+    [ $# -lt 100 ] || { rm -rf "$@"; set --; }
+  done
+  rm -rf "$@"
+  for f in * .[!.]* ..?*; do
+    ! fs_old "$f" "$b" || fs_erase "$f"
     cd -P -- "$S"
   done
 }
