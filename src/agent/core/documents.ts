@@ -209,12 +209,20 @@ export async function change<T>(
 }
 
 /** Deletes a document. Returns false if it does not exist. */
-export function remove(documents: Documents, collection: Collection, key: string): Promise<boolean> {
-  return change(documents, { collection, keys: [key] }, ({ found: [document] }) =>
-    document
-      ? { writes: [{ key, seen: document.version, body: undefined }], result: true }
-      : { result: false },
-  );
+export async function remove(documents: Documents, collection: Collection, key: string): Promise<boolean> {
+  return (await take(documents, collection, key)) !== undefined;
+}
+
+/** Deletes a document and returns its last state, or undefined if it does not exist. */
+export function take(
+  documents: Documents,
+  collection: Collection,
+  key: string,
+): Promise<Document | undefined> {
+  return change(documents, { collection, keys: [key] }, ({ found: [document] }) => ({
+    writes: document ? [{ key, seen: document.version, body: undefined }] : [],
+    result: document,
+  }));
 }
 
 /**

@@ -5,7 +5,7 @@ import {
   type Document,
   type Documents,
   type DocumentWrite,
-  retain,
+  take,
 } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
 import type { Page } from "../../agent/core/stores.ts";
@@ -132,9 +132,14 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
         return { writes, result: keptIn(found.body) };
       }),
     async deleteAll(keeper) {
-      const all = await documents.list(connectionsOf(keeper));
-      await retain(documents, connectionsOf(keeper), { count: 0 });
-      return all.map(({ body }) => keptIn(body));
+      const collection = connectionsOf(keeper);
+      const deleted: KeptConnection[] = [];
+      // Their tokens may be replaced while they are deleted, and the replacements must be returned.
+      for (const { key } of await documents.list(collection)) {
+        const document = await take(documents, collection, key);
+        if (document) deleted.push(keptIn(document.body));
+      }
+      return deleted;
     },
     withdraw: (keeper, id, isMeant) =>
       change(documents, { collection: connectionsOf(keeper), keys: [id] }, ({ found: [found] }) => {

@@ -62,12 +62,17 @@ export function deletionFrom({
     const revoked = await Promise.all(revoking);
     if (deleted || late) {
       await uses.forget(keeper, id);
-      return { isRevoked: revoked.every((each) => each) && !ended.some(({ isExchanging }) => isExchanging) };
+      const isAwaited = ended.some(({ isExchanging }) => isExchanging) || [deleted, late].some(isRenewing);
+      return { isRevoked: revoked.every((each) => each) && !isAwaited };
     }
     if (ended.length > 0) onConsentsEnded(keeper, id, by);
     throw noConnection(id);
   };
 }
+
+/** A process that is renewing the tokens revokes the new ones itself. */
+const isRenewing = (kept: KeptConnection | undefined | false) =>
+  kept ? kept.renewal !== undefined && kept.renewal.failure === undefined : false;
 
 export const revocableIn = (store: ConnectionStore, keeper: Keeper, kept: KeptConnection) => ({
   refresh: kept.refresh,

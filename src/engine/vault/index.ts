@@ -16,7 +16,7 @@ import { type ConnectionStore, createConnectionStore, nextLook } from "./connect
 import { contextOf, type Keeper, keptIn } from "./credential.ts";
 import { type Deletion, type DeletionParts, deletionFrom, revocableIn } from "./delete.ts";
 import { isUnderWay } from "./oauth/end-grants.ts";
-import { createRevoke, type Revoke } from "./revoke.ts";
+import { createRevocations, type Revoke } from "./revoke.ts";
 import { createIssuer, isClientUnknown } from "./token-endpoint.ts";
 import { createUses, type Uses } from "./uses.ts";
 
@@ -56,6 +56,7 @@ export interface Vault
   used(keeper: Keeper, id: string): void;
   /** Encrypts users' other secrets with the same keys. */
   readonly cipher: Cipher;
+  readonly revoke: Revoke;
   /** The records to export and delete along with a user. */
   readonly records: {
     list(
@@ -76,7 +77,8 @@ export function createVault(options: VaultOptions): Vault {
   const store = createConnectionStore(documents, cipher, most);
   const issuer = createIssuer(fetch);
   const uses = createUses(documents, logger);
-  const revoke = createRevoke(issuer, logger);
+  const revocations = createRevocations(issuer, logger);
+  const { revoke } = revocations;
   const accesses = createAccesses({ store, issuer, revoke, logger });
   const withdraw = withdrawalFrom(store, revoke);
   const worker = checker({ documents, cipher, withdraw, logger });
@@ -85,7 +87,7 @@ export function createVault(options: VaultOptions): Vault {
     put: store.put,
     ...readsOf(store, uses),
     access: accesses.access,
-    cipher,
+    ...{ cipher, revoke },
     used(keeper, id) {
       options.onUse(keeper, id);
       uses.note(keeper, id);
@@ -108,6 +110,7 @@ export function createVault(options: VaultOptions): Vault {
     async close() {
       await worker.close();
       await accesses.close();
+      await revocations.close();
       await uses.close();
     },
   };

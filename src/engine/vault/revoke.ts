@@ -20,7 +20,29 @@ export interface Revocable {
  */
 export type Revoke = (keeper: Keeper, id: string, tokens: Revocable | Promise<Revocable>) => Promise<boolean>;
 
-export function createRevoke(issuer: Issuer, logger: Logger): Revoke {
+export interface Revocations {
+  readonly revoke: Revoke;
+  /** Waits for the revocations in progress, which end within `REVOKING_MS`. */
+  close(): Promise<void>;
+}
+
+/** The caller must close it. */
+export function createRevocations(issuer: Issuer, logger: Logger): Revocations {
+  const active = new Set<Promise<boolean>>();
+  const revokeNow = revokeAt(issuer, logger);
+  return {
+    revoke(...tokens) {
+      const revoking = revokeNow(...tokens).finally(() => active.delete(revoking));
+      active.add(revoking);
+      return revoking;
+    },
+    async close() {
+      await Promise.all(active);
+    },
+  };
+}
+
+function revokeAt(issuer: Issuer, logger: Logger): Revoke {
   return async (keeper, connection, tokens) => {
     const warn = (cause: object) =>
       logger.warn({ ...keeper, connection, ...cause }, "could not revoke the tokens of an account");

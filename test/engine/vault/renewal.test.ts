@@ -245,6 +245,20 @@ test("tokens renewed while the user replaced the connection are revoked, and the
   expect(await renewing).toMatchObject({ state: "open", value: "mine" });
 });
 
+test("a deletion during a renewal does not confirm that no token is left", async () => {
+  const { replica } = deployment();
+  const issuer = await authorizationServer();
+  const vault = replica();
+  await connect(vault, issuer);
+  const gate = Promise.withResolvers<void>();
+  issuer.state.pause = gate.promise;
+  const renewing = access(vault);
+  await expect.poll(() => issuer.tokenRequests.length).toBe(1);
+  expect(await vault.delete(ADA, "calendar", { by: ADA })).toEqual({ isRevoked: false });
+  gate.resolve();
+  expect(await renewing).toEqual({ state: "absent" });
+});
+
 test("an issuer's refusal ends the connection, and the issuer is not called again", async () => {
   const { replica, lines } = deployment();
   const issuer = await authorizationServer();
@@ -307,6 +321,43 @@ test("deleting a connection revokes its tokens at the issuer", async () => {
   expect(await vault.delete(ADA, "calendar", { by: ADA })).toEqual({ isRevoked: true });
   expect(await issuer.isActive(value)).toBe(false);
   expect(await access(vault)).toEqual({ state: "absent" });
+});
+
+test("a server that stops during a deletion still revokes the tokens", async () => {
+  const { replica } = deployment();
+  const issuer = await authorizationServer();
+  const vault = replica();
+  await connect(vault, issuer);
+  const gate = Promise.withResolvers<undefined>();
+  let isAsked = false;
+  issuer.state.revokes = () => {
+    isAsked = true;
+    return gate.promise;
+  };
+  void vault.delete(ADA, "calendar", { by: ADA });
+  await expect.poll(() => isAsked).toBe(true);
+  const closing = vault.close();
+  gate.resolve(undefined);
+  await closing;
+  expect(issuer.revocations).toHaveLength(1);
+});
+
+test("the deletion of a user also revokes tokens that another process has just stored", async () => {
+  const { replica, documents } = deployment();
+  const issuer = await authorizationServer();
+  const other = replica();
+  await connect(other, issuer);
+  let tokens: Awaited<ReturnType<typeof connect>> | undefined;
+  const slow: Documents = Object.assign(Object.create(documents), {
+    async list(...args: Parameters<Documents["list"]>) {
+      const found = await documents.list(...args);
+      if (args[0].kind === "connections") tokens = await connect(other, issuer);
+      return found;
+    },
+  });
+  expect(await replica({ documents: slow }).records.deleteAll(ADA)).toBe(1);
+  expect(await issuer.isActive(tokens?.access_token ?? "")).toBe(false);
+  expect(await access(other)).toEqual({ state: "absent" });
 });
 
 test("a new key protects all secrets within a day, and the old one is then no longer needed", async () => {

@@ -10,6 +10,7 @@ import {
   newVersion,
   type OwnedCollection,
   remove,
+  take,
 } from "../../../agent/core/documents.ts";
 import { randomId } from "../../../lib/random-id.ts";
 import type { Keeper } from "../credential.ts";
@@ -128,7 +129,8 @@ export interface FlowStore {
     { readonly request: ConnectRequest; readonly version: string; readonly now: number } | undefined
   >;
   list(keeper: Keeper): Promise<readonly ConnectRequest[]>;
-  delete(keeper: Keeper, request: ConnectRequest): Promise<void>;
+  /** Deletes a request and returns its last state, or undefined if it does not exist. */
+  delete(keeper: Keeper, request: Pick<ConnectRequest, "id">): Promise<ConnectRequest | undefined>;
   /** Removes the keys that lead to a request. */
   unplace(request: ConnectRequest): Promise<void>;
   /** Removes keys of requests that a process left behind. */
@@ -149,9 +151,12 @@ export function createFlowStore(documents: Documents): FlowStore {
   const unplace = async ({ key, flow }: ConnectRequest) => {
     for (const each of [key, ...(flow ? [flow.state] : [])]) await displace(each);
   };
-  const deleteOne = async (keeper: Keeper, request: ConnectRequest) => {
+  const deleteOne = async (keeper: Keeper, { id }: Pick<ConnectRequest, "id">) => {
+    const document = await take(documents, requestsOf(keeper), id);
+    if (!document) return undefined;
+    const request = requestIn(document.body);
     await unplace(request);
-    await remove(documents, requestsOf(keeper), request.id);
+    return request;
   };
   const list = async (keeper: Keeper) =>
     (await documents.list(requestsOf(keeper))).map(({ body }) => requestIn(body));

@@ -46,7 +46,7 @@ export async function keepGrant(
     ),
   );
   if (!written) {
-    await parts.revoke(keeper, name, revocableIn(spec));
+    await parts.vault.revoke(keeper, name, revocableIn(spec));
     throw gone();
   }
   const { request, version, now } = written;

@@ -8,7 +8,6 @@ import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { createDueWorker, type DueWorker } from "../../due-worker.ts";
 import type { Keeper } from "../credential.ts";
-import { createRevoke } from "../revoke.ts";
 import { createIssuer } from "../token-endpoint.ts";
 import { beginFlow } from "./begin.ts";
 import { createClientIds } from "./client-id.ts";
@@ -78,7 +77,7 @@ const EVERY_MS = 5_000;
 const AT_ONCE = 4;
 
 function partsOf(options: OAuthOptions): FlowParts {
-  const { documents, logger, vault, allow } = options;
+  const { documents, vault, allow } = options;
   const requests = (server: AccountServer, signal: AbortSignal) =>
     createFlowRequests(server.url, allow, signal);
   const issuer = createIssuer(options.fetch);
@@ -86,7 +85,7 @@ function partsOf(options: OAuthOptions): FlowParts {
     ...options,
     store: createFlowStore(documents),
     clients: createClientIds({ documents, cipher: vault.cipher, requests }),
-    ...{ issuer, revoke: createRevoke(issuer, logger), requests },
+    ...{ issuer, requests },
   };
 }
 
@@ -146,7 +145,7 @@ export function createOAuth(options: OAuthOptions): OAuth {
   };
 }
 
-const recordsOf = ({ store, vault, revoke }: FlowParts): OAuth["records"] => ({
+const recordsOf = ({ store, vault }: FlowParts): OAuth["records"] => ({
   async list(owner) {
     const all = await store.list(owner);
     const items = all.map(({ id, server, created_at }) => ({
@@ -159,11 +158,11 @@ const recordsOf = ({ store, vault, revoke }: FlowParts): OAuth["records"] => ({
     const all = await store.list(owner);
     const revoking: Promise<boolean>[] = [];
     for (const each of all) {
-      const { id, server, grant: { sealed } = {} } = each;
-      await store.delete(owner, each);
+      // The tokens may have arrived since the list was read.
+      const { id, server, grant: { sealed } = {} } = (await store.delete(owner, each)) ?? each;
       // These tokens are not in the vault, which revokes only its own.
       if (sealed !== undefined)
-        revoking.push(revoke(owner, server, revocableGrant(vault.cipher, owner, { id, sealed })));
+        revoking.push(vault.revoke(owner, server, revocableGrant(vault.cipher, owner, { id, sealed })));
     }
     await Promise.all(revoking);
     return all.length;

@@ -11,7 +11,6 @@ import type { Owner } from "../../../protocol/ids.ts";
 import type { Runs } from "../../runs/executor.ts";
 import type { Keeper } from "../credential.ts";
 import type { Vault } from "../index.ts";
-import type { Revoke } from "../revoke.ts";
 import type { Issuer } from "../token-endpoint.ts";
 import type { ClientIds } from "./client-id.ts";
 import type { AccountServer } from "./discovery.ts";
@@ -24,7 +23,10 @@ export const BEGIN_MS = 30_000;
 export interface OAuthOptions {
   readonly documents: Documents;
   readonly owners: Owners;
-  readonly vault: Pick<Vault, "put" | "get" | "unknownClient" | "endRequest" | "withdraw" | "cipher">;
+  readonly vault: Pick<
+    Vault,
+    "put" | "get" | "unknownClient" | "endRequest" | "withdraw" | "cipher" | "revoke"
+  >;
   readonly runs: Runs;
   readonly logger: Logger;
   /** Private addresses that authorization servers can have. */
@@ -46,7 +48,6 @@ export interface FlowParts extends OAuthOptions {
   readonly store: FlowStore;
   readonly clients: ClientIds;
   readonly issuer: Issuer;
-  readonly revoke: Revoke;
   requests(server: AccountServer, signal: AbortSignal): FlowRequests;
 }
 
