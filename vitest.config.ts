@@ -48,8 +48,8 @@ export default defineConfig({
     testTimeout: PATIENCE_MS,
     hookTimeout: PATIENCE_MS,
     expect: { poll: { timeout: PATIENCE_MS / 2 } },
-    // Most of the time a test waits: for a process, or a timer. The long ones wait longer.
-    maxWorkers: process.env.TESTS === "short" ? 4 : 8,
+    // Twice the processors: half of the time a test waits, for a process or a timer. With more, tests wait for each other.
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     // A process that loads the program makes much that stays: with 1 MiB for what is new, V8 collects all the time.
     execArgv: ["--min-semi-space-size=16"],

@@ -52,7 +52,7 @@ interface ManagedOptions {
 
 /** Closed, with the stores, when the test has finished. Not open yet. */
 export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
-  const { script = [{ say: "ok" }], tools = [], hooks = [], maxActive = 256, interrupts } = options;
+  const { script = () => ({ say: "ok" }), tools = [], hooks = [], maxActive = 256, interrupts } = options;
   const model = scriptedModel(script);
   const agent = {
     ...{ name: "helper", model, system: [], tools, hooks, maxIterations: 25 },
@@ -103,7 +103,7 @@ export const settledOf = (
   runs: Runs,
   owner: Owner,
   { id: run_id, thread_id }: Pick<RunRecord, "id" | "thread_id">,
-  signal = AbortSignal.timeout(5_000),
+  signal = AbortSignal.timeout(60_000),
 ) => settledRun(runs, { owner, thread_id, run_id }, signal);
 
 /** `stores` with other methods of runs. */
