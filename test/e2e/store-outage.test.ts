@@ -4,7 +4,7 @@ import { readdir } from "node:fs/promises";
 import { Redis } from "ioredis";
 import pg from "pg";
 import { type Logger, pino } from "pino";
-import { afterAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import { createRedisStores } from "../../src/engine/stores/redis/index.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { eventsOf, readAll, seqsOf, upTo } from "../engine/stores/fixture.ts";
@@ -226,6 +226,17 @@ function expectOneCause(lines: readonly Line[], cause: RegExp): void {
   expect(lines.filter(({ level }) => level >= ERROR)).toEqual([]);
 }
 
+/** A run, once the store has room for all connections again. It is started once, however often it is requested. */
+const accepted = (url: string) =>
+  vi.waitFor(
+    async () => {
+      const viewer = await post(url, { input: "more" }, { "idempotency-key": "more" });
+      expect(viewer.status).toBe(200);
+      return viewer;
+    },
+    { timeout: 60_000 },
+  );
+
 const readiness = (url: string) => async () => (await fetch(`${url}/ready`)).status;
 
 const startOf = (url: string, thread: string) =>
@@ -303,8 +314,7 @@ for (const { start, program } of SHARED_STORES) {
           status: "idle",
           message_count: 2,
         });
-        const next = await post(`${url}/threads/t/runs`, { input: "more" });
-        expect(textSeen(await next.ended())).toBe("again");
+        expect(textSeen(await (await accepted(`${url}/threads/t/runs`)).ended())).toBe("again");
         expectOneCause(lines(), cause);
       });
     }

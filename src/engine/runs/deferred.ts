@@ -20,6 +20,7 @@ import type { Logger } from "../../lib/logger.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
+import { logFailure } from "./logging.ts";
 import type { RunObserver } from "./services.ts";
 
 /** The number of threads to resume at a time. */
@@ -41,7 +42,7 @@ export async function resumeDeferred({ stores, logger, start }: ResumeServices):
   try {
     for (const due of await deferredCalls.due(BATCH_SIZE)) await resume(due);
   } catch (err) {
-    logger.error({ err }, "could not check for deferred results");
+    logFailure(logger, { err }, "could not check for deferred results");
   }
 
   async function resume({ owner, thread_id, call_ids }: DueCalls): Promise<void> {
@@ -69,7 +70,7 @@ export async function resumeDeferred({ stores, logger, start }: ResumeServices):
     } catch (err) {
       // Another run has started and continues the thread.
       if (hasCode(err, "thread_busy")) return steerLateResults(stores, calls);
-      logger.error({ err, thread_id }, "could not resume a thread");
+      logFailure(logger, { err, thread_id }, "could not resume a thread");
       // The agent or its model was removed from the configuration, so a retry would fail the same way.
       if (hasCode(err, "invalid_request")) await forget(calls);
     }

@@ -2,14 +2,14 @@
 // ends the remaining runs.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { AppError, hasCode } from "../../agent/core/errors.ts";
+import { AppError } from "../../agent/core/errors.ts";
 import { sharedPlaces } from "../../agent/core/shares.ts";
 import type { Claim, Lease, StopMode } from "../../agent/core/stores.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { ActiveRuns, type Sender } from "./active-runs.ts";
 import { drive, ringAfter } from "./drive.ts";
-import { logFailedRun } from "./logging.ts";
+import { logFailedRun, logFailure } from "./logging.ts";
 import type { RunServices } from "./services.ts";
 import { type ClaimSlots, type Slot, Slots } from "./slots.ts";
 import { SUBAGENT_LIMITS, type SubagentLimits, SubagentPlaces, type TreeKey } from "./subagent-places.ts";
@@ -117,7 +117,7 @@ export class Executor {
       const claim = await this.#options.stores.runs.claimNext(owner, threadId);
       if (claim) this.executeOutsideSlots(claim);
     } catch (err) {
-      this.#report({ err, thread_id: threadId }, "could not claim a subagent's run");
+      logFailure(this.#options.logger, { err, thread_id: threadId }, "could not claim a subagent's run");
     }
   }
 
@@ -231,16 +231,9 @@ export class Executor {
     try {
       return await this.#options.stores.runs.claimNext(owner, thread_id);
     } catch (err) {
-      this.#report({ err, thread_id }, "could not claim the next run");
+      logFailure(this.#options.logger, { err, thread_id }, "could not claim the next run");
       return undefined;
     }
-  }
-
-  /** Logs less if the store is unreachable, because that is not a fault of this process and the work is retried. */
-  #report(line: { readonly err: unknown; readonly thread_id?: string }, text: string): void {
-    const { logger } = this.#options;
-    if (hasCode(line.err, "unavailable")) logger.warn(line, text);
-    else logger.error(line, text);
   }
 
   async #pollWhileAsked(): Promise<void> {
@@ -249,7 +242,7 @@ export class Executor {
       try {
         while (await this.#claimBatch());
       } catch (err) {
-        this.#report({ err }, "could not check for abandoned runs");
+        logFailure(this.#options.logger, { err }, "could not check for abandoned runs");
       }
     }
     this.#slots.release();

@@ -1,7 +1,7 @@
 // Writes the server's log about runs: one line for each run that ends, and one for each failure, with its owner and
 // cause. With `LOG_LEVEL=debug`, also logs every span. The log never contains messages or secrets.
 
-import { AppError } from "../../agent/core/errors.ts";
+import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { exhausted } from "../../agent/core/failures.ts";
 import type { Failure } from "../../agent/core/run.ts";
 import type { Claim } from "../../agent/core/stores.ts";
@@ -111,6 +111,19 @@ export function logFailedRun(
     { ...idsOf(services, claim), status: "error", code: err.code, err, ...report },
     "run failed",
   );
+}
+
+/**
+ * Logs why work between runs failed. Only warns if the store is unreachable, because that is not a fault of this process
+ * and the work is retried.
+ */
+export function logFailure(
+  logger: Logger,
+  line: { readonly err: unknown; readonly thread_id?: string },
+  text: string,
+): void {
+  if (hasCode(line.err, "unavailable")) logger.warn(line, text);
+  else logger.error(line, text);
 }
 
 function idsOf(services: Pick<RunServices, "traces">, { lease, run, request }: Claim) {
