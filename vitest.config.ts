@@ -17,7 +17,7 @@ const alone = [
   "test/sandbox/local.test.ts",
   "test/sandbox/shell/{commands,perl-link,session,shell}.test.ts",
   "test/server/config/load.test.ts",
-  "test/e2e/{statement-cuts,viewers}.test.ts",
+  "test/e2e/{credentials-end,statement-cuts,viewers}.test.ts",
   "test/e2e/wires/{postgres,replicas,sqlite}.test.ts",
   "test/agent/hooks/{run-limits,timeout}.test.ts",
   "test/hostile-text.test.ts",

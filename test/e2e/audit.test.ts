@@ -22,8 +22,9 @@ const OPERATOR = asUser("ops", "operator", "house");
 async function serve({
   script,
   agents,
+  now,
   ...more
-}: { script?: Script; agents?: string } & Record<string, unknown> = {}) {
+}: { script?: Script; agents?: string; now?: () => number } & Record<string, unknown> = {}) {
   const log: string[] = [];
   const { url } = await startServer({
     config: {
@@ -31,7 +32,7 @@ async function serve({
       auth: { ...BEHIND_GATEWAY.auth, external_operators: true },
       ...more,
     },
-    ...omitUndefined({ agents }),
+    ...omitUndefined({ agents, now }),
     script: script ?? (() => ({ say: "done" })),
     logger: pino({ level: "info" }, { write: (line: string) => log.push(line) }),
   });
@@ -227,7 +228,8 @@ test("an answer to an approval is recorded with its decision, once on every wire
 });
 
 test("the trail records runs started by schedules and triggers, and deliveries that a trigger refuses", async () => {
-  const { url, as } = await serve();
+  let late = 0;
+  const { url, as } = await serve({ now: () => Date.now() + late });
   const secret = "a secret of 16 characters or more";
   const trigger = await as(ADA).triggers.put("hook", {
     agent: "assistant",
@@ -242,8 +244,9 @@ test("the trail records runs started by schedules and triggers, and deliveries t
     });
   await deliver("another");
   expect((await deliver(secret)).status).toBe(202);
-  const at = new Date(Date.now() + 1_000).toISOString();
+  const at = new Date(Date.now() + 300_000).toISOString();
   await as(ADA).schedules.put("soon", { at, input: "go" });
+  late = 300_000;
   const started = async () =>
     (await as(ADMIN).admin.audit({ action: "run" })).items.map(({ actor, outcome, target }) => ({
       ...{ actor, outcome, target },

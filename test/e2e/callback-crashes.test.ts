@@ -61,15 +61,15 @@ describe("a server that is killed before a callback tool has answered", () => {
 
     const { url } = await start(Number(new URL(first.url).port));
     const said = async () => textIn(await messagesOf(url, "t"), "assistant");
-    await expect.poll(said, { timeout: 30_000 }).toEqual(["I read: go", "I continue."]);
+    await expect.poll(said).toEqual(["I read: go", "I continue."]);
     expect(textIn(await messagesOf(url, "t"), "tool")).toEqual([
       expect.stringMatching(/^Outcome unknown: .* arrives as a separate message\.$/),
     ]);
     expect((await send(tool.calls[0]?.result_url ?? "", { result: "it is done" })).status).toBe(204);
-    await expect.poll(async () => (await said())[2], { timeout: 30_000 }).toContain("it is done");
+    await expect.poll(async () => (await said())[2]).toContain("it is done");
     expect((await send(tool.calls[0]?.result_url ?? "", { result: "again" })).status).toBe(404);
     expect((await send(tool.calls[0]?.result_url ?? "", { result: "it is done" })).status).toBe(204);
-  }, 90_000);
+  });
 
   test("repeats a repeatable call with the same address, which accepts one result", async () => {
     const tool = await callbackTool(() => {});
@@ -87,10 +87,8 @@ describe("a server that is killed before a callback tool has answered", () => {
     expect(again?.result_url).toBe(before?.result_url);
     expect((await send(before?.result_url ?? "", { result: "once" })).status).toBe(204);
     if (again) accept(again);
-    await expect
-      .poll(async () => textIn(await messagesOf(url, "t"), "tool"), { timeout: 30_000 })
-      .toEqual(["once"]);
-  }, 90_000);
+    await expect.poll(async () => textIn(await messagesOf(url, "t"), "tool")).toEqual(["once"]);
+  });
 });
 
 for (const { start: startStore, program } of USUAL_STORES) {
@@ -134,9 +132,9 @@ for (const { start: startStore, program } of USUAL_STORES) {
         };
         // A new message does not close the call: in either order, the result counts.
         expect(delivered, thread).toBe(204);
-        await expect.poll(results, { timeout: 40_000 }).toBe(1);
+        await expect.poll(results).toBe(1);
       }
       expect(await contradictionsIn(placeOf(shared?.kind, url))).toEqual([]);
-    }, 120_000);
+    });
   });
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { json as parsed } from "node:stream/consumers";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createClient, ProblemError } from "../../src/client/client.ts";
 import { issueApiKey } from "../../src/server/auth/api-keys.ts";
 import { ServerConfig } from "../../src/server/config/server.ts";
@@ -96,6 +96,15 @@ async function revoke(store: object, options: KeyOptions = {}) {
   expect((await others.ended()).at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
 }
 
+afterEach(() => void vi.useRealTimers());
+
+const HOUR_MS = 3_600_000;
+/** Credentials expire when the test says so, and not while it is still being set up. */
+const clock = () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  return { inAnHour: Date.now() + HOUR_MS, strike: () => vi.setSystemTime(Date.now() + HOUR_MS) };
+};
+
 describe("a revoked key ends its streams and long answers, and no others", () => {
   test.each(["sqlite", "memory"])("with STORE=%s", (store) => revoke({ store }));
 
@@ -147,15 +156,18 @@ test("a revoked key ends the upload of a file, and nothing of it is kept", async
 });
 
 test("a key that expires ends its streams", async () => {
+  const { inAnHour, strike } = clock();
   const { urls, issue } = await withKeys({ store: "memory" });
-  const { key } = await issue(new Date(Date.now() + 3_000).toISOString());
+  const { key } = await issue(new Date(inAnHour).toISOString());
   const ticket = await ticketed(urls[0], "/events", bearer(key));
   const streams = [await view(`${urls[0]}/events`, { headers: bearer(key) }), await view(ticket)];
   expect(streams.map(({ status }) => status)).toEqual([200, 200]);
+  strike();
   expect(await Promise.all(streams.map(endOf))).toEqual(["credentials_expired", "credentials_expired"]);
 });
 
 test("with on_revoked: cancel, a key that expires ends neither active nor waiting runs", async () => {
+  const { inAnHour, strike } = clock();
   const { urls, issue, open, entered } = await withKeys(
     { store: "memory" },
     {
@@ -164,7 +176,7 @@ test("with on_revoked: cancel, a key that expires ends neither active nor waitin
         messages.at(-1)?.role === "tool" ? { say: "Through." } : { call: [{ tool: "gate" }] },
     },
   );
-  const [expiring, kept] = [await issue(new Date(Date.now() + 5_000).toISOString()), await issue()];
+  const [expiring, kept] = [await issue(new Date(inAnHour).toISOString()), await issue()];
   const headers = bearer(expiring.key);
   const run = await post(`${urls[0]}/threads/t1/runs`, { input: "go" }, headers);
   await entered;
@@ -172,6 +184,7 @@ test("with on_revoked: cancel, a key that expires ends neither active nor waitin
     ...{ method: "POST", headers: { ...json, ...headers } },
     body: JSON.stringify({ input: "and", on_busy: "enqueue", background: true }),
   });
+  strike();
   expect(await endOf(run)).toBe("credentials_expired");
   open();
   await expect.poll(() => statusesOf(urls[0], kept.key)).toEqual(["success", "success"]);
@@ -180,23 +193,25 @@ test("with on_revoked: cancel, a key that expires ends neither active nor waitin
 describe("a token that expires", () => {
   /** A server that believes an issuer of tokens, and runs that wait at a gate. */
   async function withTokens() {
+    const { inAnHour, strike } = clock();
     const { tool, open, entered } = gate();
     const { url: jwks_url } = await issuer();
     const jwt = { jwks_url, issuer: ISSUER, audience: AUDIENCE, clock_tolerance: 1 };
     const config = { auth: { scheme: "jwt", jwt } };
     const { url } = await startServer({ config, script: gated, tools: [tool], agents: WITH_GATE });
-    const short = () => token({ exp: Math.floor(Date.now() / 1000) + 2 });
-    return { url, short, open, entered };
+    const short = () => token({ exp: Math.floor(inAnHour / 1000) - 1 });
+    return { url, short, open, entered, strike };
   }
 
   test("ends its streams, and the run continues", async () => {
-    const { url, short, open, entered } = await withTokens();
+    const { url, short, open, entered, strike } = await withTokens();
     const run = await post(
       `${url}/threads/t1/runs`,
       { input: "go", on_disconnect: "cancel" },
       bearer(await short()),
     );
     await entered;
+    strike();
     expect(await endOf(run)).toBe("credentials_expired");
     open();
     const headers = { ...bearer(await token()), "last-event-id": run.seen.at(-1)?.id ?? "" };
@@ -205,19 +220,19 @@ describe("a token that expires", () => {
   });
 
   test("is replaced by the client with a new one, and no event is missed or repeated", async () => {
-    const { url, short, open } = await withTokens();
+    const { url, short, open, strike } = await withTokens();
     let asked = 0;
-    const headers = async () => bearer(asked++ === 0 ? await short() : await token());
+    const headers = async () => {
+      if (asked++ === 0) return bearer(await short());
+      open();
+      return bearer(await token());
+    };
     const retried: Error[] = [];
     const client = createClient({ baseUrl: url, headers, onRetry: (reason) => void retried.push(reason) });
     const seen = [];
     for await (const event of client.run("t1", { input: "go" })) {
       seen.push(event);
-      if (event.event === "on_tool_start")
-        void expect
-          .poll(() => asked)
-          .toBe(2)
-          .then(open);
+      if (event.event === "on_tool_start") strike();
     }
     expect(retried).toMatchObject([{ code: "credentials_expired" }]);
     const long = { headers: bearer(await token()) };
@@ -228,14 +243,16 @@ describe("a token that expires", () => {
   });
 
   test("ends a client whose headers do not change", async () => {
-    const { url, short } = await withTokens();
+    const { url, short, entered, strike } = await withTokens();
     const client = createClient({ baseUrl: url, headers: bearer(await short()) });
     const run = async () => {
       for await (const _ of client.run("t1", { input: "go" }));
     };
-    const ended = run();
-    await expect(ended).rejects.toThrow(ProblemError);
-    await expect(ended).rejects.toMatchObject({ status: 401, code: "credentials_expired" });
+    const ended = run().catch((error: unknown) => error);
+    await entered;
+    strike();
+    expect(await ended).toBeInstanceOf(ProblemError);
+    expect(await ended).toMatchObject({ status: 401, code: "credentials_expired" });
   });
 });
 

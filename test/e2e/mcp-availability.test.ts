@@ -34,7 +34,7 @@ mcp_servers: { x: { command: sh, args: ["-c", ${JSON.stringify(script)}], env: {
     annotations: { requiresPermission: false },
     async execute() {
       await writeFile(gate, "");
-      await expect.poll(listed, { timeout: 20_000 }).toBe(true);
+      await expect.poll(listed).toBe(true);
       return "open";
     },
   });

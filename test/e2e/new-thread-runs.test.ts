@@ -63,7 +63,7 @@ describe("a run without a thread", () => {
     const [short, long] = [await begin({ keep_thread: false }), await other({ keep_thread: false })];
     await ended(short);
     await itsEnd(long);
-    await expect.poll(ids, { timeout: 10_000 }).toEqual([]);
+    await expect.poll(ids).toEqual([]);
     expect((await fetch(`${url}/threads/${short.thread_id}`)).status).toBe(404);
     expect(await others()).toEqual([long.thread_id]);
   });
@@ -84,7 +84,7 @@ describe("a run without a thread", () => {
     const path = `${url}/threads/${asked.thread_id}/runs/${asked.id}/resume`;
     const resumed = await postJson(path, { answers }, WHOLE);
     expect(await resumed.json()).toMatchObject({ status: "success" });
-    await expect.poll(ids, { timeout: 10_000 }).toEqual([]);
+    await expect.poll(ids).toEqual([]);
   });
 
   test("is not started again with its key after its thread is deleted", async () => {
@@ -95,7 +95,7 @@ describe("a run without a thread", () => {
     });
     const key = { "idempotency-key": "k1" };
     await begin({ keep_thread: false }, key);
-    await expect.poll(ids, { timeout: 10_000 }).toEqual([]);
+    await expect.poll(ids).toEqual([]);
     expect(await codeOf(await post({ keep_thread: false }, key))).toEqual([410, "events_expired"]);
     expect(await ids()).toEqual([]);
     expect(asked).toBe(1);
@@ -138,8 +138,8 @@ describe("a run without a thread", () => {
     });
     const key = { "idempotency-key": "k1" };
     await begin({ keep_thread: false }, key);
-    await expect.poll(ids, { timeout: 10_000 }).toEqual([]);
-    await expect.poll(async () => (await post({ keep_thread: false })).status, { timeout: 10_000 }).toBe(200);
+    await expect.poll(ids).toEqual([]);
+    await expect.poll(async () => (await post({ keep_thread: false })).status).toBe(200);
     expect(await codeOf(await post({ keep_thread: false }, key))).toEqual([410, "events_expired"]);
   });
 });
@@ -204,7 +204,7 @@ test("a thread that a server leaves behind is deleted by the next one", async ()
     agents: WITH_GATE,
     tools: [tool],
   });
-  await expect.poll(other.ids, { timeout: 20_000 }).toEqual([kept.thread_id]);
+  await expect.poll(other.ids).toEqual([kept.thread_id]);
 });
 
 test("no data about temporary threads outlives their user", async () => {
@@ -221,7 +221,7 @@ test("no data about temporary threads outlives their user", async () => {
   const ada = { ...as("read,run"), ...WHOLE, "idempotency-key": "k1" };
   const ask = () => postJson(`${url}/runs`, { input: "hello", keep_thread: false }, ada);
   expect((await ask()).status).toBe(200);
-  await expect.poll(() => threadsOf(url, ada), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => threadsOf(url, ada)).toEqual([]);
   expect((await ask()).status).toBe(410);
   const deleting = await fetch(`${url}/admin/tenants/acme/users/ada`, {
     method: "DELETE",

@@ -85,14 +85,14 @@ async function waitingRun(client: Client): Promise<string> {
 
 async function expectOneRunMore(client: Client, { calls }: OAuthMcpServer) {
   const statuses = async () => (await client.runs.of("t", { limit: 10 })).items.map(({ status }) => status);
-  await expect.poll(statuses, { timeout: 30_000 }).toEqual(["success", "interrupted"]);
+  await expect.poll(statuses).toEqual(["success", "interrupted"]);
   expect(calls).toEqual([{ user: "ada", tool: "list" }]);
   expect(await client.interrupts("t")).toEqual([]);
 }
 
 /** Changes the file of a server that is not there. */
 function changing(dir: string, sql: string) {
-  const file = new DatabaseSync(join(dir, "data", "skein.db"), { timeout: 10_000 });
+  const file = new DatabaseSync(join(dir, "data", "skein.db"), { timeout: 60_000 });
   file.exec(sql);
   file.close();
 }

@@ -104,9 +104,7 @@ test("a person can connect an account again whose authorization server has forgo
     await ada.client.agents.tools("assistant");
     return ada.connections();
   };
-  await expect
-    .poll(ended, { timeout: 20_000 })
-    .toMatchObject([{ ended: { reason: expect.stringContaining("invalid_client") } }]);
+  await expect.poll(ended).toMatchObject([{ ended: { reason: expect.stringContaining("invalid_client") } }]);
   parts.issuer.state.lifetime = 600;
   expect((await connectAt(await ada.address())).text).toContain("The account is connected");
   expect(parts.issuer.registrations).toHaveLength(2);

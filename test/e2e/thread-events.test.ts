@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { names, textSeen } from "../support/drain.ts";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { startServer } from "../support/server.ts";
 import { numbers, post, view } from "../support/sse.ts";
 
@@ -48,9 +49,11 @@ describe("a viewer of a thread", () => {
   });
 
   test("sees runs in the order in which they start, even one that moved to the front", async () => {
-    const { url } = await startServer({ script: () => ({ say: "a b c d e f", delay_ms: 20 }) });
+    const { tool, entered } = gate();
+    const script = [...gated.slice(0, 1), { say: "three" }, { say: "two" }];
+    const { url } = await startServer({ script, tools: [tool], agents: WITH_GATE });
     const first = await post(`${url}/threads/t1/runs`, { input: "1" });
-    await first.until(({ event }) => event === "on_chat_model_stream");
+    await entered;
     const viewer = await view(`${url}/threads/t1/events`);
     const queued = await post(`${url}/threads/t1/runs`, { input: "2", on_busy: "enqueue" });
     const front = await post(`${url}/threads/t1/runs`, { input: "3", on_busy: "interrupt" });

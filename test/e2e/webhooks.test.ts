@@ -14,7 +14,6 @@ agents:
   assistant: { model: scripted:test, tools: [ask_user] }
   other: { model: scripted:test }
 `;
-const PATIENCE = { timeout: 20_000 };
 
 interface Shown {
   readonly id: string;
@@ -121,7 +120,7 @@ test("a failed delivery is sent again with the same id; a refused one can be res
   const ada = (await serve()).as("ada");
   await ada.ask("PUT", "/webhooks/mine", { url: inbox.url, on: ["run.ended"] });
   await ada.run("t1", "hello");
-  await expect.poll(() => inbox.received.length, PATIENCE).toBe(3);
+  await expect.poll(() => inbox.received.length).toBe(3);
   expect(new Set(inbox.received.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
   await ada.run("t2", "hello");
   const failed = async () => (await ada.ask("GET", "/webhooks/mine/deliveries?status=failed")).answer.items;
@@ -155,7 +154,7 @@ test("with `ordered`, a thread's delivery waits for the previous one, and other 
       .map(({ message }) => message.data.run_id);
     return [...new Set(ids)];
   };
-  await expect.poll(taken, PATIENCE).toEqual(runs);
+  await expect.poll(taken).toEqual(runs);
   await expect
     .poll(async () => (await ada.ask("GET", "/webhooks/mine/deliveries?status=pending")).answer.items)
     .toEqual([]);
@@ -329,6 +328,6 @@ test("a delivery that the receiver did not accept before the server stopped is s
   await first.app.close();
   const next = await serve({ dir, config: { store: "sqlite" } });
   await next.as("ada").ask("PUT", "/webhooks/mine", { url: back.url, on: ["run.ended"] });
-  await expect.poll(() => back.received.length, PATIENCE).toBe(1);
+  await expect.poll(() => back.received.length).toBe(1);
   expect(back.received[0]?.headers["webhook-id"]).toBe(away.received[0]?.headers["webhook-id"]);
 });

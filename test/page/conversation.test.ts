@@ -167,7 +167,9 @@ describe("while a run is active", () => {
   test("the text before a stop is kept after a reload, and can be continued", async () => {
     const { url } = await startServer({
       script: (_, call) =>
-        call === 0 ? { say: `Once upon a time ${"and on ".repeat(900)}`, delay_ms: 10 } : { say: "The end." },
+        call === 0
+          ? { say: `Once upon a time ${"and on ".repeat(900)}`, delay_ms: 100 }
+          : { say: "The end." },
     });
     const { page } = await seen(url);
     await says(page, "A tale.");

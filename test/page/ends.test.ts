@@ -18,7 +18,7 @@ const announced = (page: Page, text: string) =>
 
 describe("the end of a run is announced in one word, visibly and audibly", () => {
   test("a run that a person stopped is neither failed nor done", async () => {
-    const { url } = await startServer({ script: [{ say: "and on ".repeat(900), delay_ms: 10 }] });
+    const { url } = await startServer({ script: [{ say: "and on ".repeat(900), delay_ms: 100 }] });
     const tab = await seen(url);
     const { page } = tab;
     await says(page, "A tale.");
@@ -35,7 +35,7 @@ describe("the end of a run is announced in one word, visibly and audibly", () =>
   });
 
   test("a stop is shown once, next to the text that was kept", async () => {
-    const { url } = await startServer({ script: [{ say: "and on ".repeat(900), delay_ms: 10 }] });
+    const { url } = await startServer({ script: [{ say: "and on ".repeat(900), delay_ms: 100 }] });
     const { page } = await seen(url);
     await says(page, "A tale.");
     await sees(page, "and on");

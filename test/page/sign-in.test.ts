@@ -12,6 +12,9 @@ async function visit(auth: object, hash = "#/settings") {
   return { url, ...tab };
 }
 
+/** Seconds, in which a person signs in on a busy machine. */
+const LASTING = 15;
+
 /** Chromium logs each 401, with which the page learns that it is signed out. */
 const onlyRefusals = (errors: string[]) => {
   expect(errors.filter((error) => !error.includes("401"))).toEqual([]);
@@ -53,7 +56,7 @@ describe("at an issuer", () => {
   });
 
   test("without refresh tokens, the page asks the issuer again silently, and keeps its place", async () => {
-    const { page, state, errors, home } = await signedIn({ lifetime: 4, givesRefreshTokens: false });
+    const { page, state, errors, home } = await signedIn({ lifetime: LASTING, givesRefreshTokens: false });
     await expect.poll(() => state.grants.length).toBeGreaterThan(1);
     await page.getByRole("cell", { name: "ada" }).waitFor();
     await expect.poll(() => page.url()).toBe(home);
@@ -61,7 +64,7 @@ describe("at an issuer", () => {
   });
 
   test("a person who was signed out at the issuer sees it when the token expires", async () => {
-    const { page, state, errors } = await signedIn({ lifetime: 4, givesRefreshTokens: false });
+    const { page, state, errors } = await signedIn({ lifetime: LASTING, givesRefreshTokens: false });
     state.isSignedIn = false;
     await page.getByText("Your sign-in has expired.").waitFor();
     onlyRefusals(errors);
@@ -102,8 +105,7 @@ test("the next user of a tab sees nothing of the previous one", async () => {
     await page.getByLabel("Token").fill(given);
     await page.getByRole("button", { name: "Sign in" }).click();
   };
-  // Time enough to sign in on a busy machine.
-  const soon = Math.floor(Date.now() / 1000) + 10;
+  const soon = Math.floor(Date.now() / 1000) + LASTING;
   const headers = { authorization: `Bearer ${await token()}`, "content-type": "application/json" };
   const body = JSON.stringify({ title: "What Ada is up to" });
   expect((await fetch(`${url}/threads`, { method: "POST", headers, body })).status).toBe(201);

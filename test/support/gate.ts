@@ -1,7 +1,10 @@
-// A tool that holds a run where a test wants it.
+// What holds a run where a test wants it: a tool, or a model in the middle of its answer.
 
 import { z } from "zod";
+import type { Model } from "../../src/agent/core/model.ts";
 import { defineTool } from "../../src/agent/core/tool.ts";
+import { scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
+import { orAborted } from "../../src/lib/async.ts";
 
 /** Waits until the test lets it go, or the run ends. */
 export function gate() {
@@ -24,3 +27,23 @@ export function gate() {
 /** The answers of a model that calls it once. */
 export const gated = [{ say: "Wait.", call: [{ tool: "gate" }] }, { say: "Through." }];
 export const WITH_GATE = "agents: { assistant: { model: 'scripted:test', tools: [gate] } }";
+
+/** A model that plays `turns`, and pauses after `word` until the test releases it. */
+export function heldAfter(word: string, turns: readonly Turn[]) {
+  const scripted = scriptedModel(turns);
+  const going = Promise.withResolvers<void>();
+  const model: Model = {
+    name: scripted.name,
+    async *stream(request) {
+      const answer = scripted.stream(request);
+      for (;;) {
+        const next = await answer.next();
+        if (next.done) return next.value;
+        yield next.value;
+        const { data } = next.value;
+        if ("delta" in data && data.delta.trim() === word) await orAborted(going.promise, request.signal);
+      }
+    },
+  };
+  return { model, release: going.resolve };
+}

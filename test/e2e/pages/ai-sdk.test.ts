@@ -7,7 +7,7 @@ import { createApiKeys, issueApiKey } from "../../../src/server/auth/api-keys.ts
 import { test } from "../../support/chromium.ts";
 import { serveWith } from "../../support/process.ts";
 import { chatsIn, LOCAL, statusesOn } from "./chats.ts";
-import { keepsPromises, SLOW, WORDS } from "./promises.ts";
+import { AND_ON, keepsPromises, SLOW, WORDS } from "./promises.ts";
 
 const { open, openBesideProcess, visit } = await chatsIn("ai-sdk.tsx");
 
@@ -38,7 +38,9 @@ describe("a page with useChat on another origin", () => {
   });
 
   test("shows an error if the server dies during an answer, and the whole answer once the server is back", async () => {
-    const { server, origin, tab, chat } = await openBesideProcess(SLOW);
+    const { server, origin, tab, chat } = await openBesideProcess(
+      `- { say: "${WORDS} ${AND_ON}", delay_ms: 30 }`,
+    );
     await chat.say("Tell me.");
     await chat.reads("word3");
     server.child.kill("SIGKILL");

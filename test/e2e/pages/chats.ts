@@ -2,6 +2,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Model } from "../../../src/agent/core/model.ts";
 import { openTab, type Tab } from "../../support/chromium.ts";
 import { bundle, servePage } from "../../support/page-host.ts";
 import { serveWith } from "../../support/process.ts";
@@ -10,8 +11,9 @@ import { startServer, temporaryFolder } from "../../support/server.ts";
 export const LOCAL = { backend: { type: "local" } };
 
 interface Opened {
-  /** Of its model. */
+  /** Of its model, unless there is one. */
   readonly script?: string;
+  readonly model?: Model;
   /** More keys of its agent. */
   readonly agent?: object;
   /** More of server.yaml. */
@@ -31,13 +33,14 @@ export async function chatsIn(file: string) {
   }
 
   /** In a tab, with a server of its own. */
-  async function open({ config, agent = LOCAL, script = "- { say: ok }" }: Opened = {}) {
+  async function open({ config, agent = LOCAL, script = "- { say: ok }", model: own }: Opened = {}) {
     const origin = await servePage(page);
     const dir = await temporaryFolder();
     const model = `scripted:${join(dir, "script.yaml")}`;
     await writeFile(join(dir, "script.yaml"), script);
     const server = await startServer({
-      ...{ dir, realModels: true, agents: JSON.stringify({ agents: { assistant: { model, ...agent } } }) },
+      ...(own ? { model: own } : { realModels: true }),
+      ...{ dir, agents: JSON.stringify({ agents: { assistant: { model, ...agent } } }) },
       config: { store: "sqlite", cors: { origins: [origin] }, ...config },
     });
     return { server, origin, ...(await visit(origin, server.url)) };

@@ -3,10 +3,11 @@
 import { describe, expect, onTestFinished } from "vitest";
 import { test } from "../../support/chromium.ts";
 import { cuttingProxy } from "../../support/cutting-proxy.ts";
+import { heldAfter } from "../../support/gate.ts";
 import { serving, skein } from "../../support/process.ts";
 import { temporaryFolder } from "../../support/server.ts";
 import { chatsIn, statusesOn, threadOf } from "./chats.ts";
-import { keepsPromises, SLOW, WORDS } from "./promises.ts";
+import { keepsPromises, WORDS } from "./promises.ts";
 
 const { open, serve, visit } = await chatsIn("langgraph.tsx");
 
@@ -37,13 +38,15 @@ describe("a page with useStream on another origin", () => {
   });
 
   test("continues automatically if its connection breaks during an answer, without losses or repetitions", async () => {
-    const { server, origin } = await open({ script: SLOW });
+    const { model, release } = heldAfter("word9", [{ say: WORDS }]);
+    const { server, origin } = await open({ model });
     const proxy = await cuttingProxy(Number(new URL(server.url).port));
     onTestFinished(() => proxy.close());
     const { tab, chat } = await visit(origin, `http://127.0.0.1:${proxy.port}`);
     await chat.say("Tell me.");
     await chat.reads("word3");
     proxy.cutAll();
+    release();
     await chat.reads("word59");
     await chat.is("ready");
     expect(await chat.all()).toEqual(["Tell me.", WORDS]);

@@ -3,6 +3,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "vitest";
+import { heldAfter } from "../../support/gate.ts";
 import type { Needing } from "../../support/needing.ts";
 import { temporaryFolder } from "../../support/server.ts";
 import { type Chats, LOCAL, statusesOn, threadOf } from "./chats.ts";
@@ -26,6 +27,8 @@ interface FrontEnd {
 
 export const WORDS = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
 export const SLOW = `- { say: "${WORDS}", delay_ms: 30 }`;
+/** Minutes more than a test takes. */
+export const AND_ON = "and on ".repeat(3_000).trim();
 
 const ASKING = {
   agent: { ...LOCAL, permissions: { rules: [{ ask: "execute" }] } },
@@ -97,11 +100,13 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
   });
 
   test("shows the whole answer once after a reload during the answer", async () => {
-    const { server, tab, chat } = await open({ script: SLOW });
+    const { model, release } = heldAfter("word9", [{ say: WORDS }]);
+    const { server, tab, chat } = await open({ model });
     await chat.say("Tell me.");
     await chat.reads("word3");
     await chat.is("streaming");
     await tab.page.reload();
+    release();
     await chat.reads("word59");
     await chat.is("ready");
     expect(await chat.all()).toEqual(["Tell me.", WORDS]);
@@ -109,7 +114,9 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
   });
 
   test("stops the run, and accepts the next message", async () => {
-    const { server, tab, chat } = await open({ script: `- { say: "{{user}} ${WORDS}", delay_ms: 100 }` });
+    const { server, tab, chat } = await open({
+      script: `- { say: "{{user}} ${WORDS} ${AND_ON}", delay_ms: 100 }`,
+    });
     await chat.say("First.");
     await chat.reads("First. word0");
     await chat.press("Stop");

@@ -134,7 +134,7 @@ test("--temporary leaves no thread behind, and names the one whose question is o
   const { url } = await startServer({ script, agents: ASKS, config });
   const ids = async () => (await threadsOf(url)).map(({ id }) => id);
   expect(await send(url, ["--temporary", "go"])).toMatchObject({ stdout: "Red.\n", code: 0 });
-  await expect.poll(ids, { timeout: 10_000 }).toEqual([]);
+  await expect.poll(ids).toEqual([]);
   const { stderr, code } = await send(url, ["--temporary", "go"]);
   expect(code).toBe(3);
   expect(stderr).toContain(`--thread ${(await ids())[0]}`);
