@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { watchFiles } from "../../src/lib/watch-files.ts";
 import { temporaryFolder } from "../support/server.ts";
 
-const PACE = { everyMs: 10, settledMs: 20 };
+const PACE = { everyMs: 10, settledMs: 100 };
 
 /** A folder with the files `a` and `b`, watched once the first look is over. */
 async function watched(
@@ -63,7 +63,7 @@ describe("a change is reported", () => {
 
 test("only once it is complete", async () => {
   const { dir, changes } = await watched();
-  const until = Date.now() + 100;
+  const until = Date.now() + 300;
   let told = 0;
   while (Date.now() < until) {
     await appendFile(join(dir, "a"), "x");

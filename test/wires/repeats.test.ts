@@ -33,7 +33,7 @@ async function post(address: string, body: object, headers: Record<string, strin
       ...headers,
     },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(20_000),
+    signal: AbortSignal.timeout(100_000),
   });
   return { status: response.status, text: await response.text() };
 }
@@ -158,7 +158,7 @@ test("a client that follows its turn again and leaves cancels the turn's active 
   for (let seen = ""; !seen.includes("start-step"); )
     seen += Buffer.from((await reader?.read())?.value ?? []);
   left.abort();
-  await expect.poll(newest, { timeout: 10_000 }).toMatchObject({ status: "cancelled" });
+  await expect.poll(newest).toMatchObject({ status: "cancelled" });
   await following;
 });
 

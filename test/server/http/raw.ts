@@ -10,11 +10,11 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-const MAX_WAIT_MS = 10_000;
+const MAX_WAIT_MS = 60_000;
 
 /**
  * Sends `bytes`, ends its side if `isOver`, and resolves with the answer; an event stream is left after its head. Rejects
- * when nothing more comes for ten seconds.
+ * when nothing more comes for a minute.
  */
 export function sendRaw(port: number, bytes: Buffer, isOver = false): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {

@@ -5,6 +5,8 @@ import { startServer } from "../../support/server.ts";
 import { sendRaw } from "./raw.ts";
 
 const TIMEOUT_S = 0.4;
+/** For what is answered before its time is over, also on a busy machine, and may only then be closed. */
+const PATIENT = { request_timeout: 4 };
 
 async function serve(limits: object = {}) {
   const config = { limits: { request_timeout: TIMEOUT_S, ...limits } };
@@ -37,7 +39,7 @@ describe("a request that does not arrive", () => {
     ["without a valid URL", "POST /threads/%zz HTTP/1.1", 400],
     ["of another site", "POST /threads HTTP/1.1\r\nSec-Fetch-Site: cross-site", 403],
   ])("after it was answered keeps no connection open: %s", async (_, head, status) => {
-    const { send } = await serve();
+    const { send } = await serve(PATIENT);
     expect(await send(head, HALF)).toMatchObject({ status });
   });
 
@@ -70,7 +72,7 @@ describe("an upload", () => {
   });
 
   test("in chunks that is too large is refused with a response", async () => {
-    const { send } = await serve({ upload_bytes: 4 });
+    const { send } = await serve({ ...PATIENT, upload_bytes: 4 });
     const answer = await send(
       "PUT /backend/files/a HTTP/1.1",
       "Transfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n",
@@ -83,7 +85,7 @@ describe("a request that expects 100-continue", () => {
   const EXPECT = "Expect: 100-continue\r\nConnection: close\r\n";
 
   test("is asked for its body", async () => {
-    const { send } = await serve();
+    const { send } = await serve(PATIENT);
     const head = `POST /threads HTTP/1.1\r\n${EXPECT}Content-Type: application/json`;
     expect(await send(head, "Content-Length: 2\r\n\r\n{}")).toMatchObject({ status: 201 });
     expect(await send(head, "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")).toMatchObject({
@@ -94,7 +96,7 @@ describe("a request that expects 100-continue", () => {
   test.each(["gzip", "identity", "chunked, gzip"])(
     "with the transfer encoding %s is refused",
     async (coding) => {
-      const { send } = await serve();
+      const { send } = await serve(PATIENT);
       const head = `POST /threads HTTP/1.1\r\n${EXPECT}Transfer-Encoding: ${coding}`;
       expect(await send(head, "\r\n")).toMatchObject({ status: 400 });
     },

@@ -198,7 +198,7 @@ describe("a page with useStream", () => {
   });
 
   test("shows all text once if it is opened during an answer", async () => {
-    const words = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
+    const words = Array.from({ length: 150 }, (_, index) => `word${index}`).join(" ");
     const { url, page: before } = await started([{ say: "Before." }, { say: words, delay_ms: 20 }]);
     await say(before, "first");
     void say(before, "go");

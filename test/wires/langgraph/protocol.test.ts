@@ -4,6 +4,7 @@ import { Client } from "@langchain/langgraph-sdk";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Script, Turn } from "../../../src/agent/models/scripted.ts";
 import { cuttingProxy } from "../../support/cutting-proxy.ts";
+import { gate, gated, WITH_GATE } from "../../support/gate.ts";
 import { asUser, BEHIND_GATEWAY } from "../../support/gateway.ts";
 import { postJson, runsOf, threadsOf } from "../../support/native.ts";
 import { startServer } from "../../support/server.ts";
@@ -106,13 +107,12 @@ describe("client.threads.stream", () => {
   });
 
   test("adds a message for the running agent", async () => {
-    const { url, thread } = await started(({ messages }) =>
-      messages.at(-1)?.role === "tool"
-        ? { say: "{{user}}" }
-        : { say: "word ".repeat(60), delay_ms: 10, call: [{ tool: "write_todos", args: { todos: [] } }] },
-    );
+    const { tool, open } = gate();
+    const { url } = await startServer({ script: gated, tools: [tool], agents: WITH_GATE });
+    const { thread } = threadOf(url, "t1");
     await thread.run.start({ input: said("go") });
     await thread.input.inject({ namespace: [], message: { role: "user", content: "Be quick." } });
+    open();
     expect(linesOf((await thread.output) as State).join()).toContain("human: Be quick.");
     expect(await runsOf(url, "t1")).toHaveLength(1);
     await expect(

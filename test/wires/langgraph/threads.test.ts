@@ -71,7 +71,11 @@ describe("a thread", () => {
   });
 
   test("can be rewound to a checkpoint during a run, which ends and is removed", async () => {
-    const { client } = await started([{ say: "A." }, { say: "half never", delay_ms: 60_000 }, { say: "C." }]);
+    const { client } = await started(({ messages }) => {
+      const asked = messages.at(-1)?.content;
+      if (asked === "two") return { say: "half never", delay_ms: 600_000 };
+      return { say: asked === "one" ? "A." : "C." };
+    });
     await client.runs.wait("t1", "assistant", { input: said("one"), ifNotExists: "create" });
     const { checkpoint } = await client.threads.getState("t1");
     await client.runs.create("t1", "assistant", { input: said("two") });

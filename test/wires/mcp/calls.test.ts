@@ -63,9 +63,9 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     const told: number[] = [];
     const onprogress = ({ progress }: Progress) => {
       told.push(progress);
-      if (told.length === 30) open();
+      if (told.length === 80) open();
     };
-    const how = { timeout: 1000, resetTimeoutOnProgress: true, onprogress };
+    const how = { timeout: 3000, resetTimeoutOnProgress: true, onprogress };
     expect(outcomeOf(await client.callTool(run("hi"), how)).text).toBe("Through.");
     expect(told).toEqual(told.toSorted((a, b) => a - b));
     expect(new Set(told).size).toBe(told.length);

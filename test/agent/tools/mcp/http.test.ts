@@ -1,6 +1,5 @@
 // Servers over HTTP that forget, hang, flood and refuse.
 
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { freePort } from "../../../support/free-port.ts";
@@ -36,16 +35,15 @@ test("a call that a server refuses does not affect the session or other calls", 
 
 test("a cancelled call closes its connection immediately, and the server is notified", async () => {
   const closed = Promise.withResolvers<void>();
+  const cancel = new AbortController();
   const server = await overHttp({
-    hang: ({ response }) => void once(response, "close").then(() => closed.resolve()),
+    hang({ response }) {
+      response.once("close", () => closed.resolve());
+      cancel.abort();
+    },
   });
   const servers = await opened({ far: { url: server.url } });
-  const { outcome } = await call(
-    servers,
-    "mcp__far__hang",
-    {},
-    { input: { signal: AbortSignal.timeout(200) } },
-  );
+  const { outcome } = await call(servers, "mcp__far__hang", {}, { input: { signal: cancel.signal } });
   expect(outcome.status).toBe("cancelled");
   await closed.promise;
 });
@@ -59,15 +57,15 @@ test("progress keeps a call alive", async () => {
       for (const progress of [1, 2, 3])
         setTimeout(
           () => send({ method: "notifications/progress", params: { progressToken: id, progress } }),
-          progress * 200,
+          progress * 800,
         );
       setTimeout(() => {
         send({ id, result: text("through") });
         response.end();
-      }, 800);
+      }, 3200);
     },
   });
-  const servers = await opened({ far: { url: server.url, idle_timeout: 0.5 } });
+  const servers = await opened({ far: { url: server.url, idle_timeout: 2.5 } });
   const { text: result, shown } = await call(servers, "mcp__far__long");
   expect(result).toBe("through");
   expect(shown.join("")).toBe("1\n2\n3\n");
