@@ -21,8 +21,11 @@ import {
   upTo,
 } from "../engine/stores/fixture.ts";
 
-/** `open` starts one more process on the store of a test; it is closed after the test. Leases must be short. */
-export function processesContract(open: () => Promise<Stores>): void {
+/**
+ * `open` starts one more process on the store of a test; it is closed after the test. Leases must be short, unless the test
+ * wants others.
+ */
+export function processesContract(open: (more?: { leaseMs: number }) => Promise<Stores>): void {
   let one: Stores;
   let two: Stores;
   beforeEach(async () => {
@@ -103,13 +106,14 @@ export function processesContract(open: () => Promise<Stores>): void {
   test("leave no run of a dead process behind, and take each once", async () => {
     for (const n of upTo(70)) await claimed(one, `t${n}`, { owner: n % 2 ? ADA : BOB });
     await one.close();
-    const three = await open();
+    // What one of them takes is its own for longer than the other one looks.
+    const [three, four] = [await open({ leaseMs: 60_000 }), await open({ leaseMs: 60_000 })];
     const found: string[] = [];
     while (found.length < 70) {
-      const claims = await Promise.all([two.runs.claimAbandoned(100), three.runs.claimAbandoned(100)]);
+      const claims = await Promise.all([three.runs.claimAbandoned(100), four.runs.claimAbandoned(100)]);
       for (const { lease } of claims.flat()) {
         found.push(`${lease.owner.user} ${lease.thread_id}`);
-        await two.events.append(lease, [done()]);
+        await three.events.append(lease, [done()]);
       }
     }
     expect(new Set(found).size).toBe(70);

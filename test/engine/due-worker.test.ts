@@ -8,6 +8,7 @@ import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 
 const KIND = "chores";
+const until = (isTrue: () => boolean) => vi.waitUntil(isTrue, { timeout: 60_000 });
 
 /** Two workers on one store, as two processes have them. They are closed when the test has finished. */
 function twoWorkers(documents: Documents, work: DueWork["work"], rest: Partial<DueWork> = {}) {
@@ -35,7 +36,7 @@ test("each due document is processed once, however many workers there are", asyn
     done.push(claimed.body);
     await finish(documents, claimed, { body: undefined });
   });
-  await vi.waitUntil(() => done.length >= 30);
+  await until(() => done.length >= 30);
   expect(new Set(done).size).toBe(30);
   expect(await documents.list({ kind: KIND, tenant: "acme" })).toEqual([]);
 });
@@ -55,7 +56,7 @@ test("a tenant with many due documents lets the next tenant take its turn", asyn
     },
     { atOnce: 1 },
   );
-  await vi.waitUntil(() => order.length === 41);
+  await until(() => order.length === 41);
   expect(order.indexOf("one0")).toBeLessThan(6);
 });
 
@@ -68,7 +69,7 @@ test("a free place takes the next document immediately, not with the next poll",
     done++;
   };
   twoWorkers(documents, work, { atOnce: 2, everyMs: 3_600_000 });
-  await vi.waitUntil(() => done === 30, { timeout: 30_000 });
+  await until(() => done === 30);
 });
 
 test("failed work is logged with its cause, and repeated after its lease", async () => {
@@ -80,7 +81,7 @@ test("failed work is logged with its cause, and repeated after its lease", async
     await finish(documents, claimed, { body: undefined });
   };
   const { warned } = twoWorkers(documents, work, { leaseMs: 50 });
-  await vi.waitUntil(() => attempts === 2);
+  await until(() => attempts >= 2);
   expect(warned).toHaveBeenCalledWith(
     expect.objectContaining({ kind: KIND, tenant: "acme", err: new Error("The disk is full.") }),
     "could not process a due document",
@@ -102,7 +103,7 @@ test("a failed store is called again, and logged once", async () => {
   const { warned } = twoWorkers(failing, async (claimed) => {
     isDone = await finish(documents, claimed, { body: undefined });
   });
-  await vi.waitUntil(() => isDone);
+  await until(() => isDone);
   // Each of the two workers says so once.
   expect(warned.mock.calls.filter(([, text]) => text === "could not check for due documents").length).toBe(2);
 });

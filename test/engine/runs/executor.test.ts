@@ -224,7 +224,7 @@ describe("a process on a machine that was asleep", () => {
 
 describe("a lease", () => {
   test("that is renewed just as its run ends logs no error", async () => {
-    const stores = createMemoryStores({ leaseMs: 300 });
+    const stores = createMemoryStores({ leaseMs: 3_000 });
     const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const unblock = Promise.withResolvers<void>();
     const slow = bent(stores, {

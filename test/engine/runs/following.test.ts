@@ -5,13 +5,15 @@ import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import { ADA } from "../stores/fixture.ts";
 import { bent, managed } from "./managed.ts";
 
+const { signal } = new AbortController();
+
 test("a viewer of a thread finds a run even if its notification was lost", async () => {
   const stores = createMemoryStores();
   const bus = { publish() {}, announce() {}, subscribe: stores.bus.subscribe.bind(stores.bus) };
   const { runs, start } = managed({ ...stores, bus }, { script: () => ({ say: "ok" }) });
   await runs.open();
   await stores.threads.create(ADA, { id: "t", metadata: {} });
-  const first = followThread(runs.stores, { owner: ADA, threadId: "t" }, AbortSignal.timeout(5000)).next();
+  const first = followThread(runs.stores, { owner: ADA, threadId: "t" }, signal).next();
   // By now it listens.
   await new Promise((resolve) => setImmediate(resolve));
   const { id } = await start(ADA, "go", "t");
@@ -32,7 +34,7 @@ test("a viewer of a thread keeps following after a store outage", async () => {
   const { runs, start } = managed(shaky, { script: () => ({ say: "ok" }) });
   await runs.open();
   await stores.threads.create(ADA, { id: "t", metadata: {} });
-  const first = followThread(runs.stores, { owner: ADA, threadId: "t" }, AbortSignal.timeout(5000)).next();
+  const first = followThread(runs.stores, { owner: ADA, threadId: "t" }, signal).next();
   await asked.promise;
   isAway = false;
   const { id } = await start(ADA, "go", "t");

@@ -11,6 +11,7 @@ import { made } from "../../agent/hooks/made.ts";
 import { ADA } from "../stores/fixture.ts";
 import { managed, settledOf, sqliteStores } from "./managed.ts";
 
+const { signal } = new AbortController();
 const script = [{ call: [{ tool: "note" }] }, { say: "done" }];
 
 const noting = (execute: () => string | Promise<string>) =>
@@ -30,11 +31,7 @@ test("a message that calls a tool, and the call, are in the thread before the to
     const messages = await stores.threads.messages(ADA, thread_id);
     const runs = await stores.runs.list(ADA, thread_id, { limit: 1 });
     const run_id = runs.items[0]?.id ?? "";
-    for await (const batch of stores.events.read(
-      { owner: ADA, thread_id, run_id },
-      0,
-      AbortSignal.timeout(5000),
-    )) {
+    for await (const batch of stores.events.read({ owner: ADA, thread_id, run_id }, 0, signal)) {
       found.push(messages.at(-1)?.role, batch.at(-1)?.event);
       break;
     }

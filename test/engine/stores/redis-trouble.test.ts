@@ -148,11 +148,12 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
   });
 
   test("that was unavailable for longer than a lease lets live processes keep their runs", async () => {
-    await open(durable?.url, { leaseMs: 1200 });
-    const other = await createRedisStores({ url: durable?.url ?? "", leaseMs: 1200 });
+    const leaseMs = 4_000;
+    await open(durable?.url, { leaseMs });
+    const other = await createRedisStores({ url: durable?.url ?? "", leaseMs });
     const claim = await claimed(stores, "t");
     await durable?.kill();
-    await new Promise((resolve) => setTimeout(resolve, 1300));
+    await new Promise((resolve) => setTimeout(resolve, leaseMs + 100));
     await durable?.start();
     await reachable(other);
     const { runs } = other;
