@@ -6,8 +6,9 @@ import type { ErrorCode } from "../../src/agent/core/errors.ts";
 
 const { signal } = new AbortController();
 
+/** With a time limit that only ends what hangs. */
 export function options(): ExecOptions {
-  return { signal, timeoutMs: 15_000 };
+  return { signal, timeoutMs: 60_000 };
 }
 
 export async function drained(

@@ -161,17 +161,23 @@ describe("a command", () => {
       abort.abort();
       expect((await running).ended).toBe("cancelled");
     }
-    expect((await execute(`ps -eo args | grep -c '[s]leep 300.${process.pid}'`)).output).toBe("0\n");
+    const left = () => execute(`ps -eo args | grep -c '[s]leep 300.${process.pid}'`);
+    await expect.poll(async () => (await left()).output).toBe("0\n");
   });
 
   test("starts in a live shell, even if others were killed", async () => {
-    const { execute } = await opened();
-    const all = () => Promise.all(Array.from({ length: 8 }, () => execute("sleep 0.05; echo $PPID")));
-    const parents = (await all()).map(({ output }) => Number(output));
-    expect(new Set(parents).size).toBe(8);
+    const { execute, start, write } = await opened();
+    const running = Array.from({ length: 8 }, () =>
+      start("echo on; while [ ! -e go ]; do sleep 0.01; done; echo $PPID"),
+    );
+    await Promise.all(running.map((stream) => stream.next()));
+    await write("go");
+    const parents = await Promise.all(running.map((stream) => drained(stream)));
+    expect(new Set(parents.map(({ output }) => output)).size).toBe(8);
     const session = (await execute("cut -d' ' -f4 /proc/$PPID/stat")).output;
     process.kill(Number(session), "SIGKILL");
-    for (const { output } of await all()) expect(Number(output)).toBeGreaterThan(0);
+    const later = await Promise.all(Array.from({ length: 8 }, () => execute("echo $PPID")));
+    for (const { output } of later) expect(Number(output)).toBeGreaterThan(0);
   });
 
   test("that cannot be ended does not delay its caller", async () => {
