@@ -45,7 +45,7 @@ export function createOwnRequests(): OwnRequests {
         const sent = await injectionOf(request, token);
         senders.set(token, principal);
         try {
-          return responseOf(await injected(server, sent, request.signal), request.signal);
+          return responseOf(await injected(server, sent, request.signal), request);
         } finally {
           // If a request is refused before its credentials are read, its token is still unused.
           senders.delete(token);
@@ -92,14 +92,21 @@ async function injected(
 /** The statuses whose responses have no body. */
 const EMPTY: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** A reader that cancels, or whose `signal` aborts, counts as a client that disconnects. */
-function responseOf(injected: Injected, signal: AbortSignal): Response {
+/**
+ * Keeps each request as long as the body of its response: once a `Request` is garbage collected, its signal no longer
+ * follows the caller's.
+ */
+const requests = new WeakMap<Readable, Request>();
+
+/** A reader that cancels, or whose request aborts, counts as a client that disconnects. */
+function responseOf(injected: Injected, request: Request): Response {
   const headers = new Headers();
   for (const [name, value] of Object.entries(injected.headers))
     for (const each of [value ?? []].flat()) headers.append(name, String(each));
   const stream = injected.stream();
   stream.once("close", () => injected.raw.res.destroy());
-  addAbortSignal(signal, stream);
+  addAbortSignal(request.signal, stream);
+  requests.set(stream, request);
   const isEmpty = EMPTY.has(injected.statusCode);
   if (isEmpty) stream.resume();
   const body = isEmpty ? null : (Readable.toWeb(stream) as ReadableStream);

@@ -226,7 +226,9 @@ describeWithEngine("from inside a sandbox", (engine) => {
       ...new Set([...own, "127.0.0.1", "172.17.0.1", "169.254.169.254", "host.docker.internal", "sandbox"]),
     ];
     const tried = hosts.flatMap((host) => ports.map((port) => `nc -w 1 ${host} ${port} < /dev/null`));
-    const listener = "echo reached | nc -l -p 7777 & until nc 127.0.0.1 7777; do :; done";
+    // A listener can see the end of its visitor's input before it has sent its own, so both try again.
+    const listener =
+      "while :; do echo reached | nc -l -p 7777; done > /dev/null & until nc 127.0.0.1 7777 | grep reached; do :; done; kill $!";
     expect(await run(`(${listener}) 2> /dev/null < /dev/null`)).toBe("reached\n");
     expect(await run(`(${tried.join("; ")}; nc 169.254.169.254 80 < /dev/null) 2> /dev/null`)).toBe("");
     const connect = `socket(my $s, 1, 1, 0); print connect($s, pack(q(Sa*), 1, qq(\\0${abstract}))) ? 1 : 0`;

@@ -7,6 +7,7 @@ import type { Turn } from "../../../src/agent/models/scripted.ts";
 import { createClient } from "../../../src/client/client.ts";
 import type { Owner } from "../../../src/protocol/ids.ts";
 import type { PluginRouteOptions, PluginRoutes } from "../../../src/server/http/plugin-routes.ts";
+import { collectGarbage } from "../../support/garbage.ts";
 import { startServer } from "../../support/server.ts";
 
 const ADA = { tenant: "acme", user: "ada" };
@@ -70,7 +71,12 @@ test("a plugin that stops reading leaves like any client", async () => {
   const leaves = new AbortController();
   const run = acting(ADA).run("t1", { input: "Go.", on_disconnect: "cancel" }, leaves.signal);
   const reading = (async () => {
-    for await (const { event } of run) if (event === "on_chat_model_start") leaves.abort();
+    for await (const { event } of run)
+      if (event === "on_chat_model_start") {
+        // The signal must not depend on objects that only the fetch had.
+        collectGarbage();
+        leaves.abort();
+      }
   })();
   await reading.catch(() => {});
   await expect.poll(async () => (await as(ADA).runs.of("t1")).items[0]?.status).toBe("cancelled");
