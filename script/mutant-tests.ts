@@ -31,7 +31,7 @@ export interface Failure {
 }
 
 /** Short limits, because a test that hangs due to an edit counts as failed. */
-const PATIENCE = { testTimeout: 30_000, hookTimeout: 30_000, expect: { poll: { timeout: 10_000 } } };
+const PATIENCE = { testTimeout: 60_000, hookTimeout: 60_000, expect: { poll: { timeout: 20_000 } } };
 
 const vitest = await createVitest({
   ...PATIENCE,
