@@ -72,7 +72,9 @@ mcp_servers: { files: { command: sh, args: [${program}], env: { API_KEY: sk-proj
 
   test("causes a warning in each run whose agent names its tools, and in no other", async () => {
     const { url, lines } = await logged({ agents: agents('["mcp__files__*"]') });
-    await expect.poll(() => lines("MCP server `files` ended (exit code 3); will retry").length).toBe(1);
+    await expect
+      .poll(() => lines("MCP server `files` ended (exit code 3); will retry").length)
+      .toBeGreaterThan(0);
     const events = await (await post(`${url}/threads/t1/runs`, { input: PROMPT })).ended();
     expect(dataOf(events, "warning")).toEqual([
       {

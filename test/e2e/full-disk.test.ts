@@ -82,13 +82,15 @@ test("uploads that fail because no file can be opened leave the same line, not o
   expect(server.output()).not.toContain("request failed");
 });
 
-/** From now on the process can open no file. */
+/** From now on the process can open no file. It does nothing meanwhile. */
 function forbidFiles({ child }: ServerProcess): void {
   const pid = String(child.pid);
+  child.kill("SIGSTOP");
   const open = readdirSync(`/proc/${pid}/fd`).map(Number);
   // All numbers below are taken.
   const free = Array.from({ length: open.length + 1 }, (_, n) => n).find((n) => !open.includes(n));
   execFileSync("prlimit", ["--pid", pid, `--nofile=${free}:`]);
+  child.kill("SIGCONT");
 }
 
 const lacksIn = (server: ServerProcess) =>

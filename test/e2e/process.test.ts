@@ -11,15 +11,24 @@ import { killed, type Skein, serve, skein } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { post, seenOn, view } from "../support/sse.ts";
 
+/** Minutes, at one word in some milliseconds. */
+const AND_ON = "word ".repeat(5_000).trim();
 const isDelta = ({ event }: StreamEvent) => event === "on_chat_model_stream";
 const isOutput = (event: StreamEvent) =>
   event.event === "on_tool_progress" && event.data.output.includes("once");
+
+interface Killing {
+  readonly run?: object;
+  /** Of the next process. */
+  readonly nextAgent?: string;
+  readonly nextScript?: string;
+}
 
 /** Kills the server at that event. Returns the next process, and all events that a viewer of the run has seen. */
 async function killedAt(
   isMoment: (event: StreamEvent) => boolean,
   script: string,
-  { run = { input: "go" }, nextAgent }: { run?: object; nextAgent?: string } = {},
+  { run = { input: "go" }, nextAgent, nextScript = script }: Killing = {},
 ) {
   const dir = await temporaryFolder();
   const first = await serve(dir, script);
@@ -27,7 +36,7 @@ async function killedAt(
   await viewer.until(isMoment);
   await killed(first);
   await viewer.ended().catch(() => {});
-  const second = await serve(dir, script, {}, nextAgent);
+  const second = await serve(dir, nextScript, {}, nextAgent);
   return { second, events: await seenOn(viewer, second) };
 }
 
@@ -48,9 +57,10 @@ describe("kill -9 of a server on sqlite", () => {
   });
 
   test("during a model call: the call is repeated, and the viewer is notified", async () => {
-    const script = `- { say: one two three four five six seven eight, delay_ms: 40 }`;
+    const script = `- { say: one two three ${AND_ON}, delay_ms: 40 }`;
+    const nextScript = "- { say: one two three four five six seven eight }";
     const isThree = (event: StreamEvent) => isDelta(event) && JSON.stringify(event).includes("three");
-    const { second, events } = await killedAt(isThree, script);
+    const { second, events } = await killedAt(isThree, script, { nextScript });
     const [open] = dataOf(events, "on_chat_model_start");
     expect(dataOf(events, "message_discard")).toEqual([{ message_id: open?.message_id }]);
     const again = events.slice(names(events).indexOf("run_resumed"));
@@ -85,15 +95,13 @@ describe("kill -9 of a server on sqlite", () => {
 
   test("while a run with calls is queued: they run once after the restart", async () => {
     const dir = await temporaryFolder();
-    const script = `- { say: a b c d e f, delay_ms: 30 }`;
-    const first = await serve(dir, script);
+    const first = await serve(dir, `- { say: ${AND_ON}, delay_ms: 30 }`);
     const running = await post(`${first.url}/threads/t1/runs`, { input: "1" });
     await running.until(isDelta);
     const calls = [{ name: "execute", args: { command: "echo once >> marks; cat marks" } }];
     const waiting = await post(`${first.url}/threads/t1/runs`, { calls, on_busy: "enqueue" });
     await killed(first);
-
-    const second = await serve(dir, script);
+    const second = await serve(dir, "- { say: a b c }");
     const events = await (await view(second.url + waiting.headers.get("location"))).ended();
     expect(dataOf(events, "on_tool_end").map(({ output }) => output)).toEqual(["once\n[exit_code: 0]"]);
   });

@@ -110,13 +110,16 @@ needing(shared, program).describe(`a replica that is suspended for longer than i
 needing(shared, program).describe(`a replica that is asked to stop`, () => {
   test("hands its run over immediately, and its viewers continue elsewhere", async () => {
     const { one, other } = await replicas.two();
-    const viewer = await post(`${one.url}/threads/t4/runs`, { input: "go", agent: "speaking" });
-    await viewer.until(isDelta);
     const waiting = fetch(`${one.url}/threads/t5/runs`, {
       method: "POST",
       headers: json,
-      body: '{"input":"and wait","agent":"speaking"}',
+      body: '{"input":"and wait","agent":"lasting"}',
     });
+    waiting.catch(() => {});
+    const t5 = async () => (await fetch(`${other.url}/threads/t5`)).json();
+    await expect.poll(t5).toMatchObject({ status: "busy" });
+    const viewer = await post(`${one.url}/threads/t4/runs`, { input: "go", agent: "speaking" });
+    await viewer.until(isDelta);
     one.child.kill("SIGTERM");
     await viewer.ended();
     expect(viewer.others.at(-1)).toContain("server_shutdown");
@@ -124,6 +127,8 @@ needing(shared, program).describe(`a replica that is asked to stop`, () => {
     const events = await seenOn(viewer, other);
     expect(dataOf(events, "done")[0]?.status).toBe("success");
     expect((await waiting).status).toBe(503);
+    const { items } = (await (await fetch(`${other.url}/threads/t5/runs`)).json()) as { items: RunRecord[] };
+    await fetch(`${other.url}/threads/t5/runs/${items[0]?.id}/cancel`, { method: "POST" });
   });
 });
 

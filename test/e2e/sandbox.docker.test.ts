@@ -99,7 +99,7 @@ describeWithOwnEngine("an agent with a Docker backend", (engine) => {
   });
 
   test("has its container created during the model call", async () => {
-    const { url } = await start(engine, { script: [{ say: "hm ".repeat(1000), delay_ms: 20 }] });
+    const { url } = await start(engine, { script: [{ say: "hm ".repeat(1000), delay_ms: 300 }] });
     const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
     await viewer.until((event) => event.event === "on_chat_model_stream");
     const status = async () => ((await (await fetch(`${url}/backend`)).json()) as { status: string }).status;

@@ -1,8 +1,9 @@
+import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/agent/core/tool.ts";
+import type { App } from "../../src/app.ts";
 import { textSeen } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 import { numbers, post, view } from "../support/sse.ts";
@@ -63,18 +64,16 @@ describe("a viewer that stops reading", () => {
     // More than the kernel holds for a socket, in fewer events than a run keeps.
     const words = `${"x".repeat(700)} `.repeat(15_000);
     const { url, app } = await startServer({ script: [{ say: words }], config: { streams: { stall: 5 } } });
-    const connections = promisify(app.server.server.getConnections.bind(app.server.server));
     const background = await fetch(`${url}/threads/t1/runs`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ input: "go", background: true }),
     });
     const location = background.headers.get("location") ?? "";
-    const stalled = await stalledViewer(url, location);
+    const stalled = await stalledViewer(app, url, location);
     const events = await (await view(url + location)).ended();
     expect(textSeen(events).length).toBe(words.length);
-    const held = await connections();
-    await expect.poll(() => connections()).toBeLessThan(held);
+    await stalled.disconnected;
     const seen = [...(await stalled.rest()).matchAll(/^id: (.*)$/gm)].map((match) => match[1] ?? "");
     const last = seen.at(-2) ?? "";
     const back = await view(url + location, { headers: { "last-event-id": last } });
@@ -126,16 +125,20 @@ describe("many viewers", () => {
   });
 });
 
-/** A viewer that asks and then reads nothing. `rest` is what had reached its side when it was cut. */
-async function stalledViewer(url: string, path: string) {
+/** A viewer that asks and then reads nothing. `rest` is what had reached its side when the server disconnected it. */
+async function stalledViewer({ server: { server } }: App, url: string, path: string) {
   const { port, host } = new URL(url);
+  const taken = once(server, "connection") as Promise<[Socket]>;
   const socket: Socket = await new Promise((resolve) => {
     const opened = connect(Number(port), "127.0.0.1", () => resolve(opened));
   });
   socket.pause();
   socket.on("error", () => {});
+  const [end] = await taken;
+  const disconnected = once(end, "close");
   socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
   return {
+    disconnected,
     async rest(): Promise<string> {
       let text = "";
       socket.on("data", (chunk) => (text += String(chunk)));

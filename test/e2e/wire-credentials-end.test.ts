@@ -42,7 +42,7 @@ const WAITING: readonly (readonly [path: string, body: object, end: "401" | "sai
 test("a revoked key ends everything that waits for a run on every wire, and nothing looks complete", async () => {
   const dir = await temporaryFolder();
   const config = { data_dir: `${dir}/data`, auth: { scheme: "api_key" }, wires: WireName.options };
-  let asked = 0;
+  let [asked, open] = [0, 0];
   const script = () => {
     asked++;
     return { say: "Never said.", delay_ms: 600_000 };
@@ -60,11 +60,13 @@ test("a revoked key ends everything that waits for a run on every wire, and noth
       ...(path.startsWith("/threads") ? { accept: "application/json" } : {}),
     };
     const answer = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    if (answer.ok) open++;
     const text = await answer.text().catch(() => undefined);
     if (text === undefined) return "broken";
     return answer.status === 200 && text.includes("credentials_revoked") ? "said" : String(answer.status);
   });
   await expect.poll(() => asked).toBe(WAITING.length);
+  await expect.poll(() => open).toBe(WAITING.filter(([, , end]) => end !== "401").length);
   await keys.revoke(record.id);
   expect(await Promise.all(ends)).toEqual(WAITING.map(([, , end]) => end));
 });

@@ -4,6 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { needing } from "../support/needing.ts";
+import { temporaryFolder } from "../support/server.ts";
 import { sharedRedis } from "../support/shared-stores.ts";
 import { numbers, post, view } from "../support/sse.ts";
 import { ask, logOf, pidsOf, samplesOf, serveTwo, workerWithRun } from "../support/workers.ts";
@@ -13,8 +14,15 @@ afterAll(() => redis?.close());
 const promtool = needing(!spawnSync("promtool", ["--version"]).error, "promtool");
 const linux = needing(process.platform === "linux", "Linux, whose /proc lists threads");
 
-const SLOW = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
-
+/** A run that works until the test releases it. */
+async function held() {
+  const go = join(await temporaryFolder(), "go");
+  const script = `
+- { say: Working., call: [{ tool: execute, args: { command: "until [ -e ${go} ]; do sleep 0.05; done" } }] }
+- { say: It is over. }`;
+  const options = { script, agent: { backend: { type: "local" } } };
+  return { options, release: () => writeFile(go, "") };
+}
 needing(redis, "redis-server").describe("two workers", () => {
   promtool.test("have metrics that Prometheus accepts", async () => {
     const server = await serveTwo(redis);
@@ -30,7 +38,8 @@ needing(redis, "redis-server").describe("two workers", () => {
   });
 
   test("show a run of one to the viewers of both", async () => {
-    const server = await serveTwo(redis, { script: SLOW });
+    const { options, release } = await held();
+    const server = await serveTwo(redis, options);
     const first = await post(`${server.url}/threads/t1/runs`, { input: "go" });
     const address = `${server.url}${first.headers.get("location")}`;
     const viewers = [];
@@ -38,6 +47,7 @@ needing(redis, "redis-server").describe("two workers", () => {
     const open = [...(await samplesOf(server, "skein_streams_open")).values()];
     expect(open.reduce((sum, streams) => sum + streams, 0)).toBe(5);
     expect(Math.min(...open)).toBeGreaterThan(0);
+    await release();
     const events = await first.ended();
     for (const viewer of viewers) {
       expect(await viewer.ended()).toEqual(events);
@@ -78,11 +88,13 @@ needing(redis, "redis-server").describe("two workers", () => {
   });
 
   test("a worker that was asked to stop finishes its runs, and another replaces it", async () => {
-    const server = await serveTwo(redis, { script: SLOW });
+    const { options, release } = await held();
+    const server = await serveTwo(redis, options);
     const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
     const worker = await workerWithRun(server);
-    const before = pidsOf(server).get(worker) ?? 0;
+    const before = pidsOf(server).get(worker) ?? expect.fail(`There is no worker ${worker}.`);
     process.kill(before, "SIGTERM");
+    await release();
     expect((await viewer.ended()).at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
     await expect.poll(() => pidsOf(server).get(worker)).not.toBe(before);
     expect(logOf(server)).toContainEqual(

@@ -16,7 +16,7 @@ const SCREENSHOTS = fileURLToPath(new URL("../../screenshots", import.meta.url))
 const AXE = fileURLToPath(import.meta.resolve("axe-core/axe.min.js"));
 
 /** What hangs ends before the test does, which then says what it waited for. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 140_000;
 
 /** How a person sees a page. A tab begins light, 1280 × 720 pixels. */
 export interface Look {
