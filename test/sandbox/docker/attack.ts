@@ -2,7 +2,7 @@
 // notice anything of it.
 
 import { expect } from "vitest";
-import type { Backend } from "../../../src/agent/core/backend.ts";
+import type { Backend, ExecOptions, ExecResult } from "../../../src/agent/core/backend.ts";
 import { execute, readAll } from "../../support/backend.ts";
 import type { Engine, TestImage } from "../../support/engine.ts";
 import { ada, bob, configOf, newServer, newWorld } from "./opened.ts";
@@ -56,10 +56,28 @@ async function isServed(neighbour: Backend): Promise<void> {
   expect(await execute(neighbour, "cat secret")).toMatchObject({ output: SECRET, exitCode: 0 });
 }
 
+/**
+ * Executes a command of the attacker, again if none could be started: a busy machine may take longer for a shell than the
+ * server waits. What has begun is not repeated.
+ */
+export async function insist(
+  attacker: Backend,
+  command: string,
+  options: Partial<ExecOptions> = {},
+): Promise<ExecResult> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await execute(attacker, command, options);
+    } catch (error) {
+      if (tried === 3) throw error;
+    }
+  }
+}
+
 /** As an agent would: it continues after each call, failed or not. */
-export async function comesBack(attacker: Backend, ms = 30_000): Promise<void> {
+export async function comesBack(attacker: Backend): Promise<void> {
   const work = () => execute(attacker, "echo back").catch(() => undefined);
-  await expect.poll(async () => (await work())?.output, { interval: 10, timeout: ms }).toBe("back\n");
+  await expect.poll(async () => (await work())?.output, { interval: 10, timeout: 240_000 }).toBe("back\n");
   expect(String(await readAll(attacker, "f"))).toBe(KEPT);
 }
 

@@ -22,9 +22,9 @@ async function areAllRunning({ docker }: Pick<Engine, "docker">, container: Cont
 
 /** A command that has begun, and runs on. */
 async function begun(backend: Backend) {
-  const stream = backend.exec("echo begun; sleep 300", { signal, timeoutMs: 60_000 });
+  const stream = backend.exec("echo begun; sleep 300", { signal, timeoutMs: 300_000 });
   await stream.next();
-  return drained(stream);
+  return stream;
 }
 
 describeWithOwnEngine("a lost sandbox", (engine) => {
@@ -49,9 +49,9 @@ describeWithOwnEngine("a lost sandbox", (engine) => {
     "because it was %s is reported to the command, and returns for the next call",
     async (_, words, harm) => {
       const { world, backend } = await opened();
-      const command = begun(backend);
-      await execute(backend, "true");
-      const result = (await Promise.all([command, harm(await containerOf(engine, world))]))[0];
+      const command = await begun(backend);
+      const container = await containerOf(engine, world);
+      const [result] = await Promise.all([drained(command), harm(container)]);
       expect(result).toMatchObject({
         ended: "sandbox-lost",
         exitCode: null,
@@ -81,21 +81,18 @@ describeWithOwnEngine("a lost sandbox", (engine) => {
 
   test("with its engine recovers when the engine returns", async () => {
     const { backend } = await opened();
-    const command = begun(backend);
-    await execute(backend, "true");
-    const stopped = engine.stop();
-    expect(await command).toMatchObject({ ended: "sandbox-lost" });
-    await stopped;
+    const command = await begun(backend);
+    const [result] = await Promise.all([drained(command), engine.stop()]);
+    expect(result).toMatchObject({ ended: "sandbox-lost" });
     await engine.start();
     await isWell(backend);
   });
 
   test("with a killed engine recovers when the engine returns", async () => {
     const { backend } = await opened();
-    const command = begun(backend);
-    await execute(backend, "true");
+    const command = await begun(backend);
     await engine.kill();
-    expect(await command).toMatchObject({ ended: "sandbox-lost" });
+    expect(await drained(command)).toMatchObject({ ended: "sandbox-lost" });
     await engine.start();
     await isWell(backend);
   });

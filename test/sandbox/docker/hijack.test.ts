@@ -3,10 +3,10 @@ import type { Backend } from "../../../src/agent/core/backend.ts";
 import { drained, execute, readAll, refuses } from "../../support/backend.ts";
 import { describeWithEngine } from "../../support/engine.ts";
 import { sampled } from "../../support/seed.ts";
-import { beside, comesBack, costOf, type House, newHouse, SECRET } from "./attack.ts";
+import { beside, comesBack, costOf, type House, insist, newHouse, SECRET } from "./attack.ts";
 
 const { signal } = new AbortController();
-const output = async (backend: Backend, command: string) => (await execute(backend, command)).output;
+const output = async (backend: Backend, command: string) => (await insist(backend, command)).output;
 
 /** A command for each of the others' processes: `$p`. Repeated until it is ended. */
 const onEach = (command: string) => `while :; do
@@ -70,10 +70,11 @@ for (const image of sampled(["perl", "busybox"] as const, 2))
         "are at most lost, by %s: all calls are answered, and others notice nothing",
         async (_, command) => {
           const attack = new AbortController();
-          const attacking = execute(attacker, `(${command}) 2> /dev/null`, {
+          const attacking = insist(attacker, `(${command}) 2> /dev/null`, {
             signal: attack.signal,
-            timeoutMs: 60_000,
+            timeoutMs: 300_000,
           });
+          attacking.catch(() => attack.abort());
           const cost = await costOf(async () => {
             for (let round = 0; round < 2; round++) {
               const answers = await beside(house, askAll(attacker, "target"));
@@ -87,19 +88,19 @@ for (const image of sampled(["perl", "busybox"] as const, 2))
           await house.restart();
           await comesBack(attacker);
         },
-        40_000,
+        300_000,
       );
 
       test("recover each time they are killed", async () => {
         for (let n = 0; n < 4; n++) {
-          await beside(house, execute(attacker, "kill -9 -1; sleep 300"));
+          await beside(house, insist(attacker, "kill -9 -1; sleep 300"));
           await comesBack(attacker);
         }
       });
 
       test("recover when they are stopped, and so do commands", async () => {
-        await execute(attacker, "(sleep 0.2; kill -STOP -1) > /dev/null 2>&1 &");
-        await execute(attacker, "sleep 1", { timeoutMs: 500 });
+        await insist(attacker, "(sleep 0.2; kill -STOP -1) > /dev/null 2>&1 &");
+        await insist(attacker, "sleep 1", { timeoutMs: 500 });
         await beside(house, comesBack(attacker));
         await comesBack(attacker);
       });
@@ -140,7 +141,7 @@ for (const image of sampled(["perl", "busybox"] as const, 2))
       ["a folder with a pipe in it", "mkdir .skein; mkfifo .skein/staging"],
       ["a folder with a link in it", "mkdir .skein; ln -s /tmp/away .skein/staging"],
     ])("stores complete files, or explains why not, with %s in place of staging", async (_, put) => {
-      await execute(attacker, `mkdir -p /tmp/away; rm -rf .skein; ${put}`);
+      await insist(attacker, `mkdir -p /tmp/away; rm -rf .skein; ${put}`);
       for (const data of [Buffer.from("text"), Buffer.alloc(3_000_000, 97)]) {
         const written = attacker.write("g", data, signal).then(
           async () => expect((await readAll(attacker, "g")).equals(data)).toBe(true),
@@ -166,15 +167,15 @@ for (const image of sampled(["perl", "busybox"] as const, 2))
     test("opens again however full staging is", async () => {
       const fill = "mkdir -p .skein/staging/d; cd .skein/staging; seq 2000 | sed s/^/x/ | xargs touch";
       const deep = "cd d; i=0; while [ $((i += 1)) -le 300 ]; do mkdir d && cd d; done";
-      await execute(attacker, `${fill}; ${deep}`);
+      await insist(attacker, `${fill}; ${deep}`);
       await beside(house, house.restart());
       await comesBack(attacker);
       await expect.poll(() => output(attacker, "ls .skein/staging")).toBe("");
     });
 
     test("is usable again after a restart if its user has removed all access to it", async () => {
-      await execute(attacker, "chmod 0 .");
-      expect((await execute(attacker, "true")).exitCode).not.toBe(0);
+      await insist(attacker, "chmod 0 .");
+      expect((await insist(attacker, "true")).exitCode).not.toBe(0);
       await house.restart();
       await comesBack(attacker);
     });
@@ -188,15 +189,16 @@ for (const image of sampled(["perl", "busybox"] as const, 2))
       ];
       const more = ["rm -f s; mkdir s; ln -s / s/s", "rm -rf s; ln -s s s", "rm -f s; ln -s .. s", "rm -f s"];
       const attack = new AbortController();
-      const swapping = execute(attacker, `(while :; do ${[...put, ...more].join("; ")}; done) 2> /dev/null`, {
+      const swapping = insist(attacker, `(while :; do ${[...put, ...more].join("; ")}; done) 2> /dev/null`, {
         signal: attack.signal,
-        timeoutMs: 60_000,
+        timeoutMs: 300_000,
       });
+      swapping.catch(() => attack.abort());
       for (let round = 0; round < 20; round++) {
         expect((await beside(house, askAll(attacker, "s"))).join("\n")).not.toContain(SECRET);
       }
       attack.abort();
       await swapping;
       await comesBack(attacker);
-    });
+    }, 300_000);
   });

@@ -86,14 +86,14 @@ describeWithOwnEngine("a sandbox", (engine) => {
     const backend = await pool.get(ada, config);
     const other = backend.exec("echo on; while [ ! -e go ]; do sleep 0.05; done; echo off", {
       signal,
-      timeoutMs: 60_000,
+      timeoutMs: 300_000,
     });
     await other.next();
     const args = [engine.host, world.dataDir, world.deployment, JSON.stringify(config)];
     const server = fork(join(import.meta.dirname, "../../support/docker-server/main.ts"), args);
     await once(server, "message");
     const sleeping = async () => (await execute(backend, "ps -o args")).output.match(/sleep 30\d/g)?.sort();
-    expect(await sleeping()).toEqual(["sleep 301", "sleep 302", "sleep 303", "sleep 304"]);
+    await expect.poll(sleeping).toEqual(["sleep 301", "sleep 302", "sleep 303", "sleep 304"]);
     server.kill("SIGKILL");
     // What was put into the background with its output closed was meant to stay.
     await expect.poll(sleeping).toEqual(["sleep 301"]);
@@ -116,7 +116,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
   test("is stopped when unused, then removed, and returns with its files", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world);
-    const config = await configOf(engine, "busybox", { idle_stop: "0.5s", idle_remove: "1s" });
+    const config = await configOf(engine, "busybox", { idle_stop: "0.5s", idle_remove: "5s" });
     const backend = await pool.get(ada, config);
     await backend.write("f", Buffer.from("kept"), signal);
     const seen = new Set<string>();

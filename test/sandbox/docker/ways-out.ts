@@ -6,14 +6,14 @@ export const REACHED = "reached-the-outside";
 /**
  * Its first argument is a kind of way: `proxy` sends each of the others, hex, to the proxy, the next one when the last was
  * answered; `tcp`, `tcp6`, `udp`, `udp6` and `unix` send something to an address, `raw` makes a socket for ICMP. It prints
- * what comes back.
+ * what comes back, for as many seconds as `SECONDS`.
  */
 export const PROGRAM = String.raw`
 use strict;
 use Socket qw(:all);
 my ($kind, @rest) = @ARGV;
 $SIG{ALRM} = sub { exit };
-alarm 3;
+alarm $ENV{SECONDS};
 $| = 1;
 my $socket;
 sub answer { my $count = sysread $socket, my $bytes, 65536; exit unless $count; print $bytes; $count }
