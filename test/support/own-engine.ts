@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import Docker from "dockerode";
 
 const SCRIPT = fileURLToPath(new URL("../../script/test-engine", import.meta.url));
-const START_MS = 30_000;
+const START_MS = 90_000;
 const LOOK_AGAIN_MS = 20;
 
 export interface OwnEngine {

@@ -22,6 +22,6 @@ beforeAll(() => {
 afterAll(async () => {
   const left = () => [...opened()].filter(([kind, count]) => count > (before.get(kind) ?? 0));
   await vi.waitFor(() => expect(left(), "what the file opened and did not close").toEqual([]), {
-    timeout: 30_000,
+    timeout: 90_000,
   });
 });
