@@ -12,6 +12,9 @@ const LOOKS = [
   { theme: "dark", width: 390, height: 800 },
 ] as const;
 
+/** Many views, one after the other. */
+const LONG_MS = 900_000;
+
 let looks = 0;
 
 /** Checks what the tab shows in both looks at night. Otherwise the views take turns: one is light and wide, the next dark and narrow. */
@@ -116,25 +119,33 @@ describe("has no barrier for people who use a screen reader or need contrast, wi
     await tab.go(hash, text);
   };
 
-  test("the views", async () => {
-    const { url, run } = await furnished();
-    const tab = await seen(url);
-    for (const [view, [hash, text]] of sampled(Object.entries(VIEWS), 2)) {
-      await loaded(tab, url, hash.replaceAll("RUN", run), text);
-      await hasNoBarriers(tab, view);
-    }
-  });
+  test(
+    "the views",
+    async () => {
+      const { url, run } = await furnished();
+      const tab = await seen(url);
+      for (const [view, [hash, text]] of sampled(Object.entries(VIEWS), 2)) {
+        await loaded(tab, url, hash.replaceAll("RUN", run), text);
+        await hasNoBarriers(tab, view);
+      }
+    },
+    LONG_MS,
+  );
 
-  test("what opens in a view", async () => {
-    const { url, run } = await furnished();
-    const tab = await seen(url);
-    for (const [name, [hash, text, open, shown]] of sampled(Object.entries(OPENED), 2)) {
-      await loaded(tab, url, hash.replaceAll("RUN", run), text);
-      await open(tab.page);
-      await tab.page.getByText(shown).filter({ visible: true }).first().waitFor();
-      await hasNoBarriers(tab, name);
-    }
-  });
+  test(
+    "what opens in a view",
+    async () => {
+      const { url, run } = await furnished();
+      const tab = await seen(url);
+      for (const [name, [hash, text, open, shown]] of sampled(Object.entries(OPENED), 2)) {
+        await loaded(tab, url, hash.replaceAll("RUN", run), text);
+        await open(tab.page);
+        await tab.page.getByText(shown).filter({ visible: true }).first().waitFor();
+        await hasNoBarriers(tab, name);
+      }
+    },
+    LONG_MS,
+  );
 
   test("the drawers of a narrow screen", async () => {
     const { url } = await furnished();

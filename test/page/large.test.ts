@@ -42,7 +42,7 @@ agents:
     await tab.page.keyboard.press("Enter");
     await tab.page.getByText("Another one.").first().waitFor();
     await expect.poll(() => tab.page.getByText("That was the last one.").count()).toBe(2);
-  });
+  }, 900_000);
 
   test(`draws ${RATE} events a second and loses none of them`, async () => {
     const { url } = await startServer({ model: fast() });

@@ -11,7 +11,8 @@ declare module "vitest" {
 
 export interface Needing {
   describe(name: string, tests: () => void | Promise<void>): void;
-  test(name: string, body: TestFunction): void;
+  /** `timeout`: of a test that takes longer than others, in ms. */
+  test(name: string, body: TestFunction, timeout?: number): void;
 }
 
 /** `describe` and `test` for tests that need `what`; the machine has it when `has` is truthy. */
@@ -21,6 +22,6 @@ export function needing(has: unknown, what: string): Needing {
   const options = has ? {} : { skip: true, meta: { needs: `tests that need ${what}` } };
   return {
     describe: (name, tests) => void describe(name, options, tests),
-    test: (name, body) => void test(name, options, body),
+    test: (name, body, timeout) => void test(name, timeout ? { ...options, timeout } : options, body),
   };
 }
