@@ -31,9 +31,8 @@ async function backedUp() {
   const client = createClient({ baseUrl: url });
   await ran(client, "old", "one");
   await client.files.write("a.txt", "old");
-  const writing = Promise.all(Array.from({ length: 20 }, (_, n) => ran(client, `during-${n}`, "two")));
-  const { path } = await client.admin.backUp();
-  await writing;
+  const writing = Array.from({ length: 20 }, (_, n) => ran(client, `during-${n}`, "two"));
+  const [{ path }] = await Promise.all([client.admin.backUp(), ...writing]);
   await ran(client, "new", "three");
   await client.files.write("a.txt", "new");
   await app.close();

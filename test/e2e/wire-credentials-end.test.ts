@@ -65,6 +65,7 @@ test("a revoked key ends everything that waits for a run on every wire, and noth
     if (text === undefined) return "broken";
     return answer.status === 200 && text.includes("credentials_revoked") ? "said" : String(answer.status);
   });
+  for (const end of ends) end.catch(() => {});
   await expect.poll(() => asked).toBe(WAITING.length);
   await expect.poll(() => open).toBe(WAITING.filter(([, , end]) => end !== "401").length);
   await keys.revoke(record.id);
