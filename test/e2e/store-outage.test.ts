@@ -54,14 +54,14 @@ interface Behind {
   readonly direct: string;
 }
 
-/** A server behind a proxy, on an empty database. */
-async function behindProxy(shared: SharedStore, options: ServerOptions): Promise<Behind> {
+/** A server behind a proxy, on an empty database. Its runs wait for the store for as long as a lease. */
+async function behindProxy(shared: SharedStore, options: ServerOptions, lease = "60s"): Promise<Behind> {
   const direct = await shared.database();
   const proxy = await cuttingProxy(Number(new URL(direct).port));
   onTestFinished(() => proxy.close());
   const url = new URL(direct);
   url.port = String(proxy.port);
-  const config = { store: shared.kind, [shared.kind]: { url: url.href, lease: "12s" }, quotas: QUOTAS };
+  const config = { store: shared.kind, [shared.kind]: { url: url.href, lease }, quotas: QUOTAS };
   const server = await startServer({ ...options, config });
   return { url: server.url, proxy, direct };
 }
@@ -69,7 +69,7 @@ async function behindProxy(shared: SharedStore, options: ServerOptions): Promise
 /** A server at a moment at which a second run waits for the first one, which waits for the gate. */
 async function waiting(redis: SharedStore) {
   const { tool, entered, open } = gate();
-  const { url, proxy, direct } = await behindProxy(redis, { script, tools: [tool], agents: AGENTS });
+  const { url, proxy, direct } = await behindProxy(redis, { script, tools: [tool], agents: AGENTS }, "12s");
   const start = async (input: string) => {
     const body = JSON.stringify({ input, on_busy: "enqueue", background: true });
     const headers = { "content-type": "application/json" };
