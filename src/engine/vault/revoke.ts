@@ -1,11 +1,14 @@
 // Revokes tokens that the vault does not keep, and logs why when an issuer may still accept them.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../lib/logger.ts";
 import { type ConnectionSpec, type Keeper, type Secrets, splitSpec } from "./credential.ts";
 import type { Issuer, Refresh } from "./token-endpoint.ts";
 
 /** The maximum time for revoking the tokens of an account, in milliseconds. */
 const REVOKING_MS = 30_000;
+/** The maximum time for which a server that stops waits for revocations, in milliseconds. */
+const CLOSING_MS = 2_000;
 
 /** Tokens without `refresh` cannot be revoked. */
 export interface Revocable {
@@ -22,7 +25,7 @@ export type Revoke = (keeper: Keeper, id: string, tokens: Revocable | Promise<Re
 
 export interface Revocations {
   readonly revoke: Revoke;
-  /** Waits for the revocations in progress, which end within `REVOKING_MS`. */
+  /** Waits up to `CLOSING_MS` for the revocations in progress, because runs must still be handed over afterwards. */
   close(): Promise<void>;
 }
 
@@ -37,7 +40,10 @@ export function createRevocations(issuer: Issuer, logger: Logger): Revocations {
       return revoking;
     },
     async close() {
-      await Promise.all(active);
+      const late = new AbortController();
+      const limit = sleep(CLOSING_MS, undefined, { signal: late.signal }).catch(() => {});
+      await Promise.race([Promise.all(active), limit]);
+      late.abort();
     },
   };
 }

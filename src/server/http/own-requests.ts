@@ -45,7 +45,7 @@ export function createOwnRequests(): OwnRequests {
         const sent = await injectionOf(request, token);
         senders.set(token, principal);
         try {
-          return responseOf(await injected(server, sent, request.signal), request);
+          return responseOf(await injected(server, sent, request.signal), { input, request });
         } finally {
           // If a request is refused before its credentials are read, its token is still unused.
           senders.delete(token);
@@ -96,17 +96,23 @@ const EMPTY: ReadonlySet<number> = new Set([204, 205, 304]);
  * Keeps each request as long as the body of its response: once a `Request` is garbage collected, its signal no longer
  * follows the caller's.
  */
-const requests = new WeakMap<Readable, Request>();
+const requests = new WeakMap<Readable, Sent>();
+
+interface Sent {
+  /** May be a `Request` whose signal the other one follows. */
+  readonly input: unknown;
+  readonly request: Request;
+}
 
 /** A reader that cancels, or whose request aborts, counts as a client that disconnects. */
-function responseOf(injected: Injected, request: Request): Response {
+function responseOf(injected: Injected, sent: Sent): Response {
   const headers = new Headers();
   for (const [name, value] of Object.entries(injected.headers))
     for (const each of [value ?? []].flat()) headers.append(name, String(each));
   const stream = injected.stream();
   stream.once("close", () => injected.raw.res.destroy());
-  addAbortSignal(request.signal, stream);
-  requests.set(stream, request);
+  addAbortSignal(sent.request.signal, stream);
+  requests.set(stream, sent);
   const isEmpty = EMPTY.has(injected.statusCode);
   if (isEmpty) stream.resume();
   const body = isEmpty ? null : (Readable.toWeb(stream) as ReadableStream);
