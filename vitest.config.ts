@@ -48,7 +48,7 @@ export default defineConfig({
     testTimeout: PATIENCE_MS,
     hookTimeout: PATIENCE_MS,
     expect: { poll: { timeout: PATIENCE_MS / 2 } },
-    // Twice the processors: half of the time a test waits, for a process or a timer. With more, tests wait for each other.
+    // Half of the time a test waits, for a process or a timer. With more workers on two processors, tests wait for each other.
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     // A process that loads the program makes much that stays: with 1 MiB for what is new, V8 collects all the time.

@@ -154,6 +154,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
     await parts.webhooks.open();
     await runs.open();
     parts.audit.open();
+    parts.vault?.open();
     // The schema of the agents file has already validated the schedules.
     await schedules.writeFile(agents.schedules() as FileSchedules);
     nouns.open();
@@ -280,6 +281,8 @@ async function openKept(
   const httpTools = createHttpToolStore(counted, config.http_tools.bytes);
   const vaultKey = own.plugins.find(({ plugin }) => plugin.vaultKey)?.plugin.vaultKey;
   const vault = openVault(config, stores, { vaultKey, audit, logger });
+  // Runs and requests use it until they end.
+  closers.push(async () => vault?.close());
   return { stores, metrics, traces, quotas, httpTools, webhooks, audit, vault };
 }
 

@@ -1044,7 +1044,7 @@ export type Connection = {
 };
 
 export type DeletedConnection = {
-  /** True if the issuer confirmed that all tokens are revoked. False if it has no `revocation_endpoint`. */
+  /** True if the issuer confirmed that all tokens are revoked. False if it has no `revocation_endpoint`, and while a process renews the tokens: it revokes the new ones itself. */
   is_revoked: boolean;
 };
 

@@ -1,5 +1,7 @@
 // Helpers to wait with an abort signal, run work one at a time, and share one call between callers.
 
+import { setTimeout as sleep } from "node:timers/promises";
+
 /**
  * Yields what `source` yields and returns its result. After an abort, `source` has `graceMs` milliseconds to end on its
  * own. Then this throws the signal's reason without waiting any longer.
@@ -72,6 +74,16 @@ export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promi
     return await Promise.race([promise, work]);
   } finally {
     signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Resolves when `work` has a result, and at the latest after `ms` milliseconds. */
+export async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+  const done = new AbortController();
+  try {
+    await Promise.race([work, sleep(ms, undefined, { signal: done.signal }).catch(() => {})]);
+  } finally {
+    done.abort();
   }
 }
 

@@ -2,7 +2,6 @@
 // type.
 
 import { StringDecoder } from "node:string_decoder";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { CommandEnd, ExecOptions, ExecOutput, ExecResult } from "../agent/core/backend.ts";
 import { AppError } from "../agent/core/errors.ts";
 import type { Stream } from "../agent/core/stream.ts";
@@ -216,13 +215,6 @@ export async function* followProcess(
     signal.removeEventListener("abort", onAbort);
     await command.end("cancelled");
   }
-}
-
-/** Resolves when `work` settles or after `ms` milliseconds. */
-export async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
-  const done = new AbortController();
-  await Promise.race([work, sleep(ms, undefined, { signal: done.signal }).catch(() => {})]);
-  done.abort();
 }
 
 /** Throws `invalid_request` for a command line that cannot be executed. */

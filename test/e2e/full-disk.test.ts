@@ -7,7 +7,7 @@ import { Agent, type IncomingMessage, request } from "node:http";
 import { json } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { dataOf, textSeen } from "../support/drain.ts";
-import { type ServerProcess, serve } from "../support/process.ts";
+import { killed, type ServerProcess, serve } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { numbers, post, view } from "../support/sse.ts";
 
@@ -55,10 +55,9 @@ test("calls that fail because no file can be opened leave one line that names th
   expect(dataOf(events, "done")).toMatchObject([{ status: "success" }]);
   const failed = dataOf(events, "on_tool_end").filter(({ error }) => error !== undefined);
   expect(failed).toHaveLength(5);
-  // The log arrives on another way than the answers.
-  await expect
-    .poll(() => lacksIn(server))
-    .toMatchObject([{ level: 40, resource: "file descriptors of the process", calls: 1, tool: "execute" }]);
+  expect(await lacksAtTheEnd(server)).toMatchObject([
+    { level: 40, resource: "file descriptors of the process", calls: 1, tool: "execute" },
+  ]);
 });
 
 test("uploads that fail because no file can be opened leave the same line, not one per request", async () => {
@@ -77,14 +76,18 @@ test("uploads that fail because no file can be opened leave the same line, not o
   forbidFiles(server);
   for (let upload = 0; upload < 3; upload++)
     expect(await put()).toMatchObject({ status: 502, body: { code: "backend_failed" } });
-  // The log arrives on another way than the answers.
-  await expect
-    .poll(() => lacksIn(server))
-    .toMatchObject([
-      { level: 40, resource: "file descriptors of the process", calls: 1, route: "PUT /backend/files/*" },
-    ]);
+  expect(await lacksAtTheEnd(server)).toMatchObject([
+    { level: 40, resource: "file descriptors of the process", calls: 1, route: "PUT /backend/files/*" },
+  ]);
   expect(server.output()).not.toContain("request failed");
 });
+
+/** Kills the server once it has written a line, because the log can arrive after the answers. */
+async function lacksAtTheEnd(server: ServerProcess) {
+  await expect.poll(() => lacksIn(server)).not.toEqual([]);
+  await killed(server);
+  return lacksIn(server);
+}
 
 /** From now on the process can open no file. It does nothing meanwhile. */
 function forbidFiles({ child }: ServerProcess): void {

@@ -250,7 +250,8 @@ function sharedTests(old: string, startStore: () => Promise<SharedStore | undefi
       const threads: string[] = [];
       for (const [when, agent, isMoment] of moments) {
         // On a busy machine a run may be over before its process is killed: then it says nothing.
-        for (let isTakenOver = false; !isTakenOver; ) {
+        for (let [isTakenOver, tries] = [false, 0]; !isTakenOver; tries++) {
+          if (tries === 10) expect.fail(`The run was never taken over: ${when}`);
           const { one, other } = await replicas.two();
           const thread = `k${threads.length}`;
           const viewer = await start(one, thread, agent);

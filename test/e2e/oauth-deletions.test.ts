@@ -63,7 +63,7 @@ test("the log says why the tokens of a consent are not revoked that came too lat
   parts.issuer.state.revokes = async () => 503;
   release();
   await early;
-  expect(failures()).toMatchObject([REFUSED]);
+  await expect.poll(failures).toMatchObject([REFUSED]);
 });
 
 test("the log says why the tokens of a consent are not revoked that arrive after a deletion", async () => {
@@ -92,7 +92,34 @@ test("a consent whose account has no place in the vault leaves no tokens at the 
   const token = { mcp_server_url: "https://search.example.com/mcp", token: "t" };
   await ada.client.connections.put("search", { type: "static_bearer", ...token });
   expect((await connectAt(await ada.address())).status).toBe(429);
+  await expect.poll(() => parts.issuer.revocations).toHaveLength(1);
+});
+
+test("a server that stops during a revocation ends its runs and requests first, and then waits for the issuer", async () => {
+  const parts = await deployment();
+  const { app, url, as } = await serve(parts);
+  const ada = as("ada");
+  await connectAt(await ada.address());
+  const answer = Promise.withResolvers<undefined>();
+  const asked = Promise.withResolvers<void>();
+  parts.issuer.state.revokes = () => {
+    asked.resolve();
+    return answer.promise;
+  };
+  const deleting = ada.client.connections.delete("calendar").catch(() => {});
+  await asked.promise;
+  const closing = app.close();
+  const isServing = () =>
+    fetch(`${url}/health`).then(
+      () => true,
+      () => false,
+    );
+  await expect.poll(isServing).toBe(false);
+  // The server waits a second for its last answers. Without waiting for the issuer, it would stop before this.
+  setTimeout(() => answer.resolve(undefined), 2_000);
+  await closing;
   expect(parts.issuer.revocations).toHaveLength(1);
+  await deleting;
 });
 
 test("a deletion that `If-Match` refuses ends no consent", async () => {

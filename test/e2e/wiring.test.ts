@@ -74,7 +74,7 @@ test("streams.stall: a viewer that reads nothing for that long loses its place",
   const said = `say: "${`${"x".repeat(700)} `.repeat(1_200)}"`;
   const turns = [`- &long { call: [{ tool: write_todos, args: { todos: [] } }], ${said} }`];
   const { url } = await serveWith(
-    { store: "memory", limits: { streams: 1 }, streams: { stall: "1s" } },
+    { store: "memory", limits: { streams: 1 }, streams: { stall: "5s" } },
     { script: [...turns, ...Array<string>(14).fill("- *long"), "- { say: Done. }"].join("\n") },
   );
   const run = await background(url, "t1");
@@ -82,6 +82,7 @@ test("streams.stall: a viewer that reads nothing for that long loses its place",
   // It is never read from.
   const viewer = await fetch(url + path);
   expect(viewer.status).toBe(200);
+  expect(await statusOf(`${url}/events`)).toBe(503);
   await expect.poll(() => statusOf(`${url}/events`)).toBe(200);
   // It was cut off, and has not ended.
   await expect(viewer.text()).rejects.toThrow();

@@ -50,8 +50,8 @@ export interface ConnectionStore {
   list(keeper: Keeper, page: PageQuery): Promise<Page<Connection>>;
   /** Deletes and returns a connection. Throws the errors of `precondition`. */
   delete(keeper: Keeper, id: string, precondition?: Precondition): Promise<KeptConnection | undefined>;
-  /** Deletes and returns all connections of a user. */
-  deleteAll(keeper: Keeper): Promise<KeptConnection[]>;
+  /** Deletes all connections of a user, and yields each as soon as it is deleted, because its tokens are then known nowhere else. */
+  deleteAll(keeper: Keeper): AsyncGenerator<KeptConnection>;
   /** Deletes a connection if `isMeant` returns true for the request from which its credentials come. Returns it. */
   withdraw(
     keeper: Keeper,
@@ -131,16 +131,7 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
         const writes = [{ key: id, seen: found.version, body: undefined }];
         return { writes, result: keptIn(found.body) };
       }),
-    async deleteAll(keeper) {
-      const collection = connectionsOf(keeper);
-      const deleted: KeptConnection[] = [];
-      // Their tokens may be replaced while they are deleted, and the replacements must be returned.
-      for (const { key } of await documents.list(collection)) {
-        const document = await take(documents, collection, key);
-        if (document) deleted.push(keptIn(document.body));
-      }
-      return deleted;
-    },
+    deleteAll: (keeper) => deletedOf(documents, keeper),
     withdraw: (keeper, id, isMeant) =>
       change(documents, { collection: connectionsOf(keeper), keys: [id] }, ({ found: [found] }) => {
         const kept = found && keptIn(found.body);
@@ -157,6 +148,22 @@ export function createConnectionStore(documents: Documents, cipher: Cipher, most
         return next ? { writes: [writeOf(next, found, now)], result: next } : { result: undefined };
       }),
   };
+}
+
+/** How often the list is read again. A user with valid credentials could add connections forever. */
+const MAX_LISTS = 3;
+
+async function* deletedOf(documents: Documents, keeper: Keeper): AsyncGenerator<KeptConnection> {
+  const collection = connectionsOf(keeper);
+  for (let read = 0; read < MAX_LISTS; read++) {
+    const all = await documents.list(collection);
+    if (all.length === 0) return;
+    for (const { key } of all) {
+      // Not as listed: its tokens may have been replaced since.
+      const document = await take(documents, collection, key);
+      if (document) yield keptIn(document.body);
+    }
+  }
 }
 
 function putIn(documents: Documents, seal: ConnectionStore["seal"], most: number): ConnectionStore["put"] {

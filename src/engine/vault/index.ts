@@ -5,6 +5,7 @@ import { type ClaimedDocument, finish } from "../../agent/core/document-claims.t
 import type { Documents } from "../../agent/core/documents.ts";
 import type { KeyWrapper } from "../../agent/core/key-wrapper.ts";
 import type { Page } from "../../agent/core/stores.ts";
+import { atMost } from "../../lib/async.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { PublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
@@ -56,6 +57,7 @@ export interface Vault
   used(keeper: Keeper, id: string): void;
   /** Encrypts users' other secrets with the same keys. */
   readonly cipher: Cipher;
+  /** Revokes tokens that are not in the vault. `close` waits for it, also if the caller does not. */
   readonly revoke: Revoke;
   /** The records to export and delete along with a user. */
   readonly records: {
@@ -67,10 +69,14 @@ export interface Vault
     deleteAll(owner: Owner): Promise<number>;
   };
   open(): void;
+  /** Waits up to `CLOSING_MS` for renewals and revocations, because tokens that are not stored or revoked are lost. */
   close(): Promise<void>;
 }
 
-/** The caller must open and close it. */
+/** A user can name an issuer that never answers, which must not keep the server from stopping. In milliseconds. */
+const CLOSING_MS = 5_000;
+
+/** The caller must open it, and close it after everything that uses it. */
 export function createVault(options: VaultOptions): Vault {
   const { documents, logger, key, previousKeys, most, fetch } = options;
   const cipher = createCipher(key, previousKeys);
@@ -108,9 +114,7 @@ export function createVault(options: VaultOptions): Vault {
     records: recordsOf(store, uses, revoke),
     open: () => worker.open(),
     async close() {
-      await worker.close();
-      await accesses.close();
-      await revocations.close();
+      await atMost(CLOSING_MS, Promise.all([worker.close(), accesses.close(), revocations.close()]));
       await uses.close();
     },
   };
@@ -120,7 +124,7 @@ function withdrawalFrom(store: ConnectionStore, revoke: Revoke): Vault["withdraw
   return async (keeper, id, request) => {
     const kept = await store.withdraw(keeper, id, (each) => each.id === request && !each.isOver);
     if (!kept) return (await store.get(keeper, id)) !== undefined;
-    await revoke(keeper, id, revocableIn(store, keeper, kept));
+    void revoke(keeper, id, revocableIn(store, keeper, kept));
     return false;
   };
 }
@@ -150,10 +154,12 @@ function recordsOf(store: ConnectionStore, uses: Uses, revoke: Revoke): Vault["r
       return { ...rest, items: items.map(({ type: credential, ...each }) => ({ credential, ...each })) };
     },
     async deleteAll(owner) {
-      const all = await store.deleteAll(owner);
-      await Promise.all(all.map((kept) => revoke(owner, kept.id, revocableIn(store, owner, kept))));
+      const revoking: Promise<boolean>[] = [];
+      for await (const kept of store.deleteAll(owner))
+        revoking.push(revoke(owner, kept.id, revocableIn(store, owner, kept)));
+      await Promise.all(revoking);
       await uses.forgetAll(owner);
-      return all.length;
+      return revoking.length;
     },
   };
 }

@@ -1,14 +1,12 @@
 // Revokes tokens that the vault does not keep, and logs why when an issuer may still accept them.
 
-import { setTimeout as sleep } from "node:timers/promises";
+import { orAborted } from "../../lib/async.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { type ConnectionSpec, type Keeper, type Secrets, splitSpec } from "./credential.ts";
 import type { Issuer, Refresh } from "./token-endpoint.ts";
 
 /** The maximum time for revoking the tokens of an account, in milliseconds. */
 const REVOKING_MS = 30_000;
-/** The maximum time for which a server that stops waits for revocations, in milliseconds. */
-const CLOSING_MS = 2_000;
 
 /** Tokens without `refresh` cannot be revoked. */
 export interface Revocable {
@@ -25,7 +23,7 @@ export type Revoke = (keeper: Keeper, id: string, tokens: Revocable | Promise<Re
 
 export interface Revocations {
   readonly revoke: Revoke;
-  /** Waits up to `CLOSING_MS` for the revocations in progress, because runs must still be handed over afterwards. */
+  /** Waits for the revocations in progress. */
   close(): Promise<void>;
 }
 
@@ -40,10 +38,8 @@ export function createRevocations(issuer: Issuer, logger: Logger): Revocations {
       return revoking;
     },
     async close() {
-      const late = new AbortController();
-      const limit = sleep(CLOSING_MS, undefined, { signal: late.signal }).catch(() => {});
-      await Promise.race([Promise.all(active), limit]);
-      late.abort();
+      // A deletion in progress can start further ones.
+      while (active.size > 0) await Promise.all(active);
     },
   };
 }
@@ -52,12 +48,13 @@ function revokeAt(issuer: Issuer, logger: Logger): Revoke {
   return async (keeper, connection, tokens) => {
     const warn = (cause: object) =>
       logger.warn({ ...keeper, connection, ...cause }, "could not revoke the tokens of an account");
+    const limit = AbortSignal.timeout(REVOKING_MS);
     try {
-      const { refresh, secrets } = await tokens;
+      const { refresh, secrets } = await orAborted(Promise.resolve(tokens), limit);
       const url = refresh?.revocation_endpoint;
       if (!refresh || url === undefined) return false;
-      const granted = { refresh, secrets: await secrets() };
-      const reason = await issuer.revoke(url, granted, AbortSignal.timeout(REVOKING_MS));
+      const granted = { refresh, secrets: await orAborted(secrets(), limit) };
+      const reason = await issuer.revoke(url, granted, limit);
       if (reason !== undefined) warn({ reason });
       return reason === undefined;
     } catch (err) {

@@ -9,8 +9,9 @@ import { tmpdir } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { AppError } from "../../agent/core/errors.ts";
+import { atMost } from "../../lib/async.ts";
 import { backoff } from "../../lib/backoff.ts";
-import { atMost, CommandProcess, type Exit, JOB } from "../process.ts";
+import { CommandProcess, type Exit, JOB } from "../process.ts";
 import { codeOf, HAS_PROC, isMissing, type Workspace } from "./workspace.ts";
 
 /** How long the system may take to report the exit of a killed shell, in milliseconds. */

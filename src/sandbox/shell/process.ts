@@ -4,8 +4,9 @@
 // so it comes after all output. A background process may keep the pipe open, but cannot write into the session's next
 // script.
 
+import { atMost } from "../../lib/async.ts";
 import { randomId } from "../../lib/random-id.ts";
-import { atMost, CommandProcess, type Exit, JOB, type ProcessOutcome } from "../process.ts";
+import { CommandProcess, type Exit, JOB, type ProcessOutcome } from "../process.ts";
 import { type Leader, sweep, type Tree } from "./kill-tree.ts";
 import { printSentinel, quote, SandboxLostError } from "./script.ts";
 import { linesOf, type ShellSession } from "./session.ts";

@@ -54,7 +54,7 @@ export function openNouns(config: ServerConfig, parts: NounParts) {
   const schedules = schedulesOf(config, parts, temporaryThreads);
   const triggers = triggersOf(config, parts);
   const oauth = oauthOf(config, parts);
-  const workers = [temporaryThreads, schedules, ...(vault ? [vault] : []), ...(oauth ? [oauth] : [])];
+  const workers = [temporaryThreads, schedules, ...(oauth ? [oauth] : [])];
   const records: UserRecords[] = [
     { type: "schedule", ...schedules },
     { type: "trigger", ...triggers.records },

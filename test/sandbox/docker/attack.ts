@@ -3,6 +3,7 @@
 
 import { expect } from "vitest";
 import type { Backend, ExecOptions, ExecResult } from "../../../src/agent/core/backend.ts";
+import { hasCode } from "../../../src/agent/core/errors.ts";
 import { execute, readAll } from "../../support/backend.ts";
 import type { Engine, TestImage } from "../../support/engine.ts";
 import { ada, bob, configOf, newServer, newWorld } from "./opened.ts";
@@ -69,10 +70,14 @@ export async function insist(
     try {
       return await execute(attacker, command, options);
     } catch (error) {
-      if (tried === 3) throw error;
+      if (tried === 3 || !isBeforeItsStart(error)) throw error;
     }
   }
 }
+
+const isBeforeItsStart = (error: unknown) =>
+  hasCode(error, "unavailable") ||
+  (hasCode(error, "backend_failed") && error.message.startsWith("No shell can be started"));
 
 /** As an agent would: it continues after each call, failed or not. */
 export async function comesBack(attacker: Backend): Promise<void> {

@@ -119,6 +119,8 @@ for (const image of sampled(["perl", "busybox"] as const, 2))
       const result = await execute(attacker, command);
       expect(result.output).toMatch(expected);
       expect(result.ended).toBeUndefined();
+      // At the first try: nothing has to be healed.
+      expect((await execute(attacker, "echo back")).output).toBe("back\n");
       await comesBack(attacker);
     });
 

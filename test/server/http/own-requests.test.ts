@@ -66,21 +66,27 @@ test("it has neither an administrator's rights nor more requests than the user",
   expect(statuses).toEqual([403, 200, 200, 429]);
 });
 
-test("a plugin that stops reading leaves like any client", async () => {
-  const { acting, as } = await served([{ say: "word never", delay_ms: 600_000 }]);
-  const leaves = new AbortController();
-  const run = acting(ADA).run("t1", { input: "Go.", on_disconnect: "cancel" }, leaves.signal);
-  const reading = (async () => {
-    for await (const { event } of run)
-      if (event === "on_chat_model_start") {
-        // The signal must not depend on objects that only the fetch had.
-        collectGarbage();
-        leaves.abort();
-      }
-  })();
-  await reading.catch(() => {});
-  await expect.poll(async () => (await as(ADA).runs.of("t1")).items[0]?.status).toBe("cancelled");
-});
+test.each(["its options", "a Request"])(
+  "a plugin that stops reading, by a signal in %s, leaves like any client",
+  async (where) => {
+    const { fetchAs, as } = await served([{ say: "word never", delay_ms: 600_000 }]);
+    const send: typeof fetch = (input, init) =>
+      where === "its options" ? fetchAs(ADA)(input, init) : fetchAs(ADA)(new Request(input, init));
+    const acting = createClient({ baseUrl: "http://localhost", fetch: send });
+    const leaves = new AbortController();
+    const run = acting.run("t1", { input: "Go.", on_disconnect: "cancel" }, leaves.signal);
+    const reading = (async () => {
+      for await (const { event } of run)
+        if (event === "on_chat_model_start") {
+          // The signal must not depend on objects that only the fetch had.
+          collectGarbage();
+          leaves.abort();
+        }
+    })();
+    await reading.catch(() => {});
+    await expect.poll(async () => (await as(ADA).runs.of("t1")).items[0]?.status).toBe("cancelled");
+  },
+);
 
 test("a plugin that stops waiting gets no response, and a late one ends like a response to a disconnected client", async () => {
   const asked = Promise.withResolvers<void>();

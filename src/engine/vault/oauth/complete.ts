@@ -82,10 +82,10 @@ async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocu
   const spec = specIn(await vault.cipher.open(grant.sealed, contextOf(keeper, id, "grant")));
   try {
     const { isLate } = await vault.put(keeper, server, spec, { request: { id, at: grant.at } });
-    if (isLate) await parts.vault.revoke(keeper, server, revocableIn(spec));
+    if (isLate) void parts.vault.revoke(keeper, server, revocableIn(spec));
   } catch (error) {
     if (!hasCode(error, "limit_exceeded")) throw error;
-    await parts.vault.revoke(keeper, server, revocableIn(spec));
+    void parts.vault.revoke(keeper, server, revocableIn(spec));
     return { outcome: "refused", error };
   }
   const body = JSON.stringify({ ...request, grant: { at: grant.at } } satisfies ConnectRequest);

@@ -130,7 +130,7 @@ export interface FlowStore {
   >;
   list(keeper: Keeper): Promise<readonly ConnectRequest[]>;
   /** Deletes a request and returns its last state, or undefined if it does not exist. */
-  delete(keeper: Keeper, request: Pick<ConnectRequest, "id">): Promise<ConnectRequest | undefined>;
+  delete(keeper: Keeper, request: ConnectRequest): Promise<ConnectRequest | undefined>;
   /** Removes the keys that lead to a request. */
   unplace(request: ConnectRequest): Promise<void>;
   /** Removes keys of requests that a process left behind. */
@@ -151,12 +151,12 @@ export function createFlowStore(documents: Documents): FlowStore {
   const unplace = async ({ key, flow }: ConnectRequest) => {
     for (const each of [key, ...(flow ? [flow.state] : [])]) await displace(each);
   };
-  const deleteOne = async (keeper: Keeper, { id }: Pick<ConnectRequest, "id">) => {
-    const document = await take(documents, requestsOf(keeper), id);
-    if (!document) return undefined;
-    const request = requestIn(document.body);
+  const deleteOne = async (keeper: Keeper, request: ConnectRequest) => {
+    // If the store fails in between, a repetition still finds the request and its grant. `sweep` deletes a state that a
+    // person has added meanwhile.
     await unplace(request);
-    return request;
+    const document = await take(documents, requestsOf(keeper), request.id);
+    return document && requestIn(document.body);
   };
   const list = async (keeper: Keeper) =>
     (await documents.list(requestsOf(keeper))).map(({ body }) => requestIn(body));

@@ -22,7 +22,7 @@ const Deleted = z
     is_revoked: z
       .boolean()
       .describe(
-        "True if the issuer confirmed that all tokens are revoked. False if it has no `revocation_endpoint`.",
+        "True if the issuer confirmed that all tokens are revoked. False if it has no `revocation_endpoint`, and while a process renews the tokens: it revokes the new ones itself.",
       ),
   })
   .meta({ id: "DeletedConnection" });
