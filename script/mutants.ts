@@ -1,10 +1,9 @@
 // Tests the tests: breaks one line of the program at a time, in a copy, and expects a test of its room to fail. The
 // edits are in script/mutants/*.yaml. `--only <text>` runs the edits whose file or promise contains the text. `--share
-// commit` runs one of about 20 shares, selected by the commit's hash, and prints its number. `--share 2/3` runs that
+// commit` runs one share of about 12 edits, selected by the commit's hash, and prints its number. `--share 2/3` runs that
 // share. `--check` runs no edits, and fails if one does not fit the program. Exits with 1 if fewer than 95 % are
 // killed, or if an edit survives without a reason. An edit with which the tests do not end counts as killed.
 
-import { execFileSync } from "node:child_process";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
@@ -12,6 +11,7 @@ import { parseArgs } from "node:util";
 import { parse } from "yaml";
 import { z } from "zod";
 import { check, sentence } from "../src/lib/check.ts";
+import { numberOfCommit } from "./commit-number.ts";
 import type { Failure } from "./mutant-tests.ts";
 import { makeTree, ROOT, removeTree, runTests, type Tree } from "./mutant-trees.ts";
 
@@ -20,7 +20,7 @@ const WANTED = 0.95;
 /** Number of copies of the program. Each has two processes that run tests, and loads the program on its own. */
 const WORKERS = 2;
 /** Minimum number of edits in a share. */
-const SHARE = 20;
+const SHARE = 12;
 
 const OPTIONS = {
   only: { type: "string", default: "" },
@@ -96,7 +96,7 @@ async function all(work: readonly Promise<void>[]): Promise<void> {
 /** Each commit tries one share, so all shares are tried over time. */
 function shareOf(mutants: readonly Mutant[], share: string): readonly Mutant[] {
   const shares = Math.max(1, Math.floor(mutants.length / SHARE));
-  const [number, of] = (share === "commit" ? `${1 + (commit() % shares)}/${shares}` : share)
+  const [number, of] = (share === "commit" ? `${1 + (numberOfCommit() % shares)}/${shares}` : share)
     .split("/")
     .map(Number);
   const chosen = mutants.filter((_, index) => index % (of ?? 0) === (number ?? 0) - 1);
@@ -109,12 +109,6 @@ function shareOf(mutants: readonly Mutant[], share: string): readonly Mutant[] {
     );
   return chosen;
 }
-
-const commit = () =>
-  Number.parseInt(
-    execFileSync("git", ["rev-parse", "HEAD"], { cwd: ROOT, encoding: "utf8" }).slice(0, 8),
-    16,
-  );
 
 /** Throws with all errors in the lists. An edit that no longer fits the code is an error. */
 async function readMutants(): Promise<Mutant[]> {

@@ -2,6 +2,7 @@
 
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
+import { numberOfCommit } from "../../script/commit-number.ts";
 
 /** `npm run check` has them: they read sources and documents, or try the tests' own tools. */
 const ABOUT_SOURCES = [
@@ -14,7 +15,6 @@ const ABOUT_SOURCES = [
 const SMOKE = [
   "test/skein/app/log-lines.test.ts",
   "test/skein/cli/init.test.ts",
-  "test/skein/library/loading.test.ts",
   "test/sandbox/shell/shell.test.ts",
   "test/agent/agents/load.test.ts",
   "test/e2e/sharing.test.ts",
@@ -26,18 +26,20 @@ const SMOKE = [
 /** Files that start nothing: what few use, and what takes long (attacks, faults, random walks, large data, stock clients). `npm run test:all` has them. */
 const LONG = [
   "test/agent/hooks/extra/*.test.ts",
+  "test/agent/hooks/permissions/flow-corpus.test.ts",
+  "test/agent/tools/{mcp,web}/hostile.test.ts",
   "test/wires/acp/{acp,acp-questions,acp-turns}.test.ts",
   "test/client/follow.test.ts",
   "test/e2e/wires/cuts.test.ts",
   "test/e2e/{interrupts-providers,odd-providers,overrides,subagent-crashes,subagent-moments,viewers}.test.ts",
-  "test/engine/stores/{sqlite,sqlite-checkpoints,sqlite-power-cut}.test.ts",
+  "test/engine/stores/{many-threads,sqlite,sqlite-checkpoints,sqlite-power-cut}.test.ts",
   "test/hostile-text.test.ts",
   "test/server/http/{bodies,crowd,fuzz,long-writes,openapi,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
   "test/wires/folds.test.ts",
   "test/wires/ag-ui/{conversation,copilotkit,history,interrupts,routes}.test.ts",
   "test/wires/langgraph/{protocol,protocol-react,protocol-stream,use-stream}.test.ts",
   "test/wires/{mcp/*,openai/clients}.test.ts",
-  "test/agent/tools/mcp/{hostile,published}.test.ts",
+  "test/agent/tools/mcp/published.test.ts",
 ];
 
 /**
@@ -55,6 +57,23 @@ const NIGHTLY = [
   "test/engine/stores/redis-cluster.test.ts",
 ];
 
+/**
+ * Faults at many moments of real processes, stores and links. A commit runs one of `SHARES` parts of them, selected by its hash, and the
+ * nightly run all. Each commit still kills a server in `process.test.ts`, and runs replicas in `replicas.test.ts`.
+ */
+const FAULTS = [
+  "test/e2e/{backup,full-disk,last-release,oauth-replicas,replica-answers,statement-cuts,store-outage,viewers,workers}.test.ts",
+  "test/e2e/*-crashes.test.ts",
+  "test/engine/stores/{cuts,sqlite-checkpoints,sqlite-power-cut}.test.ts",
+  "test/engine/stores/postgres-{crowds,processes}.test.ts",
+  "test/engine/stores/redis-{bulk,failover,large,replays,takeover,trouble}.test.ts",
+  "test/page/{large,lasting}.test.ts",
+  "test/sandbox/docker/healing.test.ts",
+  "test/sandbox/shell/files-interrupted.test.ts",
+  "test/server/http/{crowd,long-writes,slow-readers,slow-requests}.test.ts",
+];
+const SHARES = 3;
+
 /** The files that a run leaves out, by their paths from the root. `group` is the value of `TESTS`; without one, a run has what is named to it. */
 export function passedOver(group: string | undefined): string[] {
   if (group === undefined) return [];
@@ -63,7 +82,7 @@ export function passedOver(group: string | undefined): string[] {
   if (group === "sources") return files.filter((file) => !isSource(file));
   const sources = files.filter(isSource);
   if (group === "nightly") return sources;
-  if (group === "all") return [...sources, ...files.filter(isOneOf(NIGHTLY))];
+  if (group === "all") return [...sources, ...files.filter(isOneOf(NIGHTLY)), ...faultsOfOtherCommits()];
   if (group === "short") return [...sources, ...longFiles()];
   throw new Error(`TESTS is \`${group}\`; it can be sources, short, all or nightly.`);
 }
@@ -72,6 +91,17 @@ export function passedOver(group: string | undefined): string[] {
 export function longFiles(): string[] {
   const [isSmoke, isLong, startsPrograms] = [isOneOf(SMOKE), isOneOf(LONG), createSearch()];
   return listed().filter((file) => isLong(file) || (startsPrograms(file) && !isSmoke(file)));
+}
+
+function faultsOfOtherCommits(): string[] {
+  const faults = listed().filter(isOneOf(FAULTS)).sort();
+  const share = numberOfCommit() % SHARES;
+  const others = faults.filter((_, index) => index % SHARES !== share);
+  console.log(
+    `Share ${share + 1} of ${SHARES} of the tests of faults: this commit leaves out ${others.length} of ${faults.length} files. ` +
+      "npm run test:nightly runs all.",
+  );
+  return others;
 }
 
 const listed = () => globSync("test/**/*.test.ts").map((file) => file.replaceAll("\\", "/"));
