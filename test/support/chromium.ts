@@ -15,9 +15,6 @@ const SCREENSHOTS = fileURLToPath(new URL("../../screenshots", import.meta.url))
 
 const AXE = fileURLToPath(import.meta.resolve("axe-core/axe.min.js"));
 
-/** Without a GPU, Chromium draws faster by itself than through a GPU that it imitates. */
-const WITHOUT_GPU = ["--disable-gpu", "--disable-gpu-compositing", "--disable-software-rasterizer"];
-
 /** What hangs ends before the test does, which then says what it waited for. */
 const PATIENCE_MS = 140_000;
 
@@ -54,7 +51,7 @@ async function startBrowser(): Promise<Browser | undefined> {
   const { status } = spawnSync("sh", [TOOLS, PROGRAM], { stdio: ["ignore", "inherit", "inherit"] });
   if (status !== 0) return undefined;
   const executablePath = execFileSync("sh", ["-c", `command -v ${PROGRAM}`], { encoding: "utf8" }).trim();
-  return chromium.launch({ executablePath, timeout: PATIENCE_MS, args: WITHOUT_GPU });
+  return chromium.launch({ executablePath, timeout: PATIENCE_MS });
 }
 
 /** A tab with storage of its own, closed when the test has finished. */
