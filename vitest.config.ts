@@ -19,7 +19,7 @@ const alone = [
   "test/server/config/load.test.ts",
   "test/e2e/{credentials-end,statement-cuts,viewers}.test.ts",
   "test/e2e/wires/{postgres,replicas,sqlite}.test.ts",
-  "test/agent/hooks/{run-limits,timeout}.test.ts",
+  "test/agent/hooks/{budgets,timeout}.test.ts",
   "test/hostile-text.test.ts",
   "test/server/auth/jwt-keys.test.ts",
   "test/server/http/{crowd,event-loop,fuzz,slow-readers,slow-requests}.test.ts",

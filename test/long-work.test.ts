@@ -11,7 +11,7 @@ const CUTTERS = [
   ...[
     "server/auth/guard.ts",
     "server/http/json-body.ts",
-    "server/http/long-answers.ts",
+    "server/http/long-responses.ts",
     "server/http/sse.ts",
   ],
   ...["agent/models/closed-turns.ts", "agent/models/json-list.ts", "agent/models/request-body.ts"],

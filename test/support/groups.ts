@@ -34,7 +34,7 @@ const LONG = [
   "test/e2e/{interrupts-providers,odd-providers,overrides,subagent-crashes,subagent-moments,viewers}.test.ts",
   "test/engine/stores/{many-threads,sqlite,sqlite-checkpoints,sqlite-power-cut}.test.ts",
   "test/hostile-text.test.ts",
-  "test/server/http/{bodies,crowd,fuzz,long-writes,openapi,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
+  "test/server/http/{bodies,crowd,fuzz,long-writes,openapi,slow-readers,slow-requests,tenancy,unread-responses}.test.ts",
   "test/wires/folds.test.ts",
   "test/wires/ag-ui/{conversation,copilotkit,history,interrupts,routes}.test.ts",
   "test/wires/langgraph/{protocol,protocol-react,protocol-stream,use-stream}.test.ts",

@@ -1,4 +1,4 @@
-// Arranges a program's own hooks among the built-in ones.
+// Arranges a program's own hooks among the built-in ones, whose order is the list in hooks/index.ts.
 
 import { didYouMean } from "../../lib/did-you-mean.ts";
 import { AppError } from "./errors.ts";
@@ -6,7 +6,7 @@ import type { HookDefinition } from "./hook.ts";
 
 /**
  * A hook placed directly before (outside) or after (inside) the named hook. A hook without a position is
- * placed outside all hooks of `list`.
+ * placed outside all built-in hooks.
  */
 export type PlacedHook<H = HookDefinition> =
   | H
@@ -14,7 +14,7 @@ export type PlacedHook<H = HookDefinition> =
   | { readonly hook: H; readonly after: string };
 
 /**
- * Inserts the hooks of `own` into `list`, outermost first. Throws `config_invalid` for a duplicate name or an
+ * Inserts the hooks of `own` among the `builtIn` ones, outermost first. Throws `config_invalid` for a duplicate name or an
  * unknown neighbor.
  */
 export function arrangeHooks(

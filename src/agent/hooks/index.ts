@@ -2,6 +2,7 @@
 // them.
 
 import type { HookDefinition } from "../core/hook.ts";
+import { budgets } from "./budgets.ts";
 import { context } from "./context.ts";
 import { eviction } from "./eviction.ts";
 import {
@@ -17,11 +18,10 @@ import { filesystem } from "./filesystem/index.ts";
 import { guardrails } from "./guardrails/index.ts";
 import { loopDetection } from "./loop-detection.ts";
 import { memory } from "./memory.ts";
+import { metering } from "./metering.ts";
 import { permissions } from "./permissions/index.ts";
-import { metering } from "./quota-enforcement.ts";
 import { refusedFiles } from "./refused-files.ts";
 import { retry } from "./retry.ts";
-import { budgets } from "./run-limits.ts";
 import { skills } from "./skills/index.ts";
 import { subagents } from "./subagents/index.ts";
 import { summarization } from "./summarization/index.ts";

@@ -71,7 +71,7 @@ export function accessTo(request: FastifyRequest): Access | undefined {
 const why = (url: string) =>
   url.startsWith("/plugins/")
     ? "has a `config.access` that is none of read, run, tools, admin, any, public"
-    : "is missing in http/auth/scopes.ts";
+    : "is missing in server/auth/scopes.ts";
 
 /** Returns the authenticated principal. Throws `internal` for a public route. */
 export function principalOf(request: FastifyRequest): Principal {

@@ -261,7 +261,7 @@ const ACCESS: ReadonlySet<unknown> = new Set<PluginAccess>([
 ]);
 
 /** The access that a plugin's route may require. */
-export type PluginAccess = Exclude<Access, "stream">;
+export type PluginAccess = Exclude<Access, "ticket" | "manage" | "operator">;
 
 /** Returns undefined for a route that is not in the table, and for a plugin's route with an unknown access. */
 export function accessOf(method: string, route: string, config: unknown = {}): Access | undefined {

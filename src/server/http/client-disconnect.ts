@@ -4,7 +4,7 @@
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
-import type { Unread, UnreadAnswers } from "./unread-answers.ts";
+import type { Unread, UnreadResponses } from "./unread-responses.ts";
 
 /** Shared, because creating an Error per connection is expensive. */
 const DISCONNECTED = new Error("The client has disconnected.");
@@ -84,13 +84,13 @@ export function cutWhenStalled(raw: ServerResponse, stallMs: number): void {
 export function cutStalledAnswers(
   server: FastifyInstance,
   stallMs: number,
-  unreadAnswers: Pick<UnreadAnswers, "open">,
+  unreadResponses: Pick<UnreadResponses, "open">,
 ): void {
   server.addHook("onSend", async (_request, reply, payload: unknown) => {
     const isWhole = typeof payload === "string" || Buffer.isBuffer(payload);
     const length = isWhole ? Buffer.byteLength(payload) : Number.POSITIVE_INFINITY;
     if (payload === null || payload === undefined || length <= LONG_BYTES) return payload;
-    const unread = isWhole ? unreadAnswers.open(reply) : undefined;
+    const unread = isWhole ? unreadResponses.open(reply) : undefined;
     cutWhenStalled(reply.raw, stallMs);
     if (!isWhole || !unread) return payload;
     reply.header("content-length", length);

@@ -64,7 +64,6 @@ const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
     "unsupported_media_type",
     "The body must be JSON. Send it with `Content-Type: application/json`.",
   ],
-  FST_ERR_CTP_BODY_TOO_LARGE: ["payload_too_large", "The body is larger than this server accepts."],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
     "invalid_request",
     "The length of the body differs from the header `Content-Length`.",
@@ -99,7 +98,7 @@ export function refuse(
   request: FastifyRequest,
   reply: FastifyReply,
 ): z.infer<typeof Problem> {
-  const error = fromFastify(thrown);
+  const error = fromFastify(thrown, request);
   const status = STATUS[error.code];
   // While a store is unreachable, thousands of requests may fail, so each gets one line without a stack.
   if (error.code === "unavailable") request.log.warn({ reason: reasonOf(error) }, "request refused");
@@ -179,12 +178,17 @@ function refuseOn(socket: Duplex, [status, code, title, detail]: Refusal): void 
   socket.end(`${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 
-function fromFastify(thrown: FastifyError | Error): AppError {
+const tooLarge = (limit: number | undefined) =>
+  `The body is larger than the limit of this route${limit === undefined ? "" : `, ${limit} bytes`}.`;
+
+function fromFastify(thrown: FastifyError | Error, { routeOptions }: FastifyRequest): AppError {
   if (thrown instanceof AppError) return thrown;
   if (isClientDisconnect(thrown)) return new AppError("cancelled", thrown.message);
   const code = "code" in thrown ? thrown.code : undefined;
   const known = code === undefined ? undefined : FASTIFY[code];
   if (known) return new AppError(known[0], known[1], { cause: thrown });
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE")
+    return new AppError("payload_too_large", tooLarge(routeOptions.bodyLimit), { cause: thrown });
   if ("statusCode" in thrown && thrown.statusCode === 400)
     return new AppError("invalid_request", thrown.message, { cause: thrown });
   return AppError.from(thrown);

@@ -32,7 +32,7 @@ import { cutStalledAnswers } from "./client-disconnect.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
 import { boundIncomingBodies, type RoomForBodies } from "./incoming-bodies.ts";
 import { readJsonBodies } from "./json-body.ts";
-import { endLongAnswers } from "./long-answers.ts";
+import { endLongAnswers } from "./long-responses.ts";
 import { headTimeout } from "./request-timeout.ts";
 import type { HttpLimits, RouteServices } from "./services.ts";
 import { type App, withZod } from "./validation.ts";
@@ -46,7 +46,7 @@ export interface Guards {
 /** Adds guards, limits and headers to a bare server. Call this before adding routes. */
 export async function guarded(
   server: FastifyInstance,
-  { access, limits, quotas, unreadAnswers, audit }: RouteServices,
+  { access, limits, quotas, unreadResponses, audit }: RouteServices,
   { authenticate, tickets, bodies }: Guards,
   logger: FastifyBaseLogger,
 ): Promise<App> {
@@ -66,7 +66,7 @@ export async function guarded(
   spreadRequests(server);
   limitRequests(server, quotas);
   boundIncomingBodies(server, bodies);
-  cutStalledAnswers(server, limits.stallMs, unreadAnswers);
+  cutStalledAnswers(server, limits.stallMs, unreadResponses);
   endLongAnswers(server, credentials);
   // The plugin's heartbeats would ignore back-pressure, so sse.ts sends its own. Event data is already JSON.
   await server.register(fastifySSE, { heartbeatInterval: 0, serializer: (data: string) => data });

@@ -15,7 +15,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import { isRevoked } from "../auth/credential-end.ts";
 import { clientDisconnect } from "./client-disconnect.ts";
 import { bodyIsDone } from "./incoming-bodies.ts";
-import { inSlices, jsonOf, listOf, payloadOf } from "./long-answers.ts";
+import { inSlices, jsonOf, listOf, payloadOf } from "./long-responses.ts";
 import { FinishedRun } from "./schemas.ts";
 import type { RouteServices } from "./services.ts";
 import { credentialsEnd, type Frame, type Frames, resetFrame } from "./sse.ts";
@@ -35,7 +35,7 @@ export interface RunReplyOptions {
  * stream's place. The place is reserved first, so no run starts for a client that is refused.
  */
 export async function replyWithRun(
-  { runs, streams, access, unreadAnswers, stores: { events } }: RouteServices,
+  { runs, streams, access, unreadResponses, stores: { events } }: RouteServices,
   { owner, background, on_disconnect, onRead }: RunReplyOptions,
   { request, reply, json }: { request: FastifyRequest; reply: FastifyReply; json: FinishedJson },
   start: (stream: string | undefined) => Promise<RunRecord>,
@@ -56,7 +56,7 @@ export async function replyWithRun(
     const ended = await finishedRun(runs.stores, key, { reply, closing: streams.closing, over }, onLeft);
     const parts = finishedParts(owner.tenant, ended, json);
     if (onRead) reply.raw.once("finish", () => void onRead());
-    return jsonOf(reply, await payloadOf(parts, () => unreadAnswers.open(reply), ended.bytes));
+    return jsonOf(reply, await payloadOf(parts, () => unreadResponses.open(reply), ended.bytes));
   }
   const after = await resumeAt(events, owner, run, lastEventId(request));
   if (after === undefined) return reply.code(204).send(null);

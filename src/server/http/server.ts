@@ -49,7 +49,7 @@ import { usageRoutes } from "./routes/usage.ts";
 import { webhookRoutes } from "./routes/webhooks.ts";
 import type { HttpServices, RouteServices } from "./services.ts";
 import { createStreams } from "./sse.ts";
-import { UnreadAnswers } from "./unread-answers.ts";
+import { UnreadResponses } from "./unread-responses.ts";
 import type { App } from "./validation.ts";
 
 export type HttpServer = FastifyInstance;
@@ -117,15 +117,15 @@ export async function createServer(
   const authenticate = ownRequests.before(createAuthenticate(auth, findKey, ownScheme));
   const tickets = createTickets(auth.ticket_secret);
   const guards = { authenticate, tickets, bodies: roomForBodies(limits, hasSeveralTenants) };
-  const unreadAnswers = new UnreadAnswers(limits.unreadBytes, logger);
-  const streams = createStreams(limits, { quotas, credentials, unreadAnswers, logger }, hasSeveralTenants);
+  const unreadResponses = new UnreadResponses(limits.unreadBytes, logger);
+  const streams = createStreams(limits, { quotas, credentials, unreadResponses, logger }, hasSeveralTenants);
   const requireOperator = operators(authenticate, metricsToken);
   const isOperator = (request: FastifyRequest) =>
     requireOperator(request).then(
       () => true,
       () => false,
     );
-  const routeServices = { ...services, streams, unreadAnswers, requireOperator, isOperator };
+  const routeServices = { ...services, streams, unreadResponses, requireOperator, isOperator };
 
   const server = bareServer(limits, logger);
   boundBodies(server.server, limits.requestMs);

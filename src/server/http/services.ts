@@ -29,7 +29,7 @@ import type { ConnectionLimits } from "./connections.ts";
 import type { Dependencies } from "./dependencies.ts";
 import type { NamedRoutes } from "./plugin-routes.ts";
 import type { StreamLimits, Streams } from "./sse.ts";
-import type { UnreadAnswers } from "./unread-answers.ts";
+import type { UnreadResponses } from "./unread-responses.ts";
 
 export interface MetricsPage {
   readonly text: MetricsFormat;
@@ -107,7 +107,7 @@ export interface RouteServices extends HttpServices {
   /** Returns true if `requireOperator` would accept the request. */
   isOperator(request: FastifyRequest): Promise<boolean>;
   readonly streams: Streams;
-  readonly unreadAnswers: UnreadAnswers;
+  readonly unreadResponses: UnreadResponses;
 }
 
 export interface HttpLimits extends StreamLimits {

@@ -18,7 +18,7 @@ import { ownerOf, principalOf } from "../auth/guard.ts";
 import { clientDisconnect, counted, cutWhenStalled, isLong, piecesOf } from "./client-disconnect.ts";
 import { bodyIsDone } from "./incoming-bodies.ts";
 import type { LongText } from "./json-parts.ts";
-import type { Unread, UnreadAnswers } from "./unread-answers.ts";
+import type { Unread, UnreadResponses } from "./unread-responses.ts";
 
 /** One event of a stream. `data` is JSON, on one line. */
 export interface Frame {
@@ -116,12 +116,12 @@ export function createStreams(
   {
     quotas,
     credentials,
-    unreadAnswers,
+    unreadResponses,
     logger,
   }: {
     quotas: Quotas;
     credentials: Credentials;
-    unreadAnswers: Pick<UnreadAnswers, "open">;
+    unreadResponses: Pick<UnreadResponses, "open">;
     logger: Pick<Logger, "warn">;
   },
   hasSeveralTenants: boolean,
@@ -134,7 +134,7 @@ export function createStreams(
 
   const take = (reply: FastifyReply): StreamPlace => {
     const owner = ownerOf(reply.request);
-    const unread = unreadAnswers.open(reply);
+    const unread = unreadResponses.open(reply);
     const giveBack = shares.takeOrRefuse(owner.tenant, { what: "event streams", setting: "limits.streams" });
     const held = { owner, thing: "streams", id: randomId() } as const;
     let hold: Hold | undefined;

@@ -11,8 +11,8 @@ import type { Engine } from "../../engine/runs/index.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
-import type { AnswerReport } from "../../server/http/answer-report.ts";
 import type { Dependencies } from "../../server/http/dependencies.ts";
+import type { ResponseReport } from "../../server/http/response-report.ts";
 import { type HttpServer, openStreams } from "../../server/http/server.ts";
 import type { AuditRecords } from "../../server/telemetry/audit-records.ts";
 import type { Metrics } from "../../server/telemetry/metrics.ts";
@@ -119,7 +119,7 @@ export async function openAuditRecords(
 const isDisabled = (env: NodeJS.ProcessEnv) => env.OTEL_SDK_DISABLED?.toLowerCase() === "true";
 
 /** Counts the server's responses. */
-export const answersIn = (metrics: Metrics): AnswerReport => ({
+export const answersIn = (metrics: Metrics): ResponseReport => ({
   answered({ route = "other", method, status, seconds }) {
     metrics.requests.inc({ route, method, status: String(status) });
     if (seconds !== undefined) metrics.requestSeconds.observe({ route }, seconds);

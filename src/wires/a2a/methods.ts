@@ -19,7 +19,7 @@ import {
   type Parts,
   payloadOf,
   writtenOf,
-} from "../../server/http/long-answers.ts";
+} from "../../server/http/long-responses.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import { type Fold, foldedFrames } from "../fold.ts";
 import { type RpcId, readParams, rpcResultParts, unknownMethod } from "../json-rpc.ts";
@@ -283,7 +283,7 @@ async function sendParts(
   { id, reply }: Call,
   { parts, kept = 0 }: Result,
 ): Promise<never> {
-  const open = () => services.unreadAnswers.open(reply);
+  const open = () => services.unreadResponses.open(reply);
   return jsonOf(reply, await payloadOf(rpcResultParts(id, parts), open, kept));
 }
 

@@ -8,7 +8,7 @@ import { turnInProgress, turnStart } from "../../engine/runs/turn.ts";
 import { docsPage } from "../../lib/docs.ts";
 import { ownerOf } from "../../server/auth/guard.ts";
 import { callerOf } from "../../server/http/caller.ts";
-import { inSlices, jsonOf, listOf, payloadOf } from "../../server/http/long-answers.ts";
+import { inSlices, jsonOf, listOf, payloadOf } from "../../server/http/long-responses.ts";
 import { cancelTurnAt } from "../../server/http/run-stream.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import { type App, fittingJson } from "../../server/http/validation.ts";
@@ -35,7 +35,7 @@ const Chunks = z
   .describe("Server-Sent Events with a UI message chunk as `data`, ending with `[DONE]`.");
 
 export function aiSdkRoutes(app: App, services: RouteServices): void {
-  const { runs, stores, streams, unreadAnswers } = services;
+  const { runs, stores, streams, unreadResponses } = services;
   const { threads } = stores;
   const toJson = fittingJson(app, UIMessage, { method: "GET", url: "/:agent/chat/:id/messages" });
   const tags = ["ai-sdk"];
@@ -149,7 +149,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       const history = historyOf({ messages, state, open });
       const shown = versionOf(request.query) === 5 ? askingInWords(history, open) : history;
       const answer = listOf(inSlices(owner.tenant, shown, toJson));
-      return jsonOf(reply, await payloadOf(answer, () => unreadAnswers.open(reply), found.bytes));
+      return jsonOf(reply, await payloadOf(answer, () => unreadResponses.open(reply), found.bytes));
     },
   );
 }

@@ -5,8 +5,8 @@ import type { FastifyReply } from "fastify";
 import { areLong, lengthOfAll, type Message } from "../../agent/core/message.ts";
 import { ownerOf } from "../../server/auth/guard.ts";
 import { clientDisconnect } from "../../server/http/client-disconnect.ts";
-import { inSlices, oneATick } from "../../server/http/long-answers.ts";
-import type { Unread, UnreadAnswers } from "../../server/http/unread-answers.ts";
+import { inSlices, oneATick } from "../../server/http/long-responses.ts";
+import type { Unread, UnreadResponses } from "../../server/http/unread-responses.ts";
 import { messageShape } from "./history.ts";
 
 const PIECE_CHARS = 64 * 1024;
@@ -27,10 +27,10 @@ export interface WrittenJson {
 export async function messageTexts(
   reply: FastifyReply,
   messages: readonly Message[],
-  unreadAnswers: Pick<UnreadAnswers, "open">,
+  unreadResponses: Pick<UnreadResponses, "open">,
 ): Promise<Pick<WrittenJson, "texts" | "unread">> {
   const left = clientDisconnect(reply);
-  const unread = areLong(messages) ? unreadAnswers.open(reply) : undefined;
+  const unread = areLong(messages) ? unreadResponses.open(reply) : undefined;
   unread?.(lengthOfAll(messages));
   const texts: string[] = [];
   const toJson = (message: Message) => JSON.stringify(messageShape(message));
@@ -45,7 +45,7 @@ export async function messageTexts(
 export function sendText(
   reply: FastifyReply,
   { parts, texts, unread }: WrittenJson,
-  unreadAnswers: Pick<UnreadAnswers, "open">,
+  unreadResponses: Pick<UnreadResponses, "open">,
 ): never {
   reply.type("application/json; charset=utf-8");
   const pieces = inPieces(parts);
@@ -56,7 +56,7 @@ export function sendText(
   const payload =
     second === undefined
       ? first
-      : Readable.from(counted(all(), texts, unread ?? unreadAnswers.open(reply)), { objectMode: false });
+      : Readable.from(counted(all(), texts, unread ?? unreadResponses.open(reply)), { objectMode: false });
   // The text is the JSON of a value that the route's schema describes.
   return payload as never;
 }

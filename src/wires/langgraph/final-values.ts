@@ -31,7 +31,7 @@ interface WaitOptions {
  * first.
  */
 export async function finalValues(
-  { runs, stores: { threads }, streams, access, unreadAnswers }: RouteServices,
+  { runs, stores: { threads }, streams, access, unreadResponses }: RouteServices,
   reply: FastifyReply,
   { owner, run, on_disconnect }: WaitOptions,
 ): Promise<WrittenJson> {
@@ -54,7 +54,7 @@ export async function finalValues(
     ...(open.length > 0 ? { __interrupt__: interruptsOf(open) } : {}),
     ...omitUndefined({ __error__: errorOf(ended) }),
   };
-  const kept = await messageTexts(reply, messages, unreadAnswers);
+  const kept = await messageTexts(reply, messages, unreadResponses);
   return { ...kept, parts: valuesText(kept.texts, rest) };
 }
 

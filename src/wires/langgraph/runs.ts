@@ -73,7 +73,7 @@ const CancelBody = z.looseObject({
 });
 
 export function runRoutes(app: App, services: RouteServices): void {
-  const { runs, stores, streams, unreadAnswers } = services;
+  const { runs, stores, streams, unreadResponses } = services;
   const { threads } = stores;
   const params = ThreadParams;
 
@@ -160,7 +160,7 @@ export function runRoutes(app: App, services: RouteServices): void {
       const { cancel_on_disconnect } = request.query;
       const on_disconnect = isSet(cancel_on_disconnect) ? "cancel" : "continue";
       const json = await finalValues(services, reply, { owner, run, on_disconnect });
-      return sendText(reply, json, unreadAnswers);
+      return sendText(reply, json, unreadResponses);
     },
   );
 

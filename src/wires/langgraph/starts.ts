@@ -23,7 +23,7 @@ import { contentLocation, Run, runShape, streamed } from "./runs.ts";
 const tags = ["langgraph"];
 
 export function startRoutes(app: App, services: RouteServices): void {
-  const { stores, unreadAnswers } = services;
+  const { stores, unreadResponses } = services;
   const params = ThreadParams;
 
   /** A run to start on a thread, which may be created for it. */
@@ -159,7 +159,7 @@ export function startRoutes(app: App, services: RouteServices): void {
     const on_disconnect = body.on_disconnect ?? "continue";
     const json = await finalValues(services, reply, { owner, run, on_disconnect });
     if (own) reply.raw.once("finish", () => void own.wasRead());
-    return sendText(reply, json, unreadAnswers);
+    return sendText(reply, json, unreadResponses);
   }
 
   async function start(request: FastifyRequest, reply: FastifyReply, asked: RunRequest): Promise<Run> {

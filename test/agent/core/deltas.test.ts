@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Hook } from "../../../src/agent/core/hook.ts";
 import { mapEvents } from "../../../src/agent/core/stream.ts";
-import { metering } from "../../../src/agent/hooks/quota-enforcement.ts";
+import { metering } from "../../../src/agent/hooks/metering.ts";
 import { retry } from "../../../src/agent/hooks/retry.ts";
 import { summarization } from "../../../src/agent/hooks/summarization/index.ts";
 import { timeout } from "../../../src/agent/hooks/timeout.ts";

@@ -151,7 +151,7 @@ describe("every refusal is a problem with the right status and a helpful sentenc
       "invalid_request",
       /metadata/,
     ],
-    ["a huge body", run, body({ input: "x".repeat(2 << 20) }), 413, "payload_too_large", /larger/],
+    ["a huge body", run, body({ input: "x".repeat(2 << 20) }), 413, "payload_too_large", /larger than .*1048576 bytes/],
     ["a thread that is not there", "/threads/nope", {}, 404, "not_found", /no thread `nope`/],
     ["a run that is not there", "/threads/t1/runs/run_x", {}, 404, "not_found", /no run `run_x`/],
     ["an id longer than any", `/threads/${"a".repeat(5000)}`, {}, 404, "not_found", /longer than any id/],

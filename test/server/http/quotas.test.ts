@@ -38,7 +38,7 @@ async function serve(config: z.input<typeof QuotaConfig>, scopes: Principal["sco
   const app = withZod(server);
   const streams = createStreams(
     { streams: 10, heartbeatMs: 10_000, stallMs: 10_000 },
-    { quotas, credentials, unreadAnswers: { open: () => () => {} }, logger: { warn() {} } },
+    { quotas, credentials, unreadResponses: { open: () => () => {} }, logger: { warn() {} } },
     false,
   );
   usageRoutes(app, { quotas });

@@ -6,13 +6,13 @@ import type { Writer } from "../shared/lease-writer.ts";
 import type { LiveTails } from "../shared/live-tails.ts";
 import type { PostgresCalls, RunNewsFeed } from "./bus.ts";
 import type { Database } from "./database.ts";
-import type { Lifetime } from "./lifetime.ts";
+import type { Retention } from "./retention.ts";
 
 export interface StoreContext {
   /** `now` provides the times shown in events. PostgreSQL itself uses its own clock. */
   readonly limits: Limits;
   readonly database: Database;
-  readonly lifetime: Lifetime;
+  readonly retention: Retention;
   readonly calls: PostgresCalls;
   readonly runFeed: RunNewsFeed;
   readonly pages: Pages;

@@ -5,14 +5,14 @@ import { POSTGRES } from "../sql/dialect.ts";
 import { sqlDocuments } from "../sql/documents.ts";
 import type { Database } from "./database.ts";
 import { executorOn } from "./executor.ts";
-import type { Lifetime } from "./lifetime.ts";
+import type { Retention } from "./retention.ts";
 
-/** If there is no `lifetime`, no collection belongs to a thread. */
-export function postgresDocuments(database: Database, lifetime?: Pick<Lifetime, "visit">): Documents {
+/** If there is no `retention`, no collection belongs to a thread. */
+export function postgresDocuments(database: Database, retention?: Pick<Retention, "visit">): Documents {
   return sqlDocuments(POSTGRES, ({ name, thread }) => {
     const executor = executorOn(database, ["documents", name]);
     const visit = async () => {
-      if (thread) await lifetime?.visit(thread);
+      if (thread) await retention?.visit(thread);
     };
     return {
       clock: executor.clock,

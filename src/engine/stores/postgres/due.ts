@@ -19,7 +19,7 @@ interface DueRow {
 }
 
 export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachDue" | "dueCalls"> {
-  const { database, limits, lifetime } = context;
+  const { database, limits, retention } = context;
   const { leaseMs } = limits;
   /**
    * Selects free threads with due calls, with tenants taking turns. A result becomes due within the length of a lease;
@@ -33,7 +33,7 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
         OR due_at > ${NOW} + $6::bigint AND state IN (${statesThat(hasResult)})) AS deferred_calls
       WHERE EXISTS (
         SELECT 1 FROM threads WHERE threads.owner = deferred_calls.owner AND threads.id = deferred_calls.thread_id
-          AND NOT ${lifetime.hasEnded(1, 2, 3)} AND NOT EXISTS (
+          AND NOT ${retention.hasEnded(1, 2, 3)} AND NOT EXISTS (
             SELECT 1 FROM turns WHERE turns.owner = threads.owner AND turns.thread_id = threads.id))
       GROUP BY owner, thread_id, tenant) AS by_thread
     ORDER BY turn, due LIMIT $4`;
@@ -64,7 +64,7 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
             WHERE calls.owner = due_threads.owner AND calls.thread_id = due_threads.thread_id AND ${IS_DUE}
             RETURNING calls.owner, calls.thread_id, calls.call_id, due_threads.turn, due_threads.due)
           SELECT owner, thread_id, call_id FROM held ORDER BY turn, due, owner, thread_id, call_id`,
-          [...lifetime.times(), limit, leaseMs, latestLeaseEnd(0, leaseMs)],
+          [...retention.times(), limit, leaseMs, latestLeaseEnd(0, leaseMs)],
         ),
       );
       const threads = Map.groupBy(rows, ({ owner, thread_id }) => JSON.stringify([owner, thread_id]));

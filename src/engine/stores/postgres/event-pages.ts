@@ -8,7 +8,7 @@ import { ownerText, rowKey } from "../row-keys.ts";
 import { type EventRow, entriesOf } from "../rows.ts";
 import { createPages, PAGE_BYTES, type Pages, type StoredPage } from "../shared/event-pages.ts";
 import { type Database, timeOf } from "./database.ts";
-import type { Lifetime } from "./lifetime.ts";
+import type { Retention } from "./retention.ts";
 
 interface LogRow {
   readonly now: number;
@@ -36,12 +36,12 @@ const SELECT_LOG = `SELECT ${timeOf(6)} AS now, runs.status, runs.ended_at, runs
 FROM runs LEFT JOIN turns ON turns.owner = $1 AND turns.thread_id = $2 AND turns.run_id = $3
 WHERE runs.owner = $1 AND runs.thread_id = $2 AND runs.id = $3`;
 
-export function postgresPages(database: Database, limits: Limits, lifetime: Lifetime): Pages {
+export function postgresPages(database: Database, limits: Limits, retention: Retention): Pages {
   const { eventsPerRun: kept, eventRetentionMs } = limits;
   return createPages(kept, readStored);
 
   async function readStored(run: RunKey, after: number, count: number): Promise<StoredPage | undefined> {
-    await lifetime.visit([ownerText(run.owner), run.thread_id]);
+    await retention.visit([ownerText(run.owner), run.thread_id]);
     const values = [...rowKey(run), after, count, database.clock()];
     const [found] = await database.query<LogRow>(SELECT_LOG, values);
     if (!found) return undefined;

@@ -25,9 +25,9 @@ import { postgresDocuments } from "./documents.ts";
 import { postgresPages } from "./event-pages.ts";
 import { executorOn } from "./executor.ts";
 import { postgresKernel } from "./kernel.ts";
-import { createLifetime } from "./lifetime.ts";
 import { Notifications } from "./notifications.ts";
 import { postgresQuotas } from "./quotas.ts";
+import { createRetention } from "./retention.ts";
 
 /** Times come from PostgreSQL's clock, unless `now` provides a clock for all processes. */
 export interface PostgresStoreOptions extends StoreOptions {
@@ -89,19 +89,19 @@ function assemble(
   notifications: Notifications,
   limits: StoreContext["limits"],
 ): Omit<AllStores, "shared"> {
-  const lifetime = createLifetime(database, limits);
+  const retention = createRetention(database, limits);
   const calls = createCalls(notifications);
   const bus = createBus(notifications);
   const runFeed = createRunFeed(notifications);
-  const pages = postgresPages(database, limits, lifetime);
+  const pages = postgresPages(database, limits, retention);
   const replays = createReplays(pages, database.deadlines);
   const feeds = new LiveTails(pages, runFeed);
   const writer = new Writer(createEventCommitter({ database, limits, calls, runFeed, feeds }));
-  const context = { limits, database, lifetime, calls, runFeed, pages, replays, feeds, writer };
+  const context = { limits, database, retention, calls, runFeed, pages, replays, feeds, writer };
   const kernel = postgresKernel(context);
-  const documents = postgresDocuments(database, lifetime);
+  const documents = postgresDocuments(database, retention);
   let closed: Promise<void> | undefined;
-  lifetime.start();
+  retention.start();
   return {
     threads: createThreads(kernel, bus),
     runs: createRuns(kernel),
@@ -122,7 +122,7 @@ function assemble(
   };
 
   async function end(): Promise<void> {
-    lifetime.stop();
+    retention.stop();
     // If PostgreSQL is unreachable, closing takes no longer than any other call.
     await withTimeout(DEADLINE_MS, writer.flush()).catch(() => {});
     feeds.close();

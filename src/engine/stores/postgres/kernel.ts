@@ -19,7 +19,7 @@ import { carryOut } from "./writes.ts";
 const THREAD = "owner = $1 AND thread_id = $2";
 
 export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
-  const { database, limits, lifetime, calls, writer, runFeed, feeds } = context;
+  const { database, limits, retention, calls, writer, runFeed, feeds } = context;
   const { leaseMs } = limits;
   return {
     limits,
@@ -29,7 +29,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
       const { after, busyThreads } = lookups;
       // Writes the waiting events first.
       if (after) await writer.finish(after);
-      await lifetime.visit(thread);
+      await retention.visit(thread);
       const tenant = tenantText(ownerOf(thread[0]).tenant);
       const room = `room ${tenant}`;
       const change = () =>

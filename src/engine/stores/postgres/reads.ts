@@ -23,13 +23,13 @@ const NEWEST = { updatedAt: 8.64e15, id: "" };
 export function postgresReads({
   database,
   limits,
-  lifetime,
+  retention,
   calls,
 }: StoreContext): Pick<Kernel<ThreadKey>, "runs" | "threads" | "deferredCalls"> {
   const { leaseMs } = limits;
   const shared = sqlReads(POSTGRES, (thread) => ({
     async read({ sql, values }) {
-      await lifetime.visit(thread);
+      await retention.visit(thread);
       return database.query(sql, values);
     },
   }));
@@ -77,9 +77,9 @@ export function postgresReads({
       async interrupted() {
         const [found] = await database.query<{ count: number }>(
           `SELECT count(*)::integer AS count FROM threads WHERE outcome = 'interrupted' AND ${ASKS_ITSELF}
-          AND NOT ${lifetime.hasEnded(1, 2, 3)} AND NOT EXISTS (
+          AND NOT ${retention.hasEnded(1, 2, 3)} AND NOT EXISTS (
             SELECT 1 FROM turns WHERE turns.owner = threads.owner AND turns.thread_id = threads.id)`,
-          lifetime.times(),
+          retention.times(),
         );
         return found?.count ?? 0;
       },
@@ -92,9 +92,9 @@ export function postgresReads({
           `SELECT ${threadColumns(POSTGRES)} FROM threads
           WHERE owner = $1 AND (updated_at, id) < ($2, $3) AND ($4::text IS NULL OR agent = $4)
             AND ($5::text IS NULL OR ${POSTGRES.status} = $5) AND ($6::text IS NULL OR strpos(title_folded, $6) > 0)
-            AND NOT ${lifetime.hasEnded(8, 9, 10)} ${isAny ? "" : "AND parent_thread IS NOT DISTINCT FROM $11"}
+            AND NOT ${retention.hasEnded(8, 9, 10)} ${isAny ? "" : "AND parent_thread IS NOT DISTINCT FROM $11"}
           ORDER BY updated_at DESC, id DESC LIMIT $7`,
-          [...values, limit + 1, ...lifetime.times(), ...(isAny ? [] : [parent ?? null])],
+          [...values, limit + 1, ...retention.times(), ...(isAny ? [] : [parent ?? null])],
         );
         const page = pageOf(rows, limit, (row) => encodePosition({ updatedAt: row.updated_at, id: row.id }));
         return { ...page, items: page.items.map((row) => threadOf(POSTGRES, row)) };
@@ -131,7 +131,7 @@ export function postgresReads({
   };
 
   async function visited(owner: string, id: string): Promise<ThreadKey> {
-    await lifetime.visit([owner, id]);
+    await retention.visit([owner, id]);
     return [owner, id];
   }
 }

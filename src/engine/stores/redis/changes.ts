@@ -20,8 +20,8 @@ import { isLarge } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { type Change, find, followUps } from "./follow-ups.ts";
 import { DEDUPE_TTL_MS, deletedKey, eventsKey, tenantTag, threadIdOf, threadKeys } from "./keys.ts";
-import { timeText } from "./lifetime.ts";
 import { NO_THREAD, type RedisView, viewOf } from "./records.ts";
+import { timeText } from "./retention.ts";
 import type { ScheduleEntry } from "./schedule.ts";
 import { loadThread, type ThreadReply } from "./thread-scripts.ts";
 import { argsOfWrite } from "./writes.ts";
@@ -55,16 +55,16 @@ export interface Changes {
 }
 
 export function createChanges(context: StoreContext): Changes {
-  const { redis, limits, lifetime, runSchedule, calls, delivery, writer } = context;
+  const { redis, limits, retention, runSchedule, calls, delivery, writer } = context;
   const { leaseMs } = limits;
   const { prepare, followUp } = followUps(context);
   const latelySeen = new LRUCache<string, RedisView>({ max: LATELY_SEEN });
   const turns = new Map<string, Promise<void>>();
   const fixed = {
     lease_ms: leaseMs,
-    ttl: lifetime.ttlOf("idle"),
-    interrupted_ttl: lifetime.ttlOf("interrupted"),
-    retention: timeText(lifetime.eventsMs),
+    ttl: retention.ttlOf("idle"),
+    interrupted_ttl: retention.ttlOf("interrupted"),
+    retention: timeText(retention.eventsMs),
     publish: delivery.publish,
     dedupe_ms: DEDUPE_TTL_MS,
   };

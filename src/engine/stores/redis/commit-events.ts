@@ -12,9 +12,9 @@ import type { RedisCalls } from "./bus.ts";
 import type { Connection } from "./connection.ts";
 import { appendChanges, appendEnd, appendProgress } from "./event-scripts.ts";
 import { eventsKey, tenantTag, threadKeys, threadTag } from "./keys.ts";
-import { ignoreErrors, type Lifetime, timeText } from "./lifetime.ts";
 import { inboxOf } from "./records.ts";
 import type { Replicas } from "./replicas.ts";
+import { ignoreErrors, type Retention, timeText } from "./retention.ts";
 import { argsOfRows } from "./row-format.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
 import type { Channels } from "./subscriber.ts";
@@ -28,7 +28,7 @@ interface Services {
   readonly redis: Connection;
   readonly replicas: Replicas;
   readonly limits: Limits;
-  readonly lifetime: Lifetime;
+  readonly retention: Retention;
   readonly runSchedule: Schedule;
   readonly calls: RedisCalls;
   readonly delivery: Channels;
@@ -36,8 +36,8 @@ interface Services {
 }
 
 export function createEventCommitter(services: Services): EventCommitter<ScheduleEntry> {
-  const { redis, replicas, limits, lifetime, runSchedule, calls, delivery, feeds } = services;
-  const retention = timeText(lifetime.eventsMs);
+  const { redis, replicas, limits, retention, runSchedule, calls, delivery, feeds } = services;
+  const eventsTtl = timeText(retention.eventsMs);
 
   return {
     assertOpen: () => redis.assertOpen(),
@@ -81,7 +81,7 @@ export function createEventCommitter(services: Services): EventCommitter<Schedul
     const { lease, pending } = batch;
     for (let all = writesOf(pending); ; ) {
       const { numbers, rest } = detailsOf(all);
-      const args = { ...argsOf(batch), ...numbers, ...endOf(all), retention };
+      const args = { ...argsOf(batch), ...numbers, ...endOf(all), retention: eventsTtl };
       const [outcome, found, waiting] = await redis.runUntilLeaseEnds(appendEnd, keysOf(lease), args, rest);
       if (outcome === "lost") throw leaseLost(lease);
       if (outcome === "left") {
@@ -104,7 +104,7 @@ export function createEventCommitter(services: Services): EventCommitter<Schedul
   function endOf({ writes }: EventWrites) {
     const end = endIn(writes);
     if (!end) throw new Error("The last event of the batch must be the end of the run.");
-    return { how: JSON.stringify(end.outcome), outcome: end.thread, ttl: lifetime.ttlOf(end.thread) };
+    return { how: JSON.stringify(end.outcome), outcome: end.thread, ttl: retention.ttlOf(end.thread) };
   }
 
   function argsOf({ lease, number, confirmed }: Batch) {
@@ -127,7 +127,7 @@ export function createEventCommitter(services: Services): EventCommitter<Schedul
    * Updates the thread's position in its owner's list. The position may be out of date, but every change corrects it.
    */
   function touch({ owner, thread_id }: Lease): void {
-    ignoreErrors(lifetime.changed(owner, thread_id));
+    ignoreErrors(retention.changed(owner, thread_id));
   }
 }
 

@@ -6,9 +6,9 @@ import type { Writer } from "../shared/lease-writer.ts";
 import type { LiveTails } from "../shared/live-tails.ts";
 import type { RedisCalls } from "./bus.ts";
 import type { Connection } from "./connection.ts";
-import type { Lifetime } from "./lifetime.ts";
 import type { RedisOwners } from "./owners.ts";
 import type { Replicas } from "./replicas.ts";
+import type { Retention } from "./retention.ts";
 import type { Schedule, ScheduleEntry } from "./schedule.ts";
 import type { Channels } from "./subscriber.ts";
 
@@ -17,7 +17,7 @@ export interface StoreContext {
   readonly limits: Limits;
   readonly redis: Connection;
   readonly replicas: Replicas;
-  readonly lifetime: Lifetime;
+  readonly retention: Retention;
   readonly owners: RedisOwners;
   /** Threads with runs, scheduled for the end of their leases. */
   readonly runSchedule: Schedule;

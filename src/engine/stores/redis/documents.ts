@@ -35,9 +35,9 @@ const LITTLE_MANY = 256;
 
 export function redisDocuments({
   redis,
-  lifetime,
+  retention,
   owners,
-}: Pick<StoreContext, "redis"> & Partial<Pick<StoreContext, "lifetime" | "owners">>): Documents {
+}: Pick<StoreContext, "redis"> & Partial<Pick<StoreContext, "retention" | "owners">>): Documents {
   const schedule = redisSchedule({ redis });
 
   return {
@@ -135,7 +135,7 @@ export function redisDocuments({
 
   function used(collection: Collection, life: string): void {
     if ("of" in collection && "thread" in collection.of)
-      lifetime?.used(collection.owner, collection.of.thread, life);
+      retention?.used(collection.owner, collection.of.thread, life);
   }
 }
 

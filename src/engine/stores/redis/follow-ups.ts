@@ -6,8 +6,8 @@ import type { Owner } from "../../../protocol/ids.ts";
 import type { Lookups, Write } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
 import { tenantTag, tokenKey } from "./keys.ts";
-import { ignoreErrors } from "./lifetime.ts";
 import type { RedisView } from "./records.ts";
+import { ignoreErrors } from "./retention.ts";
 import type { ScheduleEntry } from "./schedule.ts";
 
 /** Allows for differing clocks and for repeated deliveries. */
@@ -36,7 +36,7 @@ interface FollowUps {
 }
 
 export function followUps(context: StoreContext): FollowUps {
-  const { redis, replicas, limits, lifetime, runSchedule, callSchedule } = context;
+  const { redis, replicas, limits, retention, runSchedule, callSchedule } = context;
   const { leaseMs } = limits;
   return { prepare, followUp };
 
@@ -48,12 +48,12 @@ export function followUps(context: StoreContext): FollowUps {
     const tenant = tenantTag(owner);
     let noted: Promise<ScheduleEntry | undefined> = Promise.resolve(undefined);
     if (find(writes, "add_run")) {
-      ignoreErrors(lifetime.list(owner, id));
+      ignoreErrors(retention.list(owner, id));
       if (!busyThreads) noted = runSchedule.add(tenant, tag, leaseMs);
       // If this fails, the next `ensure` makes up for it.
       if (keepsOrder) ignoreErrors(noted);
       else await noted;
-    } else if (find(writes, "create_thread")) await lifetime.list(owner, id);
+    } else if (find(writes, "create_thread")) await retention.list(owner, id);
     const due = find(writes, "put_call")?.due_at;
     if (due !== undefined) await callSchedule.add(tenant, tag, Math.max(due - view.now, leaseMs));
     return { noted };
@@ -65,11 +65,11 @@ export function followUps(context: StoreContext): FollowUps {
       runSchedule.ensure(owner, tag);
       await replicas.confirm();
     }
-    if (find(writes, "describe_thread")) await lifetime.changed(owner, id);
+    if (find(writes, "describe_thread")) await retention.changed(owner, id);
     // The change is complete, even if the owner's list cannot be updated.
     if (find(writes, "clear_thread") ?? find(writes, "cancel_run"))
-      await lifetime.changed(owner, id).catch(() => {});
-    if (find(writes, "clear_thread") ?? put?.call.reply) lifetime.renew(owner, id);
+      await retention.changed(owner, id).catch(() => {});
+    if (find(writes, "clear_thread") ?? put?.call.reply) retention.renew(owner, id);
     for (const write of writes)
       if (write.write === "drop_call" && write.token_hash !== put?.call.token_hash)
         ignoreErrors(redis.ask((client) => client.unlink(tokenKey(write.token_hash))));

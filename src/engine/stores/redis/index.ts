@@ -27,10 +27,10 @@ import { redisPages } from "./event-pages.ts";
 import { joinRedis } from "./format.ts";
 import { redisKernel } from "./kernel.ts";
 import { DEFERRED, DEPLOYMENT, DUE, PROBE, SECRET } from "./keys.ts";
-import { createLifetime, ignoreErrors } from "./lifetime.ts";
 import { redisOwners } from "./owners.ts";
 import { redisQuotas } from "./quotas.ts";
 import { createReplicas, NO_REPLICAS, type Replicas } from "./replicas.ts";
+import { createRetention, ignoreErrors } from "./retention.ts";
 import { checkRights } from "./rights.ts";
 import { createSchedule } from "./schedule.ts";
 import { type Channels, createChannels, Subscriber } from "./subscriber.ts";
@@ -117,20 +117,20 @@ function assemble(
 ): AllStores {
   const hub = new Subscriber(clients);
   const owners = redisOwners(redis);
-  const lifetime = createLifetime(redis, limits, owners);
+  const retention = createRetention(redis, limits, owners);
   const calls = createCalls(redis, hub, delivery);
   const { leaseMs } = limits;
   const runSchedule = createSchedule(redis, DUE, { holdMs: leaseMs, aheadMs: latestLeaseEnd(0, leaseMs) });
   // A deferred call can be due at any time.
   const callSchedule = createSchedule(redis, DEFERRED, { holdMs: leaseMs });
-  const pages = redisPages(redis, limits, lifetime);
+  const pages = redisPages(redis, limits, retention);
   const replays = createReplays(pages, redis.deadlines);
   const feeds = new LiveTails(pages, createRunFeed(hub, delivery));
   const committer = createEventCommitter({
     redis,
     replicas,
     limits,
-    lifetime,
+    retention,
     runSchedule,
     calls,
     delivery,
@@ -145,7 +145,7 @@ function assemble(
     limits,
     redis,
     replicas,
-    lifetime,
+    retention,
     runSchedule,
     callSchedule,
     calls,

@@ -54,7 +54,7 @@ local function count_bytes(bytes)
   redis.call('HSET', meta, 'bytes', string.format('%.0f', bytes))
 end`;
 
-/** `ttl_and_outcome()`: the thread's PTTL and outcome, in the form that `Lifetime.used` takes. Uses meta. */
+/** `ttl_and_outcome()`: the thread's PTTL and outcome, in the form that `Retention.used` takes. Uses meta. */
 export const TTL = `
 local function ttl_and_outcome()
   return redis.call('PTTL', meta) .. ' ' .. (redis.call('HGET', meta, 'outcome') or '')

@@ -18,7 +18,7 @@ export function redisReads(
   context: StoreContext,
   { load, keep }: Changes,
 ): Pick<Kernel<unknown>, "runs" | "threads" | "deferredCalls"> {
-  const { redis, limits, lifetime, runSchedule, calls, writer } = context;
+  const { redis, limits, retention, runSchedule, calls, writer } = context;
   const { leaseMs } = limits;
 
   return {
@@ -45,7 +45,7 @@ export function redisReads(
         const keys = threadKeys(threadTag(owner, threadId));
         const found = cursor === "" ? null : await redis.run(listRuns, keys, args);
         if (!found) throw badCursor(cursor ?? "");
-        lifetime.used(owner, threadId, found[1]);
+        retention.used(owner, threadId, found[1]);
         const runs = found[0].map((reply) => runOf(threadId, reply));
         return pageOf(runs, limit, ({ id }) => id);
       },
@@ -55,14 +55,14 @@ export function redisReads(
         const keys = threadKeys(threadTag(owner, threadId));
         const found = await redis.run(findBegunRun, keys, { place, after: after ?? "" });
         if (!found) return undefined;
-        lifetime.used(owner, threadId, found[1]);
+        retention.used(owner, threadId, found[1]);
         return seen(owner, runOf(threadId, found[0]));
       },
 
       async place(owner, threadId, run) {
         const found = await redis.run(findPlace, threadKeys(threadTag(owner, threadId)), { sought: run });
         if (!found) return undefined;
-        lifetime.used(owner, threadId, found[1]);
+        retention.used(owner, threadId, found[1]);
         return found[0];
       },
 
@@ -98,7 +98,7 @@ export function redisReads(
 
   async function read(owner: Owner, id: string, lookups: Lookups): Promise<RedisView> {
     const view = await load({ tag: threadTag(owner, id) }, lookups);
-    if (view.head) lifetime.used(owner, id, view.life);
+    if (view.head) retention.used(owner, id, view.life);
     return view;
   }
 

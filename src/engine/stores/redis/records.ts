@@ -22,7 +22,7 @@ export interface RedisView extends View {
   readonly seen: string;
   /** The end of the lease as stored in Redis. */
   readonly heldUntil: string;
-  /** See `Lifetime.used`. */
+  /** See `Retention.used`. */
   readonly life: string;
 }
 

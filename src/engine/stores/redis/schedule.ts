@@ -9,7 +9,7 @@ import type { Due } from "../kernel.ts";
 import type { Connection } from "./connection.ts";
 import { script } from "./connection.ts";
 import { type SchedulePlace, tenantTag } from "./keys.ts";
-import { ignoreErrors } from "./lifetime.ts";
+import { ignoreErrors } from "./retention.ts";
 
 export interface ScheduleEntry {
   readonly tenant: string;

@@ -10,13 +10,13 @@ import { fits } from "../thread-filter.ts";
 import { LITTLE_BYTES } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { threadKeys, threadTag } from "./keys.ts";
-import { listed, type TimedPosition } from "./lifetime.ts";
 import { headViewOf, type RedisView, stateOf, threadOf } from "./records.ts";
+import { listed, type TimedPosition } from "./retention.ts";
 import { describeThread, readBytes, readMessage, readMessages, readState } from "./thread-scripts.ts";
 
 /** `onRead` receives every thread that `get` returns. */
 export function redisThreads(
-  { redis, lifetime }: StoreContext,
+  { redis, retention }: StoreContext,
   onRead: (owner: Owner, id: string, view: RedisView) => void,
 ): Kernel<unknown>["threads"] {
   const keysOf = (owner: Owner, id: string) => threadKeys(threadTag(owner, id));
@@ -52,7 +52,7 @@ export function redisThreads(
         message: messageId ?? "",
         last: messageId === undefined ? 1 : "",
       });
-      lifetime.used(owner, id, life);
+      retention.used(owner, id, life);
       return text === null ? undefined : storedMessage(text);
     },
 
@@ -68,7 +68,7 @@ export function redisThreads(
       return pageIn(long);
 
       function pageIn([texts, isLast, life]: NonNullable<typeof short>) {
-        lifetime.used(owner, id, life);
+        retention.used(owner, id, life);
         return { texts, isLast: isLast === 1 };
       }
     },
@@ -79,7 +79,7 @@ export function redisThreads(
       // The script always replies if there is no limit on the bytes.
       const found = short ?? (await redis.runBulk(owner.tenant)(readState, keys, { bytes: "" }));
       const [set = [], patches = [], life = ""] = found ?? [];
-      lifetime.used(owner, id, life);
+      retention.used(owner, id, life);
       return stateOf(set, patches);
     },
   };
@@ -94,14 +94,14 @@ export function redisThreads(
   async function read(owner: Owner, id: string): Promise<Described | undefined> {
     const found = await find(owner, id);
     if (!found) return undefined;
-    lifetime.used(owner, id, found.view.life);
+    retention.used(owner, id, found.view.life);
     onRead(owner, id, found.view);
     return found;
   }
 
   async function look(owner: Owner, place: TimedPosition): Promise<ListedThread | undefined> {
     const found = await find(owner, place.id);
-    if (!found) lifetime.unlist(owner, place.id, place.seen);
+    if (!found) retention.unlist(owner, place.id, place.seen);
     return found && { thread: found.thread, place };
   }
 }

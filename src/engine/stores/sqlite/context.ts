@@ -4,9 +4,9 @@ import type { Limits } from "../options.ts";
 import { type Changes, createChanges, createEventCommitter, type EventCommitter } from "./commit-events.ts";
 import type { Database } from "./database.ts";
 import { Flights } from "./flights.ts";
-import { createLifetime, type Lifetime } from "./lifetime.ts";
 import { createQueue, LiveRuns, type Queue } from "./live-runs.ts";
 import { createRemovals, type Removals } from "./removals.ts";
+import { createRetention, type Retention } from "./retention.ts";
 import { openTail, type Tail } from "./tail.ts";
 import { Writer } from "./writer.ts";
 
@@ -18,7 +18,7 @@ export interface StoreContext {
   readonly changes: Changes;
   readonly commit: EventCommitter;
   readonly writer: Writer;
-  readonly lifetime: Lifetime;
+  readonly retention: Retention;
   readonly removals: Removals;
   readonly tail: Tail;
   readonly flights: Flights;
@@ -33,6 +33,6 @@ export function createContext(database: Database, limits: Limits): StoreContext 
   const changes = createChanges(database, removals, limits);
   const commit = createEventCommitter(database, { live, queue, changes, tail, limits });
   const writer = new Writer({ database, live, commit, tail, flights }, limits.leaseMs, limits.logger);
-  const lifetime = createLifetime(database, removals, limits);
-  return { limits, database, live, queue, changes, commit, writer, lifetime, removals, tail, flights };
+  const retention = createRetention(database, removals, limits);
+  return { limits, database, live, queue, changes, commit, writer, retention, removals, tail, flights };
 }

@@ -7,17 +7,17 @@ import { sqlDocuments } from "../sql/documents.ts";
 import type { Database } from "./database.ts";
 import { tickExecutor } from "./executor.ts";
 import { Flights } from "./flights.ts";
-import type { Lifetime } from "./lifetime.ts";
+import type { Retention } from "./retention.ts";
 import type { SmallFile } from "./small-file.ts";
 
 /**
- * If the file has no `flushed`, its writes are on disk at once. If there is no `lifetime`, no collection belongs to a
+ * If the file has no `flushed`, its writes are on disk at once. If there is no `retention`, no collection belongs to a
  * thread.
  */
 export function sqliteDocuments(
   file: Pick<SmallFile, "query" | "read" | "write"> & Partial<Pick<Database, "flushed" | "assertOpen">>,
   clock: () => number,
-  lifetime?: Pick<Lifetime, "visit">,
+  retention?: Pick<Retention, "visit">,
 ): Documents {
   const executor = tickExecutor(file);
   /** The commits that are not on disk yet, by the name of their collection. */
@@ -46,7 +46,7 @@ export function sqliteDocuments(
 
   /** Runs `work` in a tick of the event loop, after all removed data of the thread has been deleted. */
   async function visited<T>({ name, thread }: CollectionKey, work: () => T): Promise<T> {
-    const visit = () => thread && lifetime?.visit(...thread);
+    const visit = () => thread && retention?.visit(...thread);
     for (let rest = visit(); rest; rest = visit()) await rest;
     const flight = flights.of(name);
     try {

@@ -6,14 +6,14 @@ import type { Due, Kernel, Looked } from "../kernel.ts";
 import { ownerOf, type ThreadKey } from "../row-keys.ts";
 import { statesThat } from "../rows.ts";
 import type { StoreContext } from "./context.ts";
-import { hasEnded } from "./lifetime.ts";
+import { hasEnded } from "./retention.ts";
 
 const THREAD = "owner = ? AND thread_id = ?";
 /** Needs the time as a parameter. */
 const IS_DUE = `(state IN (${statesThat(hasResult)}) OR state IN (${statesThat(isAwaited)}) AND expires_at <= ?)`;
 
 export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachDue" | "dueCalls"> {
-  const { database, queue, writer, lifetime, limits } = context;
+  const { database, queue, writer, retention, limits } = context;
   const { now, leaseMs } = limits;
   const selectDue = database.query<{ owner: string; thread_id: string }>(`
     SELECT owner, thread_id FROM (
@@ -67,7 +67,7 @@ export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachD
         // the file was closed.
         if (time < lookedAt) hurryResults.run(time, latestLeaseEnd(time, leaseMs));
         lookedAt = time;
-        return selectDue.all(time, limit, ...lifetime.ended()).map(({ owner, thread_id }) => {
+        return selectDue.all(time, limit, ...retention.ended()).map(({ owner, thread_id }) => {
           holdCalls.run(time + leaseMs, owner, thread_id, time);
           const calls = selectDueCalls.all(owner, thread_id, time);
           return { owner: ownerOf(owner), thread_id, call_ids: calls.map(({ call_id }) => call_id) };

@@ -22,7 +22,7 @@ interface FoundLog {
   readonly isKept: boolean;
 }
 
-export function sqliteEvents({ database, live, writer, lifetime, limits }: StoreContext): EventLog {
+export function sqliteEvents({ database, live, writer, retention, limits }: StoreContext): EventLog {
   const { now, eventRetentionMs, eventsPerRun } = limits;
   const select = database.query<RunRow>(
     "SELECT status, ended_at, last_seq, has_events FROM runs WHERE owner = ? AND thread_id = ? AND id = ?",
@@ -82,7 +82,7 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
 
   /** Finds the log in a tick of the event loop, after all removed data of its thread has been deleted. */
   async function find(key: RunKey): Promise<FoundLog | undefined> {
-    const visit = () => lifetime.visit(ownerText(key.owner), key.thread_id);
+    const visit = () => retention.visit(ownerText(key.owner), key.thread_id);
     for (let rest = visit(); rest; rest = visit()) await rest;
     database.assertOpen();
     const open = live.find(key);

@@ -50,10 +50,10 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): AllS
 }
 
 function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuotas): AllStores {
-  const { database, limits, live, queue, writer, lifetime } = context;
+  const { database, limits, live, queue, writer, retention } = context;
   const kernel = sqliteKernel(context);
   const bus = new LocalBus();
-  const documents = sqliteDocuments(database, limits.now, lifetime);
+  const documents = sqliteDocuments(database, limits.now, retention);
   const deadlines = new Deadlines(0, limits.leaseMs);
   const stores = {
     threads: patient(createThreads(kernel, bus), deadlines),
@@ -67,7 +67,7 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
     bus,
     isDurable: true,
   };
-  lifetime.start();
+  retention.start();
   return {
     ...stores,
     copyTo: (path) => database.copyTo(path),
@@ -76,7 +76,7 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
       database.proveWrite();
     },
     async close() {
-      lifetime.stop();
+      retention.stop();
       bus.close();
       await writer.close();
       // Callers whose changes are committed get their results.

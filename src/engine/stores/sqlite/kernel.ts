@@ -15,7 +15,7 @@ import { sqliteWrites } from "./writes.ts";
 
 const THREAD = "owner = ? AND thread_id = ?";
 export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
-  const { database, queue, writer, lifetime, removals, flights, limits } = context;
+  const { database, queue, writer, retention, removals, flights, limits } = context;
   const reads = sqliteReads(context);
   const writes = sqliteWrites(context);
   const { viewOf } = sqliteViews(context, reads);
@@ -36,7 +36,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
         // Writes the waiting events first, because they may end a run or change the thread.
         writer.flushThread(thread);
         database.assertOpen();
-        const rest = lifetime.visit(...thread);
+        const rest = retention.visit(...thread);
         if (rest) {
           await rest;
           continue;

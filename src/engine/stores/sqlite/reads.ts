@@ -25,7 +25,7 @@ import { readingTexts, sqlReads, threadColumns } from "../sql/reads.ts";
 import type { CallHead } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
 import { tickExecutor } from "./executor.ts";
-import { hasEnded } from "./lifetime.ts";
+import { hasEnded } from "./retention.ts";
 
 const THREAD = "owner = ? AND thread_id = ?";
 
@@ -38,7 +38,7 @@ export interface Reads extends Pick<Kernel<ThreadKey>, "threads" | "deferredCall
 }
 
 export function sqliteReads(context: StoreContext): Reads {
-  const { database, changes, live, queue, lifetime, flights } = context;
+  const { database, changes, live, queue, retention, flights } = context;
   const executor = tickExecutor(database);
   const texts = readingTexts(SQLITE);
   const shared = sqlReads(SQLITE, (thread) => ({
@@ -112,7 +112,7 @@ export function sqliteReads(context: StoreContext): Reads {
       ...shared.threads,
 
       async interrupted() {
-        return database.read(() => countInterrupted.get(...lifetime.ended())?.count ?? 0);
+        return database.read(() => countInterrupted.get(...retention.ended())?.count ?? 0);
       },
 
       async list(owner, { limit, cursor, agent, status, q, parent, children }) {
@@ -123,7 +123,7 @@ export function sqliteReads(context: StoreContext): Reads {
         while (start) {
           const from: SQLInputValue[] = [ownerText(owner), start.updatedAt, start.id, parent ?? null];
           const missing = limit + 1 - rows.length;
-          rows.push(...database.read(() => search.all(...from, ...filter, missing, ...lifetime.ended())));
+          rows.push(...database.read(() => search.all(...from, ...filter, missing, ...retention.ended())));
           if (rows.length > limit) break;
           const last = database.read(() => lastSearched.get(...from));
           start = last && placeOf(last);
@@ -160,7 +160,7 @@ export function sqliteReads(context: StoreContext): Reads {
    * disk.
    */
   async function visited<T>(thread: ThreadKey, read: (thread: ThreadKey) => T): Promise<T> {
-    for (let rest = lifetime.visit(...thread); rest; rest = lifetime.visit(...thread)) await rest;
+    for (let rest = retention.visit(...thread); rest; rest = retention.visit(...thread)) await rest;
     const result = database.read(() => read(thread));
     const flight = flights.of(threadText(thread));
     if (flight) await flight;

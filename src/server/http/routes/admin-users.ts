@@ -9,7 +9,7 @@ import { keyOf, settledRun } from "../../../engine/runs/control.ts";
 import { endRun } from "../../../engine/runs/start.ts";
 import { principalOf } from "../../auth/guard.ts";
 import { OwnerName } from "../../auth/principal.ts";
-import { payloadOf } from "../long-answers.ts";
+import { payloadOf } from "../long-responses.ts";
 import { RunParams, StopBody } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
@@ -66,7 +66,7 @@ const ForgottenEngine = z
   })
   .meta({ id: "ForgottenEngine" });
 
-export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteServices): void {
+export function adminUserRoutes(app: App, { admin, runs, unreadResponses }: RouteServices): void {
   const tags = ["admin"];
 
   app.post(
@@ -168,7 +168,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
       note(request, "export_user", request.params);
       // The export is read from the store only as fast as the client reads the response. If a failure cuts the
       // response, its `end` line is missing.
-      const lines = await payloadOf(exportUser(admin, request.params), () => unreadAnswers.open(reply));
+      const lines = await payloadOf(exportUser(admin, request.params), () => unreadResponses.open(reply));
       return reply.type("application/x-ndjson").send(lines as never);
     },
   );

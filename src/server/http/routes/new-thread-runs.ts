@@ -8,7 +8,7 @@ import { startRun } from "../../../engine/runs/start.ts";
 import { type OwnThread, ownThread } from "../../../engine/temporary-threads/own-thread.ts";
 import { ErrorShape } from "../../../protocol/event.ts";
 import { ownerOf } from "../../auth/guard.ts";
-import { pageSender } from "../long-answers.ts";
+import { pageSender } from "../long-responses.ts";
 import { commandOf, refuseSystemMessages } from "../run-command.ts";
 import { finishedJson, idempotencyKey, lastEventId, replyWithRun } from "../run-stream.ts";
 import { FinishedRun, IdempotencyKey, NewThreadRunBody, RunBatchBody, RunStream } from "../schemas.ts";
@@ -68,9 +68,9 @@ const BatchItem = z
 type BatchItem = z.infer<typeof BatchItem>;
 
 function batchRoute(app: App, services: RouteServices): void {
-  const { temporaryThreads, runs, unreadAnswers } = services;
+  const { temporaryThreads, runs, unreadResponses } = services;
   const route = { method: "POST", url: "/runs/batch" };
-  const sendPage = pageSender(unreadAnswers, fittingJson(app, BatchItem, route));
+  const sendPage = pageSender(unreadResponses, fittingJson(app, BatchItem, route));
 
   app.post(
     "/runs/batch",

@@ -15,7 +15,7 @@ import {
 import { notFound } from "../../../engine/runs/control.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { ownerOf } from "../../auth/guard.ts";
-import { pageSender } from "../long-answers.ts";
+import { pageSender } from "../long-responses.ts";
 import { ThreadParams } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
@@ -29,9 +29,9 @@ export function permissionRoutes(app: App, services: RouteServices): void {
     stores: { threads, items },
     agents,
     permissionRule,
-    unreadAnswers,
+    unreadResponses,
   } = services;
-  const sendRules = pageSender(unreadAnswers, (rule: RememberedRule) => JSON.stringify(rule));
+  const sendRules = pageSender(unreadResponses, (rule: RememberedRule) => JSON.stringify(rule));
   const tags = ["permissions"];
 
   app.get(

@@ -15,7 +15,7 @@ import { endRun, startRun } from "../../../engine/runs/start.ts";
 import { Span, Trace, traceOf } from "../../../engine/runs/trace.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { ownerOf } from "../../auth/guard.ts";
-import { inSlices, jsonOf, objectOf, pageSender, payloadOf } from "../long-answers.ts";
+import { inSlices, jsonOf, objectOf, pageSender, payloadOf } from "../long-responses.ts";
 import { commandOf, refuseSystemMessages } from "../run-command.ts";
 import {
   expired,
@@ -93,8 +93,8 @@ function startRoute(app: App, services: RouteServices): void {
   );
 }
 
-function listRoutes(app: App, { stores, unreadAnswers }: RouteServices): void {
-  const sendPage = pageSender(unreadAnswers, fittingJson(app, RunRecord, { method: "GET", url: "/runs" }));
+function listRoutes(app: App, { stores, unreadResponses }: RouteServices): void {
+  const sendPage = pageSender(unreadResponses, fittingJson(app, RunRecord, { method: "GET", url: "/runs" }));
 
   app.get(
     "/runs",
@@ -173,7 +173,7 @@ function followRoutes(app: App, { runs, stores, streams }: RouteServices): void 
 }
 
 /** A run's records: its trace, and the requests that were sent to its model. */
-function recordRoutes(app: App, { runs, stores, quotas, unreadAnswers }: RouteServices): void {
+function recordRoutes(app: App, { runs, stores, quotas, unreadResponses }: RouteServices): void {
   const spanJson = fittingJson(app, Span, { method: "GET", url: "/threads/:thread_id/runs/:run_id/trace" });
 
   app.get(
@@ -195,7 +195,7 @@ function recordRoutes(app: App, { runs, stores, quotas, unreadAnswers }: RouteSe
       const { tenant } = key.owner;
       const lists = inSlices(tenant, spans, spanJson);
       const answer = objectOf(tenant, { name: "spans", lists, restOf: () => ({ is_whole }) });
-      return jsonOf(reply, await payloadOf(answer, () => unreadAnswers.open(reply)));
+      return jsonOf(reply, await payloadOf(answer, () => unreadResponses.open(reply)));
     },
   );
 

@@ -9,8 +9,8 @@ import { addShare, endShare, isShared, Share, sharesOf } from "../../../engine/r
 import { Id } from "../../../protocol/ids.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { OwnerName } from "../../auth/principal.ts";
-import { jsonOf } from "../long-answers.ts";
-import { messagesAnswer } from "../message-answers.ts";
+import { jsonOf } from "../long-responses.ts";
+import { messagesAnswer } from "../message-responses.ts";
 import { MessagesQuery, pageOf, ThreadParams } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import { type App, fittingJson } from "../validation.ts";
@@ -37,7 +37,7 @@ const SharedThread = z
   })
   .meta({ id: "SharedThread" });
 
-export function shareRoutes(app: App, { stores: { threads, items }, unreadAnswers }: RouteServices): void {
+export function shareRoutes(app: App, { stores: { threads, items }, unreadResponses }: RouteServices): void {
   const tags = ["threads"];
   const toJson = fittingJson(app, Message, {
     method: "GET",
@@ -139,7 +139,7 @@ export function shareRoutes(app: App, { stores: { threads, items }, unreadAnswer
       const owner = { tenant: ownerOf(request).tenant, user };
       if (!(await threads.get(owner, id)) || !(await isShared(items, owner, id, share_id)))
         throw noShare(share_id);
-      const open = () => unreadAnswers.open(reply);
+      const open = () => unreadResponses.open(reply);
       return jsonOf(reply, await messagesAnswer({ threads, toJson, owner, id, open }, request.query));
     },
   );

@@ -19,8 +19,8 @@ import {
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
-import { jsonOf, pageSender } from "../long-answers.ts";
-import { messagesAnswer, stateAnswer } from "../message-answers.ts";
+import { jsonOf, pageSender } from "../long-responses.ts";
+import { messagesAnswer, stateAnswer } from "../message-responses.ts";
 import {
   CreateThreadBody,
   ForkThreadBody,
@@ -35,12 +35,15 @@ import {
 import type { HttpServices, RouteServices } from "../services.ts";
 import { type App, fittingJson } from "../validation.ts";
 
-export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnswers }: RouteServices): void {
+export function threadRoutes(
+  app: App,
+  { stores: { threads }, quotas, unreadResponses }: RouteServices,
+): void {
   const tags = ["threads"];
   const params = ThreadParams;
   const toJson = fittingJson(app, Message, { method: "GET", url: "/threads/:thread_id/messages" });
   const sendPage = pageSender(
-    unreadAnswers,
+    unreadResponses,
     fittingJson(app, FoundThread, { method: "GET", url: "/threads" }),
   );
 
@@ -142,7 +145,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
       const owner = ownerOf(request);
       const { thread_id: id } = request.params;
       found(await threads.get(owner, id), request.params);
-      const open = () => unreadAnswers.open(reply);
+      const open = () => unreadResponses.open(reply);
       return jsonOf(reply, await messagesAnswer({ threads, toJson, owner, id, open }, request.query));
     },
   );
@@ -183,7 +186,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
         const { messages: _, ...state } = await threads.state(owner, thread_id);
         return { ...state, thread_id, status: thread.status, version: thread.message_count };
       };
-      const open = () => unreadAnswers.open(reply);
+      const open = () => unreadResponses.open(reply);
       return jsonOf(reply, await stateAnswer({ threads, toJson, owner, id: thread_id, open }, restOf));
     },
   );

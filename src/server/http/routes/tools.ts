@@ -18,7 +18,7 @@ import { deliverResult, isDeliverable } from "../../../engine/runs/index.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
-import { inSlices, jsonOf, objectOf, payloadOf } from "../long-answers.ts";
+import { inSlices, jsonOf, objectOf, payloadOf } from "../long-responses.ts";
 import { PageQuery, pageOf } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import { type App, fittingJson } from "../validation.ts";
@@ -40,7 +40,7 @@ const TriedTool = z
 
 export function toolRoutes(
   app: App,
-  { httpTools, agents, runs, isRefusedTool, tryTool, unreadAnswers }: RouteServices,
+  { httpTools, agents, runs, isRefusedTool, tryTool, unreadResponses }: RouteServices,
 ): void {
   const tags = ["tools"];
   const toJson = fittingJson(app, HttpToolInfo, { method: "GET", url: "/tools" });
@@ -64,7 +64,7 @@ export function toolRoutes(
       const next_cursor = found[limit] && page.at(-1)?.name;
       const lists = inSlices(tenant, page, (tool) => toJson(httpToolInfo(tool)));
       const answer = objectOf(tenant, { name: "items", lists, restOf: () => ({ next_cursor }) });
-      return jsonOf(reply, await payloadOf(answer, () => unreadAnswers.open(reply)));
+      return jsonOf(reply, await payloadOf(answer, () => unreadResponses.open(reply)));
     },
   );
 

@@ -135,10 +135,10 @@ function historyRoute(app: App, services: RouteServices): void {
       const whole = await wholeThread(services, owner, request.params.thread_id);
       // A subagent's states are those of its own thread.
       if (checkpoint?.checkpoint_ns) return [];
-      const kept = await messageTexts(reply, whole.messages, services.unreadAnswers);
+      const kept = await messageTexts(reply, whole.messages, services.unreadResponses);
       const places = historyOf(whole, kept.texts, { limit, before: idIn(before) });
       const parts = listText(whole, kept.texts, places, selectionOf(select));
-      return sendText(reply, { ...kept, parts }, services.unreadAnswers);
+      return sendText(reply, { ...kept, parts }, services.unreadResponses);
     },
   );
 }
@@ -227,11 +227,11 @@ interface StateView {
 
 async function sendState(
   reply: FastifyReply,
-  { unreadAnswers }: RouteServices,
+  { unreadResponses }: RouteServices,
   { whole, at, select }: StateView,
 ): Promise<never> {
-  const kept = await messageTexts(reply, whole.messages, unreadAnswers);
-  return sendText(reply, { ...kept, parts: stateText(whole, kept.texts, { at, select }) }, unreadAnswers);
+  const kept = await messageTexts(reply, whole.messages, unreadResponses);
+  return sendText(reply, { ...kept, parts: stateText(whole, kept.texts, { at, select }) }, unreadResponses);
 }
 
 /** Throws `not_found`. */

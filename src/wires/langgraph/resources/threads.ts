@@ -15,7 +15,7 @@ import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { ownerOf } from "../../../server/auth/guard.ts";
-import { jsonOf, type Lists, listOf, payloadOf } from "../../../server/http/long-answers.ts";
+import { jsonOf, type Lists, listOf, payloadOf } from "../../../server/http/long-responses.ts";
 import type { RouteServices } from "../../../server/http/services.ts";
 import type { App } from "../../../server/http/validation.ts";
 import { threadIdOf } from "../../messages.ts";
@@ -99,7 +99,7 @@ function createRoute(app: App, services: RouteServices): void {
   );
 }
 
-function searchRoutes(app: App, { stores: { threads }, unreadAnswers }: RouteServices): void {
+function searchRoutes(app: App, { stores: { threads }, unreadResponses }: RouteServices): void {
   app.post(
     "/threads/search",
     {
@@ -119,7 +119,7 @@ function searchRoutes(app: App, { stores: { threads }, unreadAnswers }: RouteSer
       reply.header("x-pagination-total", all.length);
       if (begin + most < all.length) reply.header("x-pagination-next", begin + most);
       const lists = listedTexts(threads, owner, { page: all.slice(begin, begin + most), select });
-      return jsonOf(reply, await payloadOf(listOf(lists), () => unreadAnswers.open(reply)));
+      return jsonOf(reply, await payloadOf(listOf(lists), () => unreadResponses.open(reply)));
     },
   );
 
@@ -137,7 +137,7 @@ function searchRoutes(app: App, { stores: { threads }, unreadAnswers }: RouteSer
   );
 }
 
-function threadRoute(app: App, { stores: { threads }, unreadAnswers }: RouteServices): void {
+function threadRoute(app: App, { stores: { threads }, unreadResponses }: RouteServices): void {
   app.get(
     "/threads/:thread_id",
     { schema: { summary: "Get a thread with its values", tags, params, response: { 200: ThreadShape } } },
@@ -146,9 +146,9 @@ function threadRoute(app: App, { stores: { threads }, unreadAnswers }: RouteServ
       const { thread_id: id } = request.params;
       const thread = found(await threads.get(owner, id), id);
       const [messages, state] = await Promise.all([threads.messages(owner, id), threads.state(owner, id)]);
-      const kept = await messageTexts(reply, messages, unreadAnswers);
+      const kept = await messageTexts(reply, messages, unreadResponses);
       const parts = threadText(await headShape(threads, owner, thread), kept.texts, state);
-      return sendText(reply, { ...kept, parts }, unreadAnswers);
+      return sendText(reply, { ...kept, parts }, unreadResponses);
     },
   );
 }

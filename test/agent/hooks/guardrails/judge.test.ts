@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { budgets } from "../../../../src/agent/hooks/budgets.ts";
 import { guardrails } from "../../../../src/agent/hooks/guardrails/index.ts";
-import { budgets } from "../../../../src/agent/hooks/run-limits.ts";
 import type { Turn } from "../../../../src/agent/models/scripted.ts";
 import { scriptedModel } from "../../../../src/agent/models/scripted.ts";
 import { play } from "../../../support/agent.ts";

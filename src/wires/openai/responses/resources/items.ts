@@ -9,7 +9,7 @@ import { appendMessages, awaitedCalls, replaceMessages, rewritten } from "../../
 import { openOn } from "../../../../engine/runs/start.ts";
 import type { Owner } from "../../../../protocol/ids.ts";
 import { ownerOf } from "../../../../server/auth/guard.ts";
-import { inSlices, jsonOf, objectOf, payloadOf } from "../../../../server/http/long-answers.ts";
+import { inSlices, jsonOf, objectOf, payloadOf } from "../../../../server/http/long-responses.ts";
 import type { RouteServices } from "../../../../server/http/services.ts";
 import { type App, fittingJson } from "../../../../server/http/validation.ts";
 import { refused } from "../../given.ts";
@@ -27,7 +27,7 @@ const ItemsBody = z.looseObject({ items: SentItems });
 const WAIT_MS = 10_000;
 
 export function itemRoutes(app: App, services: RouteServices): void {
-  const { stores, runs, streams, agents, httpTools, unreadAnswers, refusesSystemMessages } = services;
+  const { stores, runs, streams, agents, httpTools, unreadResponses, refusesSystemMessages } = services;
   const { threads } = stores;
   const tags = ["openai"];
   const url = "/conversations/:conversation_id/items";
@@ -51,7 +51,7 @@ export function itemRoutes(app: App, services: RouteServices): void {
       const lists = inSlices(owner.tenant, data, toJson);
       const answer = objectOf(owner.tenant, { name: "data", lists, restOf: () => rest });
       const kept = await threads.bytes(owner, id);
-      return jsonOf(reply, await payloadOf(answer, () => unreadAnswers.open(reply), kept));
+      return jsonOf(reply, await payloadOf(answer, () => unreadResponses.open(reply), kept));
     },
   );
 

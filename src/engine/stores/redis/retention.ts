@@ -25,7 +25,7 @@ const NO_THREAD = "-2";
 /** The number of listed threads to check whenever a thread is added. */
 const SAMPLE = 2;
 
-export interface Lifetime {
+export interface Retention {
   /** Returns how long a thread with this outcome is kept, in the form that the scripts expect. */
   ttlOf(outcome: ThreadStatus): string;
   /** The number of milliseconds for which the events of an ended run are kept. They also expire with their thread. */
@@ -45,18 +45,18 @@ export interface Lifetime {
   unlist(owner: Owner, id: string, seen: string): void;
 }
 
-export function createLifetime(
+export function createRetention(
   redis: Connection,
   limits: Limits,
   owners: Pick<RedisOwners, "note">,
-): Lifetime {
+): Retention {
   const idleMs = limits.threadTtlMs;
   const interruptedMs = Math.max(limits.interruptedTtlMs, idleMs);
   const ttl = timeText(idleMs * RESERVE);
   const interruptedTtl = timeText(interruptedMs * RESERVE);
   const listTtl = timeText(interruptedMs * LIST_RESERVE);
 
-  const lifetime: Lifetime = {
+  const retention: Retention = {
     eventsMs: Number.isFinite(limits.eventRetentionMs) ? limits.eventRetentionMs : interruptedMs * RESERVE,
     ttlOf: (outcome) => (outcome === "interrupted" ? interruptedTtl : ttl),
 
@@ -64,7 +64,7 @@ export function createLifetime(
       const [left, outcome] = life.split(" ");
       if (left !== NO_THREAD) ignoreErrors(owners.note(owner));
       const enough = outcome === "interrupted" ? interruptedMs : idleMs;
-      if (Number(left) >= 0 && Number(left) < enough) lifetime.renew(owner, id);
+      if (Number(left) >= 0 && Number(left) < enough) retention.renew(owner, id);
     },
 
     renew(owner, id) {
@@ -95,7 +95,7 @@ export function createLifetime(
       ignoreErrors(redis.run(unlistThread, { threads: threadsKey(owner) }, args));
     },
   };
-  return lifetime;
+  return retention;
 
   function enter(owner: Owner, thread: string, sample: number): Promise<string[]> {
     return redis.run(listThread, { threads: threadsKey(owner) }, { thread, ttl: listTtl, sample });
@@ -103,7 +103,7 @@ export function createLifetime(
 
   async function lookAfter(owner: Owner, id: string, seen: string): Promise<void> {
     const { meta } = threadKeys(threadTag(owner, id));
-    if ((await redis.ask((client) => client.exists(meta))) === 0) lifetime.unlist(owner, id, seen);
+    if ((await redis.ask((client) => client.exists(meta))) === 0) retention.unlist(owner, id, seen);
   }
 }
 

@@ -26,7 +26,7 @@ interface PendingResponse {
   movedAt: number;
 }
 
-export class UnreadAnswers {
+export class UnreadResponses {
   readonly #most: number;
   readonly #logger: Pick<Logger, "warn">;
   readonly #answers = new Set<PendingResponse>();

@@ -12,12 +12,12 @@ const CHUNK = 100;
 
 /**
  * A SQL condition that is true if the thread's time to live has ended. `a` and `b` are the numbers of the parameters
- * that `Lifetime.ended()` returns.
+ * that `Retention.ended()` returns.
  */
 export const hasEnded = (a: number, b: number) =>
   `(status <> 'busy' AND used_at <= ?${a} AND (outcome <> 'interrupted' OR used_at <= ?${b}))`;
 
-export interface Lifetime {
+export interface Retention {
   /**
    * Call this before a thread is read or written. Restarts its time to live, unless it has expired. Returns a promise
    * if parts of the thread remain to be deleted. Wait for it, then visit the thread again.
@@ -33,7 +33,7 @@ export interface Lifetime {
   stop(): void;
 }
 
-export function createLifetime(database: Database, removals: Removals, limits: Limits): Lifetime {
+export function createRetention(database: Database, removals: Removals, limits: Limits): Retention {
   const { now, threadTtlMs, interruptedTtlMs, eventRetentionMs, sweepMs, logger } = limits;
   const isOver = database.query(`SELECT 1 FROM threads WHERE owner = ?3 AND id = ?4 AND ${hasEnded(1, 2)}`);
   const selectOver = database.query<{ owner: string; id: string }>(`
@@ -52,12 +52,12 @@ export function createLifetime(database: Database, removals: Removals, limits: L
   let isSweeping = false;
   let isStopped = false;
 
-  const lifetime: Lifetime = {
+  const retention: Retention = {
     visit(owner, threadId) {
       const rest = removals.of([owner, threadId]);
       if (rest || !isLimited) return rest;
       database.write((afterCommit) => {
-        if (isOver.get(...lifetime.ended(), owner, threadId))
+        if (isOver.get(...retention.ended(), owner, threadId))
           removals.removeThread([owner, threadId], slice(), afterCommit);
         else use.run(now(), owner, threadId);
       });
@@ -75,7 +75,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
       removals.stop();
     },
   };
-  return lifetime;
+  return retention;
 
   function sweep(): void {
     if (isSweeping) return;
@@ -103,14 +103,14 @@ export function createLifetime(database: Database, removals: Removals, limits: L
     const room = slice();
     return database.write((afterCommit) => {
       const over: readonly ThreadKey[] = selectOver
-        .all(...lifetime.ended())
+        .all(...retention.ended())
         .map(({ owner, id }) => [owner, id]);
       for (const thread of over) removals.removeThread(thread, room, afterCommit);
       return over.length === CHUNK;
     });
   }
 
-  /** Returns true if more threads may have expired. */
+  /** Returns true if more runs may have expired events. */
   function dropSomeEvents(): boolean {
     return database.write(() => {
       let room = SLICE_ROWS;

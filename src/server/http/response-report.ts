@@ -6,7 +6,7 @@ import { isHandedOn } from "./parts.ts";
 import type { HttpServer } from "./server.ts";
 
 /** Implementations must return at once and must not throw. */
-export interface AnswerReport {
+export interface ResponseReport {
   answered(answer: ResponseRecord): void;
   /** A request was refused at this limit. */
   refused(limit: string): void;
@@ -23,7 +23,7 @@ export interface ResponseRecord {
   readonly seconds: number | undefined;
 }
 
-export function reportAnswers(server: HttpServer, report: AnswerReport): void {
+export function reportAnswers(server: HttpServer, report: ResponseReport): void {
   server.addHook("onResponse", async (request, reply) => {
     if (isHandedOn(request)) return;
     const isStream = isEventStream(reply);

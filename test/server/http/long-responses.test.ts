@@ -2,7 +2,13 @@ import type { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ownTick } from "../../../src/lib/ticks.ts";
-import { inSlices, type Lists, listOf, objectOf, payloadOf } from "../../../src/server/http/long-answers.ts";
+import {
+  inSlices,
+  type Lists,
+  listOf,
+  objectOf,
+  payloadOf,
+} from "../../../src/server/http/long-responses.ts";
 
 const CHARS = 100_000;
 const items = Array.from({ length: 40 }, (_, index) => ({ index, text: "x".repeat(CHARS) }));

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { NO_USAGE, toolMessages, unanswered } from "../../../src/agent/core/message.ts";
 import { interrupted } from "../../../src/agent/core/tool.ts";
+import { budgets } from "../../../src/agent/hooks/budgets.ts";
 import { retry } from "../../../src/agent/hooks/retry.ts";
-import { budgets } from "../../../src/agent/hooks/run-limits.ts";
 import { timeout } from "../../../src/agent/hooks/timeout.ts";
 import type { Turn } from "../../../src/agent/models/scripted.ts";
 import type { EventName, StreamEvent } from "../../../src/protocol/event.ts";

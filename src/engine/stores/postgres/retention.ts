@@ -18,7 +18,7 @@ const STAGED_MS = 600_000;
 /** The number of milliseconds for which a change with a lost response can be repeated. */
 const COMMITS_MS = 600_000;
 
-export interface Lifetime {
+export interface Retention {
   /** Call this before a thread is read or written. Restarts its time to live, or deletes it if it has expired. */
   visit(thread: ThreadKey): Promise<void>;
   /**
@@ -32,7 +32,7 @@ export interface Lifetime {
   stop(): void;
 }
 
-export function createLifetime(database: Database, limits: Limits): Lifetime {
+export function createRetention(database: Database, limits: Limits): Retention {
   const { threadTtlMs: idleMs, eventRetentionMs, sweepMs, logger } = limits;
   const interruptedMs = Math.max(limits.interruptedTtlMs, idleMs);
   const used = new LRUCache<string, true>({
@@ -45,14 +45,14 @@ export function createLifetime(database: Database, limits: Limits): Lifetime {
   let sweeping: Promise<void> | undefined;
   let isStopped = false;
 
-  const lifetime: Lifetime = {
+  const retention: Retention = {
     async visit(thread) {
       if (!Number.isFinite(idleMs) || used.has(threadText(thread))) return;
       await database.query(
-        `WITH gone AS (DELETE FROM threads WHERE owner = $1 AND id = $2 AND ${lifetime.hasEnded(3, 4, 5)})
+        `WITH gone AS (DELETE FROM threads WHERE owner = $1 AND id = $2 AND ${retention.hasEnded(3, 4, 5)})
         UPDATE threads SET used_at = ${timeOf(3)}
-        WHERE owner = $1 AND id = $2 AND NOT ${lifetime.hasEnded(3, 4, 5)} AND used_at < ${timeOf(3)} - $6::bigint`,
-        [...thread, ...lifetime.times(), Math.floor(idleMs * RESERVE * RESERVE)],
+        WHERE owner = $1 AND id = $2 AND NOT ${retention.hasEnded(3, 4, 5)} AND used_at < ${timeOf(3)} - $6::bigint`,
+        [...thread, ...retention.times(), Math.floor(idleMs * RESERVE * RESERVE)],
       );
       used.set(threadText(thread), true);
     },
@@ -78,7 +78,7 @@ export function createLifetime(database: Database, limits: Limits): Lifetime {
       clearInterval(timer);
     },
   };
-  return lifetime;
+  return retention;
 
   function sweep(): Promise<void> {
     sweeping ??= sweepAll()
@@ -107,7 +107,7 @@ export function createLifetime(database: Database, limits: Limits): Lifetime {
   }
 
   function statements(): Sweep[] {
-    const [clock, idle, interrupted] = lifetime.times();
+    const [clock, idle, interrupted] = retention.times();
     const before = (ms: number) => [clock, ms];
     const all: Sweep[] = [
       {
@@ -123,8 +123,8 @@ export function createLifetime(database: Database, limits: Limits): Lifetime {
     ];
     if (idle !== null)
       all.push({
-        sql: `WITH gone AS (DELETE FROM threads WHERE ${lifetime.hasEnded(1, 2, 3)} AND (owner, id) IN (
-            SELECT owner, id FROM threads WHERE ${lifetime.hasEnded(1, 2, 3)} ORDER BY used_at LIMIT ${CHUNK}
+        sql: `WITH gone AS (DELETE FROM threads WHERE ${retention.hasEnded(1, 2, 3)} AND (owner, id) IN (
+            SELECT owner, id FROM threads WHERE ${retention.hasEnded(1, 2, 3)} ORDER BY used_at LIMIT ${CHUNK}
             FOR UPDATE SKIP LOCKED) RETURNING 1) SELECT count(*) AS n FROM gone`,
         values: [clock, idle, interrupted],
       });

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { type Message, userMessage } from "../../../src/agent/core/message.ts";
 import type { ThreadStore } from "../../../src/agent/core/stores.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
-import { messagesAnswer, stateAnswer } from "../../../src/server/http/message-answers.ts";
+import { messagesAnswer, stateAnswer } from "../../../src/server/http/message-responses.ts";
 import { startServer } from "../../support/server.ts";
 
 const OWNER = { tenant: "t", user: "u" };

@@ -6,8 +6,8 @@ import type { Message } from "../../agent/core/message.ts";
 import { storedMessage } from "../../agent/core/stored-json.ts";
 import type { ThreadStore } from "../../agent/core/stores.ts";
 import type { Owner } from "../../protocol/ids.ts";
-import { type Lists, objectOf, payloadOf } from "./long-answers.ts";
-import type { Unread } from "./unread-answers.ts";
+import { type Lists, objectOf, payloadOf } from "./long-responses.ts";
+import type { Unread } from "./unread-responses.ts";
 
 /** The number of bytes of messages to read and check at a time. */
 const READ_BYTES = 256 * 1024;

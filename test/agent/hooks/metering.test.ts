@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { AppError } from "../../../src/agent/core/errors.ts";
 import { toolMessages, unanswered, userMessage } from "../../../src/agent/core/message.ts";
 import type { Model } from "../../../src/agent/core/model.ts";
-import { metering } from "../../../src/agent/hooks/quota-enforcement.ts";
+import { metering } from "../../../src/agent/hooks/metering.ts";
 import { retry } from "../../../src/agent/hooks/retry.ts";
 import { summarization } from "../../../src/agent/hooks/summarization/index.ts";
 import { scriptedModel, type Turn } from "../../../src/agent/models/scripted.ts";

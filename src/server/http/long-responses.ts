@@ -10,7 +10,7 @@ import { hasPrincipal, ownerOf } from "../auth/guard.ts";
 import { counted, isLong, piecesOf } from "./client-disconnect.ts";
 import { charsOf, jsonParts } from "./json-parts.ts";
 import { credentialsEnd } from "./sse.ts";
-import type { Unread, UnreadAnswers } from "./unread-answers.ts";
+import type { Unread, UnreadResponses } from "./unread-responses.ts";
 
 /**
  * The number of characters to write in one tick of the event loop. A slice ends with the text that exceeds this number.
@@ -131,11 +131,11 @@ export async function payloadOf(parts: Parts, open: () => Unread, kept = 0): Pro
 }
 
 /** Returns a function that sends a page of a list. `toJson` writes one item as JSON. */
-export function pageSender<T>(unreadAnswers: Pick<UnreadAnswers, "open">, toJson: (item: T) => string) {
+export function pageSender<T>(unreadResponses: Pick<UnreadResponses, "open">, toJson: (item: T) => string) {
   return async (reply: FastifyReply, { items, ...rest }: Page<T>): Promise<never> => {
     const { tenant } = ownerOf(reply.request);
     const page = { name: "items", lists: inSlices(tenant, items, toJson), restOf: () => rest };
-    return jsonOf(reply, await payloadOf(objectOf(tenant, page), () => unreadAnswers.open(reply)));
+    return jsonOf(reply, await payloadOf(objectOf(tenant, page), () => unreadResponses.open(reply)));
   };
 }
 
