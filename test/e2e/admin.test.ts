@@ -157,6 +157,7 @@ test("an export contains every message of a user, marks its end, and contains no
   await finished(as(ADA), "t", "what ada asked");
   await finished(as(ADA), "u", "and again");
   await finished(as(BOB), "t", "what bob asked");
+  await as(ADA).agents.setOverrides("assistant", { hooks: { todos: false } });
   const text = await (await as(ADMIN).admin.exportUser({ tenant: "acme", user: "ada" })).text();
   const lines = text
     .trimEnd()
@@ -164,7 +165,9 @@ test("an export contains every message of a user, marks its end, and contains no
     .map((line) => JSON.parse(line));
   const count = (type: string) => lines.filter((line) => line.type === type).length;
   expect(lines[0]).toMatchObject({ type: "export", tenant: "acme", user: "ada" });
-  expect([count("thread"), count("message"), count("run"), count("state")]).toEqual([2, 4, 2, 2]);
+  expect([count("thread"), count("message"), count("run"), count("state"), count("item")]).toEqual([
+    2, 4, 2, 2, 1,
+  ]);
   expect(lines.at(-1)).toEqual({ type: "end", lines: lines.length - 1 });
   expect(text).toContain("what ada asked");
   expect(text).not.toContain("what bob asked");

@@ -62,6 +62,8 @@ test("runs are counted by agent, status and reason, with their model, tokens and
   await one("skein_runs_active", 0);
   await one("skein_streams_open", 0);
   await one('skein_dependency_up{dependency="store"}', 1);
+  const loaded = sampleOf(await page(), "skein_config_loaded_timestamp_seconds");
+  expect(Math.abs(Date.now() / 1000 - loaded)).toBeLessThan(3600);
   expect(
     sampleOf(await page(), 'skein_model_tokens_total{model="scripted:test",kind="output"}'),
   ).toBeGreaterThan(0);

@@ -15,7 +15,7 @@ const MODEL_CALL = ["model", "outcome"] as const;
 /** Creates and registers all metrics. */
 export function createFamilies(registry: Registry) {
   const { counter, histogram, gauge } = instruments(registry);
-  const families = {
+  return {
     runsEnded: counter("runs_ended", "Runs that ended.", ["agent", "status", "stop_reason"]),
     runSeconds: histogram("run", "From acceptance to the end of a run.", LONG_SECONDS, ["agent"]),
     runWait: histogram("run_wait", "From acceptance until a process begins a run.", LONG_SECONDS),
@@ -68,8 +68,6 @@ export function createFamilies(registry: Registry) {
     configLoaded: gauge("config_loaded_timestamp_seconds", "Time at which the agents file was last loaded."),
     sandboxes: gauge("sandboxes", "Sandboxes of this process.", ["type", "state"]),
   };
-  families.configLoaded.setToCurrentTime();
-  return families;
 }
 
 const ofWebhooks = (counter: ReturnType<typeof instruments>["counter"]) => ({

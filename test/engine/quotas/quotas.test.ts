@@ -24,6 +24,7 @@ describe("the settings", () => {
     ["an unknown limit", { tenant: { request_per_minute: 5 } }],
     ["a broken pattern", { prices: { "a{b": { input: 1, output: 1 } } }],
     ["half a price", { prices: { "*": { input: 1 } } }],
+    ["a warning after more than a whole budget", { soft: 1.01 }],
     ["a price below nothing", { prices: { "*": { input: -1, output: 1 } } }],
     ["a limit on cost without a price for every model", { user: { cost_per_day: 1 }, prices: {} }],
   ])("refuse %s", (_, config) => {

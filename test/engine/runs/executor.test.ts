@@ -123,14 +123,15 @@ describe("a process that stops", () => {
     ]);
   });
 
-  test("stops trying to end a run once its store is closed", async () => {
-    const stores = createMemoryStores();
+  test("hands over a run that does not end, and stops trying to end it once its store is closed", async () => {
+    const stores = await sqliteStores();
     const unblock = Promise.withResolvers<void>();
     const hold: Hook = { name: "hold", beforeAgent: () => unblock.promise };
     const { runs, start } = managed(stores, { hooks: [hold] });
     await runs.open();
-    await start(ADA);
+    const { id } = await start(ADA);
     await runs.close(0);
+    expect((await stores.runs.claimAbandoned(10)).map(({ run }) => run.id)).toEqual([id]);
     await stores.close();
     unblock.resolve();
     // Resolves once nothing is executed.
@@ -323,6 +324,19 @@ describe("runs that wait for a slot", () => {
     await settledOf(runs, OTHER, waiting);
   });
 
+  test("start as soon as their tenant has its share again, even if other slots stayed free", async () => {
+    const stores = createMemoryStores({ leaseMs: 3_600_000 });
+    const unblock = Promise.withResolvers<void>();
+    const hold: Hook = { name: "hold", beforeAgent: () => unblock.promise };
+    const { runs, start } = managed(stores, { hooks: [hold], maxActive: 2, hasSeveralTenants: true });
+    await runs.open();
+    await begun(stores, ADA, await start(ADA));
+    const waiting = await start(ADA);
+    expect(waiting.status).toBe("pending");
+    unblock.resolve();
+    expect((await settledOf(runs, ADA, waiting)).status).toBe("success");
+  });
+
   test("are polled for after every notification, even during another poll", async () => {
     const stores = createMemoryStores();
     let looks = 0;
@@ -408,8 +422,12 @@ test("the end of a waiting run is prepared before it is cancelled, so no crash l
   expect(prepared).toEqual([run_id, "pending", "told"]);
 });
 
-test("a run whose agent cannot be built answers the calls that started it", async () => {
+test("a run whose agent cannot be built no longer counts, and answers the calls that started it", async () => {
   const stores = createMemoryStores();
+  const counted = openMemoryQuotas().quotas;
+  const quotas = createQuotas(counted, QuotaConfig.parse({ user: { concurrent_runs: 2 } }), {
+    threadMs: 60_000,
+  });
   const { runs, agents } = managed(stores);
   let built = 0;
   const failing = {
@@ -419,7 +437,7 @@ test("a run whose agent cannot be built answers the calls that started it", asyn
       throw new AppError("invalid_request", "There is no such agent.");
     },
   };
-  const engine = managed(stores, { agents: failing }).runs;
+  const engine = managed(stores, { agents: failing, quotas }).runs;
   await engine.open();
   const { request, ...rest } = command("t", "go");
   const run = await startRun(engine, ADA, { ...rest, request, calls: [{ name: "pay", args: {} }] });
@@ -429,4 +447,5 @@ test("a run whose agent cannot be built answers the calls that started it", asyn
     { by_user: true, tool_calls: [{ name: "pay" }] },
     { role: "tool", name: "pay", error: "Not run: the run ended before this call started." },
   ]);
+  expect((await counted.held(ADA)).user.runs).toBe(0);
 });

@@ -42,6 +42,7 @@ interface ManagedOptions {
   readonly tools?: readonly Tool[];
   readonly hooks?: readonly Hook[];
   readonly maxActive?: number;
+  readonly hasSeveralTenants?: boolean;
   readonly interrupts?: InterruptPolicy;
   readonly quotas?: Quotas;
   readonly restoration?: Restoration;
@@ -72,6 +73,7 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
     ...{ stores, maxActive, backends: newPool({ dataDir: "/nonexistent" }) },
     agents,
     ...omitUndefined({
+      hasSeveralTenants: options.hasSeveralTenants,
       quotas: options.quotas,
       restoration: options.restoration,
       beforeEnd: options.beforeEnd,
