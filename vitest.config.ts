@@ -30,7 +30,7 @@ const alone = [
   "test/engine/quotas/reservations.test.ts",
   "test/engine/schedules/schedules.test.ts",
   "test/engine/runs/{executor,leases,trials}.test.ts",
-  "test/engine/stores/{memory-room,sqlite-checkpoints,sqlite-power-cut}.test.ts",
+  "test/engine/stores/{memory-room,postgres-processes,redis-replicas,shared-events,sqlite-checkpoints,sqlite-power-cut}.test.ts",
 ];
 const left = passedOver(process.env.TESTS);
 

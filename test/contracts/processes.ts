@@ -1,6 +1,6 @@
 // What processes that share nothing but one store promise each other.
 
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { UserEvent } from "../../src/agent/core/bus.ts";
 import { userMessage } from "../../src/agent/core/message.ts";
 import type { Stores } from "../../src/agent/core/stores.ts";
@@ -10,12 +10,14 @@ import {
   claimed,
   delta,
   done,
+  eventsOf,
   keyOf,
   message,
   newRun,
   note,
   patch,
   readAll,
+  readSome,
   seqsOf,
   state,
   upTo,
@@ -92,6 +94,24 @@ export function processesContract(open: (more?: { leaseMs: number }) => Promise<
       const found = (await two.threads.messages(ADA, lease.thread_id)).map(({ id }) => id);
       expect(found.sort()).toEqual(sent.flatMap(({ id }, index) => (taken[index] ? id : [])).sort());
     }
+  });
+
+  test("end each other's waiting runs, and readers learn it without looking for it", async () => {
+    // Readers would find it when they have heard nothing for a while.
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const reader = await open();
+    const { lease } = await claimed(one, "t");
+    const waiting = newRun("t");
+    await one.runs.start(ADA, waiting, "queue");
+    const reading = readAll(reader, { ...lease, run_id: waiting.id });
+    for (const n of upTo(5)) {
+      const following = readSome(reader, lease, 1, n - 1);
+      await one.events.append(lease, [note(`${n}`)]);
+      await following;
+    }
+    await one.runs.requestStop(ADA, "t", waiting.id, "cancel");
+    expect(eventsOf(await reading).at(-1)).toMatchObject({ event: "done", data: { status: "cancelled" } });
   });
 
   test("write under a lease that one handed to the other", async () => {

@@ -62,7 +62,7 @@ export function quotasContract(open: OpenQuotas): void {
   describe("held resources", () => {
     const run = (id: string, ms = HOUR) => ({ thing: "runs" as const, id, ms });
 
-    rule("are limited for the user and the tenant", () =>
+    test("are limited for the user and the tenant", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         expect(await quotas.hold(ADA, run("1"), limits(3, 2))).toBe("new");
         expect(await elsewhere.hold(ADA, run("2"), limits(3, 2))).toBe("new");
@@ -75,8 +75,7 @@ export function quotasContract(open: OpenQuotas): void {
           tenant: { runs: 3, streams: 1, threads: 0 },
           user: { runs: 2, streams: 1, threads: 0 },
         });
-      }),
-    );
+      }));
 
     test("become free when they are released, by their own user only", () =>
       inWorld(async ({ quotas, elsewhere }) => {

@@ -92,14 +92,16 @@ export function stoppedRunsContract(open: Open): void {
       test("wait in the inbox until they are added to the thread", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
-          const [a, b] = [userMessage("a"), userMessage("b")];
-          for (const left of [a, b]) expect(await stores.runs.steer(ADA, "t", lease.run_id, left)).toBe(true);
-          expect(await stores.runs.inbox(lease)).toEqual([a, b]);
-          expect(await stores.runs.inbox(lease)).toEqual([a, b]);
+          const first = userMessage("first");
+          const rest = upTo(9).map((n) => userMessage(`${n}`));
+          for (const left of [first, ...rest])
+            expect(await stores.runs.steer(ADA, "t", lease.run_id, left)).toBe(true);
+          expect(await stores.runs.inbox(lease)).toEqual([first, ...rest]);
+          expect(await stores.runs.inbox(lease)).toEqual([first, ...rest]);
           expect(await stores.threads.messages(ADA, "t")).toEqual([]);
-          await stores.events.append(lease, [said(a)]);
-          expect(await stores.runs.inbox(lease)).toEqual([b]);
-          expect(await stores.threads.messages(ADA, "t")).toEqual([a]);
+          await stores.events.append(lease, [said(first)]);
+          expect(await stores.runs.inbox(lease)).toEqual(rest);
+          expect(await stores.threads.messages(ADA, "t")).toEqual([first]);
         }));
 
       rule("count once, however often they are sent", () =>

@@ -132,6 +132,10 @@ interface Damage {
 /** Long past, and the same in each process: the name of a test has it. */
 const LATE = 1;
 
+/** More due documents than a check reads at a time, all of them before the others. */
+const MANY_DOCUMENTS =
+  "for n = 1, 500 do redis.call('HSET', KEYS[1], n, 'v {}'); redis.call('ZADD', KEYS[2], n, n) end";
+
 const DAMAGES: readonly Damage[] = [
   {
     rule: "busy_without_run",
@@ -257,6 +261,13 @@ const DAMAGES: readonly Damage[] = [
     redis: [["ZADD", "sk:{sandboxes}:due:records", String(LATE), "box"]],
   },
   { rule: "lost_document", redis: [["HDEL", "sk:{sandboxes}:records", "box"]] },
+  {
+    rule: "lost_document",
+    redis: [
+      ["EVAL", MANY_DOCUMENTS, "2", "sk:{sandboxes}:records", "sk:{sandboxes}:due:records"],
+      ["HDEL", "sk:{sandboxes}:records", "box"],
+    ],
+  },
   {
     rule: "document_without_turn",
     sql: `DELETE FROM documents WHERE collection = '["alarms","acme",null]'`,

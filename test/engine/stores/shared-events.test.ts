@@ -1,9 +1,9 @@
 // Readers of one run in a store that several processes share, when its answers come late.
 
 import { setImmediate as turn } from "node:timers/promises";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { LogEntry } from "../../../src/agent/core/stores.ts";
-import { createReplays, type EventPage } from "../../../src/engine/stores/shared/event-pages.ts";
+import { createReplays, type EventPage, type Pages } from "../../../src/engine/stores/shared/event-pages.ts";
 import { sharedEvents } from "../../../src/engine/stores/shared/events.ts";
 import { LiveTails, type RunListener } from "../../../src/engine/stores/shared/live-tails.ts";
 import { ADA, note, seqsOf, upTo } from "./fixture.ts";
@@ -18,6 +18,30 @@ function pageOf(length: number): EventPage {
   return { last: length, epoch: 1, state: "live", held, entries };
 }
 
+/** The event log of such a store. `joined` resolves when the first reader listens. */
+function shared(pages: Pick<Pages, "look" | "read">) {
+  const { promise: joined, resolve } = Promise.withResolvers<RunListener>();
+  const feeds = new LiveTails(pages, { join: async (_, listener) => resolve(listener), leave() {} });
+  onTestFinished(() => feeds.close());
+  const replays = createReplays(pages, { isInRun: false, ms: 60_000 });
+  const writer = { append: () => Promise.reject(new Error("This test writes nothing.")) };
+  return { events: sharedEvents({ pages, replays, feeds, writer }), joined };
+}
+
+test("a reader gets an entry of which no message came", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let written = 0;
+  const look = async () => pageOf(written);
+  const { events, joined } = shared({ look, read: look });
+  const following = events.read(run, 0, new AbortController().signal).next();
+  await joined;
+  await turn();
+  written = 1;
+  vi.advanceTimersByTime(5_000);
+  expect(seqsOf((await following).value ?? [])).toEqual([1]);
+});
+
 test("a reader gets an entry that was written after another reader asked for the same page", async () => {
   let written = 0;
   const late: (() => void)[] = [];
@@ -30,20 +54,11 @@ test("a reader gets an entry that was written after another reader asked for the
       return page;
     },
   };
-  const joined = Promise.withResolvers<RunListener>();
-  const source = { join: async (_: unknown, listener: RunListener) => joined.resolve(listener), leave() {} };
-  const feeds = new LiveTails(pages, source);
-  onTestFinished(() => feeds.close());
-  const events = sharedEvents({
-    pages,
-    replays: createReplays(pages, { isInRun: false, ms: 60_000 }),
-    feeds,
-    writer: { append: () => Promise.reject(new Error("This test writes nothing.")) },
-  });
+  const { events, joined } = shared(pages);
   const { signal } = new AbortController();
 
   const following = events.read(run, 0, signal).next();
-  const { onNews } = await joined.promise;
+  const { onNews } = await joined;
   await turn();
   isSlow = true;
   const other = events.read(run, 0, signal).next();

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setImmediate as turn } from "node:timers/promises";
 import type * as threads from "node:worker_threads";
 import { afterEach, expect, test, vi } from "vitest";
 import type { AllStores } from "../../../src/engine/stores/all-stores.ts";
@@ -12,23 +13,28 @@ import { threadsCanShare } from "../../../src/engine/stores/sqlite/opening.ts";
 import type { Logger } from "../../../src/lib/logger.ts";
 import { isNightly } from "../../support/seed.ts";
 import { temporaryFolder } from "../../support/server.ts";
-import { ADA, claimed, message } from "./fixture.ts";
+import { ADA, claimed, message, note } from "./fixture.ts";
 import { descriptorsOf, MIB, temporaryDatabase } from "./sqlite-file.ts";
 
-/** What threads run in place of their code. */
-const other = vi.hoisted((): { code: string | undefined } => ({ code: undefined }));
+/** What threads run in place of their code, and the flags that the last one shares with the event loop. */
+const other = vi.hoisted((): { code: string | undefined; flags: Int32Array } => ({
+  code: undefined,
+  flags: new Int32Array(2),
+}));
 
 vi.mock("node:worker_threads", async (original) => {
   const real = await original<typeof threads>();
   class Worker extends real.Worker {
     constructor(code: string, options: threads.WorkerOptions) {
       super(other.code ?? code, options);
+      other.flags = options.workerData.state;
     }
   }
   return { ...real, Worker };
 });
 
 afterEach(() => {
+  vi.useRealTimers();
   other.code = undefined;
 });
 
@@ -156,6 +162,28 @@ test("no confirmed data is lost if the power fails during a checkpoint", async (
     expect(found.prepare("PRAGMA integrity_check").all()).toEqual([{ integrity_check: "ok" }]);
     found.close();
   }
+});
+
+test("output that can wait is not committed while the log restarts, for a limited time", async () => {
+  other.code = 'require("node:worker_threads").parentPort.on("message", () => {})';
+  vi.useFakeTimers({ toFake: ["performance"] });
+  const stores = createSqliteStores({ path: path() });
+  await write(stores, 10 * MIB);
+  const { lease } = await claimed(stores, "t");
+  const restarts = (flag: 0 | 1) => Atomics.store(other.flags, 1, flag);
+  for (const end of [() => restarts(0), () => vi.advanceTimersByTime(250)]) {
+    restarts(1);
+    let isWritten = false;
+    const writing = stores.events.append(lease, [note("x")]).then(() => {
+      isWritten = true;
+    });
+    await turn();
+    await turn();
+    expect(isWritten).toBe(false);
+    end();
+    await writing;
+  }
+  await stores.close();
 });
 
 test("if the thread that copies the log dies, the server logs it and the log stays limited", async () => {

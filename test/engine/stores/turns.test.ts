@@ -51,15 +51,18 @@ test("a failed read, even because the store does not respond, ends no other and 
   await third;
 });
 
-test("a read that does not get its turn in time gets `unavailable`, and its turn goes to the next", async () => {
-  const { begun, ends, read } = reads(1);
-  void read("ada", "first");
-  const late = read("ada", "late", 1);
-  const patient = read("ada", "patient");
-  await expect(late).rejects.toMatchObject({ code: "unavailable" });
-  ends[0]?.resolve();
-  await turn();
-  expect(begun).toEqual(["first", "patient"]);
-  ends[1]?.resolve();
-  await patient;
-});
+test.each(["ada", "grace"])(
+  "a read that does not get its turn in time gets `unavailable`, and its turn goes to the next, of %s",
+  async (tenant) => {
+    const { begun, ends, read } = reads(1);
+    void read("ada", "first");
+    const late = read("ada", "late", 1);
+    const patient = read(tenant, "patient");
+    await expect(late).rejects.toMatchObject({ code: "unavailable" });
+    ends[0]?.resolve();
+    await turn();
+    expect(begun).toEqual(["first", "patient"]);
+    ends[1]?.resolve();
+    await patient;
+  },
+);
