@@ -95,6 +95,17 @@ agents:
   await provider.close();
 });
 
+test("a sandbox is counted in its last state, and when it fails", async () => {
+  const agents = "agents: { assistant: { model: 'scripted:test', backend: { type: docker, image: none } } }";
+  const config = { backends: { docker: { host: "unix:///no/engine.sock" } } };
+  const script = [{ call: [{ tool: "execute", args: { command: "true" } }] }, { say: "Done." }];
+  const { page } = await ran({ agents, config, script });
+  const shown = await page();
+  expect(sampleOf(shown, 'skein_sandboxes{type="docker",state="starting"}')).toBe(0);
+  expect(sampleOf(shown, 'skein_sandboxes{type="docker",state="error"}')).toBe(1);
+  expect(sampleOf(shown, 'skein_sandbox_failures_total{type="docker"}')).toBeGreaterThan(0);
+});
+
 test("a thread counts as waiting for an answer until it has one", async () => {
   const script = [{ call: [{ tool: "ask_user", args: { question: "Which?" } }] }, { say: "That one." }];
   const agents = "agents: { assistant: { model: 'scripted:test', tools: [ask_user] } }";

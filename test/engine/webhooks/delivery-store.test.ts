@@ -16,6 +16,7 @@ test("a new delivery replaces the oldest tenth of a user's settled deliveries if
   };
   await keep(0, "pending");
   for (let at = 1; at < MOST; at++) await keep(at, "delivered");
+  expect(await stores.documents.list(deliveriesOf(ADA))).toHaveLength(MOST);
   await keep(MOST, "delivered");
   const kept = await stores.documents.list(deliveriesOf(ADA));
   const times = kept.map(({ body }) => Delivery.parse(JSON.parse(body)).at).sort((a, b) => a - b);

@@ -34,10 +34,11 @@ const ending = (tenant: string, run: number): EndingRun => ({
 function deployment() {
   let time = 0;
   const memory = createMemoryStores({ now: () => Date.now() + time });
-  const calls = { count: 0, failing: -1, lists: 0 };
+  const calls = { count: 0, failing: -1, lists: 0, failingWrites: 0 };
   const documents = wrappedMethods(memory.documents, (name, method) => async (...args) => {
     if (name === "list") calls.lists++;
-    if (calls.count++ === calls.failing) throw new AppError("unavailable", "The store does not answer.");
+    const fails = name === "write" && calls.failingWrites > 0 && calls.failingWrites--;
+    if (calls.count++ === calls.failing || fails) throw new AppError("unavailable", "The store does not answer.");
     return method(...args);
   });
   const stores = { ...memory, documents };
@@ -208,6 +209,16 @@ test("the end of a run is sent even if any single call to the store fails", asyn
   const all = await count(1_000);
   expect(all).toBeGreaterThan(2);
   for (let failing = 0; failing < all; failing++) await count(failing);
+});
+
+test("an event is stored at the fifth attempt at the latest, or logged as lost", async () => {
+  const { openMine, calls, lines } = deployment();
+  const { near, inbox } = await openMine(NEAR);
+  calls.failingWrites = 9;
+  await near("lost");
+  await near("stored");
+  expect(lines).toMatchObject([{ text: "could not store an event for webhooks", type: "budget.near" }]);
+  await expect.poll(() => inbox.received.length).toBe(1);
 });
 
 test("the end of a run is sent even if the run is deleted before its delivery is confirmed", async () => {

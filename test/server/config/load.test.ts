@@ -207,6 +207,13 @@ test("an engine's certificates are read, and mismatched ones are refused", async
   expect(await problems({ ca, cert: client.cert, key: ca })).toMatch(/tls\.key: .* contains no private key/);
 });
 
+test("four previous keys of the vault are accepted, and a fifth is refused", async () => {
+  const keys = Array.from({ length: 5 }, (_, at) => Buffer.alloc(32, at).toString("base64"));
+  const vault = (previous_keys: string[]) => JSON.stringify({ vault: { previous_keys } });
+  expect((await load(vault(keys.slice(1)))).vault.previous_keys).toHaveLength(4);
+  expect((await problemsOf(vault(keys))).join()).toContain("vault.previous_keys");
+});
+
 test("a search service without its address or its key does not start", async () => {
   const problems = (search: string) => problemsOf(`web: { search: ${search} }\n`, {});
   expect(await problems("{ provider: searxng }")).toEqual([

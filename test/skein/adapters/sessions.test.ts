@@ -29,8 +29,11 @@ test("a new session is the current one until another is selected, or it is delet
   expect((await sessions.current()).title).toBe("First");
   expect(await sessions.delete(first.id)).toBe(true);
   expect(await sessions.delete(first.id)).toBe(false);
-  expect((await sessions.current()).title).toBe("New Session");
+  const third = await sessions.current();
+  expect(third.title).toBe("New Session");
   expect(await sessions.get(first.id)).toBeUndefined();
+  await sessions.delete(third.id);
+  expect(await sessions.get((await sessions.current()).id)).toMatchObject({ title: "New Session" });
 });
 
 test("a session's messages can be added, read as a copy, and cleared; an agent can continue it", async () => {
@@ -39,6 +42,10 @@ test("a session's messages can be added, read as a copy, and cleared; an agent c
   expect(await sessions.addMessage(id, userMessage("Hello"))).toBe(true);
   expect(await sessions.addMessage(id, assistantMessage("Hi."))).toBe(true);
   expect(await sessions.addMessage("missing", userMessage("Hello"))).toBe(false);
+  const owner = { tenant: "default", user: "default" };
+  const [run] = (await stores.runs.list(owner, id, { limit: 1 })).items;
+  for await (const [first] of stores.events.read({ owner, thread_id: id, run_id: run?.id ?? "" }, 0, AbortSignal.timeout(60_000)))
+    expect(first).toMatchObject({ seq: 1, json: expect.stringContaining(`"attempt":${run?.attempt}`) });
   (await sessions.getMessages(id)).pop();
   expect(await sessions.getMessages(id)).toHaveLength(2);
   const agent = agentWith(({ messages }) => ({ say: `heard ${messages.length}` }));
