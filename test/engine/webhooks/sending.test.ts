@@ -38,7 +38,8 @@ function deployment() {
   const documents = wrappedMethods(memory.documents, (name, method) => async (...args) => {
     if (name === "list") calls.lists++;
     const fails = name === "write" && calls.failingWrites > 0 && calls.failingWrites--;
-    if (calls.count++ === calls.failing || fails) throw new AppError("unavailable", "The store does not answer.");
+    if (calls.count++ === calls.failing || fails)
+      throw new AppError("unavailable", "The store does not answer.");
     return method(...args);
   });
   const stores = { ...memory, documents };

@@ -44,7 +44,11 @@ test("a session's messages can be added, read as a copy, and cleared; an agent c
   expect(await sessions.addMessage("missing", userMessage("Hello"))).toBe(false);
   const owner = { tenant: "default", user: "default" };
   const [run] = (await stores.runs.list(owner, id, { limit: 1 })).items;
-  for await (const [first] of stores.events.read({ owner, thread_id: id, run_id: run?.id ?? "" }, 0, AbortSignal.timeout(60_000)))
+  for await (const [first] of stores.events.read(
+    { owner, thread_id: id, run_id: run?.id ?? "" },
+    0,
+    AbortSignal.timeout(60_000),
+  ))
     expect(first).toMatchObject({ seq: 1, json: expect.stringContaining(`"attempt":${run?.attempt}`) });
   (await sessions.getMessages(id)).pop();
   expect(await sessions.getMessages(id)).toHaveLength(2);
