@@ -1,6 +1,6 @@
 // Secrets that the proxy puts into requests, with a vault, a host outside, and a client that has the placeholder only.
 
-import { once } from "node:events";
+import { getEventListeners, once } from "node:events";
 import { request, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
@@ -89,7 +89,7 @@ async function world({ port, authorities = [], more = {}, allowedHosts = ["api.e
       host,
       [`GET ${path} HTTP/1.1`, `Host: ${host}:${port}`, "Connection: close", ...headers, "", ""].join("\r\n"),
     );
-  return { proxy, secrets, vault, put, used, refused, open, say, get };
+  return { proxy, secrets, vault, put, used, refused, open, say, get, signal: closing.signal };
 }
 
 async function received(socket: TLSSocket): Promise<string> {
@@ -103,7 +103,7 @@ const statusOf = (answer: string) => Number(answer.slice(9, 12));
 
 test("a named host receives the secret in any header, and the sandbox never does", async () => {
   const { port, heard, authority } = await outside(echo);
-  const { get, refused, used } = await world({ port, authorities: [authority.certificate] });
+  const { get, refused, used, signal } = await world({ port, authorities: [authority.certificate] });
   const basic = Buffer.from(`ada:${PLACEHOLDER}`).toString("base64");
   const answer = await get("api.example", [
     `Authorization: Bearer ${PLACEHOLDER}`,
@@ -131,6 +131,8 @@ test("a named host receives the secret in any header, and the sandbox never does
   await get("api.example", [`X-Api-Key: ${PLACEHOLDER}`]);
   // One line of the trail for a minute.
   expect(used).toEqual(["example"]);
+  // An ended tunnel leaves nothing behind.
+  await expect.poll(() => getEventListeners(signal, "abort")).toEqual([]);
 });
 
 /** The body of an answer in chunks. */

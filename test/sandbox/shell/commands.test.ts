@@ -286,8 +286,9 @@ describe("ending a command", () => {
 });
 
 describe("a closed shell", () => {
-  test("ends running commands as lost, and fails waiting and later ones", async () => {
+  test("ends running commands as lost but keeps background processes, and fails waiting and later calls", async () => {
     const { shell, start, execute, file } = await opened();
+    await execute("sleep 300 & echo $! > background; cut -d' ' -f4 /proc/$PPID/stat > session");
     const names = Array.from({ length: 16 }, (_, index) => `pid${index}`);
     const running = names.map((name) => start(`echo $$ > ${name}; echo on; exec sleep 300`));
     await Promise.all(running.map((stream) => stream.next()));
@@ -298,5 +299,11 @@ describe("a closed shell", () => {
     await waiting;
     await expect(execute("echo never")).rejects.toThrow("the end");
     for (const name of names) await expect.poll(async () => lives(await file(name))).toBe(false);
+    const session = (await file("session")).trim();
+    const beside = async () =>
+      (await readFile(`/proc/${session}/task/${session}/children`, "utf8").catch(() => "")).trim().split(" ");
+    // The reader of the output is left, and nothing that would end the process.
+    await expect.poll(async () => (await beside()).length).toBe(1);
+    expect(await lives(await file("background"))).toBe(true);
   });
 });

@@ -62,12 +62,17 @@ describe("the sessions of a sandbox", () => {
     pool.close(new Error("the end"));
   });
 
-  test("have at most 64 waiting callers", async () => {
+  test("have at most 64 waiting callers, and a cancelled one makes room", async () => {
     const { pool } = counting(1);
     const session = await pool.acquire(signal);
-    const waiting = Array.from({ length: 64 }, () =>
-      pool.acquire(signal).then((taken) => pool.release(taken)),
-    );
+    const wait = () => pool.acquire(signal).then((taken) => pool.release(taken));
+    const abort = new AbortController();
+    const cancelled = pool.acquire(abort.signal);
+    const waiting = Array.from({ length: 63 }, wait);
+    await expect(pool.acquire(signal)).rejects.toMatchObject({ code: "unavailable" });
+    abort.abort(new Error("enough"));
+    await expect(cancelled).rejects.toThrow("enough");
+    waiting.push(wait());
     await expect(pool.acquire(signal)).rejects.toMatchObject({ code: "unavailable" });
     pool.release(session);
     await Promise.all(waiting);
