@@ -205,6 +205,18 @@ describe("endless output", () => {
     expect(omitted).toBe(20_010);
   });
 
+  test("is complete even if it is read long after the command's end", async () => {
+    const { backend } = await opened();
+    const command = "echo $$ > pid; echo START; while [ ! -e go ]; do sleep 0.01; done; echo END";
+    const stream = backend.exec(command, { signal, timeoutMs: 60_000 });
+    await stream.next();
+    await backend.write("go", Buffer.from(""), signal);
+    const pid = Number(await readAll(backend, "pid"));
+    await expect.poll(() => existsSync(`/proc/${pid}`)).toBe(false);
+    await execute(backend, "sleep 0.3");
+    expect((await drained(stream)).output).toBe("START\nEND\n");
+  });
+
   test("waits for a slow reader", async () => {
     const { backend } = await opened();
     const stream = backend.exec(

@@ -226,7 +226,6 @@ async function watch(
 async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<string> {
   const end = () => stream.destroy();
   signal.addEventListener("abort", end, { once: true });
-  stream.on("error", () => {});
   try {
     yield* createInterface({ input: stream });
   } finally {

@@ -20,7 +20,7 @@ export async function* readFile(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   if (offset === 0) {
-    const wanted = Math.min(length, PIECE_BYTES + 1);
+    const wanted = Math.min(length, PIECE_BYTES);
     const script = `fs_file ${wordsOf(target)} && { head -c ${wanted} "./$n" || r=EIO; }`;
     const { output } = await perform(target, { script, maxBytes: wanted }, signal);
     if (wanted === length || output.length < wanted) {

@@ -71,7 +71,7 @@ describeWithOwnEngine("several engines", (a) => {
     expect((await spread(world)).reduce((sum, count) => sum + count)).toBe(1);
   });
 
-  test("run no more sandboxes than configured, and refuse a further user with a reason", async () => {
+  test("run no more sandboxes than configured, and refuse a further user with a reason until one stops", async () => {
     const world = await newWorld();
     const one = on(world, {
       engines: [
@@ -82,6 +82,10 @@ describeWithOwnEngine("several engines", (a) => {
     await Promise.all(users(3).map((owner) => write(one, owner, owner.user)));
     expect(await spread(world)).toEqual([1, 2, 0]);
     await refuses(() => write(one, bob, "more"), "unavailable", "engine");
+    const onB = (await world.sandboxes.list()).find(({ engine }) => engine === "b");
+    await one.pool.stop(onB?.owner ?? ada, await config());
+    await write(one, bob, "more");
+    expect(await spread(world)).toEqual([1, 3, 0]);
   });
 
   test("take no new user while they drain, and keep existing ones", async () => {

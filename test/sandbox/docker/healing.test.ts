@@ -113,6 +113,27 @@ describeWithOwnEngine("a lost sandbox", (engine) => {
   });
 });
 
+describeWithOwnEngine("an unreachable engine", (engine) => {
+  test("is logged once each time, and its sandboxes are found when it returns", async () => {
+    const lost = await newWorld();
+    const first = newServer(engine, lost, { sweepMs: 60_000 });
+    await first.pool.start(ada, await configOf(engine, "busybox"));
+    await engine.stop();
+    // The next server finds the first one's stopped sandbox in its first check that succeeds.
+    const next = { ...(await newWorld()), deployment: lost.deployment, dataDir: lost.dataDir };
+    const { pool, warnings } = newServer(engine, next);
+    const logged = () =>
+      warnings.flatMap((details) => ("engine" in details && "err" in details ? [`${details.err}`] : []));
+    pool.begin(["docker"]);
+    await expect.poll(logged).toHaveLength(1);
+    await engine.start();
+    await expect.poll(() => next.sandboxes.list()).toMatchObject([{ state: "stopped" }]);
+    await engine.stop();
+    await expect.poll(() => new Set(logged()).size < logged().length).toBe(true);
+    await engine.start();
+  });
+});
+
 describeWithOwnEngine("a command and its own sandbox", (engine) => {
   test("by killing everything in it loses at most the command", async () => {
     const world = await newWorld();

@@ -240,10 +240,12 @@ describeWithOwnEngine("a sandbox", (engine) => {
     const config = { type: "docker", name: "code", image: "127.0.0.1:1/no/such:image" };
     await refuses(() => pool.start(ada, config), "backend_failed", "`127.0.0.1:1/no/such:image`");
     const image = { code: "backend_failed", image: config.image, err: expect.any(Error) };
+    const message = "an image cannot be pulled";
     const oneLine = expect.objectContaining({
       ...ada,
       backend: "code",
       sandbox: expect.any(String),
+      message,
       ...image,
     });
     expect(warnings.filter((details) => "image" in details)).toEqual([oneLine]);
@@ -257,13 +259,16 @@ describeWithOwnEngine("a sandbox", (engine) => {
     expect(await containersOf(engine, world)).toEqual([]);
   });
 
-  test("reports a runtime that the engine does not know, and leaves nothing", async () => {
+  test("reports a runtime that the engine does not know, in the log too, and leaves nothing", async () => {
     const world = await newWorld();
-    const { pool } = newServer(engine, world);
+    const { pool, warnings } = newServer(engine, world);
     await refuses(
       async () => pool.start(ada, await configOf(engine, "busybox", { runtime: "nosuch" })),
       "backend_failed",
       "nosuch",
+    );
+    expect(warnings).toContainEqual(
+      expect.objectContaining({ ...ada, message: "a sandbox cannot be started" }),
     );
     expect(await containersOf(engine, world)).toEqual([]);
   });

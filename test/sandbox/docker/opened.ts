@@ -40,7 +40,7 @@ export interface Server {
   readonly pool: ReturnType<typeof newPool>;
   /** The reported states of each backend, in order. */
   readonly states: BackendStatus[];
-  /** The details of what was logged as a warning. */
+  /** The details and the message of each warning in the log. */
   readonly warnings: object[];
 }
 
@@ -53,7 +53,7 @@ export function newServer(
 ): Server {
   const states: BackendStatus[] = [];
   const warnings: object[] = [];
-  const warn = (details: object) => void warnings.push(details);
+  const warn = (details: object, message: string) => void warnings.push({ ...details, message });
   const pool = newPool({
     ...more,
     ...{ dataDir, sandboxes, logger: { info() {}, warn, error() {} } },

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { AppError } from "../../../src/agent/core/errors.ts";
 import { shellFiles } from "../../../src/sandbox/shell/files.ts";
+import { entriesIn } from "../../../src/sandbox/shell/prelude.ts";
 import { filesContract } from "../../contracts/backend/index.ts";
 import { execute, readAll, refuses } from "../../support/backend.ts";
 import { found } from "../../support/child-shell.ts";
@@ -253,4 +254,9 @@ describeFiles((opened) => {
         await refuses(() => backend.write(path, Buffer.from("x"), signal), "backend_refused", "read-only");
     });
   });
+});
+
+test("an entry that a shell reports incompletely is ignored", () => {
+  const output = Buffer.from("/d\0m:81a4 1 2 ./f/\nm:81a4 3 4 ./cut");
+  expect(entriesIn({ fields: [], output, mark: "m" }, "/w").map(({ path }) => path)).toEqual(["/w/d/f"]);
 });
