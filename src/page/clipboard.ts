@@ -16,7 +16,6 @@ function copySelected(text: string): boolean {
   // While a dialog is open, elements outside it cannot receive focus.
   const place = before?.closest("dialog") ?? document.body;
   const field = document.createElement("textarea");
-  field.className = "unseen";
   field.value = text;
   place.append(field);
   field.select();

@@ -3,31 +3,15 @@
 import { useEffect, useState } from "preact/hooks";
 import type { StreamEvent } from "../../client/client.ts";
 import { Copy, Empty, Plain, Problem } from "../components.tsx";
+import { type EventEntry, type EventLog, logEvent, MOST_EVENTS, newEventLog } from "../event-log.ts";
 import { touch, useTouched } from "../frame.ts";
 import { number } from "../numbers.ts";
 import { client, messageOf } from "../session.ts";
 import { t } from "../texts.ts";
 
-/** The maximum number of events to keep. Later events are only counted. */
-const MOST = 20_000;
 /** The number of rows to add at a time. */
 const ROWS = 200;
 const PREVIEW = 160;
-
-interface EventEntry {
-  readonly id: string;
-  readonly event: StreamEvent;
-}
-
-interface Log {
-  readonly seen: EventEntry[];
-  readonly counts: Map<string, number>;
-  total: number;
-  state: "reading" | "ended";
-  /** True if earlier events have expired. */
-  isCut: boolean;
-  problem?: string;
-}
 
 export const RawEvents = ({ thread, run }: { thread: string; run: string | undefined }) =>
   run === undefined ? (
@@ -80,20 +64,14 @@ function RunEvents({ thread, run }: { thread: string; run: string }) {
           {words.more(number(Math.min(ROWS, chosen.length - most)), number(chosen.length - most))}
         </button>
       )}
-      {log.total > log.seen.length && <Empty>{words.most(number(MOST))}</Empty>}
+      {log.total > log.seen.length && <Empty>{words.most(number(MOST_EVENTS))}</Empty>}
     </div>
   );
 }
 
 /** Reads the events from the first one and follows them while the run is in progress. */
-function useLog(thread: string, run: string): Log {
-  const [log] = useState<Log>(() => ({
-    seen: [],
-    counts: new Map(),
-    total: 0,
-    state: "reading",
-    isCut: false,
-  }));
+function useLog(thread: string, run: string): EventLog {
+  const [log] = useState(newEventLog);
   useEffect(() => {
     const ending = new AbortController();
     void read(log, { thread, run }, ending.signal);
@@ -103,7 +81,7 @@ function useLog(thread: string, run: string): Log {
 }
 
 async function read(
-  log: Log,
+  log: EventLog,
   { thread, run }: { thread: string; run: string },
   signal: AbortSignal,
 ): Promise<void> {
@@ -118,9 +96,7 @@ async function read(
   };
   try {
     for await (const event of client.runs.events(thread, run, options, signal)) {
-      log.total++;
-      log.counts.set(event.event, (log.counts.get(event.event) ?? 0) + 1);
-      if (log.seen.length < MOST) log.seen.push({ id: cursor, event });
+      logEvent(log, { id: cursor, event });
       touch(log);
     }
     log.state = "ended";

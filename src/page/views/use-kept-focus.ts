@@ -17,7 +17,6 @@ export function useKeptFocus(conversation: RefObject<HTMLElement | null>): void 
     const removals = new MutationObserver(() => {
       if (!focused || focused.isConnected) return;
       focused = undefined;
-      removals.disconnect();
       // On touch devices, setting the focus would open the on-screen keyboard.
       if (document.activeElement === document.body && !isTouch()) nextIn(box)?.focus();
     });
