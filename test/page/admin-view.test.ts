@@ -108,6 +108,14 @@ test("an admin creates a key for a user, sees it once, and revokes it", async ()
   await page.getByRole("button", { name: "Revoke Laptop" }).click();
   await page.getByRole("button", { name: "Revoke", exact: true }).click();
   await page.getByRole("row").filter({ hasText: "Laptop" }).getByText("Revoked").waitFor();
+
+  const { admin } = createClient({ baseUrl: url, headers: { authorization: `Bearer ${key}` } });
+  for (let count = 0; count < 50; count++) await admin.createKey({ user: "bob", scopes: ["read"] });
+  await go("#/admin/users", "Users");
+  await go("#/admin/keys", "Show more");
+  await page.getByRole("button", { name: "Show more" }).click();
+  await page.getByRole("button", { name: "Show more" }).waitFor({ state: "detached" });
+  expect(await page.locator("tbody tr").count()).toBe((await admin.keys({ limit: 100 })).items.length);
 });
 
 test("an admin creates a webhook of the tenant and replaces its secret; an operator finds it under the tenant's name", async () => {

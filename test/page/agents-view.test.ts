@@ -1,4 +1,6 @@
 import { describe, expect } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../../src/agent/core/tool.ts";
 import { test } from "../support/chromium.ts";
 import { httpServer } from "../support/hostile.ts";
 import { startServer } from "../support/server.ts";
@@ -63,6 +65,7 @@ const CAREFUL = `agents:
   default: { model: "scripted:test" }
   writer:
     model: "scripted:test"
+    tools: [wordy]
     system_prompt:
       - { id: rules, text: "Never say <script>window.pwned = 1</script>." }
       - { id: style, text: Be brief. }
@@ -70,7 +73,14 @@ const CAREFUL = `agents:
 
 describe("an agent can be read and tried", () => {
   test("its prompt, its tools with their effects and parameters, and a conversation are available by keyboard and on a phone", async () => {
-    const { url } = await startServer({ agents: CAREFUL });
+    const [first, rest] = ["x".repeat(120), "y. And more."];
+    const wordy = defineTool({
+      name: "wordy",
+      description: first + rest,
+      parameters: z.object({}),
+      execute: async () => "",
+    });
+    const { url } = await startServer({ agents: CAREFUL, tools: [wordy] });
     const tab = await seen(url);
     const { page } = tab;
     await tab.go("#/agents/writer", "System prompt");
@@ -84,6 +94,12 @@ describe("an agent can be read and tried", () => {
     await page.getByText("Never say <script>window.pwned = 1</script>.").waitFor();
     await page.locator("summary", { hasText: "write_todos" }).first().click();
     await page.getByText('"todos"').waitFor();
+    expect(await page.locator("details[open] pre").last().innerText()).toContain(
+      '\n  "properties": {\n    "',
+    );
+    const tool = page.locator("details", { hasText: "wordy" });
+    expect(await tool.locator("summary").innerText()).toBe(`wordy ${first}…`);
+    expect(await tool.locator("pre").first().textContent()).toBe(first + rest);
     expect(await tab.harm()).toEqual([]);
 
     await page.getByRole("button", { name: "Start a conversation" }).press("Enter");

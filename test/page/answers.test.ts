@@ -6,6 +6,7 @@ import type { Turn } from "../../src/agent/models/scripted.ts";
 import { test } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { startServer } from "../support/server.ts";
+import { json } from "../support/team.ts";
 import { seen } from "./seen.ts";
 
 const AGENTS = `
@@ -15,6 +16,7 @@ agents:
     backend: { type: local }
     permissions: { mode: default }
     tools: [ask_user]
+    interrupts: { expires_after: 4h }
 `;
 const execute = (command: string) => ({ tool: "execute", args: { command } });
 const sees = (page: Page, text: string) => page.getByText(text).filter({ visible: true }).first().waitFor();
@@ -41,6 +43,20 @@ describe("while the agent waits", () => {
     await sees(page, "Purple it is.");
     await page.locator(".call > summary").getByText("Purple", { exact: true }).waitFor();
     expect(await page.getByRole("article", { name: "You" }).count()).toBe(1);
+  });
+
+  test("a question counts the last minutes down, and says when it has expired", async () => {
+    const page = await asked([{ call: [execute("echo one")] }]);
+    const { items } = await json(`${new URL(page.url()).origin}/interrupts`);
+    const [{ expires_at: at }] = items as unknown as [{ expires_at: string }];
+    for (const [ms, text] of [
+      [-65_000, "Expires in 1:05"],
+      [0, "Expired"],
+    ] as const) {
+      await page.clock.setFixedTime(Date.parse(at) + ms);
+      await page.reload();
+      await sees(page, text);
+    }
   });
 
   test("a message asks first what to do with the calls, and withdrawing them is not a failure", async () => {

@@ -70,8 +70,8 @@ describe("a message", () => {
   });
 });
 
-test("files can be attached to a message: chosen, pasted and dropped", async () => {
-  const { url } = await startServer({ script: [{ say: "Three files." }] });
+test("files can be attached to a message: chosen, pasted and dropped, and are sent again with it", async () => {
+  const { url } = await startServer({ script: () => ({ say: "Three files." }) });
   const { page } = await seen(url);
   await page.locator(".composer input[type=file]").setInputFiles({
     ...{ name: "chosen.csv", mimeType: "text/csv", buffer: Buffer.from("a,b") },
@@ -101,13 +101,22 @@ test("files can be attached to a message: chosen, pasted and dropped", async () 
   const itemsOf = async <T>(path: string) =>
     ((await (await fetch(url + path)).json()) as { items: T[] }).items;
   const [thread] = await itemsOf<{ id: string }>("/threads");
-  const [message] = await itemsOf<{ content: object[] }>(`/threads/${thread?.id}/messages`);
+  const sent = async () =>
+    (await itemsOf<{ id: string; content: object[] }>(`/threads/${thread?.id}/messages`))[0];
+  const message = await sent();
   expect(message?.content).toEqual([
     { type: "text", text: "Look at these." },
     expect.objectContaining({ type: "file", media_type: "text/csv", name: "chosen.csv" }),
     expect.objectContaining({ type: "image", media_type: "image/png" }),
     expect.objectContaining({ type: "file", media_type: "text/markdown", name: "dropped.md" }),
   ]);
+  await page.getByRole("article", { name: "You" }).hover();
+  await page.getByRole("button", { name: "Retry" }).click();
+  const again = async () => {
+    const { id, content } = (await sent()) ?? message ?? {};
+    return id !== message?.id && content;
+  };
+  await expect.poll(again).toEqual(message?.content);
 });
 
 test("a file that is dropped elsewhere does not replace the page", async () => {
@@ -135,6 +144,7 @@ describe("while a run is active", () => {
     await says(page, "Begin.");
     await entered;
     await sees(page, "Running gate");
+    await page.getByPlaceholder("Message the run in progress…").waitFor();
     await says(page, "Shorter.");
     await sees(page, "The agent reads this before the next step");
     await page.getByLabel("Message", { exact: true }).fill("And then this.");

@@ -44,6 +44,8 @@ describe("a diagram in an answer", () => {
     await drawing.getByText("Look it up").waitFor();
     expect(await page.locator("pre", { hasText: "flowchart" }).isVisible()).toBe(false);
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Show source");
+    const parts = async () => (await frameOf(page))?.evaluate("document.body.childElementCount");
+    const drawn = await parts();
     for (const [width, theme] of [
       [1440, "light"],
       [390, "dark"],
@@ -59,6 +61,8 @@ describe("a diagram in an answer", () => {
       expect(inner).toBe(outer);
       expect(await tab.barriers()).toEqual([]);
       await tab.screenshot(`page-diagram-${width}`);
+      // A new drawing replaces the one before.
+      expect(await parts()).toBe(drawn);
     }
     await page.emulateMedia({ media: "print" });
     expect(await page.locator("iframe").isVisible()).toBe(true);

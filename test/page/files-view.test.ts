@@ -129,6 +129,7 @@ describe("the files on the page", () => {
 
   test("the agent's changes are shown line by line", async () => {
     const { page, open } = await workspace();
+    await page.locator(".changed li", { hasText: "notes/plan.md" }).getByText("+1 −1").waitFor();
     await open("notes/plan.md");
     const rows = page.getByRole("region", { name: "Difference" }).getByRole("row");
     await rows.first().waitFor();

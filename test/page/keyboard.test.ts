@@ -130,7 +130,12 @@ describe("without a mouse", () => {
       await page.keyboard.press("Control+K");
       await field.waitFor();
       await page.keyboard.type(words);
-      await page.getByRole("option", { name: option, selected: true }).waitFor();
+      const found = page.getByRole("option", { name: option, selected: true });
+      await found.waitFor();
+      // A screen reader reads the option that the field names.
+      await expect
+        .poll(() => field.getAttribute("aria-activedescendant"))
+        .toBe(await found.getAttribute("id"));
     };
     await finds("needle", /^Message A haystack/);
     for (const width of [1280, 390])

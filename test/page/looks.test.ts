@@ -127,6 +127,7 @@ test("the side of a conversation takes no space while it has nothing to show", a
   expect(await width()).toBeLessThan(60);
   await tab.page.getByRole("tab", { name: "Files" }).click();
   await expect.poll(width).toBeGreaterThan(250);
+  await tab.page.getByText("files that you upload or drop, appear here").waitFor();
 });
 
 test("a plan leaves space for the conversation's text: on a small screen it is a drawer, opened by its name", async () => {

@@ -125,6 +125,7 @@ test("the runs of all threads appear when they start, change when they end, and 
   await row.getByText("Done").waitFor();
   await page.getByLabel("Status").selectOption("Failed");
   await page.getByText("No runs match these filters.").waitFor();
+  expect(await page.locator("main table").count()).toBe(0);
   await page.getByLabel("Status").selectOption("Done");
   await row.getByRole("link", { name: /^Trace/ }).click();
   await page.getByRole("button", { name: /^Tool call, gate/ }).waitFor();

@@ -65,7 +65,12 @@ describe("a trace as rows", () => {
   });
 
   test("adds up the model calls, with their cost if one is known", () => {
-    expect(sumsOf(SPANS)).toMatchObject({ calls: 1, tools: 3, cost: 5 });
+    const usage = { input_tokens: 100, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: 9 };
+    const calls = ["7", "8"].map((id) => span(id, 0, 1, { name: "llm.call", usage }));
+    expect(sumsOf([...SPANS, ...calls])).toEqual({
+      ...{ calls: 3, tools: 3, cost: 5 },
+      ...{ input: 200, cached: 120, output: 14 },
+    });
     expect(sumsOf(SPANS.slice(2))).not.toHaveProperty("cost");
   });
 

@@ -1,8 +1,19 @@
-// Which words stand in the views themselves, where no language reaches them.
+// Every word of the page is in each language: no view has words of its own, and each language has each text.
 
 import { globSync, readFileSync } from "node:fs";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { parseAst } from "vitest/node";
+import { adminTexts } from "../../src/page/texts/admin.ts";
+import { auditTexts } from "../../src/page/texts/audit.ts";
+import { connectionTexts } from "../../src/page/texts/connections.ts";
+import { de } from "../../src/page/texts/de.ts";
+import { en } from "../../src/page/texts/en.ts";
+import { scheduleTexts } from "../../src/page/texts/schedules.ts";
+import { sourceTexts } from "../../src/page/texts/sources.ts";
+import { toolTexts } from "../../src/page/texts/tools.ts";
+import { triggerTexts } from "../../src/page/texts/triggers.ts";
+import { webhookTexts } from "../../src/page/texts/webhooks.ts";
+import { speak, t } from "../../src/page/texts.ts";
 
 /** Names, and what is written the same in every language. */
 const SAME_EVERYWHERE = ["Skein", "JSON", "Esc", "provider:model", "sk_…", "folder/name.txt"];
@@ -61,4 +72,30 @@ test("every text in a view exists in every language", () => {
     return [...shownIn(program)].filter(isSaid).map((text) => `${file}: ${text.replace(/\s+/g, " ").trim()}`);
   });
   expect(found).toEqual([]);
+});
+
+const TEXTS = [
+  ...[t, adminTexts, auditTexts, connectionTexts, scheduleTexts],
+  ...[sourceTexts, toolTexts, triggerTexts, webhookTexts],
+];
+const VALUES = ["‹1›", "‹2›", "‹3›", "‹4›"];
+
+/** The values that each text contains, by the text's name. Words of the server have no English text of their own. */
+function textsOf(texts: unknown, name: string): [string, unknown][] {
+  if (typeof texts === "function") return textsOf(texts(...VALUES), name);
+  if (typeof texts === "string") return [[name, VALUES.filter((value) => texts.includes(value))]];
+  if (typeof texts !== "object" || !texts || (Array.isArray(texts) && texts.length === 0))
+    return [[name, "no text"]];
+  return Object.entries(texts).flatMap(([key, part]) => textsOf(part, `${name}.${key}`));
+}
+
+test("every text exists in every language, and contains the same values", () => {
+  onTestFinished(() => speak(en, "en"));
+  const textsIn = (texts: typeof en, language: string) => {
+    speak(texts, language);
+    return TEXTS.flatMap((each, at) => textsOf(each(), String(at)));
+  };
+  const [english, german] = [textsIn(en, "en"), textsIn(de, "de")];
+  expect([...english, ...german].filter(([, values]) => values === "no text")).toEqual([]);
+  expect(Object.fromEntries(german)).toMatchObject(Object.fromEntries(english));
 });
