@@ -5,10 +5,11 @@ import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
+import { copySmallFile } from "../../../src/engine/stores/sqlite/copies.ts";
 import { Database } from "../../../src/engine/stores/sqlite/database.ts";
 import { createSqliteStores } from "../../../src/engine/stores/sqlite/index.ts";
 import { claimed } from "./fixture.ts";
-import { temporaryDatabase } from "./sqlite-file.ts";
+import { descriptorsOf, temporaryDatabase } from "./sqlite-file.ts";
 
 const { dataDir, inFile, path } = temporaryDatabase();
 
@@ -116,4 +117,10 @@ test("a copy that begins during a write succeeds", async () => {
   const copy = new Database(to);
   expect(copy.query("SELECT * FROM more").all()).toEqual([]);
   copy.close();
+});
+
+test("a copied small file does not stay open", async () => {
+  new Database(path()).close();
+  expect(await copySmallFile(path(), join(dataDir(), "copy.db"))).toBe(true);
+  expect(descriptorsOf(path())).toBe(0);
 });
