@@ -38,6 +38,7 @@ export function branchContract(open: Open): void {
         await replace(stores, second, ids[3]);
         const [branch, ...others] = await branchesOf(stores.threads, PLACE);
         expect(others).toEqual([]);
+        expect(branch?.parent?.run_id).toBe("died");
         expect(await idsIn(stores, branch?.id ?? "")).toEqual(ids);
         expect((await stores.threads.list(ADA, { limit: 10 })).items.map(({ id }) => id)).toEqual(["t"]);
       }));

@@ -84,6 +84,20 @@ test("every waiting thread of the user continues, and no one else's", async () =
   expect(await as("ada", "other").connections()).toEqual([]);
 });
 
+test("a connected account approves no call of its server that waits for approval", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts, { rules: "[{ ask: mcp__calendar__list }]" });
+  const ada = as("ada");
+  await connectAt(await ada.address());
+  await ada.run("are now available", "asks");
+  expect(await ada.interrupts("asks")).toMatchObject([{ kind: "approval" }]);
+  const address = await ada.address();
+  expect((await connectAt(address)).status).toBe(200);
+  // Its runs have continued.
+  await expect.poll(async () => (await visit(newBrowser(), new URL(address))).status).toBe(404);
+  expect((await ada.client.runs.of("asks")).items).toMatchObject([{ status: "interrupted" }]);
+});
+
 test("Skein registers once at an authorization server, for all users and tenants", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);

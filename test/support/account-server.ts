@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import type { Turn } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
+import { omitUndefined } from "../../src/lib/omit-undefined.ts";
 import { type AuthorizationServer, authorizationServer } from "./authorization-server.ts";
 import { type OAuthMcpServer, oauthMcpServer } from "./connecting.ts";
 import { type ServerOptions, startServer } from "./server.ts";
@@ -17,11 +18,11 @@ export async function deployment(): Promise<Deployment> {
   return { issuer, calendar: await oauthMcpServer(issuer) };
 }
 
-const agentsOf = ({ calendar }: Deployment, { auth = "{ oauth: {} }", per = "user" } = {}) => `
+const agentsOf = ({ calendar }: Deployment, { auth = "{ oauth: {} }", per = "user", rules = "[]" } = {}) => `
 mcp_servers:
   calendar: { url: "${calendar.url}", per: ${per}, auth: ${auth}, trust_annotations: true }
 agents:
-  assistant: { model: "scripted:test", tools: ["mcp__calendar__*"], hooks: { todos: false }, permissions: { mode: bypass } }
+  assistant: { model: "scripted:test", tools: ["mcp__calendar__*"], hooks: { todos: false }, permissions: { mode: bypass, rules: ${rules} } }
 `;
 
 const list = { call: [{ tool: "mcp__calendar__list", args: {} }] };
@@ -33,12 +34,14 @@ export const looks = (text: string): Turn =>
 interface Serving extends ServerOptions {
   readonly auth?: string;
   readonly per?: string;
+  /** The permission rules of the agent. */
+  readonly rules?: string;
 }
 
-export async function serve(parts: Deployment, { auth, per, config, ...more }: Serving = {}) {
+export async function serve(parts: Deployment, { auth, per, rules, config, ...more }: Serving = {}) {
   const script = ({ messages }: { messages: readonly unknown[] }) => looks(JSON.stringify(messages.at(-1)));
   const server = await startServer({
-    agents: agentsOf(parts, { ...(auth ? { auth } : {}), ...(per ? { per } : {}) }),
+    agents: agentsOf(parts, omitUndefined({ auth, per, rules })),
     script: script as never,
     ...more,
     config: {
