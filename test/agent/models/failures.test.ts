@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { pipeline } from "node:stream/promises";
 import zlib from "node:zlib";
 import { Anthropic } from "@anthropic-ai/sdk";
 import { OpenAI } from "openai";
@@ -180,23 +181,29 @@ describe.each(PROTOCOLS)("every provider with the protocol of $name", ({ model }
     },
   );
 
+  // Each event is one of both protocols.
+  const long = "x".repeat(64 * 1024);
+  const growing = (delta: object, chatDelta: object) =>
+    Array(200).fill({ type: "content_block_delta", index: 0, delta, choices: [{ delta: chatDelta }] });
+  const call = (_: unknown, index: number) => ({
+    ...{ type: "content_block_start", index },
+    content_block: { type: "tool_use", id: `${index}`, name: "a" },
+    choices: [{ delta: { tool_calls: [{ index, id: `${index}`, function: { name: "a" } }] } }],
+  });
+
   test.each([
-    ["text without an end", "x".repeat(64 * 1024), 1],
-    ["calls without an end", "x", 600],
-  ])("closes a reply that is %s, and does not retry", async (_, text, calls) => {
-    // Each event is one of both protocols.
-    const piece = JSON.stringify({
-      ...{ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } },
-      choices: [{ delta: { content: text } }],
-    });
-    const call = (index: number) =>
-      JSON.stringify({
-        ...{ type: "content_block_start", index },
-        content_block: { type: "tool_use", id: `${index}`, name: "a" },
-        choices: [{ delta: { tool_calls: [{ index, id: `${index}`, function: { name: "a" } }] } }],
-      });
-    const raw = calls === 1 ? Array(200).fill(piece) : Array.from({ length: calls }, (_, id) => call(id));
-    fake.current.enqueue({ raw, batch: 20 });
+    ["text", growing({ type: "text_delta", text: long }, { content: long })],
+    ["thinking", growing({ type: "thinking_delta", thinking: long }, { reasoning_content: long })],
+    [
+      "arguments",
+      growing(
+        { type: "input_json_delta", partial_json: long },
+        { tool_calls: [{ index: 0, function: { arguments: long } }] },
+      ),
+    ],
+    ["calls", Array.from({ length: 600 }, call)],
+  ])("closes a reply that is %s without an end, and does not retry", async (_, events) => {
+    fake.current.enqueue({ raw: events, batch: 20 });
     const error = await failing(model(fake.current));
     expect(error.message).toMatch(/the reply (is longer than|contains more than)/);
     expect(isTransient(error)).toBe(false);
@@ -320,6 +327,16 @@ test.each([new Anthropic.APIConnectionTimeoutError(), new OpenAI.APIConnectionTi
     expect(failureOf(error, { model: "x:y" }).code).toBe("model_timeout");
   },
 );
+
+test("a stream that goes on and on is closed, although it says nothing", async () => {
+  const { url } = await httpServer(async (_, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    await pipeline(Array(129).fill(Buffer.alloc(1024 * 1024, `:${" ".repeat(1022)}\n`)), response).catch(() => {});
+  });
+  const error = await failing(PROVIDERS[0].model(fake.current, { base_url: url }));
+  expect(error.message).toContain("the stream is longer than 134217728 bytes");
+  expect(isTransient(error)).toBe(false);
+});
 
 test("our own errors are not blamed on a provider", () => {
   expect(failureOf(new TypeError("x is not a function"), { model: "x:y" }).code).toBe("internal");

@@ -25,11 +25,12 @@ function checkDeltas({ reply, events }: Extract<Outcome, { reply: unknown }>): v
 function told(outcome: Outcome, { expected }: Recorded) {
   if ("failure" in outcome) return { failure: outcome.failure.code };
   checkDeltas(outcome);
-  const { content, reasoning, tool_calls, stop_reason, usage } = outcome.reply;
+  const { content, reasoning, tool_calls, stop_reason, usage, remark } = outcome.reply;
   const wanted = "reply" in expected ? expected.reply : undefined;
   return {
     reply: {
       ...{ content, thought: reasoning.map(({ text }) => text).join(""), stop: stop_reason },
+      ...(remark ? { remark: remark.code } : {}),
       calls: tool_calls.map(({ id, name, args }, at) => ({
         ...(wanted?.calls[at]?.id === undefined ? {} : { id }),
         ...{ name, args },

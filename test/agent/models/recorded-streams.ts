@@ -27,6 +27,8 @@ const Reply = z.strictObject({
   thought: z.string().default(""),
   calls: z.array(Call).default([]),
   stop: z.string(),
+  /** Its code. */
+  remark: z.string().optional(),
   /** Input and output. */
   usage: z.tuple([z.number(), z.number()]).optional(),
   cached: z.number().optional(),

@@ -27,8 +27,9 @@ describe("a question of the agent", () => {
     expect((await question({ kind: "confirm" })).questions).toMatchObject([{ options: ["yes", "no"] }]);
   });
 
-  test("that is answered with text offers no options", async () => {
+  test("that is answered with text offers only the options that it has", async () => {
     expect((await question({})).questions[0]).not.toHaveProperty("options");
+    expect((await question({ options: ["this"] })).questions).toMatchObject([{ options: ["this"] }]);
   });
 });
 

@@ -22,6 +22,7 @@ describe("in agents.yaml", () => {
       "must be a regular expression: it is not valid RE2",
     ],
     ["look-ahead", { output: { allow: ["(?=a)"] } }, "no look-around"],
+    ["a list without a topic", { input: { topics: [] } }, "Too small"],
     ["a topic without a word", { input: { topics: ["!?"] } }, "must contain at least one word"],
   ])("refuses %s", (_, options, message) => {
     expect(guardrails.options.safeParse(options).error?.message).toContain(message);

@@ -4,7 +4,8 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { StdioTransport } from "../../../../src/agent/tools/mcp/stdio.ts";
 import { call, eventually, hostile, namesOf, opened, processesWith } from "./opened.ts";
 
 test("a server sees no environment variable of Skein but PATH, HOME and LANG", async () => {
@@ -47,6 +48,17 @@ test("a server with an unchanged definition is kept, and the others are ended", 
   expect(before).toEqual(expect.arrayContaining(after));
   const { error } = await call({ ...servers, tools: () => gone }, "mcp__gone__echo");
   expect(error).toBe("MCP server `gone` is no longer configured.");
+});
+
+test.each(["close", "kill"] as const)("a server ends even if it is ended while it starts (%s)", async (end) => {
+  const mark = randomUUID();
+  const { command, args } = hostile() as { command: string; args: string[] };
+  const transport = new StdioTransport({ command, args, env: { TEST_MARK: mark } }, () => {});
+  onTestFinished(() => transport.kill());
+  const started = transport.start();
+  await transport[end]();
+  await started;
+  await eventually(async () => expect(await processesWith(mark)).toEqual([]));
 });
 
 test("a call in progress when the servers close ends with a readable error", async () => {

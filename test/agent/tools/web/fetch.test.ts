@@ -75,6 +75,8 @@ test("a long text is returned in parts that together make up the whole", async (
   expect(read).toBe(whole);
   const { text } = await readPage(server, "/", { offset: whole.length });
   expect(text).toBe(`The text has only ${whole.length} characters.`);
+  expect((await readPage(server, "/", { max_chars: 99 })).error).toContain("max_chars");
+  expect((await readPage(server, "/", { max_chars: 100 })).error).toBeUndefined();
 });
 
 test("a PDF is returned as the text of its pages", async () => {
