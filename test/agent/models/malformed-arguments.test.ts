@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { lastContent, toolMessages } from "../../../src/agent/core/message.ts";
 import { defineTool } from "../../../src/agent/core/tool.ts";
+import { openaiReply } from "../../../src/agent/models/openai/reply.ts";
 import { play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { rawCall } from "../../support/fake-provider/script.ts";
@@ -113,4 +114,22 @@ describe.each(PROTOCOLS)("$name", ({ model }) => {
     expect(Object.keys(reply.tool_calls[0]?.args ?? {})).toEqual(["__proto__"]);
     expect(({} as { admin?: boolean }).admin).toBeUndefined();
   });
+});
+
+test("long arguments in small pieces take a time in proportion to their length", () => {
+  const reader = openaiReply();
+  const take = (args: string) =>
+    reader.take(
+      {
+        choices: [
+          { delta: { tool_calls: [{ index: 0, id: "a", function: { name: "write", arguments: args } }] } },
+        ],
+      },
+      [],
+    );
+  take('{"text":"');
+  for (let count = 0; count < 32_000; count++) take("x".repeat(64));
+  take('"}');
+  reader.close();
+  expect(reader.finish([]).tool_calls).toMatchObject([{ args: { text: "x".repeat(32_000 * 64) } }]);
 });

@@ -23,6 +23,8 @@ export interface ArgumentText {
 
 export function argumentText(): ArgumentText {
   let value = "";
+  /** Kept with each piece. To examine a long value after each piece would take quadratic time. */
+  let isBlank = true;
   let waiting = "";
   let behind = "";
   let end = jsonEnd();
@@ -35,11 +37,12 @@ export function argumentText(): ArgumentText {
         return "";
       }
       if (piece.trim() === "") return "";
-      [value, waiting, end] = ["", "", jsonEnd()];
+      [value, isBlank, waiting, end] = ["", true, "", jsonEnd()];
     }
     const at = end.find(piece);
     const own = at === undefined ? piece : piece.slice(0, at);
     value += own;
+    isBlank &&= own.trim() === "";
     waiting += own;
     if (at !== undefined && at < piece.length) return show() + take(piece.slice(at));
     return show();
@@ -55,7 +58,7 @@ export function argumentText(): ArgumentText {
   return {
     get state() {
       if (end.isReached) return isEmptyObject(value) ? "empty" : "whole";
-      return value.trim() === "" ? "empty" : "open";
+      return isBlank ? "empty" : "open";
     },
     get text() {
       const saysMore = !(behind.trim() === "" || isEmptyObject(behind) || behind.trim() === value.trim());
@@ -91,7 +94,7 @@ function jsonEnd() {
       state = "inside";
       depth++;
     } else if (state === "before") {
-      if (!isBlank(unit)) state = "none";
+      if (!isSpace(unit)) state = "none";
     } else if (unit === QUOTE) state = "in a string";
     else if (closes(unit) && --depth === 0) state = "reached";
   };
@@ -112,4 +115,4 @@ function jsonEnd() {
 
 const opens = (unit: number) => unit === 0x7b || unit === 0x5b; // { [
 const closes = (unit: number) => unit === 0x7d || unit === 0x5d; // } ]
-const isBlank = (unit: number) => unit === 0x20 || (unit >= 0x09 && unit <= 0x0d);
+const isSpace = (unit: number) => unit === 0x20 || (unit >= 0x09 && unit <= 0x0d);
