@@ -23,7 +23,6 @@ export function reminders(): Reminders {
       if (said.length > MAX_REMINDERS) said.shift();
     },
     among(messages) {
-      if (said.length === 0) return messages;
       return messages.flatMap((each) => [
         each,
         ...said.filter(({ after }) => after === each.id).map(({ message }) => message),

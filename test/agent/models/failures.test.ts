@@ -331,7 +331,9 @@ test.each([new Anthropic.APIConnectionTimeoutError(), new OpenAI.APIConnectionTi
 test("a stream that goes on and on is closed, although it says nothing", async () => {
   const { url } = await httpServer(async (_, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
-    await pipeline(Array(129).fill(Buffer.alloc(1024 * 1024, `:${" ".repeat(1022)}\n`)), response).catch(() => {});
+    await pipeline(Array(129).fill(Buffer.alloc(1024 * 1024, `:${" ".repeat(1022)}\n`)), response).catch(
+      () => {},
+    );
   });
   const error = await failing(PROVIDERS[0].model(fake.current, { base_url: url }));
   expect(error.message).toContain("the stream is longer than 134217728 bytes");

@@ -70,7 +70,7 @@ export const subagents = defineHook({
           ...(run.lineage ? [completionProtocol] : []),
           ...(config && usable.length > 0 ? [agentsBlock(config, usable)] : []),
         ];
-        return blocks.length > 0 ? { ...request, system: [...request.system, ...blocks] } : request;
+        return { ...request, system: [...request.system, ...blocks] };
       },
 
       wrapToolCall: inherited.wrap,
