@@ -67,7 +67,9 @@ describe("a call", () => {
       "MCP server `bad` ended (exit code 3) during the call, so its effect is unknown.",
     );
     expect((await call(servers, "mcp__bad__echo")).error).toBeUndefined();
-    await eventually(() => expect(servers.log.join("\n")).toContain("warn MCP server `bad` ended (exit code 3)"));
+    await eventually(() =>
+      expect(servers.log.join("\n")).toContain("warn MCP server `bad` ended (exit code 3)"),
+    );
   });
 
   describe("a call to a server that survives", () => {

@@ -50,16 +50,19 @@ test("a server with an unchanged definition is kept, and the others are ended", 
   expect(error).toBe("MCP server `gone` is no longer configured.");
 });
 
-test.each(["close", "kill"] as const)("a server ends even if it is ended while it starts (%s)", async (end) => {
-  const mark = randomUUID();
-  const { command, args } = hostile() as { command: string; args: string[] };
-  const transport = new StdioTransport({ command, args, env: { TEST_MARK: mark } }, () => {});
-  onTestFinished(() => transport.kill());
-  const started = transport.start();
-  await transport[end]();
-  await started;
-  await eventually(async () => expect(await processesWith(mark)).toEqual([]));
-});
+test.each(["close", "kill"] as const)(
+  "a server ends even if it is ended while it starts (%s)",
+  async (end) => {
+    const mark = randomUUID();
+    const { command, args } = hostile() as { command: string; args: string[] };
+    const transport = new StdioTransport({ command, args, env: { TEST_MARK: mark } }, () => {});
+    onTestFinished(() => transport.kill());
+    const started = transport.start();
+    await transport[end]();
+    await started;
+    await eventually(async () => expect(await processesWith(mark)).toEqual([]));
+  },
+);
 
 test("a call in progress when the servers close ends with a readable error", async () => {
   const servers = await opened({ a: hostile() });
