@@ -328,17 +328,20 @@ test.each([new Anthropic.APIConnectionTimeoutError(), new OpenAI.APIConnectionTi
   },
 );
 
-test("a stream that goes on and on is closed, although it says nothing", async () => {
-  const { url } = await httpServer(async (_, response) => {
-    response.writeHead(200, { "content-type": "text/event-stream" });
-    await pipeline(Array(129).fill(Buffer.alloc(1024 * 1024, `:${" ".repeat(1022)}\n`)), response).catch(
-      () => {},
-    );
-  });
-  const error = await failing(PROVIDERS[0].model(fake.current, { base_url: url }));
-  expect(error.message).toContain("the stream is longer than 134217728 bytes");
-  expect(isTransient(error)).toBe(false);
-});
+test.each(PROVIDERS.slice(0, 1))(
+  "a stream that goes on and on is closed, although it says nothing",
+  async ({ model }) => {
+    const { url } = await httpServer(async (_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      await pipeline(Array(129).fill(Buffer.alloc(1024 * 1024, `:${" ".repeat(1022)}\n`)), response).catch(
+        () => {},
+      );
+    });
+    const error = await failing(model(fake.current, { base_url: url }));
+    expect(error.message).toContain("the stream is longer than 134217728 bytes");
+    expect(isTransient(error)).toBe(false);
+  },
+);
 
 test("our own errors are not blamed on a provider", () => {
   expect(failureOf(new TypeError("x is not a function"), { model: "x:y" }).code).toBe("internal");

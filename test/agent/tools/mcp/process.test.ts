@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
+import type { StdioServer } from "../../../../src/agent/tools/mcp/options.ts";
 import { StdioTransport } from "../../../../src/agent/tools/mcp/stdio.ts";
 import { call, eventually, hostile, namesOf, opened, processesWith } from "./opened.ts";
 
@@ -54,8 +55,8 @@ test.each(["close", "kill"] as const)(
   "a server ends even if it is ended while it starts (%s)",
   async (end) => {
     const mark = randomUUID();
-    const { command, args } = hostile() as { command: string; args: string[] };
-    const transport = new StdioTransport({ command, args, env: { TEST_MARK: mark } }, () => {});
+    const server = hostile("normal", { env: { TEST_MARK: mark } }) as StdioServer;
+    const transport = new StdioTransport(server, () => {});
     onTestFinished(() => transport.kill());
     const started = transport.start();
     await transport[end]();
