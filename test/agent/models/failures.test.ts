@@ -329,7 +329,7 @@ test.each([new Anthropic.APIConnectionTimeoutError(), new OpenAI.APIConnectionTi
 );
 
 test.each(PROVIDERS.slice(0, 1))(
-  "a stream that goes on and on is closed, although it says nothing",
+  "a stream without an end is closed even if it contains no events",
   async ({ model }) => {
     const { url } = await httpServer(async (_, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
