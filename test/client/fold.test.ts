@@ -277,3 +277,14 @@ test("a model that is called several times leaves one note, about its newest att
     { kind: "note", reason: "model_retry", text: "attempt 3" },
   ]);
 });
+
+test("a thought ends when the call after it begins", async () => {
+  const call = [{ tool: "ask_user", args: { question: "Which?" } }];
+  const { events } = await recorded({ agents: ASKING, script: [{ think: "I ask.", call }] });
+  const { page, apply } = createFold(untouched);
+  events.some((event) => {
+    apply(event);
+    return toolsIn(page).length > 0;
+  });
+  expect(page.lane.cells).toMatchObject([{}, { kind: "thought", state: "done" }, { kind: "tool" }]);
+});

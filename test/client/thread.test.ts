@@ -237,6 +237,14 @@ describe("a thread as a store", () => {
     expect(asked.filter((path) => path === "/threads/t1/events")).toHaveLength(1);
   });
 
+  test("is followed until its last listener leaves", async () => {
+    const { store, listen, leave, now } = await opened({ script: [{ say: "Hello." }] });
+    onTestFinished(listen());
+    leave();
+    await store.send("Hi.");
+    await expect.poll(() => read(now())).toEqual(["Hi.", "Hello."]);
+  });
+
   test("explains why it cannot be followed", async () => {
     const { url } = await startServer({ config: { auth: { scheme: "api_key" } } });
     const { now } = await opened({}, url);
