@@ -27,8 +27,17 @@ test.each([
   expect(misses.filter(matches)).toEqual([]);
 });
 
-test.each(["", "./", "[a", "{a", "[z-a]", "{".repeat(600), "a".repeat(5000)])("refuses %j", (pattern) => {
+test.each([
+  ["", "is empty"],
+  ["./", "is empty"],
+  ["[a", "has a `[` without `]`"],
+  ["{a", "has a `{` without `}`"],
+  ["[z-a]", "invalid character class range: `z-a`"],
+  ["{".repeat(600), "has a `{` without `}`"],
+  ["a".repeat(5000), "at most 1000 are allowed"],
+])("refuses %j, with the reason", (pattern, reason) => {
   expect(() => globMatcher(pattern)).toThrow(SyntaxError);
+  expect(() => globMatcher(pattern)).toThrow(reason);
 });
 
 test("refuses a pattern longer than an expression can be before parsing it", () => {

@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
+import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
   httpFetch,
@@ -9,6 +11,9 @@ import {
   streamOf,
   unusedProxy,
 } from "../../src/lib/http-fetch.ts";
+import { NODE_ENV } from "../support/node.ts";
+
+const run = promisify(execFile);
 
 async function serving(listener: RequestListener) {
   let connections = 0;
@@ -137,6 +142,22 @@ describe("a response", () => {
     await closed;
     expect(stream.destroyed).toBe(true);
   });
+});
+
+test.each([
+  ["1", "the proxy"],
+  ["0", "the server"],
+])("with NODE_USE_ENV_PROXY=%s and a proxy in the environment, %s answers", async (flag, answers) => {
+  const { url } = await serving((_, response) => response.end("the server"));
+  const { url: proxy } = await serving((_, response) => response.end("the proxy"));
+  const source = new URL("../../src/lib/http-fetch.ts", import.meta.url);
+  const program = `
+    import { httpFetch, readCapped, streamOf } from ${JSON.stringify(source.href)};
+    process.stdout.write(await readCapped(streamOf(await httpFetch(${JSON.stringify(url)})), 100));
+  `;
+  const env = { ...NODE_ENV, HTTP_PROXY: proxy, NODE_USE_ENV_PROXY: flag };
+  const child = await run(process.execPath, ["--input-type=module", "--eval", program], { env });
+  expect(child.stdout).toBe(answers);
 });
 
 test("an error names an environment proxy that is not used, and the missing part", () => {

@@ -75,6 +75,12 @@ shutdown: { grace: 1m }
   });
 });
 
+test("an error names only the first keys of many that are possible", async () => {
+  expect(await problemsOf("xyzzy: 1", {})).toEqual([
+    expect.stringMatching(/^server\.yaml:1:1: unknown key `xyzzy`; use one of (?:\w+, ){20}…$/),
+  ]);
+});
+
 test("an empty variable counts as not set", async () => {
   expect(await load("", { PORT: "", HOST: "", STORE: "" })).toEqual(ServerConfig.parse({}));
 });
