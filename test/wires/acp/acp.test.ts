@@ -117,6 +117,20 @@ describe("an editor", () => {
     await say(sessionId, "go");
     expect(of(updates, "notice")).toMatchObject([{ title: expect.stringContaining("files") }]);
     expect(log()).toContain("ignores the editor's MCP servers (files)");
+    await agent.request(methods.agent.session.load, { sessionId, cwd: "/", mcpServers: [server] });
+    expect(of(updates, "notice")).toHaveLength(2);
+  });
+
+  test("that selects an agent continues a thread of another one in that agent's context", async () => {
+    const agents = `${AGENTS}  small: { model: "scripted:test", context_window: 1000 }\n`;
+    const { url } = await startServer({ script: [{ say: "One." }, { say: "Two." }], agents });
+    const first = await editor(url, { args: ["--agent", "assistant"] });
+    const sessionId = await first.open();
+    await first.say(sessionId, "one");
+    const next = await editor(url, { args: ["--agent", "small"] });
+    await next.agent.request(methods.agent.session.load, { sessionId, cwd: "/", mcpServers: [] });
+    await next.say(sessionId, "two");
+    expect(of(next.updates, "usage_update")).toMatchObject([{ size: 1000 }]);
   });
 });
 

@@ -4,7 +4,7 @@ import { MessageTupleManager } from "@langchain/langgraph-sdk/ui";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
-import { endOf, project } from "../../../src/wires/langgraph/table.ts";
+import { endOf, type History, project, textOf } from "../../../src/wires/langgraph/table.ts";
 import { arbitraryRun, RUN } from "../../support/arbitrary-run.ts";
 
 /** An answer of spaces alone, or of thoughts, is no message of the thread. */
@@ -13,8 +13,8 @@ const isBlank = ({ id, content }: { id?: string | undefined; content: unknown },
 
 test("LangGraph's client assembles the pieces of any run into the messages of its last state", () => {
   const modes = new Set(["values", "messages-tuple", "messages", "updates", "tools", "custom"]);
-  const framesOf = (events: readonly StreamEvent[]) => {
-    const fold = project({ modes, subgraphs: true }, { calls: [], texts: [], state: {} });
+  const framesOf = (events: readonly StreamEvent[], texts: History["texts"] = []) => {
+    const fold = project({ modes, subgraphs: true }, { calls: [], texts, state: {} });
     return events.flatMap((event) =>
       fold(event, RUN).map((frame) => {
         const text = frame.text();
@@ -48,6 +48,11 @@ test("LangGraph's client assembles the pieces of any run into the messages of it
         return isGone ? [] : [[id, chunk.content]];
       });
       expect(put).toEqual(whole.map(({ id, content }) => [id, content]));
+      // A thread that already has the run's messages shows them once.
+      const own = events.flatMap((each) =>
+        each.event === "on_message" && !each.path ? [textOf(each.data.message)] : [],
+      );
+      expect(framesOf(events, own).findLast(({ event }) => event === "values")?.text ?? "{}").toBe(last);
     }),
   );
 });

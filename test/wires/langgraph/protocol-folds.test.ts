@@ -3,13 +3,14 @@
 import { MessageAssembler, matchesSubscription } from "@langchain/langgraph-sdk/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Message } from "../../../src/agent/core/message.ts";
+import { type Message, NO_USAGE } from "../../../src/agent/core/message.ts";
 import { matches } from "../../../src/wires/langgraph/protocol/filter.ts";
 import type { ShownThread } from "../../../src/wires/langgraph/protocol/speakers.ts";
 import { numberOf } from "../../../src/wires/langgraph/protocol/stream.ts";
 import { project as protocolEvents } from "../../../src/wires/langgraph/protocol/table.ts";
 import type { LangGraphEvent } from "../../../src/wires/langgraph/protocol/told.ts";
 import { arbitraryRun, RUN } from "../../support/arbitrary-run.ts";
+import { AT } from "../../support/turns/events.ts";
 
 describe("the events of LangGraph's streaming protocol, of any run", () => {
   type Events = Parameters<ReturnType<typeof protocolEvents>>[0][];
@@ -130,6 +131,16 @@ describe("the events of LangGraph's streaming protocol, of any run", () => {
         for (const [id, content] of spoken(events.slice(from))) expect(texts.get(id)).toBe(content);
       }),
     );
+  });
+
+  test("show all of the thread after a run that changes only its state", () => {
+    const messages: Message[] = [{ id: "m1", created_at: AT, role: "user", content: "Hi" }];
+    const events: Events = [
+      { event: "run_start", data: { agent: "assistant", model: "m", attempt: 1 } },
+      { event: "on_state", data: { key: "todos", value: [] } },
+      { event: "done", data: { status: "success", stop_reason: "end_turn", usage: NO_USAGE } },
+    ];
+    expect(lastValues(told(events, { ...START, messages }))).toMatchObject({ messages: [{ id: "m1" }] });
   });
 
   test("are filtered as the client filters them", () => {

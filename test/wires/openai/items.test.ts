@@ -95,7 +95,10 @@ describe("items added to a conversation", () => {
         output: "noon",
         status: "completed",
       },
-      { type: "mcp_call", name: "execute", output: null, status: "failed" },
+      {
+        ...{ type: "mcp_call", name: "execute", output: null, status: "failed" },
+        error: { content: [{ text: "It failed." }] },
+      },
     ]);
   });
 
@@ -138,6 +141,8 @@ describe("items added to a conversation", () => {
     });
     await add(call("c1"), output("c1", "Vienna"));
     await expect(add(output("c1", "Graz"))).rejects.toMatchObject({ status: 400 });
+    await add(call("c2"));
+    await expect(add(output("c2", "Graz"), output("c2", "Linz"))).rejects.toMatchObject({ status: 400 });
     await expect(add({ type: "web_search_call" } as never)).rejects.toMatchObject({ param: "items[0]" });
     const many = Array.from({ length: 1001 }, () => say("x"));
     await expect(add(...many)).rejects.toMatchObject({ status: 400 });
@@ -146,7 +151,7 @@ describe("items added to a conversation", () => {
     await expect(client.conversations.create({ items: [output("c9", "x")] })).rejects.toMatchObject({
       status: 400,
     });
-    expect(await types()).toEqual(["message", "function_call", "function_call_output"]);
+    expect(await types()).toEqual(["message", "function_call", "function_call_output", "function_call"]);
     expect((await client.conversations.items.create(id, { items: [] })).data).toEqual([]);
   });
 

@@ -18,6 +18,7 @@ describe("a request is refused in OpenAI's shape", () => {
     ["previous_response_id", { previous_response_id: "resp_x", conversation: "c" }, "together"],
     ["background", { background: true, store: false }, "`store: false`"],
     ["input", { input: [] }, "is missing"],
+    [null, { model: "" }, "model: must not be empty"],
     ["input[0]", { input: [{ type: "computer_call" }] }, "not supported"],
     [
       null,

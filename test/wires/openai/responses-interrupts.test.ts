@@ -124,6 +124,20 @@ describe("a client that is asked", () => {
     ]);
   });
 
+  test("gives each of two calls its own result", async () => {
+    const ids = ["c1", "c2"];
+    const { client } = await started(({ messages }, n) => {
+      if (n === 0) return { call: ids.map((id) => ({ tool: "where", id })) };
+      return { say: messages.flatMap((each) => (each.role === "tool" ? each.content : [])).join(", ") };
+    });
+    const asked = await client.responses.create({ model, input: "where are we?", tools: [WHERE] });
+    const input = ids.map((call_id) => ({
+      ...{ type: "function_call_output" as const, call_id, output: `Output of ${call_id}` },
+    }));
+    const response = await client.responses.create({ model, previous_response_id: asked.id, input });
+    expect(response.output_text).toBe("Output of c1, Output of c2");
+  });
+
   test("keeps its calls and results when it replays them to a server that does not know them", async () => {
     let seen: unknown;
     const { client } = await started(({ messages }) => {
