@@ -2,7 +2,7 @@
 
 import type { ResponseFunctionToolCall, ResponseInputItem } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
-import type { Message } from "../../../src/agent/core/message.ts";
+import { type Message, textOf } from "../../../src/agent/core/message.ts";
 import type { Script, Turn } from "../../../src/agent/models/scripted.ts";
 import { postJson, statusesOf, threadsOf } from "../../support/native.ts";
 import { conversationOf, itemOf, model, started, typesOf, WHERE } from "./responses.ts";
@@ -128,7 +128,9 @@ describe("a client that is asked", () => {
     const ids = ["c1", "c2"];
     const { client } = await started(({ messages }, n) => {
       if (n === 0) return { call: ids.map((id) => ({ tool: "where", id })) };
-      return { say: messages.flatMap((each) => (each.role === "tool" ? each.content : [])).join(", ") };
+      return {
+        say: messages.flatMap((each) => (each.role === "tool" ? textOf(each.content) : [])).join(", "),
+      };
     });
     const asked = await client.responses.create({ model, input: "where are we?", tools: [WHERE] });
     const input = ids.map((call_id) => ({
