@@ -36,7 +36,7 @@ const HistoryBody = z
     checkpoint: Checkpoint.nullish(),
     select: Select,
   })
-  .default({ limit: 10 });
+  .prefault({});
 /** Only `messages` and `files` can be written. */
 const Values = boundedMap(z.string(), z.unknown(), 64);
 const UpdateBody = z.looseObject({
