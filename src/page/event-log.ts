@@ -22,8 +22,11 @@ export interface EventLog {
 }
 
 export const newEventLog = (): EventLog => ({
-  ...{ seen: [], counts: new Map(), total: 0 },
-  ...{ state: "reading", isCut: false },
+  seen: [],
+  counts: new Map(),
+  total: 0,
+  state: "reading",
+  isCut: false,
 });
 
 export function logEvent(log: EventLog, entry: EventEntry): void {
