@@ -17,8 +17,6 @@ function copySelected(text: string): boolean {
   const place = before?.closest("dialog") ?? document.body;
   const field = document.createElement("textarea");
   field.value = text;
-  // Otherwise, the page would scroll to the field when it gets the focus.
-  field.className = "unseen";
   place.append(field);
   field.select();
   try {
