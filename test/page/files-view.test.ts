@@ -12,11 +12,17 @@ const PNG = Uint8Array.from(
   ),
 );
 
-/** A workspace in which the agent has written `notes/plan.md` and edited it; its files are on view. */
+/** A workspace in which the agent has written `notes/plan.md`, edited it, and written a large file; they are on view. */
 async function workspace() {
   const { url } = await startServer({
     script: [
-      { say: "a", call: [{ tool: "write_file", args: { path: "notes/plan.md", content: "one\ntwo\n" } }] },
+      {
+        say: "a",
+        call: [
+          { tool: "write_file", args: { path: "notes/plan.md", content: "one\ntwo\n" } },
+          { tool: "write_file", args: { path: "large.csv", content: "1,2\n".repeat(10_000) } },
+        ],
+      },
       {
         say: "b",
         call: [{ tool: "edit_file", args: { path: "notes/plan.md", old_text: "two", new_text: "three" } }],
@@ -130,6 +136,7 @@ describe("the files on the page", () => {
   test("the agent's changes are shown line by line", async () => {
     const { page, open } = await workspace();
     await page.locator(".changed li", { hasText: "notes/plan.md" }).getByText("+1 −1").waitFor();
+    await page.locator(".changed li", { hasText: "large.csv" }).getByText("written").waitFor();
     await open("notes/plan.md");
     const rows = page.getByRole("region", { name: "Difference" }).getByRole("row");
     await rows.first().waitFor();
