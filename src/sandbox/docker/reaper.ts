@@ -224,12 +224,10 @@ async function watch(
 }
 
 async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<string> {
-  const end = () => stream.destroy();
-  signal.addEventListener("abort", end, { once: true });
   try {
-    yield* createInterface({ input: stream });
+    // Without the signal, it would wait forever for lines of a destroyed stream.
+    yield* createInterface({ input: stream, signal });
   } finally {
-    signal.removeEventListener("abort", end);
     stream.destroy();
   }
 }
