@@ -166,10 +166,10 @@ export function createSchedules(options: ScheduleOptions): Schedules {
 async function work(options: ScheduleOptions, claimed: ClaimedDocument): Promise<void> {
   const { documents } = options;
   const { collection, key: id, body } = claimed;
-  // Every schedule has a user.
-  const { tenant, user = "" } = collection;
-  const owner = { tenant, user };
+  const { tenant, user } = collection;
   const record = recordOf(body);
+  if (user === undefined) return void (await finish(documents, claimed, { body }));
+  const owner = { tenant, user };
   // A process died before it reported this pause.
   if (record.next === undefined) return settle(options, owner, claimed, { record });
   const schedule = { owner, id, record };
