@@ -1,4 +1,4 @@
-// The events of a run that the page keeps, of which there can be more than it can show. Independent of the DOM.
+// Keeps the events of a run for the page, up to a limit, and counts all of them. Uses no DOM.
 
 import type { StreamEvent } from "../client/client.ts";
 
