@@ -81,7 +81,7 @@ export function cutWhenStalled(raw: ServerResponse, stallMs: number): void {
  * Cuts the stalled connections of all long responses except event streams, and counts the unsent bytes of responses
  * that are sent whole.
  */
-export function cutStalledAnswers(
+export function cutStalledResponses(
   server: FastifyInstance,
   stallMs: number,
   unreadResponses: Pick<UnreadResponses, "open">,

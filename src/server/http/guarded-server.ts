@@ -28,7 +28,7 @@ import {
   refuseForeignHosts,
   refuseTwoHosts,
 } from "./browser-security.ts";
-import { cutStalledAnswers } from "./client-disconnect.ts";
+import { cutStalledResponses } from "./client-disconnect.ts";
 import { refuseConnection, sendProblem } from "./errors.ts";
 import { boundIncomingBodies, type RoomForBodies } from "./incoming-bodies.ts";
 import { readJsonBodies } from "./json-body.ts";
@@ -66,7 +66,7 @@ export async function guarded(
   spreadRequests(server);
   limitRequests(server, quotas);
   boundIncomingBodies(server, bodies);
-  cutStalledAnswers(server, limits.stallMs, unreadResponses);
+  cutStalledResponses(server, limits.stallMs, unreadResponses);
   endLongAnswers(server, credentials);
   // The plugin's heartbeats would ignore back-pressure, so sse.ts sends its own. Event data is already JSON.
   await server.register(fastifySSE, { heartbeatInterval: 0, serializer: (data: string) => data });

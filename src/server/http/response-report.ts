@@ -23,7 +23,7 @@ export interface ResponseRecord {
   readonly seconds: number | undefined;
 }
 
-export function reportAnswers(server: HttpServer, report: ResponseReport): void {
+export function reportResponses(server: HttpServer, report: ResponseReport): void {
   server.addHook("onResponse", async (request, reply) => {
     if (isHandedOn(request)) return;
     const isStream = isEventStream(reply);

@@ -12,14 +12,14 @@ import type { ApiKeyStore } from "../../server/auth/api-keys.ts";
 import type { OwnScheme } from "../../server/auth/own-scheme.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
 import type { Dependencies } from "../../server/http/dependencies.ts";
-import { reportAnswers } from "../../server/http/response-report.ts";
+import { reportResponses } from "../../server/http/response-report.ts";
 import { createServer, type HttpServer, noteRequests } from "../../server/http/server.ts";
 import { addWire } from "../../wires/index.ts";
 import { enginesOf } from "./backends.ts";
 import { backUpData, oneAtATime } from "./backup.ts";
 import type { EngineParts } from "./engine.ts";
 import { refusedTools, toolTrial } from "./http-tools.ts";
-import { answersIn } from "./metrics.ts";
+import { responsesIn } from "./metrics.ts";
 import type { Nouns } from "./nouns.ts";
 import { requireFiles } from "./restore.ts";
 
@@ -71,7 +71,7 @@ export async function openServer(config: ServerConfig, parts: ServerParts): Prom
     {
       addWire,
       extend(each) {
-        if (metrics) reportAnswers(each, answersIn(metrics));
+        if (metrics) reportResponses(each, responsesIn(metrics));
         if (eventLoop) noteRequests(each, eventLoop);
       },
     },

@@ -119,7 +119,7 @@ export async function openAuditRecords(
 const isDisabled = (env: NodeJS.ProcessEnv) => env.OTEL_SDK_DISABLED?.toLowerCase() === "true";
 
 /** Counts the server's responses. */
-export const answersIn = (metrics: Metrics): ResponseReport => ({
+export const responsesIn = (metrics: Metrics): ResponseReport => ({
   answered({ route = "other", method, status, seconds }) {
     metrics.requests.inc({ route, method, status: String(status) });
     if (seconds !== undefined) metrics.requestSeconds.observe({ route }, seconds);

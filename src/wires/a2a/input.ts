@@ -116,7 +116,7 @@ const Data = OneAnswer.extend({ answers: boundedList(OneAnswer, 1000).optional()
  * Returns the answers in a message to a waiting task: the data for each question. A message
  * without data answers the first question with its text.
  */
-export function answersIn({ parts }: SentMessage, open: readonly Interrupt[]): Answer[] {
+export function responsesIn({ parts }: SentMessage, open: readonly Interrupt[]): Answer[] {
   const [first] = open;
   if (!first) return [];
   const [data] = parts.flatMap((part) => {

@@ -28,11 +28,11 @@ import { readRun, streamRun } from "../reply.ts";
 import type { Dialect } from "./dialect.ts";
 import { A2A, RPC, RpcError } from "./errors.ts";
 import {
-  answersIn,
   contentOf,
   ListParams,
   noPush,
   refuseUnsupported,
+  responsesIn,
   SendParams,
   TaskParams,
 } from "./input.ts";
@@ -119,7 +119,7 @@ async function sent(
       thread_id: task.first.thread_id,
       answers(open) {
         checkAnswered(task, message.contextId);
-        return answersIn(message, open);
+        return responsesIn(message, open);
       },
     });
     return { task, start };

@@ -15,7 +15,7 @@ import type { RouteServices } from "../../server/http/services.ts";
 import { messageOf } from "../messages.ts";
 import { answersInWords } from "../words.ts";
 import { type Before, beforeRun } from "./frames.ts";
-import { answersIn, clientTools, contentOf, openingOf, type RunAgentInput } from "./input.ts";
+import { clientTools, contentOf, openingOf, type RunAgentInput, responsesIn } from "./input.ts";
 import { asksInWords } from "./older-clients.ts";
 
 /** The agent and the thread of an input. */
@@ -45,7 +45,7 @@ export async function beginning(
   const begun = await beginTurn(runs, caller, {
     ...{ thread_id, agent, request: { tools: clientTools(body) } },
     ...(isAnswer(body)
-      ? { answers: (open) => answersIn(body, open) }
+      ? { answers: (open) => responsesIn(body, open) }
       : { says: (thread) => saidIn(body, thread, refusesSystemMessages) }),
     words: asksInWords(version) ? answersInWords : undefined,
   });

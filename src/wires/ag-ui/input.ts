@@ -144,7 +144,7 @@ export const clientTools = ({ tools }: RunAgentInput): ClientTool[] | undefined 
  * Returns the input's answers to the thread's open questions: those in `resume`, and the results of the client's tools.
  * Throws `interrupt_closed` if an entry of `resume` matches no open question.
  */
-export function answersIn({ resume, messages }: RunAgentInput, open: readonly Interrupt[]): Answer[] {
+export function responsesIn({ resume, messages }: RunAgentInput, open: readonly Interrupt[]): Answer[] {
   const resumed = (resume ?? []).map((entry) => {
     const interrupt = open.find(({ id }) => id === entry.interruptId);
     if (interrupt) return answerOf(entry, interrupt);

@@ -11,7 +11,7 @@ import { messageOf } from "../messages.ts";
 import { answersInWords } from "../words.ts";
 import { newestUserMessage } from "./frames.ts";
 import { answerIdOf } from "./history.ts";
-import { answersIn, type ChatBody, clientTools, contentOf } from "./input.ts";
+import { type ChatBody, clientTools, contentOf, responsesIn } from "./input.ts";
 import type { ProjectOptions } from "./table.ts";
 
 /** The agent and the thread of a chat. */
@@ -49,7 +49,7 @@ export async function beginning(
     words: asksInWords ? answersToApprovals : undefined,
   };
   if (sent.role === "assistant") {
-    const answers = (open: readonly Interrupt[]) => answersIn(sent, open);
+    const answers = (open: readonly Interrupt[]) => responsesIn(sent, open);
     const { as, start, thread } = await beginTurn(runs, caller, { ...turn, answers });
     const [open, messages] = await Promise.all([thread.open(), thread.messages()]);
     // A repeated request would find questions that the run asked after reading these answers.

@@ -86,7 +86,7 @@ export const ToolPart = z.looseObject({
 });
 
 /** Returns the answers in the parts of an assistant message to the thread's open questions. */
-export function answersIn({ parts }: UIMessage, open: readonly Interrupt[]): Answer[] {
+export function responsesIn({ parts }: UIMessage, open: readonly Interrupt[]): Answer[] {
   // Filtered first, because most parts are not calls, and checking a part that does not match takes a long time.
   const calls = parts.filter(
     ({ toolCallId, state }) => typeof toolCallId === "string" && typeof state === "string",

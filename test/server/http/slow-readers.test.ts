@@ -5,7 +5,7 @@ import fastify from "fastify";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
 import { checkGrammar } from "../../../src/protocol/grammar.ts";
-import { cutStalledAnswers } from "../../../src/server/http/client-disconnect.ts";
+import { cutStalledResponses } from "../../../src/server/http/client-disconnect.ts";
 import { textSeen } from "../../support/drain.ts";
 import { startServer } from "../../support/server.ts";
 
@@ -86,7 +86,7 @@ test("a reader that disconnects before its long response is ready leaves no time
   onTestFinished(() => void vi.useRealTimers());
   const server = fastify();
   onTestFinished(() => server.close());
-  cutStalledAnswers(server, STALL_S * 1000, { open: () => () => {} });
+  cutStalledResponses(server, STALL_S * 1000, { open: () => () => {} });
   const asking = Promise.withResolvers<void>();
   const timers = new Promise<number>((resolve) => {
     server.addHook("onSend", async () => resolve(vi.getTimerCount()));

@@ -30,13 +30,13 @@ import { isBesideChat } from "../side-requests.ts";
 import type { Choice } from "../tool-choice.ts";
 import { runOfResponse } from "./ids.ts";
 import {
-  answersIn,
   askedIn,
   isAnswer,
   isMessage,
   itemsOf,
   messagesOf,
   type ResponseBody,
+  responsesIn,
   schemaOf,
   settingsOf,
 } from "./input.ts";
@@ -149,7 +149,7 @@ async function saidIn(request: ResponseRequest, choice: Choice): Promise<ChatInp
   const messages = await messagesOf(ownerOf(request).tenant, items);
   return {
     messages: [...instructions, ...messages],
-    answersTo: (open) => answersIn(items, open),
+    answersTo: (open) => responsesIn(items, open),
     results: toolMessages(messages),
     endsWithAnswer: isAnswer(last),
     request: {

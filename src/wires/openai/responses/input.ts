@@ -302,7 +302,7 @@ export function refuseSystem(items: readonly SentItem[], param: string): void {
 }
 
 /** Returns the answers in these items to a thread's open questions. */
-export function answersIn(items: readonly SentItem[], open: readonly Interrupt[]): Answer[] {
+export function responsesIn(items: readonly SentItem[], open: readonly Interrupt[]): Answer[] {
   return open.flatMap((question): Answer[] => {
     const { id, kind } = question;
     if (asksToApprove(kind)) {

@@ -15,7 +15,7 @@ import { type App, fittingJson } from "../../../../server/http/validation.ts";
 import { refused } from "../../given.ts";
 import { following } from "../../pairing.ts";
 import { type History, historyOf, type Item } from "../history.ts";
-import { answersIn, messagesOf, refuseSystem, SentItems } from "../input.ts";
+import { messagesOf, refuseSystem, responsesIn, SentItems } from "../input.ts";
 import { Conversation, ConversationParams, conversationNamed, conversationOf } from "./conversations.ts";
 import { ItemList, ListedItem, ListQuery, listOf } from "./item-list.ts";
 import { withoutItem } from "./without-item.ts";
@@ -75,7 +75,7 @@ export function itemRoutes(app: App, services: RouteServices): void {
       const thread = await conversationNamed(threads, owner, request.params.conversation_id);
       const history = await historyIn(owner, thread.id);
       const { messages, open } = history;
-      const answered = new Set(answersIn(items, open).map(({ id }) => id));
+      const answered = new Set(responsesIn(items, open).map(({ id }) => id));
       assertWaitsFor(thread, open.filter(({ id, kind }) => kind !== "tool" || !answered.has(id)).length);
       const awaited = awaitedCalls(thread, messages, open);
       const run_id = (await newestRun(stores.runs, owner, thread.id))?.id;
