@@ -203,9 +203,11 @@ describeWithOwnEngine("the routes of a Docker backend", (engine) => {
   test("return 503 while the engine is unavailable, and so does readiness", async () => {
     const { url } = await start(engine);
     expect((await fetch(`${url}/ready`)).status).toBe(200);
+    // What readiness knows may be a second old.
+    const readiness = async () => (await fetch(`${url}/ready`)).status;
     await engine.stop();
     try {
-      expect((await fetch(`${url}/ready`)).status).toBe(503);
+      await expect.poll(readiness).toBe(503);
       const file = await fetch(`${url}/backend/files/f`);
       expect(file.status).toBe(503);
       expect(await file.json()).toMatchObject({
@@ -215,7 +217,6 @@ describeWithOwnEngine("the routes of a Docker backend", (engine) => {
     } finally {
       await engine.start();
     }
-    // What readiness knows may be a second old.
-    await expect.poll(async () => (await fetch(`${url}/ready`)).status).toBe(200);
+    await expect.poll(readiness).toBe(200);
   });
 });
