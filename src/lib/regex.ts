@@ -3,6 +3,7 @@
 
 import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
+import { atMost } from "./lru.ts";
 
 export const MAX_LENGTH = 1000;
 /** In instructions. Ordinary expressions have fewer than a hundred instructions. */
@@ -48,7 +49,7 @@ export function safeRegex(expression: string, flags = 0): SafeRegex {
 export const tooLong = (text: string) =>
   new SyntaxError(`has ${text.length} characters; at most ${MAX_LENGTH} are allowed`);
 
-const shared = new LRUCache<string, SafeRegex>({ max: 1000 });
+const shared = new LRUCache<string, SafeRegex>(atMost(1000));
 
 /** Returns a cached expression if it was used recently, because compiling takes milliseconds. */
 export function sharedRegex(expression: string): SafeRegex {

@@ -1,6 +1,7 @@
 // Builds an agent for one run from its definition: its model, tools and hooks.
 
 import { LRUCache } from "lru-cache";
+import { atMost } from "../../lib/lru.ts";
 import { oncePer } from "../../lib/once-per.ts";
 import { warning } from "../../protocol/event.ts";
 import type { InterruptPolicy } from "../../protocol/interrupt.ts";
@@ -143,7 +144,7 @@ const MAX_MODELS = 64;
 
 /** Creates each model once and keeps the 64 most recently used models. */
 export function memoizeModels(create: Catalogue["createModel"]): Catalogue["createModel"] {
-  const models = new LRUCache<string, Model>({ max: MAX_MODELS });
+  const models = new LRUCache<string, Model>(atMost(MAX_MODELS));
   return (spec: ModelSpec) => {
     const key = JSON.stringify(spec);
     const model = models.get(key) ?? create(spec);

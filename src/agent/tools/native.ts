@@ -2,6 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
+import { atMost } from "../../lib/lru.ts";
 import { askFor } from "../core/open-interrupts.ts";
 import { defineTool, done, failed, interrupted, type Tool } from "../core/tool.ts";
 
@@ -42,7 +43,7 @@ export const askUser = defineTool({
 
 const MAX_FORMATS = 64;
 /** The formats, by time zone. Creating a format takes longer than all other work of the call. */
-const formats = new LRUCache<string, Intl.DateTimeFormat>({ max: MAX_FORMATS });
+const formats = new LRUCache<string, Intl.DateTimeFormat>(atMost(MAX_FORMATS));
 
 function formatIn(timeZone: string): Intl.DateTimeFormat {
   const format =

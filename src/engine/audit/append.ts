@@ -2,6 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import type { Documents } from "../../agent/core/documents.ts";
+import { atMost } from "../../lib/lru.ts";
 import { type AuditEntry, trailOf } from "./entry.ts";
 import type { Retention } from "./retention.ts";
 
@@ -24,7 +25,7 @@ const TRIMMED_AFTER = 0.1;
 /** `most` is the maximum number of entries per tenant. */
 export function createAppend(documents: Documents, { follow, trim }: Retention, most: number) {
   /** The number of entries that this process has appended since it last deleted excess entries, by tenant. */
-  const appended = new LRUCache<string, number>({ max: MAX_KNOWN });
+  const appended = new LRUCache<string, number>(atMost(MAX_KNOWN));
   return async ({ tenant, entries, keys, version }: PreparedEntries): Promise<void> => {
     if (!appended.has(tenant)) await follow(tenant);
     const writes = entries.map((entry, n) => ({

@@ -2,6 +2,7 @@
 // is refused before it is accepted. Each process keeps its own estimates for a limited time.
 
 import { LRUCache } from "lru-cache";
+import { atMost } from "../../lib/lru.ts";
 import type { Owner } from "../../protocol/ids.ts";
 
 /** The number of milliseconds after which an estimate expires, for example because the prompt has become shorter. */
@@ -37,7 +38,7 @@ export interface ExpectedRun extends Caller {
 }
 
 export function expectedCalls() {
-  const kept = new LRUCache<string, ReservedCall>({ max: MAX_KEPT, ttl: KEPT_MS });
+  const kept = new LRUCache<string, ReservedCall>({ ...atMost(MAX_KEPT), ttl: KEPT_MS });
   const keys = ({ tenant, user }: Owner, { agent, threadId }: Caller) =>
     [
       [tenant, user, "agent", agent],

@@ -1,6 +1,7 @@
 // Reports that most of a budget is used, once per budget and period.
 
 import { LRUCache } from "lru-cache";
+import { atMost } from "../../lib/lru.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { LimitDetails } from "../../protocol/limit-details.ts";
 import type { QuotaConfig } from "./config.ts";
@@ -24,7 +25,7 @@ export function onceAPeriod(
   config: Pick<QuotaConfig, "currency">,
   tell: (owner: Owner, state: BudgetState) => void,
 ): (owner: Owner, near: readonly LimitState[]) => void {
-  const told = new LRUCache<string, true>({ max: MAX_TOLD });
+  const told = new LRUCache<string, true>(atMost(MAX_TOLD));
   return (owner, near) => {
     for (const state of near) {
       const { limit, of, resets_at = "" } = state;

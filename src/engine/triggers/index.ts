@@ -6,6 +6,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import { userMessage } from "../../agent/core/message.ts";
 import type { Page } from "../../agent/core/stores.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { atMost } from "../../lib/lru.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Quotas } from "../quotas/index.ts";
@@ -91,7 +92,7 @@ export function createTriggers(services: TriggerServices): Triggers {
   const store = createTriggerStore(documents, limits.triggers);
   const log = createDeliveryLog(store, logger);
   const infoOf = (trigger: Trigger) => triggerInfo(trigger, services.publicUrl);
-  const rates = new LRUCache<string, () => number>({ max: MAX_RATES });
+  const rates = new LRUCache<string, () => number>(atMost(MAX_RATES));
   return {
     store,
     async open(address) {

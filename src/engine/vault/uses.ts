@@ -4,6 +4,7 @@
 import { LRUCache } from "lru-cache";
 import { change, type Documents, type OwnedCollection, remove, retain } from "../../agent/core/documents.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { atMost } from "../../lib/lru.ts";
 import type { Keeper } from "./credential.ts";
 
 /** The minimum time between two records of a connection's use, in milliseconds. */
@@ -27,7 +28,7 @@ export interface Uses {
 
 /** The caller closes it. */
 export function createUses(documents: Documents, logger: Logger): Uses {
-  const noted = new LRUCache<string, true>({ max: MAX_REMEMBERED, ttl: EVERY_MS });
+  const noted = new LRUCache<string, true>({ ...atMost(MAX_REMEMBERED), ttl: EVERY_MS });
   const writing = new Set<Promise<void>>();
   const write = (keeper: Keeper, id: string) =>
     change(documents, { collection: usesOf(keeper), keys: [id] }, ({ found: [found], now }) => {

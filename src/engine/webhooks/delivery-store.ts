@@ -14,6 +14,7 @@ import {
 } from "../../agent/core/documents.ts";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { Page } from "../../agent/core/stores.ts";
+import { atMost } from "../../lib/lru.ts";
 import { mapInTicks } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { again, Delivery, type DeliveryStatus, statusOf } from "./delivery.ts";
@@ -83,7 +84,7 @@ export interface DeliveryStore {
 export const parsedDelivery = (body: string): Delivery => Delivery.parse(JSON.parse(body));
 
 export function createDeliveryStore(documents: Documents): DeliveryStore {
-  const full = new LRUCache<string, true>({ max: MAX_FULL, ttl: FULL_MS });
+  const full = new LRUCache<string, true>({ ...atMost(MAX_FULL), ttl: FULL_MS });
   const keep = ({ collection, key }: DeliveryPlace, delivery: Delivery, holdMs: number) =>
     change(
       documents,

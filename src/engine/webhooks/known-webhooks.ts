@@ -5,6 +5,7 @@ import { LRUCache } from "lru-cache";
 import { type Documents, type ListedCollection, newVersion } from "../../agent/core/documents.ts";
 import { atMostEvery } from "../../lib/at-most-every.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { atMost } from "../../lib/lru.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { type Keeper, parsedWebhook, type Webhook, webhooksOf } from "./webhook.ts";
 
@@ -35,7 +36,10 @@ export interface KnownWebhooks {
 }
 
 export function createKnownWebhooks(documents: Documents, logger: Logger): KnownWebhooks {
-  const ready = new LRUCache<string, Promise<readonly KnownWebhook[]>>({ max: MAX_KNOWN, ttl: KNOWN_MS });
+  const ready = new LRUCache<string, Promise<readonly KnownWebhook[]>>({
+    ...atMost(MAX_KNOWN),
+    ttl: KNOWN_MS,
+  });
   /** Tenants that this process has added. A store read that began earlier does not include them. */
   const added = new Set<string>();
   let tenants: ReadonlySet<string> = added;

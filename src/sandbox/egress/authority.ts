@@ -5,6 +5,7 @@ import { createHash, generateKeyPair, type KeyObject, randomBytes, sign } from "
 import type { SecureContext } from "node:tls";
 import { promisify } from "node:util";
 import { LRUCache } from "lru-cache";
+import { atMost } from "../../lib/lru.ts";
 import { bits, integer, octets, oid, sequence, set, tagged, utcTime, utf8, yes } from "./der.ts";
 
 const { createSecureContext } = process.getBuiltinModule("node:tls");
@@ -22,7 +23,7 @@ const LASTS_MS = 5 * 365 * DAY_MS;
 const SKEW_MS = DAY_MS;
 const LEAF_LASTS_MS = 7 * DAY_MS;
 /** The maximum number of host certificates in memory, and how long they are used. */
-const KEPT = { max: 128, ttl: DAY_MS };
+const KEPT = { ...atMost(128), ttl: DAY_MS };
 
 const newKey = promisify(generateKeyPair);
 const P256 = { namedCurve: "P-256" };

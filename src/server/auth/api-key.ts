@@ -2,6 +2,7 @@
 
 import type { FastifyRequest } from "fastify";
 import { LRUCache } from "lru-cache";
+import { atMost } from "../../lib/lru.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { timingSafeEqualText } from "../../lib/text.ts";
 import { type ApiKey, type ApiKeyStore, type KeptApiKey, type ReadKey, readApiKey } from "./api-keys.ts";
@@ -73,8 +74,8 @@ export function cachedKeys(
   now: () => number = Date.now,
 ): ApiKeyStore["find"] {
   // Uses two caches, so invented ids cannot evict ids in use.
-  const found = new LRUCache<string, KeyLookup>({ max: MAX_FOUND });
-  const missing = new LRUCache<string, KeyLookup>({ max: MAX_MISSING });
+  const found = new LRUCache<string, KeyLookup>(atMost(MAX_FOUND));
+  const missing = new LRUCache<string, KeyLookup>(atMost(MAX_MISSING));
   const asking = new Map<string, Promise<KeptApiKey | undefined>>();
 
   return async (id) => {

@@ -14,6 +14,7 @@ import type { AllStores } from "../../engine/stores/all-stores.ts";
 import { markFailures } from "../../engine/stores/mark-failures.ts";
 import { createMemoryStores } from "../../engine/stores/memory/index.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { atMost } from "../../lib/lru.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { Id, type Owner } from "../../protocol/ids.ts";
 import { openPool, withOwnBackends } from "./backends.ts";
@@ -81,7 +82,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const agents = localAgents();
   for (const agent of options.agents ?? []) agents.add(agent);
   const pool = options.backends ?? openPool({ dir: options.data_dir ?? "./data", stores, logger });
-  const causes = new LRUCache<string, NonNullable<unknown>>({ max: MAX_CAUSES });
+  const causes = new LRUCache<string, NonNullable<unknown>>(atMost(MAX_CAUSES));
   const onFailed = (run: RunRecord, { cause }: AppError) => {
     if (cause !== undefined && cause !== null) causes.set(run.id, cause);
   };

@@ -3,6 +3,7 @@
 
 import { LRUCache } from "lru-cache";
 import type { Logger } from "../../../lib/logger.ts";
+import { atMost } from "../../../lib/lru.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { ConnectionAccess, ConnectionKeeper, Connections } from "../../core/connections.ts";
 import type { ToolCall } from "../../core/message.ts";
@@ -53,7 +54,8 @@ export function createOwnerServers(services: OwnerServices): OwnerServers {
   let definitions: ReadonlyMap<string, OwnerServer> = new Map();
   const closing = new Set<Promise<void>>();
   const sessions = new LRUCache<string, Session>({
-    ...{ max: MAX_CONNECTED, ttl: IDLE_MS, updateAgeOnGet: true, ttlAutopurge: true },
+    ...atMost(MAX_CONNECTED),
+    ...{ ttl: IDLE_MS, updateAgeOnGet: true, ttlAutopurge: true },
     dispose({ server }) {
       const ended = server.retire().finally(() => closing.delete(ended));
       closing.add(ended);

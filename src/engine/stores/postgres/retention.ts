@@ -2,6 +2,7 @@
 // time.
 
 import { LRUCache } from "lru-cache";
+import { atMost } from "../../../lib/lru.ts";
 import type { Limits } from "../options.ts";
 import { type ThreadKey, threadText } from "../row-keys.ts";
 import { type Database, timeOf } from "./database.ts";
@@ -36,7 +37,7 @@ export function createRetention(database: Database, limits: Limits): Retention {
   const { threadTtlMs: idleMs, eventRetentionMs, sweepMs, logger } = limits;
   const interruptedMs = Math.max(limits.interruptedTtlMs, idleMs);
   const used = new LRUCache<string, true>({
-    max: LATELY_USED,
+    ...atMost(LATELY_USED),
     ttl: Math.max(1, Math.floor(Math.min(idleMs, LONGEST_MS) * RESERVE)),
     perf: { now: limits.now },
     ttlResolution: 0,

@@ -3,6 +3,7 @@
 // owner's list, and call tokens. It is written before the thread refers to it and removed after the last reference.
 
 import { LRUCache } from "lru-cache";
+import { atMost } from "../../../lib/lru.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { changeVersioned, type Kernel } from "../kernel.ts";
 import { withTimeout } from "../shared/outages.ts";
@@ -58,7 +59,7 @@ export function createChanges(context: StoreContext): Changes {
   const { redis, limits, retention, runSchedule, calls, delivery, writer } = context;
   const { leaseMs } = limits;
   const { prepare, followUp } = followUps(context);
-  const latelySeen = new LRUCache<string, RedisView>({ max: LATELY_SEEN });
+  const latelySeen = new LRUCache<string, RedisView>(atMost(LATELY_SEEN));
   const turns = new Map<string, Promise<void>>();
   const fixed = {
     lease_ms: leaseMs,

@@ -3,6 +3,7 @@
 
 import { LRUCache } from "lru-cache";
 import type { Shelf } from "../../../agent/core/items.ts";
+import { atMost } from "../../../lib/lru.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { OwnerIndex } from "../owners.ts";
 import type { Connection } from "./connection.ts";
@@ -24,7 +25,7 @@ export interface RedisOwners extends OwnerIndex {
 }
 
 export function redisOwners(redis: Connection): RedisOwners {
-  const noted = new LRUCache<string, true>({ max: MAX_NOTED, ttl: NOTED_MS });
+  const noted = new LRUCache<string, true>({ ...atMost(MAX_NOTED), ttl: NOTED_MS });
 
   return {
     note: (owner) => {
