@@ -10,8 +10,8 @@ import { userMessage } from "../../src/agent/core/message.ts";
 import { askFor } from "../../src/agent/core/open-interrupts.ts";
 import type { RunRecord } from "../../src/agent/core/records.ts";
 import { defineTool, done, interrupted } from "../../src/agent/core/tool.ts";
-import { beginTurn, type Caller } from "../../src/engine/runs/begin-turn.ts";
 import type { Runs } from "../../src/engine/runs/executor.ts";
+import { type Caller, prepareTurn } from "../../src/engine/runs/prepare-turn.ts";
 import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
 import { readTurn } from "../../src/protocol/turn-reader.ts";
 import { foldedFrames } from "../../src/wires/fold.ts";
@@ -31,18 +31,18 @@ const lines = () =>
     },
   });
 
-/** begin.ts */
-const begin = (runs: Runs, caller: Caller, thread_id: string, words: string) =>
-  beginTurn(runs, caller, {
+/** prepare.ts */
+const prepare = (runs: Runs, caller: Caller, thread_id: string, words: string) =>
+  prepareTurn(runs, caller, {
     thread_id,
-    says: () => ({ input: [userMessage(words)], place: { as: "new" } }),
-    words: answersInWords,
+    input: () => ({ messages: [userMessage(words)], place: { as: "new" } }),
+    answersInWords,
   });
 
 /** index.ts */
 const route = (runs: Runs) => async (request: IncomingMessage, response: ServerResponse) => {
   const thread_id = (request.url ?? "").slice(1);
-  const { start } = await begin(runs, { owner: ADA }, thread_id, await text(request));
+  const { start } = await prepare(runs, { owner: ADA }, thread_id, await text(request));
   const from = await start();
   const frames = foldedFrames(runs.stores, {
     ...{ owner: ADA, from, fold: lines(), unit: "turn" },

@@ -31,7 +31,7 @@ import { failedEnd, interruptedEnd } from "../../protocol/open-spans.ts";
 import { type Hold, holdWhile } from "../quotas/holds.ts";
 import { type InterruptTracker, standIns, trackInterrupts } from "./deferred.ts";
 import { runLog } from "./logging.ts";
-import { prepareRun } from "./prepare.ts";
+import { prepareRun } from "./prepare-run.ts";
 import { firstAttempt, type PreviousAttempt, previousAttempt } from "./previous-attempt.ts";
 import { restoredCalls, withRestored } from "./restored-calls.ts";
 import type { Control, EndingRun, RunListener, RunObserver, RunServices } from "./services.ts";

@@ -8,7 +8,7 @@ import { newCallId } from "../../agent/core/new-ids.ts";
 import { type ClientTool, Lineage } from "../../agent/core/records.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { offerOf } from "./offered-tools.ts";
-import { withBackend } from "./prepare.ts";
+import { withBackend } from "./prepare-run.ts";
 import type { RunServices } from "./services.ts";
 
 export type GivenCall = Pick<ToolCall, "name" | "args">;

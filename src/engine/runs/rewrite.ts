@@ -14,7 +14,7 @@ import type { Interrupt } from "../../protocol/interrupt.ts";
 import { assertNoBranch, isSame } from "./branches.ts";
 import { keyOf, settledRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
-import { acceptReplacing, runOf } from "./start.ts";
+import { acceptWithBranch, runOf } from "./start.ts";
 import { bytesWith, storing, THREAD_BYTES } from "./thread-bytes.ts";
 
 /**
@@ -88,7 +88,7 @@ export async function rewriteThread(
     request: { input: [...input], settings: {}, cancel: true as const, ...change },
     ...omitUndefined({ rewind_to: change.replaces, idempotency_key }),
   };
-  return runOf(await acceptReplacing(runs, owner, run, "reject"));
+  return runOf(await acceptWithBranch(runs, owner, run, "reject"));
 }
 
 /**

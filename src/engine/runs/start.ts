@@ -80,7 +80,7 @@ const WHEN_BUSY = { reject: "reject", enqueue: "queue", interrupt: "front" } as 
  * returns its run, even if a new run would be refused.
  */
 export function startRun(runs: Runs, owner: Owner, command: RunCommand): Promise<RunRecord> {
-  return orKnown(runs, owner, command, () => begin(runs, owner, command));
+  return startOnce(runs, owner, command, () => startNew(runs, owner, command));
 }
 
 /**
@@ -102,7 +102,7 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
     open,
     ...rest
   } = resume;
-  return orKnown(runs, owner, resume, async () => {
+  return startOnce(runs, owner, resume, async () => {
     const { status, agent, metadata } = await getRun(runs, { owner, thread_id, run_id });
     if (status !== "interrupted")
       throw new AppError(
@@ -114,7 +114,7 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
     checkAnswers(answers, isCurrent ? open : await openOn(runs.stores.threads, owner, thread_id));
     const brought = omitUndefined({ tools, lineage, api_key, origin, unattended });
     const request = { input: [], settings: {}, answers, ...brought };
-    const run = await begin(runs, owner, {
+    const run = await startNew(runs, owner, {
       ...rest,
       thread_id,
       agent,
@@ -171,7 +171,7 @@ async function cancelWaiting(runs: Runs, owner: Owner, waiting: RunRecord): Prom
 }
 
 /** A repeated request returns the run that the first one started. */
-async function orKnown(
+async function startOnce(
   { stores, quotas }: Runs,
   owner: Owner,
   { thread_id, idempotency_key: key, stream }: Pick<RunCommand, "thread_id" | "idempotency_key" | "stream">,
@@ -187,7 +187,7 @@ async function orKnown(
   }
 }
 
-async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<RunRecord> {
+async function startNew(runs: Runs, owner: Owner, command: RunCommand): Promise<RunRecord> {
   const { agents, quotas, stores, threadBytes } = runs;
   const { agent: name, on_busy, stream, continues, calls, request: asked, ...rest } = command;
   const { thread_id, rewind_to } = command;
@@ -230,7 +230,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
     // This check comes last because it is slow. A run that is refused for another reason does not need it.
     await checkClientTools(owner.tenant, tools);
     if (request.output_schema) await checkOutputSchema(owner.tenant, request.output_schema);
-    return acceptReplacing(runs, owner, run, WHEN_BUSY[on_busy]);
+    return acceptWithBranch(runs, owner, run, WHEN_BUSY[on_busy]);
   };
   const counted = { threads: stores.threads, quotas };
   const added = { bytes, isNew: found === undefined };
@@ -294,7 +294,7 @@ function checkNames(agents: Agents, tools: readonly ClientTool[]): void {
 }
 
 /** Like `acceptRun`, but first stores a branch with the messages that the run removes. */
-export async function acceptReplacing(
+export async function acceptWithBranch(
   runs: Runs,
   owner: Owner,
   run: NewRun,

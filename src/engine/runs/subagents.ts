@@ -30,7 +30,7 @@ export function createSubagents(engine: () => Runs): Subagents {
 
     describe: (names) => names.flatMap((name) => describe(name, engine().agents)),
 
-    begin: async (owner, child) => begin(engine(), owner, child),
+    begin: async (owner, child) => startChild(engine(), owner, child),
 
     async resume(owner, { run, lineage }, { answers, key }) {
       const last = await newest(owner, run.thread_id);
@@ -68,7 +68,7 @@ export function createSubagents(engine: () => Runs): Subagents {
   };
 }
 
-async function begin(runs: Runs, owner: Owner, child: NewChild): Promise<RunRecord> {
+async function startChild(runs: Runs, owner: Owner, child: NewChild): Promise<RunRecord> {
   // A run can start many subagents at once.
   await freeTick(owner.tenant);
   const existing = await newestRun(runs.stores.runs, owner, child.thread_id);

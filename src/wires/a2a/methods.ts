@@ -4,8 +4,8 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { newThreadId } from "../../agent/core/new-ids.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
-import { beginTurn } from "../../engine/runs/begin-turn.ts";
 import { keyOf, settledRun } from "../../engine/runs/control.ts";
+import { prepareTurn } from "../../engine/runs/prepare-turn.ts";
 import { endRun } from "../../engine/runs/start.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { ownerOf, principalOf } from "../../server/auth/guard.ts";
@@ -115,7 +115,7 @@ async function sent(
   const caller = { ...callerOf(request), idempotency_key: keyOfMessage(message.messageId) };
   if (message.taskId) {
     const task = await findTask(stores, caller.owner, message.taskId, agent);
-    const { start } = await beginTurn(runs, caller, {
+    const { start } = await prepareTurn(runs, caller, {
       thread_id: task.first.thread_id,
       answers(open) {
         checkAnswered(task, message.contextId);
@@ -125,13 +125,13 @@ async function sent(
     return { task, start };
   }
   const thread_id = message.contextId ? threadIdOf(message.contextId) : newThreadId();
-  const { start } = await beginTurn(runs, caller, {
+  const { start } = await prepareTurn(runs, caller, {
     ...{ thread_id, agent },
-    async says() {
+    async input() {
       const isKnown =
         (await stores.threads.message(caller.owner, thread_id, message.messageId)) !== undefined;
       const id = isKnown ? {} : { id: message.messageId };
-      return { input: [messageOf({ ...id, content: contentOf(message) })], place: { as: "new" } };
+      return { messages: [messageOf({ ...id, content: contentOf(message) })], place: { as: "new" } };
     },
   });
   return { task: undefined, start };

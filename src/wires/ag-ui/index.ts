@@ -13,11 +13,11 @@ import type { App } from "../../server/http/validation.ts";
 import { threadIdOf } from "../messages.ts";
 import { answerRefusals } from "../refusals.ts";
 import { streamRun } from "../reply.ts";
-import { beginning } from "./begin.ts";
 import { ERRORS } from "./errors.ts";
 import { activeRun, runFrames, threadFrames } from "./frames.ts";
 import { cancelsOnLeave, isCurrent, RunAgentInput } from "./input.ts";
 import { Version } from "./older-clients.ts";
+import { prepare } from "./prepare.ts";
 import { frameOf, type Reader } from "./table.ts";
 
 const AgentParams = z.object({ agent: z.string().min(1).max(64) });
@@ -85,7 +85,7 @@ export function aguiRoutes(app: App, services: RouteServices): void {
       const agent = agentNamed(request.params.agent);
       const doesCancel = cancelsOnLeave(body);
       const place = { thread_id, agent, version: request.query.v };
-      const { start, before } = await beginning(services, callerOf(request), place, body);
+      const { start, before } = await prepare(services, callerOf(request), place, body);
       const options = { ...readerOf(body, request.query.v), ...before };
       const end = endOf();
       await streamRun(services, reply, {

@@ -15,11 +15,11 @@ import { type App, fittingJson } from "../../server/http/validation.ts";
 import { threadIdOf } from "../messages.ts";
 import { answerRefusals } from "../refusals.ts";
 import { streamRun } from "../reply.ts";
-import { beginning } from "./begin.ts";
 import { ERRORS } from "./errors.ts";
 import { justEnded, newestUserMessage, turnFrames } from "./frames.ts";
 import { answerIdOf, askingInWords, historyOf } from "./history.ts";
 import { ChatBody, UIMessage } from "./input.ts";
+import { prepare } from "./prepare.ts";
 import type { ProjectOptions } from "./table.ts";
 
 const AgentParams = z.object({ agent: z.string().min(1).max(64) });
@@ -64,7 +64,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
         agent: request.params.agent,
         asksInWords: version === 5,
       };
-      const { start, at, ...options } = await beginning(services, callerOf(request), place, body);
+      const { start, at, ...options } = await prepare(services, callerOf(request), place, body);
       head(reply);
       await streamRun(services, reply, {
         owner,

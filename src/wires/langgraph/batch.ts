@@ -10,8 +10,8 @@ import { idempotencyKey } from "../../server/http/run-stream.ts";
 import { MAX_BATCH } from "../../server/http/schemas.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import type { App } from "../../server/http/validation.ts";
-import { beginning } from "./begin.ts";
 import { isKept, RunBody } from "./input.ts";
+import { prepare } from "./prepare.ts";
 import { runShape } from "./runs.ts";
 
 /** The stock SDK sends a batch's fields under the names of its own options and adds `assistant_id`. */
@@ -42,7 +42,7 @@ export function batchRoutes(app: App, services: RouteServices): void {
         const body = { ...sent, on_completion, if_not_exists: "create", command: null } as const;
         const nth = key === undefined ? undefined : `batch ${index} ${key}`;
         const own = ownThread(services.temporaryThreads, owner, { key: nth, isKept: isKept(body) });
-        const start = await beginning(services, callerOf(request), own.thread_id, body);
+        const start = await prepare(services, callerOf(request), own.thread_id, body);
         starts.push(async () => runShape(await own.begin(() => start())));
       }
       const entries: Entry[] = [];

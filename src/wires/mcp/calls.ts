@@ -7,8 +7,8 @@ import { userMessage } from "../../agent/core/message.ts";
 import { newThreadId } from "../../agent/core/new-ids.ts";
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import type { Stores } from "../../agent/core/stores.ts";
-import { beginTurn, type Caller } from "../../engine/runs/begin-turn.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../engine/runs/control.ts";
+import { type Caller, prepareTurn } from "../../engine/runs/prepare-turn.ts";
 import { endRun, openOn } from "../../engine/runs/start.ts";
 import { turnNow } from "../../engine/runs/turn.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -147,11 +147,11 @@ async function toStart(
     return answering(services, caller, thread_id, (open) => [answerTo(open, answer)]);
   }
   const { agent, message, thread_id } = readParams(RunAgent, params.arguments);
-  const { start } = await beginTurn(services.runs, caller, {
+  const { start } = await prepareTurn(services.runs, caller, {
     // A repeated request gets the same thread id.
     thread_id: thread_id ?? (session ? threadIdOf(keyOfCall(session, id)) : newThreadId()),
     agent: services.agents.find(agent).name,
-    says: () => ({ input: [userMessage(message)], place: { as: "new" } }),
+    input: () => ({ messages: [userMessage(message)], place: { as: "new" } }),
   });
   return start;
 }
@@ -168,7 +168,7 @@ async function answering(
     if (open.length > 0) return answersTo(open);
     throw new AppError("interrupt_closed", `Thread \`${thread_id}\` has no open interrupt.`);
   };
-  return (await beginTurn(runs, caller, { thread_id, answers, asksAgain: true })).start;
+  return (await prepareTurn(runs, caller, { thread_id, answers, asksAgain: true })).start;
 }
 
 interface Streamed extends Exchange {
@@ -281,7 +281,7 @@ export async function takeForm(
   const caller = callerOf(request);
   const interrupt = (await openOn(threads, caller.owner, thread_id)).find(({ id }) => id === interrupt_id);
   if (!interrupt || isUnderWay(result, interrupt, clientOf(request, undefined).shows)) return;
-  const { start } = await beginTurn(runs, caller, {
+  const { start } = await prepareTurn(runs, caller, {
     thread_id,
     answers: () => [answerIn(result, interrupt)],
   });

@@ -6,14 +6,14 @@ import { type Message, type ToolMessage, type UserMessage, userMessages } from "
 import { newThreadId } from "../../agent/core/new-ids.ts";
 import type { RunRecord, RunRequest, Thread } from "../../agent/core/records.ts";
 import { align, type SentMessage } from "../../engine/runs/align.ts";
-import {
-  beginTurn,
-  type FoundThread,
-  type TurnInput,
-  type TurnRequest,
-} from "../../engine/runs/begin-turn.ts";
 import { assertNoBranch } from "../../engine/runs/branches.ts";
 import { keyOf, newestRun, settledRun } from "../../engine/runs/control.ts";
+import {
+  type FoundThread,
+  prepareTurn,
+  type TurnInput,
+  type TurnRequest,
+} from "../../engine/runs/prepare-turn.ts";
 import { awaitedCalls } from "../../engine/runs/rewrite.ts";
 import { openOn } from "../../engine/runs/start.ts";
 import { deleteThreadTree } from "../../engine/runs/thread-actions.ts";
@@ -45,7 +45,7 @@ export interface ChatInput {
 }
 
 /** A run to start. */
-export interface Beginning {
+export interface PreparedChat {
   readonly thread_id: string;
   /** True if only this request knows the thread, which is then deleted after the response. */
   readonly isAnonymous: boolean;
@@ -82,71 +82,71 @@ export interface ChatServices extends Pick<RouteServices, "runs" | "stores" | "q
  * Continues a named conversation whose client sends all messages. Only the newest user message counts; the others
  * determine its position.
  */
-export async function named(
+export async function prepareNamed(
   services: ChatServices,
   owner: Owner,
   thread_id: string,
-  said: ChatInput,
-): Promise<Beginning> {
-  const newest = userMessages(said.messages).at(-1);
-  if (newest && hasHistory(said) && !(await services.stores.threads.get(owner, thread_id)))
-    return made(services, owner, said.endsWithAnswer ? said : upTo(newest, said), {
+  chat: ChatInput,
+): Promise<PreparedChat> {
+  const newest = userMessages(chat.messages).at(-1);
+  if (newest && hasHistory(chat) && !(await services.stores.threads.get(owner, thread_id)))
+    return prepareNew(services, owner, chat.endsWithAnswer ? chat : upTo(newest, chat), {
       id: thread_id,
       metadata: {},
     });
-  return begun(services, owner, thread_id, said, {
-    answers: said.endsWithAnswer ? said.answersTo : undefined,
-    says: (thread) => placedIn(services, owner, thread_id, said, thread),
-    words: answersInWords,
+  return prepare(services, owner, thread_id, chat, {
+    answers: chat.endsWithAnswer ? chat.answersTo : undefined,
+    input: (thread) => turnInputOf(services, owner, thread_id, chat, thread),
+    answersInWords,
   });
 }
 
-async function placedIn(
+async function turnInputOf(
   services: ChatServices,
   owner: Owner,
   thread_id: string,
-  said: ChatInput,
+  chat: ChatInput,
   thread: FoundThread,
 ): Promise<TurnInput> {
-  const isLate = said.endsWithAnswer && (await thread.open()).length === 0;
-  const late = isLate ? await unasked(services, owner, thread_id, said, thread) : [];
+  const isLate = chat.endsWithAnswer && (await thread.open()).length === 0;
+  const late = isLate ? await unasked(services, owner, thread_id, chat, thread) : [];
   if (late.length > 0) return asNew(late);
-  const sent = userMessages(said.messages);
+  const sent = userMessages(chat.messages);
   const newest = sent.at(-1);
   if (!newest)
     throw new AppError("invalid_request", "messages: must contain a message with the role `user`.");
   const known = await thread.messages();
   const held = await placed(owner.tenant, userMessages(known), sent);
   const place = align(known, held, { isWhole: true, isRegenerated: true });
-  const system = known.length === 0 ? said.messages.filter(({ role }) => role === "system") : [];
-  return { input: [...system, newest], place };
+  const system = known.length === 0 ? chat.messages.filter(({ role }) => role === "system") : [];
+  return { messages: [...system, newest], place };
 }
 
 /**
  * Continues a conversation whose client sends only new messages. Omits a system message that repeats the thread's
  * newest one.
  */
-export function continued(
+export function prepareNext(
   services: ChatServices,
   owner: Owner,
   thread_id: string,
-  said: ChatInput,
-): Promise<Beginning> {
-  const answersQuestions = (text: string, open: readonly Interrupt[]) =>
+  chat: ChatInput,
+): Promise<PreparedChat> {
+  const answersToQuestions = (text: string, open: readonly Interrupt[]) =>
     answersInWords(
       text,
       open.filter(({ kind }) => kind === "question"),
     );
-  return begun(services, owner, thread_id, said, {
-    answers: said.endsWithAnswer ? said.answersTo : undefined,
-    says: async (thread) => {
-      if (!said.endsWithAnswer) return asNew(await withoutRepeats(thread, said.messages));
+  return prepare(services, owner, thread_id, chat, {
+    answers: chat.endsWithAnswer ? chat.answersTo : undefined,
+    input: async (thread) => {
+      if (!chat.endsWithAnswer) return asNew(await withoutRepeats(thread, chat.messages));
       const isLate = (await thread.open()).length === 0;
-      const late = isLate ? await unasked(services, owner, thread_id, said, thread) : [];
+      const late = isLate ? await unasked(services, owner, thread_id, chat, thread) : [];
       if (late.length > 0) return asNew(late);
       throw new AppError("interrupt_closed", "This request answers no open call of the conversation.");
     },
-    words: answersQuestions,
+    answersInWords: answersToQuestions,
   });
 }
 
@@ -177,20 +177,20 @@ async function withoutRepeats(
 }
 
 /** Creates a thread from the sent messages. The last user messages are the run's input. */
-export function made(
+export function prepareNew(
   services: ChatServices,
   owner: Owner,
-  said: ChatInput,
+  chat: ChatInput,
   { id, metadata }: NewThread,
-): Beginning {
+): PreparedChat {
   const thread_id = id ?? newThreadId();
   const isAnonymous = metadata === ANONYMOUS;
-  const end = said.messages.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
+  const end = chat.messages.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
   const thread = {
     id: thread_id,
     metadata,
-    messages: said.messages.slice(0, end),
-    ...omitUndefined({ agent: said.agent }),
+    messages: chat.messages.slice(0, end),
+    ...omitUndefined({ agent: chat.agent }),
   };
   return {
     thread_id,
@@ -203,8 +203,8 @@ export function made(
         owner,
         thread,
       );
-      const { start } = await begun(services, owner, thread_id, said, {
-        says: () => asNew(said.messages.slice(end)),
+      const { start } = await prepare(services, owner, thread_id, chat, {
+        input: () => asNew(chat.messages.slice(end)),
       });
       return start(stream).catch(async (error: unknown) => {
         if (!isAnonymous && id === undefined) await forget(services, owner, thread_id);
@@ -215,37 +215,37 @@ export function made(
 }
 
 /** Finds the marked thread that is waiting for the results or decisions in the request, if any. */
-export async function waitingChat(
+export async function prepareWaiting(
   services: ChatServices,
   owner: Owner,
-  said: ChatInput,
+  chat: ChatInput,
   isMarked: (metadata: Thread["metadata"]) => boolean,
-): Promise<Beginning | undefined> {
+): Promise<PreparedChat | undefined> {
   const { threads } = services.stores;
   const { items } = await threads.list(owner, { limit: MAX_WAITING, status: "interrupted" });
   for (const { id: thread_id, metadata } of items) {
     if (!isMarked(metadata)) continue;
     const open = await openOn(threads, owner, thread_id);
-    if (said.answersTo(open).length === 0) continue;
+    if (chat.answersTo(open).length === 0) continue;
     const isAnonymous = metadata.anonymous === true;
-    return { ...(await begun(services, owner, thread_id, said, { answers: said.answersTo })), isAnonymous };
+    return { ...(await prepare(services, owner, thread_id, chat, { answers: chat.answersTo })), isAnonymous };
   }
   return undefined;
 }
 
-async function begun(
+async function prepare(
   { runs }: ChatServices,
   owner: Owner,
   thread_id: string,
   { agent, request, metadata, idempotency_key }: ChatInput,
-  turn: Pick<TurnRequest, "answers" | "says" | "words">,
-): Promise<Beginning> {
+  turn: Pick<TurnRequest, "answers" | "input" | "answersInWords">,
+): Promise<PreparedChat> {
   const { api_key, origin, ...rest } = request;
   const caller = omitUndefined({ owner, api_key, origin, idempotency_key });
   const command = { thread_id, request: rest, ...omitUndefined({ agent, ...turn }) };
   // A run that answers another one keeps its metadata, unless the request has its own metadata.
   const own = Object.keys(metadata).length > 0 ? { metadata } : {};
-  const { start } = await beginTurn(runs, caller, { ...command, ...own });
+  const { start } = await prepareTurn(runs, caller, { ...command, ...own });
   return { thread_id, isAnonymous: false, start };
 }
 
@@ -278,16 +278,16 @@ export async function titleOf(
   return name === undefined ? undefined : (await threads.get(owner, threadIdOf(name)))?.title;
 }
 
-const asNew = (input: readonly Message[]): TurnInput => ({ input, place: { as: "new" } });
+const asNew = (messages: readonly Message[]): TurnInput => ({ messages, place: { as: "new" } });
 
 /** Returns true if the chat started with another model, or before it had a name. */
 const hasHistory = ({ messages }: ChatInput) =>
   messages.some(({ role }) => role === "assistant" || role === "tool");
 
 /** Removes the messages after the user's newest message, which gets another answer. */
-const upTo = (newest: UserMessage, said: ChatInput): ChatInput => ({
-  ...said,
-  messages: said.messages.slice(0, said.messages.indexOf(newest) + 1),
+const upTo = (newest: UserMessage, chat: ChatInput): ChatInput => ({
+  ...chat,
+  messages: chat.messages.slice(0, chat.messages.indexOf(newest) + 1),
 });
 
 const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);

@@ -2,15 +2,15 @@
 
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../../../agent/core/errors.ts";
-import type { Caller } from "../../../engine/runs/begin-turn.ts";
 import { notFound, steerRun } from "../../../engine/runs/control.ts";
+import type { Caller } from "../../../engine/runs/prepare-turn.ts";
 import { openOn } from "../../../engine/runs/start.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
 import type { RouteServices } from "../../../server/http/services.ts";
-import { beginning } from "../begin.ts";
 import { interruptGroups, valuesOf } from "../history.ts";
 import { messageIn, RunBody, SentMessage } from "../input.ts";
+import { prepare } from "../prepare.ts";
 import { headOf } from "../resources/checkpoints.ts";
 
 export const Command = z.looseObject({
@@ -93,8 +93,8 @@ const Start = z.looseObject({ multitaskStrategy: z.unknown().optional() });
 async function start({ services, caller, threadId }: CommandContext, params: Params): Promise<Result> {
   const { multitaskStrategy, ...rest } = checked(Start, params);
   const sent = { multitask_strategy: multitaskStrategy, ...rest, if_not_exists: "create" };
-  const begin = await beginning(services, caller, threadId, checked(RunBody, sent));
-  return { run_id: (await begin()).id };
+  const start = await prepare(services, caller, threadId, checked(RunBody, sent));
+  return { run_id: (await start()).id };
 }
 
 const Response = z.looseObject({ interrupt_id: z.string().max(256), response: z.unknown() });
@@ -119,8 +119,8 @@ async function respond({ services, caller, threadId }: CommandContext, params: P
     config: params.config,
     metadata: params.metadata,
   });
-  const begin = await beginning(services, caller, threadId, body);
-  return { run_id: (await begin()).id };
+  const start = await prepare(services, caller, threadId, body);
+  return { run_id: (await start()).id };
 }
 
 const Inject = z.looseObject({ message: SentMessage });

@@ -18,13 +18,13 @@ import { threadIdOf } from "../../messages.ts";
 import { readRun, streamRun } from "../../reply.ts";
 import {
   ANONYMOUS,
-  type Beginning,
   type ChatInput,
   forget,
-  made,
-  named,
+  type PreparedChat,
+  prepareNamed,
+  prepareNew,
+  prepareWaiting,
   titleOf,
-  waitingChat,
 } from "../conversations.ts";
 import { conversationOf, IGNORED, ignoredFields, isSystem, wordsOf } from "../given.ts";
 import { findAgent } from "../resources/models.ts";
@@ -117,24 +117,24 @@ export function chatRoutes(app: App, services: RouteServices): void {
     owner: Owner,
     request: FastifyRequest<{ Body: ChatCompletionBody }>,
     choice: Choice,
-  ): Promise<Beginning> {
+  ): Promise<PreparedChat> {
     const { body, headers } = request;
-    const said = await saidIn(request, choice);
+    const input = await chatInputOf(request, choice);
     const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, body.metadata);
-    if (name !== undefined) return named(chats, owner, threadIdOf(name), said);
+    if (name !== undefined) return prepareNamed(chats, owner, threadIdOf(name), input);
     // Only this request knows the thread, so no one can be asked.
-    const alone: ChatInput = { ...said, request: { ...said.request, unattended: true } };
-    const waiting = said.endsWithAnswer
-      ? await waitingChat(chats, owner, alone, ({ anonymous }) => anonymous === true)
+    const alone: ChatInput = { ...input, request: { ...input.request, unattended: true } };
+    const waiting = input.endsWithAnswer
+      ? await prepareWaiting(chats, owner, alone, ({ anonymous }) => anonymous === true)
       : undefined;
-    return waiting ?? made(chats, owner, alone, { metadata: ANONYMOUS });
+    return waiting ?? prepareNew(chats, owner, alone, { metadata: ANONYMOUS });
   }
 
   /** Waits for the run to end. Cancels it if the client disconnects. */
   async function whole(
     reply: FastifyReply,
     owner: Owner,
-    { chat, answer }: { chat: Beginning; answer: Omit<ProjectOptions, "includesUsage"> },
+    { chat, answer }: { chat: PreparedChat; answer: Omit<ProjectOptions, "includesUsage"> },
   ) {
     const all = collect(answer);
     const framesOf = framesFor(owner, (event, run) => {
@@ -151,7 +151,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
   }
 }
 
-async function saidIn(
+async function chatInputOf(
   request: FastifyRequest<{ Body: ChatCompletionBody }>,
   choice: Choice,
 ): Promise<ChatInput> {
@@ -174,8 +174,11 @@ async function saidIn(
 }
 
 function askedIn({ messages }: ChatCompletionBody): RequestText {
-  const said = messages.filter(({ role }) => !isSystem(role));
-  return { text: wordsOf(said.findLast(({ role }) => role === "user")?.content), isAlone: said.length === 1 };
+  const input = messages.filter(({ role }) => !isSystem(role));
+  return {
+    text: wordsOf(input.findLast(({ role }) => role === "user")?.content),
+    isAlone: input.length === 1,
+  };
 }
 
 function sendSide(

@@ -20,10 +20,10 @@ import { forget, titleOf } from "../conversations.ts";
 import { conversationOf, IGNORED, ignoredFields } from "../given.ts";
 import { findAgent } from "../resources/models.ts";
 import { sideAnswer, sideRequest } from "../side-requests.ts";
-import { beginnings, inputOf, messagesSince } from "./begin.ts";
 import { inputItem, messageItem, textPart } from "./history.ts";
 import { runOfResponse } from "./ids.ts";
 import { askedIn, choiceIn, itemsOf, ResponseBody, refuseSystem, refuseUnsupported } from "./input.ts";
+import { inputOf, messagesSince, prepareResponse } from "./prepare.ts";
 import { conversationRoutes } from "./resources/conversations.ts";
 import { ItemList, ListQuery, listOf } from "./resources/item-list.ts";
 import { itemRoutes } from "./resources/items.ts";
@@ -54,7 +54,6 @@ export function responseRoutes(app: App, services: RouteServices): void {
 
 function createRoute(app: App, services: RouteServices): void {
   const chats = { ...services, log: app.log };
-  const { beginningOf } = beginnings(chats);
 
   app.post(
     "/responses",
@@ -85,8 +84,7 @@ function createRoute(app: App, services: RouteServices): void {
         return sideResponse(body, side.job, sideAnswer(side, title));
       }
       const choice = choiceIn(body);
-      const beginning = await beginningOf(owner, request, choice);
-      const { start, isAnonymous, thread_id } = beginning;
+      const { start, isAnonymous, thread_id } = await prepareResponse(chats, request, choice);
       const echo = echoOf(body);
       const options = { echo, ...omitUndefined({ answersAs: choice.answer?.name }) };
       const cancelsOnLeave = !body.background;

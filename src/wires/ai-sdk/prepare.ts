@@ -1,10 +1,15 @@
-// Starts a run from a chat's newest message, either for the user's message or to continue with the answers in it.
+// Prepares a run from a chat's newest message, either for the user's message or to continue with the answers in it.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { UserMessage } from "../../agent/core/message.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
 import { align, keyOfMessage, type SentMessage } from "../../engine/runs/align.ts";
-import { beginTurn, type Caller, type FoundThread, type TurnInput } from "../../engine/runs/begin-turn.ts";
+import {
+  type Caller,
+  type FoundThread,
+  prepareTurn,
+  type TurnInput,
+} from "../../engine/runs/prepare-turn.ts";
 import { asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import { messageOf } from "../messages.ts";
@@ -23,7 +28,7 @@ export interface ChatPlace {
   readonly asksInWords: boolean;
 }
 
-export interface PreparedTurn extends Omit<ProjectOptions, "version" | "at"> {
+export interface PreparedChat extends Omit<ProjectOptions, "version" | "at"> {
   /** Starts or finds the run. The stream starts with that run. */
   readonly start: (stream: string) => Promise<RunRecord>;
   /** The current run of the turn, if it is later than the run that `start` returns. */
@@ -34,31 +39,31 @@ export interface PreparedTurn extends Omit<ProjectOptions, "version" | "at"> {
  * Checks the chat and returns a function that starts its run. Throws `invalid_request` for an empty list, `not_found` for
  * an unknown agent, and `interrupt_closed` for answers that match no open question.
  */
-export async function beginning(
+export async function prepare(
   { runs, agents }: RouteServices,
   caller: Caller,
   { thread_id, agent, asksInWords }: ChatPlace,
   body: ChatBody,
-): Promise<PreparedTurn> {
+): Promise<PreparedChat> {
   const sent = body.message ?? body.messages.at(-1);
   if (!sent)
     throw new AppError("invalid_request", "messages: the list is empty. Send at least the newest message.");
   const { name } = agents.find(agent);
   const turn = {
     ...{ thread_id, agent: name, request: { tools: clientTools(body) } },
-    words: asksInWords ? answersToApprovals : undefined,
+    answersInWords: asksInWords ? answersToApprovals : undefined,
   };
   if (sent.role === "assistant") {
     const answers = (open: readonly Interrupt[]) => responsesIn(sent, open);
-    const { as, start, thread } = await beginTurn(runs, caller, { ...turn, answers });
+    const { as, start, thread } = await prepareTurn(runs, caller, { ...turn, answers });
     const [open, messages] = await Promise.all([thread.open(), thread.messages()]);
     // A repeated request would find questions that the run asked after reading these answers.
     const asked = as === "repeat" ? [] : open;
     return { start, asked, messageId: sent.id ?? answerIdOf(newestUserMessage(messages)) };
   }
   const message = messageOf({ id: sent.id, content: contentOf(sent) });
-  const says = (thread: FoundThread) => saidIn(body, message, thread);
-  const { start, at } = await beginTurn(runs, caller, { ...turn, says });
+  const input = (thread: FoundThread) => turnInputOf(body, message, thread);
+  const { start, at } = await prepareTurn(runs, caller, { ...turn, input });
   return { start, at, messageId: answerIdOf(message.id) };
 }
 
@@ -69,13 +74,13 @@ const answersToApprovals = (text: string, open: readonly Interrupt[]) =>
   );
 
 /** Starts a run for the user's newest message, which may also replace an earlier message or repeat a request. */
-async function saidIn(body: ChatBody, message: UserMessage, thread: FoundThread): Promise<TurnInput> {
+async function turnInputOf(body: ChatBody, message: UserMessage, thread: FoundThread): Promise<TurnInput> {
   const known = await thread.messages();
   const place = align(known, heldBy(body, message), {
     isRegenerated: body.trigger === "regenerate-message",
     isWhole: body.message === undefined,
   });
-  return { input: [message], place, idempotency_key: keyOfMessage(message, known) };
+  return { messages: [message], place, idempotency_key: keyOfMessage(message, known) };
 }
 
 /** Returns the user's messages on the page, oldest first. */

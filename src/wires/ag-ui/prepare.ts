@@ -1,16 +1,16 @@
-// Starts a run from an input, either for the user's newest message or to continue with the answers.
+// Prepares a run from an input, either for the user's newest message or to continue with the answers.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import { type Alignment, align, keyOfMessage } from "../../engine/runs/align.ts";
 import {
-  type Beginning,
-  beginTurn,
   type Caller,
   type FoundThread,
+  type PreparedTurn,
+  prepareTurn,
   type TurnInput,
-} from "../../engine/runs/begin-turn.ts";
+} from "../../engine/runs/prepare-turn.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import { messageOf } from "../messages.ts";
 import { answersInWords } from "../words.ts";
@@ -26,7 +26,7 @@ export interface InputPlace {
   readonly version: number | undefined;
 }
 
-export interface PreparedTurn {
+export interface PreparedInput {
   /** Starts or finds the run. `stream` is the id of the reserved stream. */
   readonly start: (stream: string) => Promise<RunRecord>;
   readonly before: Before;
@@ -36,32 +36,32 @@ export interface PreparedTurn {
  * Checks the input and returns a function that starts its run. Throws `invalid_request` if the input has no new message,
  * and `interrupt_closed` if its answers match no open question.
  */
-export async function beginning(
+export async function prepare(
   { runs, stores, refusesSystemMessages = false }: RouteServices,
   caller: Caller,
   { thread_id, agent, version }: InputPlace,
   body: RunAgentInput,
-): Promise<PreparedTurn> {
-  const begun = await beginTurn(runs, caller, {
+): Promise<PreparedInput> {
+  const turn = await prepareTurn(runs, caller, {
     ...{ thread_id, agent, request: { tools: clientTools(body) } },
     ...(isAnswer(body)
       ? { answers: (open) => responsesIn(body, open) }
-      : { says: (thread) => saidIn(body, thread, refusesSystemMessages) }),
-    words: asksInWords(version) ? answersInWords : undefined,
+      : { input: (thread) => turnInputOf(body, thread, refusesSystemMessages) }),
+    answersInWords: asksInWords(version) ? answersInWords : undefined,
   });
-  const { at } = begun;
+  const { at } = turn;
   if (at) {
     const start = async (stream: string) => {
-      await begun.start(stream);
+      await turn.start(stream);
       return at;
     };
     return { start, before: await beforeRun(stores, caller.owner, at) };
   }
-  return { start: begun.start, before: await beforeOf(begun, body) };
+  return { start: turn.start, before: await beforeOf(turn, body) };
 }
 
 /** Returns the thread at the start of the run. */
-async function beforeOf({ as, thread, replaces }: Beginning, body: RunAgentInput): Promise<Before> {
+async function beforeOf({ as, thread, replaces }: PreparedTurn, body: RunAgentInput): Promise<Before> {
   const [messages, state] = await Promise.all([thread.messages(), thread.state()]);
   const cut = replaces === undefined ? -1 : messages.findIndex(({ id }) => id === replaces);
   // The thread's result replaces the client's copy of it.
@@ -79,7 +79,7 @@ function isAnswer({ resume, messages }: RunAgentInput): boolean {
 }
 
 /** Starts a run for the user's newest message, which may also replace an earlier message or repeat a request. */
-async function saidIn(
+async function turnInputOf(
   body: RunAgentInput,
   thread: FoundThread,
   refusesSystemMessages: boolean,
@@ -93,7 +93,7 @@ async function saidIn(
       "invalid_request",
       "messages, context: this server accepts no `system` messages from users. Use `user`.",
     );
-  return { input: [...opening, message], place, idempotency_key: keyOfMessage(message, known) };
+  return { messages: [...opening, message], place, idempotency_key: keyOfMessage(message, known) };
 }
 
 /**

@@ -16,14 +16,14 @@ import { foldSoFar } from "../../fold.ts";
 import { threadIdOf } from "../../messages.ts";
 import {
   ANONYMOUS,
-  type Beginning,
   type ChatInput,
   type ChatServices,
-  continued,
-  made,
-  named,
+  type PreparedChat,
+  prepareNamed,
+  prepareNew,
+  prepareNext,
+  prepareWaiting,
   UNNAMED,
-  waitingChat,
 } from "../conversations.ts";
 import { conversationOf, refused } from "../given.ts";
 import { isBesideChat } from "../side-requests.ts";
@@ -44,66 +44,77 @@ import { noConversation } from "./resources/conversations.ts";
 
 type ResponseRequest = FastifyRequest<{ Body: ResponseBody }>;
 
-export function beginnings(services: ChatServices) {
+/** Returns the run that a request starts, on the thread that the request names or continues. */
+export async function prepareResponse(
+  services: ChatServices,
+  request: ResponseRequest,
+  choice: Choice,
+): Promise<PreparedChat> {
+  const owner = ownerOf(request);
+  const { body, headers } = request;
+  const chat = await chatInputOf(request, choice);
+  const { previous_response_id, conversation, metadata } = body;
+  if (previous_response_id) return prepareAfter(services, owner, previous_response_id, onlyNew(chat, body));
+  if (conversation) {
+    const id = typeof conversation === "string" ? conversation : conversation.id;
+    if (await services.stores.threads.get(owner, id))
+      return prepareNext(services, owner, id, onlyNew(chat, body));
+    throw noConversation(id);
+  }
+  const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, metadata);
+  if (name !== undefined) return prepareNamed(services, owner, threadIdOf(name), chat);
+  const isKept = body.store !== false;
+  const waiting = chat.endsWithAnswer
+    ? await prepareWaiting(
+        services,
+        owner,
+        chat,
+        (marks) => (isKept ? marks.unnamed : marks.anonymous) === true,
+      )
+    : undefined;
+  return waiting ?? prepareNew(services, owner, chat, { metadata: isKept ? UNNAMED : ANONYMOUS });
+}
+
+/** Continues the response's thread. If the thread has later runs, continues a fork up to the response. */
+async function prepareAfter(
+  services: ChatServices,
+  owner: Owner,
+  id: string,
+  chat: ChatInput,
+): Promise<PreparedChat> {
   const { stores, quotas } = services;
   const { threads, runs } = stores;
+  const named = runOfResponse(id);
+  const run = named && (await runs.get(owner, named.thread_id, named.run_id));
+  if (!run)
+    throw new AppError("not_found", `There is no response \`${id}\`.`, {
+      details: { param: "previous_response_id" },
+    });
+  const { thread_id } = run;
+  const newest = await newestRun(runs, owner, thread_id);
+  if (newest?.id === run.id) return prepareNext(services, owner, thread_id, chat);
+  const { last, message_id } = await endOf(stores, owner, run);
+  // The thread refuses an answer to a question that has been answered meanwhile.
+  if (newest?.id === last.id || chat.endsWithAnswer) return prepareNext(services, owner, thread_id, chat);
+  const fork = await forkThread({ threads, quotas }, { owner, threadId: thread_id }, { message_id });
+  return prepareNext(services, owner, fork.id, chat);
+}
 
-  async function beginningOf(owner: Owner, request: ResponseRequest, choice: Choice): Promise<Beginning> {
-    const { body, headers } = request;
-    const said = await saidIn(request, choice);
-    const { previous_response_id, conversation, metadata } = body;
-    if (previous_response_id) return after(owner, previous_response_id, onlyNew(said, body));
-    if (conversation) {
-      const id = typeof conversation === "string" ? conversation : conversation.id;
-      if (await threads.get(owner, id)) return continued(services, owner, id, onlyNew(said, body));
-      throw noConversation(id);
-    }
-    const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, metadata);
-    if (name !== undefined) return named(services, owner, threadIdOf(name), said);
-    const isKept = body.store !== false;
-    const waiting = said.endsWithAnswer
-      ? await waitingChat(
-          services,
-          owner,
-          said,
-          (marks) => (isKept ? marks.unnamed : marks.anonymous) === true,
-        )
-      : undefined;
-    return waiting ?? made(services, owner, said, { metadata: isKept ? UNNAMED : ANONYMOUS });
-  }
-
-  /** Continues the response's thread. If the thread has later runs, continues a fork up to the response. */
-  async function after(owner: Owner, id: string, said: ChatInput): Promise<Beginning> {
-    const named = runOfResponse(id);
-    const run = named && (await runs.get(owner, named.thread_id, named.run_id));
-    if (!run)
-      throw new AppError("not_found", `There is no response \`${id}\`.`, {
-        details: { param: "previous_response_id" },
-      });
-    const { thread_id } = run;
-    const newest = await newestRun(runs, owner, thread_id);
-    if (newest?.id === run.id) return continued(services, owner, thread_id, said);
-    const { last, message_id } = await endOf(owner, run);
-    // The thread refuses an answer to a question that has been answered meanwhile.
-    if (newest?.id === last.id || said.endsWithAnswer) return continued(services, owner, thread_id, said);
-    const fork = await forkThread({ threads, quotas }, { owner, threadId: thread_id }, { message_id });
-    return continued(services, owner, fork.id, said);
-  }
-
-  /** Returns the last run of a response and its last message. Throws `events_expired`. */
-  async function endOf(owner: Owner, from: RunRecord): Promise<{ last: RunRecord; message_id: string }> {
-    let message_id: string | undefined;
-    const fold = (event: StreamEvent) => {
-      if (event.event === "on_message" && !event.path?.length) message_id = event.data.message.id;
-      return [];
-    };
-    const messages = () => Promise.reject(expired());
-    const last = await foldSoFar(stores, { owner, from, fold, unit: "turn", messages });
-    if (message_id === undefined) throw expired();
-    return { last, message_id };
-  }
-
-  return { beginningOf };
+/** Returns the last run of a response and its last message. Throws `events_expired`. */
+async function endOf(
+  stores: Stores,
+  owner: Owner,
+  from: RunRecord,
+): Promise<{ last: RunRecord; message_id: string }> {
+  let message_id: string | undefined;
+  const fold = (event: StreamEvent) => {
+    if (event.event === "on_message" && !event.path?.length) message_id = event.data.message.id;
+    return [];
+  };
+  const messages = () => Promise.reject(expired());
+  const last = await foldSoFar(stores, { owner, from, fold, unit: "turn", messages });
+  if (message_id === undefined) throw expired();
+  return { last, message_id };
 }
 
 const isInput = ({ role }: Message) => role === "user" || role === "system";
@@ -139,7 +150,7 @@ export async function inputOf(stores: Stores, owner: Owner, from: RunRecord): Pr
   return input;
 }
 
-async function saidIn(request: ResponseRequest, choice: Choice): Promise<ChatInput> {
+async function chatInputOf(request: ResponseRequest, choice: Choice): Promise<ChatInput> {
   const { body } = request;
   const output_schema = choice.answer?.schema ?? schemaOf(body);
   const items = itemsOf(body);
@@ -165,8 +176,8 @@ async function saidIn(request: ResponseRequest, choice: Choice): Promise<ChatInp
  * The thread has the earlier messages. Throws `invalid_request` for assistant messages, and for answers together with a
  * message, because a run cannot both resume the last one and start with a message.
  */
-function onlyNew(said: ChatInput, body: ResponseBody): ChatInput {
-  if (said.messages.some(({ role }) => role === "assistant"))
+function onlyNew(chat: ChatInput, body: ResponseBody): ChatInput {
+  if (chat.messages.some(({ role }) => role === "assistant"))
     throw refused("input", "the conversation already has the assistant's messages. Send only new items.");
   const items = itemsOf(body);
   if (items.some(isAnswer) && items.some(isMessage))
@@ -174,5 +185,5 @@ function onlyNew(said: ChatInput, body: ResponseBody): ChatInput {
       "input",
       "answers and a new message cannot be sent together. Send the answers first, then the message.",
     );
-  return { ...said, messages: said.messages.filter(({ role }) => role !== "tool") };
+  return { ...chat, messages: chat.messages.filter(({ role }) => role !== "tool") };
 }

@@ -1,4 +1,4 @@
-// Begins a turn, for every wire: with answers to open questions, with the user's message, or by returning the turn that
+// Prepares a turn for every wire: from answers to open questions, from the user's message, or as a repeat of the turn that
 // the same request began earlier. Reads the thread only once.
 
 import { createHash } from "node:crypto";
@@ -16,7 +16,7 @@ import type { Runs } from "./executor.ts";
 import { openIn, type ReadableThread, type RunCommand, resumeRun, startRun } from "./start.ts";
 import { turnStart } from "./turn.ts";
 
-/** The caller that begins a turn. */
+/** The caller that sends a turn. */
 export interface Caller {
   readonly owner: Owner;
   /** The id of the API key. */
@@ -36,24 +36,24 @@ export interface FoundThread extends ReadableThread {
 /** The user's input. */
 export interface TurnInput {
   /** The run's input, ending with the user's newest message. */
-  readonly input: readonly Message[];
+  readonly messages: readonly Message[];
   readonly place: Alignment;
   readonly idempotency_key?: string | undefined;
 }
 
-/** Answers take precedence. Without answers, `says` begins a run, unless its text answers a question. */
+/** Answers take precedence. Without answers, `input` begins a run, unless its text answers a question. */
 export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
   /** Returns the answers in the request. Can throw. */
   readonly answers?: ((open: readonly Interrupt[]) => Answer[]) | undefined;
   /** If there are no answers, the waiting run continues and asks again. */
   readonly asksAgain?: true;
   /** Returns the user's input. If absent, the request can only contain answers. Can throw. */
-  readonly says?: ((thread: FoundThread) => TurnInput | Promise<TurnInput>) | undefined;
+  readonly input?: ((thread: FoundThread) => TurnInput | Promise<TurnInput>) | undefined;
   /**
    * Returns the answers that the text of a new message contains. By default there are none, so the message begins a
    * run.
    */
-  readonly words?: ((text: string, open: readonly Interrupt[]) => Answer[]) | undefined;
+  readonly answersInWords?: ((text: string, open: readonly Interrupt[]) => Answer[]) | undefined;
   /** Defaults to `reject`. */
   readonly on_busy?: RunCommand["on_busy"];
   /** Defaults to the metadata of the interrupted run for answers, and to none otherwise. */
@@ -61,7 +61,7 @@ export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
   readonly request?: Partial<Omit<RunRequest, "input" | "answers">>;
 }
 
-export interface Beginning {
+export interface PreparedTurn {
   /** `repeat`: the same request was sent before and its turn is in progress or has ended, so nothing begins. */
   readonly as: "message" | "answers" | "repeat";
   readonly thread: FoundThread;
@@ -80,54 +80,57 @@ export interface Beginning {
  * Prepares a turn without starting it. A request with a known key is a repeat, even if it would be refused now. Throws
  * `interrupt_closed` for a request with neither answers nor a message.
  */
-export async function beginTurn(runs: Runs, caller: Caller, turn: TurnRequest): Promise<Beginning> {
+export async function prepareTurn(runs: Runs, caller: Caller, turn: TurnRequest): Promise<PreparedTurn> {
   const thread = findThread(runs.stores, caller.owner, turn.thread_id);
-  return beginning(runs, caller, turn, thread).catch(async (error: unknown) => {
+  return prepare(runs, caller, turn, thread).catch(async (error: unknown) => {
     const { owner, idempotency_key: key } = caller;
     const known = key === undefined ? undefined : await runs.stores.runs.known(owner, turn.thread_id, key);
     if (!known) throw error;
-    return repeating(runs, caller, { thread, at: known }, async () => known);
+    return prepareRepeat(runs, caller, { thread, at: known }, async () => known);
   });
 }
 
-async function beginning(
+async function prepare(
   runs: Runs,
   caller: Caller,
   turn: TurnRequest,
   thread: FoundThread,
-): Promise<Beginning> {
+): Promise<PreparedTurn> {
   const answers = turn.answers?.(await thread.open()) ?? [];
-  if (answers.length > 0 || turn.asksAgain) return answering(runs, caller, turn, thread, answers);
-  if (!turn.says)
+  if (answers.length > 0 || turn.asksAgain) return prepareAnswers(runs, caller, turn, thread, answers);
+  if (!turn.input)
     throw new AppError(
       "interrupt_closed",
       "This request answers no open question. It may have been answered already; read the thread again.",
     );
-  const said = await turn.says(thread);
-  if (said.place.as === "repeat") {
+  const input = await turn.input(thread);
+  if (input.place.as === "repeat") {
     const at = await thread.newest();
     if (at && !(await hasReadNothing(at, thread)))
-      return repeating(runs, caller, { thread, at }, () => turnStart(runs, caller.owner, at));
+      return prepareRepeat(runs, caller, { thread, at }, () => turnStart(runs, caller.owner, at));
   }
-  return (await byWords(runs, caller, turn, thread, said)) ?? saying(runs, caller, turn, thread, said);
+  return (
+    (await prepareAnswersInWords(runs, caller, turn, thread, input)) ??
+    prepareInput(runs, caller, turn, thread, input)
+  );
 }
 
 /** Handles a new message whose text answers an open question, or answered it when the message was first sent. */
-async function byWords(
+async function prepareAnswersInWords(
   runs: Runs,
   caller: Caller,
   turn: TurnRequest,
   thread: FoundThread,
-  { input, place, idempotency_key }: TurnInput,
-): Promise<Beginning | undefined> {
-  const newest = input.at(-1);
-  if (!turn.words || place.as !== "new" || newest?.role !== "user") return undefined;
+  { messages, place, idempotency_key }: TurnInput,
+): Promise<PreparedTurn | undefined> {
+  const newest = messages.at(-1);
+  if (!turn.answersInWords || place.as !== "new" || newest?.role !== "user") return undefined;
   const open = await thread.open();
   const at = idempotency_key ? await resumedBy(runs, caller, thread, newest) : undefined;
   // The run may have asked the open question after reading this message.
-  if (at) return repeating(runs, caller, { thread, at }, async () => at);
-  const answers = turn.words(textOf(newest.content), open);
-  return answers.length > 0 ? answering(runs, caller, turn, thread, answers, newest) : undefined;
+  if (at) return prepareRepeat(runs, caller, { thread, at }, async () => at);
+  const answers = turn.answersInWords(textOf(newest.content), open);
+  return answers.length > 0 ? prepareAnswers(runs, caller, turn, thread, answers, newest) : undefined;
 }
 
 /**
@@ -151,12 +154,12 @@ const keyOfWords = ({ id, content }: UserMessage, run_id: string) =>
   `words:${id}:${run_id}:${createHash("sha256").update(textOf(content)).digest("base64url")}`;
 
 /** Starts nothing. Counts only the stream that shows the run. */
-function repeating(
+function prepareRepeat(
   { quotas }: Runs,
   { owner }: Caller,
-  found: Required<Pick<Beginning, "thread" | "at">>,
+  found: Required<Pick<PreparedTurn, "thread" | "at">>,
   find: () => Promise<RunRecord>,
-): Beginning {
+): PreparedTurn {
   const start = async (stream?: string) => {
     if (quotas && stream !== undefined) await admit(quotas, owner, { stream });
     return find();
@@ -190,14 +193,14 @@ function once<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
-async function answering(
+async function prepareAnswers(
   runs: Runs,
   { owner, idempotency_key, ...caller }: Caller,
   { thread_id, metadata, request = {} }: TurnRequest,
   thread: FoundThread,
   answers: Answer[],
   inWords?: UserMessage,
-): Promise<Beginning> {
+): Promise<PreparedTurn> {
   const [open, newest] = await Promise.all([thread.open(), thread.newest()]);
   const run_id = newest?.id ?? open[0]?.run_id ?? "";
   const { tools, unattended } = request;
@@ -213,22 +216,22 @@ async function answering(
 }
 
 /** A repeated message that no known run has read is sent again at its own position. */
-function replacedBy(place: Alignment, input: readonly Message[]): string | undefined {
+function replacedBy(place: Alignment, messages: readonly Message[]): string | undefined {
   if (place.as === "replacement") return place.of;
-  return place.as === "repeat" ? input.at(-1)?.id : undefined;
+  return place.as === "repeat" ? messages.at(-1)?.id : undefined;
 }
 
-function saying(
+function prepareInput(
   runs: Runs,
   { owner, idempotency_key, ...caller }: Caller,
   { thread_id, agent, metadata = {}, on_busy = "reject", request }: TurnRequest,
   thread: FoundThread,
-  { input, place, idempotency_key: key }: TurnInput,
-): Beginning {
-  const replaces = replacedBy(place, input);
+  { messages, place, idempotency_key: key }: TurnInput,
+): PreparedTurn {
+  const replaces = replacedBy(place, messages);
   const command: RunCommand = {
     ...{ thread_id, metadata, on_busy },
-    request: { settings: {}, ...request, ...omitUndefined(caller), input: [...input] },
+    request: { settings: {}, ...request, ...omitUndefined(caller), input: [...messages] },
     ...omitUndefined({ agent, rewind_to: replaces, idempotency_key: idempotency_key ?? key }),
   };
   return {

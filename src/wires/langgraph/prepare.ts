@@ -1,17 +1,17 @@
-// Starts the run that a body requests: a new run, or a run that answers or ends open interrupts.
+// Prepares the run that a body requests: a new run, or a run that answers or ends open interrupts.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { Message, UserMessage } from "../../agent/core/message.ts";
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import { keyOfMessage } from "../../engine/runs/align.ts";
+import { keyOf, newestRun, notFound, settledRun } from "../../engine/runs/control.ts";
 import {
-  beginTurn,
   type Caller,
   type FoundThread,
+  prepareTurn,
   type TurnInput,
   type TurnRequest,
-} from "../../engine/runs/begin-turn.ts";
-import { keyOf, newestRun, notFound, settledRun } from "../../engine/runs/control.ts";
+} from "../../engine/runs/prepare-turn.ts";
 import { endRun, openOn } from "../../engine/runs/start.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { mapInTicks } from "../../lib/ticks.ts";
@@ -35,19 +35,19 @@ import { answersOf } from "./resume.ts";
 import { countingIn, taskOf } from "./task.ts";
 
 /** Starts or finds a run. `stream` is the id of the reserved stream. */
-export type Begin = (stream?: string) => Promise<RunRecord>;
+export type StartRun = (stream?: string) => Promise<RunRecord>;
 
 /**
  * Checks the body and returns a function that starts its run. Throws `not_found` for an unknown agent, and for an
  * unknown thread unless `if_not_exists` is `create`. Throws `invalid_request` for unsupported options and for answers
  * that match no open interrupt. Throws `interrupt_closed` if no interrupt is open.
  */
-export async function beginning(
+export async function prepare(
   services: RouteServices,
   caller: Caller,
   threadId: string,
   body: RunBody,
-): Promise<Begin> {
+): Promise<StartRun> {
   refuseUnsupported(body);
   const { name: agent } = agentNamed(services.agents, body.assistant_id);
   if (services.refusesSystemMessages && sentMessages(body).some((each) => roleOf(each) === "system"))
@@ -58,7 +58,7 @@ export async function beginning(
   const thread = await services.stores.threads.get(caller.owner, threadId);
   if (!thread && body.if_not_exists !== "create") throw notFound("thread", threadId);
   const { resume, goto } = body.command ?? {};
-  if (goto === "__end__" && isMissing(resume)) return ending(services, caller, threadId);
+  if (goto === "__end__" && isMissing(resume)) return prepareEnd(services, caller, threadId);
   const turn = {
     thread_id: threadId,
     metadata: runMetadata(body),
@@ -66,35 +66,39 @@ export async function beginning(
   };
   if (!isMissing(resume)) {
     const answers = (open: readonly Interrupt[]) => answersOf(resume, open);
-    return (await beginTurn(services.runs, caller, { ...turn, answers })).start;
+    return (await prepareTurn(services.runs, caller, { ...turn, answers })).start;
   }
-  return running(services, caller, { ...turn, agent }, body);
+  return prepareInput(services, caller, { ...turn, agent }, body);
 }
 
 const isMissing = (resume: unknown) => resume === undefined || resume === null;
 
 /** Ends a waiting run without a model call. */
-async function ending({ stores, runs }: RouteServices, { owner }: Caller, thread_id: string): Promise<Begin> {
+async function prepareEnd(
+  { stores, runs }: RouteServices,
+  { owner }: Caller,
+  thread_id: string,
+): Promise<StartRun> {
   const newest = await newestRun(stores.runs, owner, thread_id);
   if (!newest || (await openOn(stores.threads, owner, thread_id)).length === 0)
     throw new AppError("interrupt_closed", "This thread has no open interrupt.");
   return () => endRun(runs, { owner, thread_id, run_id: newest.id }, "cancel");
 }
 
-async function running(
+async function prepareInput(
   services: RouteServices,
   caller: Caller,
   turn: TurnRequest & { readonly agent: string },
   body: RunBody,
-): Promise<Begin> {
+): Promise<StartRun> {
   const { owner } = caller;
   const { thread_id, agent, request } = turn;
   const on_busy = ON_BUSY[body.multitask_strategy ?? "enqueue"];
-  const { as, replaces, start } = await beginTurn(services.runs, caller, {
+  const { as, replaces, start } = await prepareTurn(services.runs, caller, {
     ...turn,
     on_busy,
     request: { ...request, ...omitUndefined({ model: modelIn(services, agent, body) }) },
-    says: (thread) => saidIn(services, owner, { thread_id, thread }, body),
+    input: (thread) => turnInputOf(services, owner, { thread_id, thread }, body),
   });
   if (as === "repeat") return start;
   return async (stream) => {
@@ -113,7 +117,7 @@ interface Addressed {
   readonly thread: FoundThread;
 }
 
-async function saidIn(
+async function turnInputOf(
   { stores }: RouteServices,
   owner: Owner,
   { thread_id, thread }: Addressed,
@@ -125,7 +129,7 @@ async function saidIn(
   const newest = input.findLast((message) => message.role === "user");
   const isNew = place.as === "new";
   const key = newest && (await keyFor(stores, owner, { thread_id, newest, known, isNew }));
-  return { input, place, idempotency_key: key };
+  return { messages: input, place, idempotency_key: key };
 }
 
 /**
