@@ -44,13 +44,13 @@ export async function* untilAborted<E, T>(
 }
 
 /** A controller whose signal also aborts when other signals do. */
-export interface Linked extends AbortController {
+export interface LinkedController extends AbortController {
   /** Disconnects the other signals. Call this when the signal is no longer needed. */
   detach(): void;
 }
 
 /** Like `AbortSignal.any`, but without its weak references to each signal, which dominate the cost of a short call. */
-export function linkedTo(...others: readonly AbortSignal[]): Linked {
+export function linkedTo(...others: readonly AbortSignal[]): LinkedController {
   const controller = new AbortController();
   const follow = ({ target }: Event) => controller.abort((target as AbortSignal).reason);
   const aborted = others.find((each) => each.aborted);

@@ -116,14 +116,14 @@ export function readWhile(body: Readable, take: (piece: Buffer) => boolean): Pro
 }
 
 /** A parsed request target, reusable across requests. */
-export type Target = Readonly<RequestOptions>;
+export type RequestTarget = Readonly<RequestOptions>;
 
-export const targetOf = (url: URL): Target => ({
+export const targetOf = (url: URL): RequestTarget => ({
   ...urlToHttpOptions(url),
   agent: url.protocol === "https:" ? agents.https : agents.http,
 });
 
-export interface Sent {
+export interface OutgoingRequest {
   readonly method: string;
   /** The headers by lowercase name. */
   readonly headers: Readonly<Record<string, string>>;
@@ -135,8 +135,8 @@ export interface Sent {
 
 /** Returns the response with an unread body, even if it is an error response. */
 export async function send(
-  target: Target,
-  { method, headers, body, signal, timeoutMs }: Sent,
+  target: RequestTarget,
+  { method, headers, body, signal, timeoutMs }: OutgoingRequest,
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   signal?.throwIfAborted();

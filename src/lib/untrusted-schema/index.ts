@@ -83,7 +83,7 @@ const MAX_KEPT = { schemas: 1000, parts: 5000 };
 async function load(): Promise<SchemaEngine> {
   const { Ajv2020 } = await import("ajv/dist/2020.js");
   const standard = new Ajv2020({ strict: false, logger: false, validateFormats: false });
-  const kept = new LRUCache<string, Compiled>({ max: MAX_KEPT.schemas, maxSize: MAX_KEPT.parts });
+  const kept = new LRUCache<string, CompiledSchema>({ max: MAX_KEPT.schemas, maxSize: MAX_KEPT.parts });
 
   const usable = (schema: unknown): Shape => {
     const shape = shapeOf(schema);
@@ -91,7 +91,7 @@ async function load(): Promise<SchemaEngine> {
     for (const pattern of shape.expressions) expression(pattern);
     return shape;
   };
-  const compiledOnce = (schema: JsonSchema): Compiled => {
+  const compiledOnce = (schema: JsonSchema): CompiledSchema => {
     const key = createHash("sha256").update(canonical(schema)).digest("base64");
     const made = kept.get(key) ?? compiledOf(usable(schema), Ajv2020);
     kept.set(key, made, { size: made.parts });
@@ -110,7 +110,7 @@ async function load(): Promise<SchemaEngine> {
       compiled.first();
     },
     checker(schema) {
-      let found: Compiled | undefined;
+      let found: CompiledSchema | undefined;
       const compiled = () => {
         found ??= compiledOnce(schema);
         return found;
@@ -141,7 +141,7 @@ async function load(): Promise<SchemaEngine> {
   };
 }
 
-interface Compiled {
+interface CompiledSchema {
   readonly parts: number;
   /** Stops at the first fault. Compiled on the first call. */
   first(): SchemaCheck;
@@ -149,7 +149,7 @@ interface Compiled {
   all(): SchemaCheck;
 }
 
-function compiledOf({ schema, parts }: Shape, Engine: typeof Ajv2020): Compiled {
+function compiledOf({ schema, parts }: Shape, Engine: typeof Ajv2020): CompiledSchema {
   let [first, all]: SchemaCheck[] = [];
   return {
     parts,
@@ -158,7 +158,7 @@ function compiledOf({ schema, parts }: Shape, Engine: typeof Ajv2020): Compiled 
   };
 }
 
-function faultsOf(compiled: Compiled, value: unknown): string[] {
+function faultsOf(compiled: CompiledSchema, value: unknown): string[] {
   const [fault] = compiled.first()(value);
   if (fault === undefined) return [];
   const all = fault === TOO_MUCH ? [fault] : compiled.all()(value);

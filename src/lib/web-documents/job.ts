@@ -30,7 +30,7 @@ export interface DocumentText {
   readonly isCut: boolean;
 }
 
-export type Reply = { readonly answer: DocumentText | boolean } | { readonly fault: string };
+export type JobReply = { readonly answer: DocumentText | boolean } | { readonly fault: string };
 
 /** The maximum number of characters in a document's text. */
 export const MAX_TEXT = 2_000_000;

@@ -5,8 +5,8 @@ import {
   DocumentError,
   type DocumentText,
   type Job,
+  type JobReply,
   type ReadJob,
-  type Reply,
   type RobotsJob,
 } from "./job.ts";
 import { type DocumentThread, startThread } from "./thread.ts";
@@ -26,17 +26,17 @@ export interface DocumentPool {
   close(): Promise<void>;
 }
 
-interface Task {
+interface DocumentTask {
   readonly job: Job;
   readonly turn: string;
-  settle(reply: Reply): void;
+  settle(reply: JobReply): void;
 }
 
 /** `limitMs` is the maximum time for one document, in milliseconds. */
 export function createDocumentPool(limitMs: number): DocumentPool {
-  const waitingTasks: Task[] = [];
+  const waitingTasks: DocumentTask[] = [];
   /** The threads and their current tasks. */
-  const threads = new Map<DocumentThread, Task | undefined>();
+  const threads = new Map<DocumentThread, DocumentTask | undefined>();
 
   function free(): DocumentThread | undefined {
     const idle = [...threads.keys()].find((thread) => thread.isFree());
@@ -46,7 +46,7 @@ export function createDocumentPool(limitMs: number): DocumentPool {
     return thread;
   }
 
-  function nextTask(): Task | undefined {
+  function nextTask(): DocumentTask | undefined {
     const busy = new Set([...threads.values()].map((task) => task?.turn));
     const index = waitingTasks.findIndex(({ turn }) => !busy.has(turn));
     return waitingTasks.splice(Math.max(0, index), 1)[0];
@@ -70,7 +70,7 @@ export function createDocumentPool(limitMs: number): DocumentPool {
     if (waitingTasks.length >= MAX_WAITING)
       throw new DocumentError("must wait because too many documents are being read");
     const { promise, resolve, reject } = Promise.withResolvers<DocumentText | boolean>();
-    const settle = (reply: Reply) =>
+    const settle = (reply: JobReply) =>
       "answer" in reply ? resolve(reply.answer) : reject(new DocumentError(reply.fault));
     const task = { job, turn, settle };
     const leave = () => {

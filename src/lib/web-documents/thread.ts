@@ -3,7 +3,7 @@
 
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../paths.ts";
-import type { Job, Reply } from "./job.ts";
+import type { Job, JobReply } from "./job.ts";
 
 const IDLE_MS = 30_000;
 const HEAP_MB = 256;
@@ -17,7 +17,7 @@ export interface DocumentThread {
    * Transfers the job's bytes to the thread. Never rejects, because the end of the thread counts as a fault of its
    * document.
    */
-  ask(job: Job): Promise<Reply>;
+  ask(job: Job): Promise<JobReply>;
   /** Ends the thread. `fault` is the answer to the current job. */
   end(fault: string): Promise<void>;
 }
@@ -32,12 +32,12 @@ export function startThread(limitMs: number, onEnd: (thread: DocumentThread) => 
     env: {},
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 },
   });
-  let settle: ((reply: Reply) => void) | undefined;
+  let settle: ((reply: JobReply) => void) | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isOnline = false;
   let isOver = false;
 
-  const finish = (reply: Reply) => {
+  const finish = (reply: JobReply) => {
     clearTimeout(timer);
     worker.unref();
     timer = setTimeout(() => end(""), IDLE_MS).unref();
@@ -77,7 +77,7 @@ export function startThread(limitMs: number, onEnd: (thread: DocumentThread) => 
     isFree: () => !settle && !isOver,
     ask(job) {
       clearTimeout(timer);
-      const { promise, resolve } = Promise.withResolvers<Reply>();
+      const { promise, resolve } = Promise.withResolvers<JobReply>();
       settle = resolve;
       worker.ref();
       watch();

@@ -3,11 +3,11 @@
 
 import { parentPort } from "node:worker_threads";
 import { decoded } from "./charset.ts";
-import { DocumentError, type DocumentText, documentText, type Job, type Reply } from "./job.ts";
+import { DocumentError, type DocumentText, documentText, type Job, type JobReply } from "./job.ts";
 
 parentPort?.on("message", async (job: Job) => parentPort?.postMessage(await replyTo(job)));
 
-async function replyTo(job: Job): Promise<Reply> {
+async function replyTo(job: Job): Promise<JobReply> {
   try {
     return { answer: await answerOf(job) };
   } catch (error) {

@@ -5,8 +5,8 @@ import { isScalar, LineCounter, type Node, parseDocument } from "yaml";
 import type { z } from "zod";
 import { type Checked, checkSeldom, type Fault, sentence } from "../check.ts";
 import type { Variables } from "./interpolate.ts";
-import { dataOf, type Located, placeOf, type Tree, treeFaults } from "./tree.ts";
-import { type Filled, fillIn } from "./variables.ts";
+import { dataOf, type Located, placeOf, treeFaults, type YamlTree } from "./tree.ts";
+import { type FilledVariables, fillIn } from "./variables.ts";
 
 export interface YamlDocument {
   /** The data with variables filled in. Undefined if the text is not valid YAML. */
@@ -71,14 +71,18 @@ function line(file: string, lines: LineCounter, { offset, message }: Problem): s
   return `${file}:${Math.max(line, 1)}:${Math.max(col, 1)}: ${message}`;
 }
 
-function locate(fault: Fault, tree: Tree, filled: Filled): Located {
+function locate(fault: Fault, tree: YamlTree, filled: FilledVariables): Located {
   const { node, offset, keyOffset } = placeOf(tree, fault.path);
   const message = filled.mask(sentence(fault, shown(fault, node, filled)));
   return { offset: fault.isKey || !isScalar(node) ? keyOffset : offset, message };
 }
 
 /** The values of variables are strings at first. They are converted if the schema expects a number or boolean. */
-function checkWithTypes<S extends z.ZodType>(schema: S, tree: Tree, filled: Filled): Checked<z.output<S>> {
+function checkWithTypes<S extends z.ZodType>(
+  schema: S,
+  tree: YamlTree,
+  filled: FilledVariables,
+): Checked<z.output<S>> {
   const first = checkSeldom(schema, dataOf(tree));
   if ("value" in first || filled.isEmpty) return first;
   const mistyped = first.faults.filter((fault) => fault.isMistyped);
@@ -89,7 +93,7 @@ function checkWithTypes<S extends z.ZodType>(schema: S, tree: Tree, filled: Fill
 const SECRET = /key|secret|token|password|authorization/i;
 
 /** Returns a scalar as written in the file, with variable names instead of their values. */
-function shown({ path }: Fault, node: Node | undefined, filled: Filled): string | undefined {
+function shown({ path }: Fault, node: Node | undefined, filled: FilledVariables): string | undefined {
   if (!isScalar(node) || SECRET.test(String(path.at(-1)))) return undefined;
   return filled.stateOf(node) === "none" ? String(node.value) : node.source;
 }

@@ -7,7 +7,7 @@ const MALFORMED = `\`\${\` does not begin a variable here; write \`\${NAME}\`, \
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-export interface Interpolated {
+export interface InterpolatedText {
   readonly text: string;
   /** One sentence for each variable that could not be filled in. */
   readonly faults: readonly string[];
@@ -15,7 +15,7 @@ export interface Interpolated {
   readonly used: ReadonlyMap<string, string>;
 }
 
-export function interpolate(source: string, variables: Variables): Interpolated {
+export function interpolate(source: string, variables: Variables): InterpolatedText {
   const faults: string[] = [];
   const used = new Map<string, string>();
   const text = source.replace(VARIABLE, (match: string, name?: string, fallback?: string) => {

@@ -17,7 +17,7 @@ import {
 } from "yaml";
 import { isObject } from "../json.ts";
 
-export type Tree = Document.Parsed<ParsedNode>;
+export type YamlTree = Document.Parsed<ParsedNode>;
 export type DataPath = readonly PropertyKey[];
 
 export interface Located {
@@ -34,14 +34,14 @@ const TOO_DEEP = "nested too deeply; no configuration needs that";
  * Returns plain data, without the top-level keys that begin with `x-`, which contain values for references (`*name`,
  * `<<`). Throws if there are `treeFaults`.
  */
-export function dataOf(tree: Tree): unknown {
+export function dataOf(tree: YamlTree): unknown {
   const data: unknown = tree.toJS({ maxAliasCount: MAX_ALIASES });
   if (!isObject(data)) return data;
   return Object.fromEntries(Object.entries(data).filter(([key]) => !key.startsWith("x-")));
 }
 
 /** Returns faults that a schema cannot detect: bad syntax, tags, aliases and keys. */
-export function treeFaults(tree: Tree, text: string): Located[] {
+export function treeFaults(tree: YamlTree, text: string): Located[] {
   const deeper = new Set(
     tree.errors.filter(({ code }) => code === DEEPER).map(({ pos: [offset] }) => offset),
   );
@@ -83,7 +83,7 @@ function lessDeep(offset: number, text: string): Located {
   return { offset: at, message: key ? `${MISINDENTED}, and \`${key}\` does not` : MISINDENTED };
 }
 
-function nodeFaults(tree: Tree): Located[] {
+function nodeFaults(tree: YamlTree): Located[] {
   const faults: Located[] = [];
   const anchors = new Map<string, Node>();
   visit(tree, (_, node, ancestors) => {
@@ -133,7 +133,7 @@ function aliasFault(
   return ancestors.includes(target) ? `the alias \`*${name}\` contains itself` : undefined;
 }
 
-function expansionFaults(tree: Tree): Located[] {
+function expansionFaults(tree: YamlTree): Located[] {
   try {
     dataOf(tree);
     return [];
@@ -151,7 +151,7 @@ export interface YamlLocation {
   readonly keyOffset: number;
 }
 
-export function placeOf(tree: Tree, path: DataPath): YamlLocation {
+export function placeOf(tree: YamlTree, path: DataPath): YamlLocation {
   let node: unknown = tree.contents;
   let place: YamlLocation = { node: followed(node, tree), offset: startOf(node), keyOffset: startOf(node) };
   for (const step of path) {
@@ -170,7 +170,7 @@ export function placeOf(tree: Tree, path: DataPath): YamlLocation {
 }
 
 /** Returns the pair of a key in a map, or in the first merged map that contains it. */
-function pairOf(map: YAMLMap, step: PropertyKey, tree: Tree): Pair | undefined {
+function pairOf(map: YAMLMap, step: PropertyKey, tree: YamlTree): Pair | undefined {
   const own = map.items.find(({ key }) => isScalar(key) && key.value === step);
   if (own) return own;
   const merged = map.items.find(({ key }) => isScalar(key) && nameOf(key.value) === MERGE)?.value;
@@ -182,7 +182,7 @@ function pairOf(map: YAMLMap, step: PropertyKey, tree: Tree): Pair | undefined {
   return undefined;
 }
 
-const followed = (node: unknown, tree: Tree): Node | undefined =>
+const followed = (node: unknown, tree: YamlTree): Node | undefined =>
   isAlias(node) ? node.resolve(tree) : isNode(node) ? node : undefined;
 
 export const startOf = (node: unknown): number => (isNode(node) ? (node.range?.[0] ?? 0) : 0);

@@ -5,9 +5,9 @@ import { isScalar, type Node, visit } from "yaml";
 import { sentence } from "../check.ts";
 import { replacingAll } from "../replacer.ts";
 import { interpolate, type Variables } from "./interpolate.ts";
-import { type Located, pathThrough, startOf, type Tree } from "./tree.ts";
+import { type Located, pathThrough, startOf, type YamlTree } from "./tree.ts";
 
-export interface Filled {
+export interface FilledVariables {
   readonly faults: readonly Located[];
   /** Values that name a variable in the notation of another program. */
   readonly doubts: readonly Located[];
@@ -25,7 +25,7 @@ export interface Filled {
 const MIN_MASKED = 6;
 
 /** Changes the scalars of `tree` in place. */
-export function fillIn(tree: Tree, variables: Variables): Filled {
+export function fillIn(tree: YamlTree, variables: Variables): FilledVariables {
   const faults: Located[] = [];
   const doubts: Located[] = [];
   const state = new Map<Node, "filled" | "missing">();
