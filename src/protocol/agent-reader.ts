@@ -27,31 +27,31 @@ export type CallDelta = Extract<EventData<"on_chat_model_stream">, { tool_call: 
 
 /** The return value of a handler. A handler that only changes its reader's own state returns nothing. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler may be a function without a result.
-export type Sent<F> = readonly F[] | void;
+export type HandlerResult<F> = readonly F[] | void;
 
 /**
  * Handlers are called in the order of the events, and their return values are sent. If a handler is missing, nothing is
  * sent.
  */
 export interface AgentHandlers<F> {
-  step(step: Step): Sent<F>;
+  step(step: Step): HandlerResult<F>;
   /** A part with text or reasoning begins. The previous part and a call's arguments have ended. */
-  open(kind: PartKind): Sent<F>;
-  delta(kind: PartKind, text: string): Sent<F>;
-  close(kind: PartKind): Sent<F>;
-  callDelta(delta: CallDelta): Sent<F>;
-  stepEnd(end: StepEnd): Sent<F>;
+  open(kind: PartKind): HandlerResult<F>;
+  delta(kind: PartKind, text: string): HandlerResult<F>;
+  close(kind: PartKind): HandlerResult<F>;
+  callDelta(delta: CallDelta): HandlerResult<F>;
+  stepEnd(end: StepEnd): HandlerResult<F>;
   /** `isStreamed` is true if the step streamed part of the message and did not fail. */
-  assistant(message: AssistantMessage, isStreamed: boolean): Sent<F>;
+  assistant(message: AssistantMessage, isStreamed: boolean): HandlerResult<F>;
   /** `isSteering` is true if the message arrived while the agent was working. */
-  user(message: UserMessage, isSteering: boolean): Sent<F>;
-  system(message: SystemMessage, isSteering: boolean): Sent<F>;
+  user(message: UserMessage, isSteering: boolean): HandlerResult<F>;
+  system(message: SystemMessage, isSteering: boolean): HandlerResult<F>;
   /** The result of a call. */
-  result(message: ToolMessage): Sent<F>;
-  toolStart(tool: string, data: EventData<"on_tool_start">): Sent<F>;
-  toolProgress(tool: string, data: EventData<"on_tool_progress">): Sent<F>;
-  toolEnd(tool: string, data: EventData<"on_tool_end">): Sent<F>;
-  warning(data: EventData<"warning">): Sent<F>;
+  result(message: ToolMessage): HandlerResult<F>;
+  toolStart(tool: string, data: EventData<"on_tool_start">): HandlerResult<F>;
+  toolProgress(tool: string, data: EventData<"on_tool_progress">): HandlerResult<F>;
+  toolEnd(tool: string, data: EventData<"on_tool_end">): HandlerResult<F>;
+  warning(data: EventData<"warning">): HandlerResult<F>;
 }
 
 export interface AgentReader<F> {
@@ -99,7 +99,7 @@ export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
     return joined(closed, on.stepEnd?.(step));
   };
 
-  const append = (message: Message): Sent<F> => {
+  const append = (message: Message): HandlerResult<F> => {
     switch (message.role) {
       case "assistant":
         return on.assistant?.(message, written?.id === message.id && written.hasParts);
@@ -119,7 +119,7 @@ export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
     return "tool_call" in data ? joined(close(), on.callDelta?.(data.tool_call)) : NOTHING;
   };
 
-  const see = (event: StreamEvent): Sent<F> => {
+  const see = (event: StreamEvent): HandlerResult<F> => {
     switch (event.event) {
       case "on_chat_model_stream":
         return stream(event.data);
@@ -183,7 +183,7 @@ export function readSubagent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
 }
 
 /** Joins the frames of several handlers. Returns an existing list if all others are empty. */
-export function joined<F>(...lists: readonly (Sent<F> | undefined)[]): readonly F[] {
+export function joined<F>(...lists: readonly (HandlerResult<F> | undefined)[]): readonly F[] {
   let all: readonly F[] = NOTHING;
   for (const list of lists) if (list && list.length > 0) all = all.length === 0 ? list : [...all, ...list];
   return all;

@@ -65,12 +65,12 @@ export function kindOfEnd(
   return stop_reason === "tool_use" ? "waits" : "finished";
 }
 
-interface Settled extends EndFacts {
+interface EndedRun extends EndFacts {
   readonly error?: { readonly code: string; readonly message: string } | undefined;
 }
 
 /** Returns why a run failed or reached a limit, from its record. Returns undefined for other ends. */
-export function failureOf(run: Settled): { readonly code: string; readonly message: string } | undefined {
+export function failureOf(run: EndedRun): { readonly code: string; readonly message: string } | undefined {
   if (run.error) return { code: run.error.code, message: run.error.message };
   if (run.status !== "error") return undefined;
   return { code: run.stop_reason ?? "error", message: endText(run) ?? "" };

@@ -53,7 +53,7 @@ export const SPAN_EVENTS = [
 ] as const satisfies readonly EventName[];
 
 /** `T` is the type of the value that handlers attach to a span. */
-export interface Span<K extends SpanKind = SpanKind, T = unknown> {
+export interface EventSpan<K extends SpanKind = SpanKind, T = unknown> {
   readonly kind: K;
   /** The id of the message, the tool call or the subagent. Empty for the run. */
   readonly id: string;
@@ -65,27 +65,27 @@ export interface Span<K extends SpanKind = SpanKind, T = unknown> {
   /** For a subagent, the tool call; for other spans, the subagent or the run. Undefined if the reader began later. */
   readonly parent: AnySpan<T> | undefined;
   /** The previous attempt at the same model call, which failed or was discarded. */
-  readonly repeats: Span<"model", T> | undefined;
+  readonly repeats: EventSpan<"model", T> | undefined;
   /** The return value of `opened`. Undefined until then. */
   readonly own: T | undefined;
 }
 
-export type AnySpan<T = unknown> = { readonly [K in SpanKind]: Span<K, T> }[SpanKind];
+export type AnySpan<T = unknown> = { readonly [K in SpanKind]: EventSpan<K, T> }[SpanKind];
 
 /** `span` is undefined if the reader began after the span's start. */
 interface KindHandlers<K extends SpanKind, T> {
-  opened?(span: Span<K, T>): T;
+  opened?(span: EventSpan<K, T>): T;
   progress?(event: Marks[K]["progress"]): void;
-  closed?(end: SpanEnd<K>, span: Span<K, T> | undefined): void;
+  closed?(end: SpanEnd<K>, span: EventSpan<K, T> | undefined): void;
 }
 
 interface ModelHandlers<T> extends KindHandlers<"model", T> {
   /** Called instead of `closed` if the process that was writing the message died. */
-  discarded?(discard: EventOf<"message_discard">, span: Span<"model", T> | undefined): void;
+  discarded?(discard: EventOf<"message_discard">, span: EventSpan<"model", T> | undefined): void;
   /** Another attempt at the call follows. `end` is undefined if the attempt's end comes later. */
-  retried?(attempt: Span<"model", T>, end: SpanEnd<"model"> | undefined): void;
+  retried?(attempt: EventSpan<"model", T>, end: SpanEnd<"model"> | undefined): void;
   /** No other attempt at the call follows, as shown by the agent's next event or its end. */
-  settled?(attempt: Span<"model", T>, end: SpanEnd<"model">): void;
+  settled?(attempt: EventSpan<"model", T>, end: SpanEnd<"model">): void;
 }
 
 /** Handlers are called in the order of the events. */
@@ -106,17 +106,17 @@ export interface SpanReader<T> {
 /** The open spans of one agent. */
 interface Agent<T> {
   /** The span of the run or the subagent. */
-  span: Span<"run", T> | Span<"subagent", T> | undefined;
-  readonly open: { readonly [K in SpanKind]: Map<string, Span<K, T>> };
+  span: EventSpan<"run", T> | EventSpan<"subagent", T> | undefined;
+  readonly open: { readonly [K in SpanKind]: Map<string, EventSpan<K, T>> };
   /** The agent's last model call, until it is settled. */
   call: ModelCall<T> | undefined;
 }
 
-type Beginning<K extends SpanKind, T> = Pick<Span<K, T>, "kind" | "id" | "start"> &
-  Partial<Pick<Span<K, T>, "repeats">>;
+type NewSpan<K extends SpanKind, T> = Pick<EventSpan<K, T>, "kind" | "id" | "start"> &
+  Partial<Pick<EventSpan<K, T>, "repeats">>;
 
 interface ModelCall<T> {
-  readonly span: Span<"model", T>;
+  readonly span: EventSpan<"model", T>;
   end: SpanEnd<"model"> | undefined;
   isRetried: boolean;
 }
@@ -139,9 +139,9 @@ export function readSpans<T = unknown>(on: SpanHandlers<T>): SpanReader<T> {
 
   function begin<K extends SpanKind>(
     agent: Agent<T>,
-    { kind, id, start, repeats }: Beginning<K, T>,
-    opened: ((span: Span<K, T>) => T) | undefined,
-  ): Span<K, T> {
+    { kind, id, start, repeats }: NewSpan<K, T>,
+    opened: ((span: EventSpan<K, T>) => T) | undefined,
+  ): EventSpan<K, T> {
     const { path = AT_ROOT } = start;
     const parent = parentOf(start, agent);
     const span = { kind, id, number: ++count, path, start, parent, repeats, own: undefined as T | undefined };
@@ -150,7 +150,7 @@ export function readSpans<T = unknown>(on: SpanHandlers<T>): SpanReader<T> {
     return span;
   }
 
-  function end<K extends SpanKind>({ open }: Agent<T>, kind: K, id: string): Span<K, T> | undefined {
+  function end<K extends SpanKind>({ open }: Agent<T>, kind: K, id: string): EventSpan<K, T> | undefined {
     const span = open[kind].get(id);
     open[kind].delete(id);
     return span;

@@ -1,7 +1,7 @@
 // Derives what happened in a turn from its events: the agent's work, its questions and their answers, changes to the
 // shared state, and how each run ended. A wire is a table of handlers for these parts.
 
-import { type AgentHandlers, joined, readAgent, type Sent } from "./agent-reader.ts";
+import { type AgentHandlers, type HandlerResult, joined, readAgent } from "./agent-reader.ts";
 import { type End, endOf } from "./end.ts";
 import type { EventData, StreamEvent } from "./event.ts";
 import type { Interrupt } from "./interrupt.ts";
@@ -17,19 +17,19 @@ export interface FilesChange {
 /** `R` is the type of a run's record, which accompanies its events. */
 export interface TurnHandlers<F, R> extends AgentHandlers<F> {
   /** The first run of the turn begins. */
-  start(run: R): Sent<F>;
+  start(run: R): HandlerResult<F>;
   /** A run of the turn begins. Also called for the first run. */
-  run(run: R, data: EventData<"run_start">): Sent<F>;
+  run(run: R, data: EventData<"run_start">): HandlerResult<F>;
   /** `isKnown` is true if the reader has already seen the question. */
-  ask(question: Interrupt, isKnown: boolean): Sent<F>;
+  ask(question: Interrupt, isKnown: boolean): HandlerResult<F>;
   /** `question` is undefined if the reader has not seen it. */
-  answered(data: EventData<"on_resume">, question: Interrupt | undefined): Sent<F>;
-  todos(value: unknown): Sent<F>;
-  files(value: unknown, change: FilesChange): Sent<F>;
+  answered(data: EventData<"on_resume">, question: Interrupt | undefined): HandlerResult<F>;
+  todos(value: unknown): HandlerResult<F>;
+  files(value: unknown, change: FilesChange): HandlerResult<F>;
   /** An event of a subagent, or its start or end. `path` identifies the agent that emitted the event. */
-  subagent(event: StreamEvent, path: readonly string[], run: R): Sent<F>;
+  subagent(event: StreamEvent, path: readonly string[], run: R): HandlerResult<F>;
   /** A run of the turn has ended. The turn continues if the end is `asks` or `waits`. */
-  end(end: End, run: R): Sent<F>;
+  end(end: End, run: R): HandlerResult<F>;
 }
 
 export interface TurnOptions {
@@ -64,19 +64,19 @@ export function readTurn<F, R = unknown>(
     return joined(started, on.run?.(run, data));
   };
 
-  const ask = (question: Interrupt): Sent<F> => {
+  const ask = (question: Interrupt): HandlerResult<F> => {
     const isKnown = asked.has(question.id);
     asked.set(question.id, question);
     open.ask(question);
     return on.ask?.(question, isKnown);
   };
 
-  const answer = (data: EventData<"on_resume">): Sent<F> => {
+  const answer = (data: EventData<"on_resume">): HandlerResult<F> => {
     open.answer(data.id);
     return on.answered?.(data, asked.get(data.id));
   };
 
-  const change = ({ key, value, patch }: EventData<"on_state">): Sent<F> => {
+  const change = ({ key, value, patch }: EventData<"on_state">): HandlerResult<F> => {
     if (key === "todos") return on.todos?.(value);
     if (key !== "files") return NOTHING;
     const before = files;
@@ -84,7 +84,7 @@ export function readTurn<F, R = unknown>(
     return on.files?.(files, { before, patch });
   };
 
-  const see = (event: StreamEvent, run: R): Sent<F> => {
+  const see = (event: StreamEvent, run: R): HandlerResult<F> => {
     switch (event.event) {
       case "run_start":
         return begin(event.data, run);
