@@ -15,7 +15,7 @@ export interface ModelChoice {
 }
 
 /** A catalogue with parts from the plugins of an agents file. */
-export interface Extended {
+export interface ExtendedCatalogue {
   /** The same object as before if nothing has changed. */
   readonly catalogue: Catalogue;
   /** The faults of the plugins, each with the plugin's index in the list. */
@@ -28,7 +28,7 @@ export interface Extended {
  * Adds the plugins named in an agents file to the catalogue, and reads them again if they have changed. Never
  * throws.
  */
-export type Extend = (modules: readonly string[], agentsFile: string) => Promise<Extended>;
+export type Extend = (modules: readonly string[], agentsFile: string) => Promise<ExtendedCatalogue>;
 
 export interface Catalogue {
   /** The hooks in the order in which they wrap an agent. The first hook is the outermost. */

@@ -13,7 +13,7 @@ export interface WrittenAgents {
 }
 type Fields = Readonly<Record<string, unknown>>;
 
-export interface Change {
+export interface AgentsFileChange {
   readonly kind: "added" | "removed" | "changed";
   /** The changed entry, such as `agent coder` or `MCP server files`. */
   readonly what: string;
@@ -25,7 +25,7 @@ export interface Change {
  * Returns the changes in the order in which the entries appear in the new file, with removed entries last.
  * Does not show values that may be secret.
  */
-export function changesBetween(before: WrittenAgents, after: WrittenAgents): Change[] {
+export function changesBetween(before: WrittenAgents, after: WrittenAgents): AgentsFileChange[] {
   return [
     ...changesOf("agent", before.agents, after.agents),
     ...changesOf("model", asFields(before.models), asFields(after.models)),
@@ -33,17 +33,21 @@ export function changesBetween(before: WrittenAgents, after: WrittenAgents): Cha
   ];
 }
 
-function changesOf(kind: string, before: Record<string, Fields>, after: Record<string, Fields>): Change[] {
+function changesOf(
+  kind: string,
+  before: Record<string, Fields>,
+  after: Record<string, Fields>,
+): AgentsFileChange[] {
   const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
   return [
-    ...Object.entries(after).flatMap(([name, fields]): Change[] => {
+    ...Object.entries(after).flatMap(([name, fields]): AgentsFileChange[] => {
       const what = `${kind} ${name}`;
       const old = Object.hasOwn(before, name) ? before[name] : undefined;
       if (!old) return [{ kind: "added", what, fields: [] }];
       const lines = fieldChanges([], old, fields);
       return lines.length > 0 ? [{ kind: "changed", what, fields: lines }] : [];
     }),
-    ...removed.map((name): Change => ({ kind: "removed", what: `${kind} ${name}`, fields: [] })),
+    ...removed.map((name): AgentsFileChange => ({ kind: "removed", what: `${kind} ${name}`, fields: [] })),
   ];
 }
 

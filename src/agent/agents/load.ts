@@ -11,7 +11,7 @@ import type { AgentDefinition } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import { FlowRule } from "../core/flow.ts";
 import { PluginList } from "../core/plugin-ref.ts";
-import type { Catalogue, Extend, Extended } from "./catalogue.ts";
+import type { Catalogue, Extend, ExtendedCatalogue } from "./catalogue.ts";
 import { doubtsOf, patternDoubt, serverDoubts } from "./doubts.ts";
 import { aliasesIn, type ModelAliases, withAliases } from "./model-aliases.ts";
 import { automaticModel } from "./model-choice.ts";
@@ -106,7 +106,7 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const problems = [...("problems" in checked ? checked.problems : []), ...faults.map(document.problem)];
   const [first, ...others] = drafts;
   if (!("value" in checked) || problems.length > 0 || !first) throw invalid(document.linesOf(problems));
-  const defined = (draft: Drafted) => define(draft, schema, env);
+  const defined = (draft: AgentDraft) => define(draft, schema, env);
   const doubts = [
     ...drafts.flatMap((draft) => doubtsOf(draft, named)),
     ...drafts.flatMap((draft) => permissionDoubts(draft, named, servers)),
@@ -123,7 +123,10 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   };
 }
 
-async function extended({ extend, catalogue, file }: AgentsSource, data: unknown): Promise<Extended> {
+async function extended(
+  { extend, catalogue, file }: AgentsSource,
+  data: unknown,
+): Promise<ExtendedCatalogue> {
   const plugins = WithPlugins.safeParse(data, SELDOM).data?.plugins ?? [];
   if (extend) return extend(plugins, file);
   const message = "cannot be loaded here";
@@ -133,7 +136,7 @@ const WithPlugins = z.looseObject({ plugins: PluginList.optional() });
 
 const invalid = (problems: readonly string[]) => new AppError("config_invalid", problems.join("\n"));
 
-interface Drafted extends RawAgent {
+interface AgentDraft extends RawAgent {
   readonly prompt: Prompt;
   /** The rules from the files that the agent's permissions name. */
   readonly rules: FiledRules;
@@ -146,7 +149,7 @@ function permissionsOf({ fields, placeOf }: RawAgent): { value: unknown; place: 
   return { value, place: [...placeOf("hooks"), "permissions"] };
 }
 
-function permissionFaults(draft: Drafted): Fault[] {
+function permissionFaults(draft: AgentDraft): Fault[] {
   const { place } = permissionsOf(draft);
   const faults: Fault[] = draft.rules.faults.map((fault) => ({ ...fault, path: [...place, ...fault.path] }));
   const { fields } = draft;
@@ -155,7 +158,7 @@ function permissionFaults(draft: Drafted): Fault[] {
   return isTwice ? [...faults, { path: place, message }] : faults;
 }
 
-function permissionDoubts(draft: Drafted, catalogue: Catalogue, servers: readonly string[]): Fault[] {
+function permissionDoubts(draft: AgentDraft, catalogue: Catalogue, servers: readonly string[]): Fault[] {
   const { value, place } = permissionsOf(draft);
   const hook = catalogue.hooks.find(({ name }) => name === "permissions");
   const checked = value === undefined ? undefined : hook?.options.safeParse(value);
@@ -181,7 +184,7 @@ function flowDoubts(permissions: unknown, catalogue: Catalogue, servers: readonl
 const FlowFields = z.looseObject({ flow: z.array(FlowRule) });
 
 /** Returns faults that involve several fields. Skips parts that the schema has rejected. */
-function faultsOf(draft: Drafted, catalogue: Catalogue, env: Variables): Fault[] {
+function faultsOf(draft: AgentDraft, catalogue: Catalogue, env: Variables): Fault[] {
   const { fields, prompt, placeOf } = draft;
   const faults: Fault[] = searchFaults(draft, catalogue, env);
   for (const field of ["skills", "memory"])
@@ -208,7 +211,7 @@ function serverFaults({ fields, placeOf }: RawAgent, servers: readonly string[])
 }
 
 /** Returns the faults in references from one part of the file to another. */
-const faultsAmong = (drafts: readonly Drafted[], data: unknown): Fault[] => [
+const faultsAmong = (drafts: readonly AgentDraft[], data: unknown): Fault[] => [
   ...drafts.flatMap((draft) => teamFaults(draft, drafts)),
   ...sharingFaults(drafts),
   ...scheduleFaults(data, drafts),
@@ -252,7 +255,7 @@ const serverNames = (data: unknown) =>
 const WithServers = z.looseObject({ mcp_servers: z.record(z.string(), z.unknown()) });
 
 /** Checks that agents that share a container by name configure it identically. */
-function sharingFaults(drafts: readonly Drafted[]): Fault[] {
+function sharingFaults(drafts: readonly AgentDraft[]): Fault[] {
   const meant = new Map<string, { agent: string; options: string }>();
   return drafts.flatMap(({ name: agent, fields, placeOf }) => {
     const { type, name = agent, ...rest } = SharedBackend.safeParse(fields.backend, SELDOM).data ?? {};
@@ -272,7 +275,7 @@ const HookFields = z.record(z.string(), z.unknown());
 const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.string(), z.unknown())]));
 
 /** Creates an agent's definition from a draft that has no faults. */
-function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefinition {
+function define(draft: AgentDraft, schema: AgentSchema, env: Variables): AgentDefinition {
   const { name, fields, prompt, rules } = draft;
   const { value: permissions } = permissionsOf(draft);
   const { backend: _, permissions: __, ...own } = schema.parse(fields, SELDOM);

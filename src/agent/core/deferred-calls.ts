@@ -15,7 +15,7 @@ export type CallState = z.infer<typeof CallState>;
 /** `gone`: the record is deleted. */
 type NextState = CallState | "gone";
 
-type Changes = Readonly<Record<string, Partial<Readonly<Record<CallState, NextState>>>>>;
+type CallChanges = Readonly<Record<string, Partial<Readonly<Record<CallState, NextState>>>>>;
 
 /** Maps each change and current state to the next state. Unlisted states do not change. */
 const CHANGES = {
@@ -25,7 +25,7 @@ const CHANGES = {
   close: { sent: "gone", accepted: "gone", left: "gone" },
   // Excludes `left`: its late result becomes a separate message, which a rewound thread accepts as well.
   rewind: { sent: "gone", accepted: "gone", delivered: "gone" },
-} as const satisfies Changes;
+} as const satisfies CallChanges;
 export type CallChange = keyof typeof CHANGES;
 
 /**
@@ -33,7 +33,7 @@ export type CallChange = keyof typeof CHANGES;
  * arrives after `expires_at`.
  */
 export function stateAfter(change: CallChange, state: CallState): NextState | undefined {
-  return (CHANGES as Changes)[change]?.[state];
+  return (CHANGES as CallChanges)[change]?.[state];
 }
 
 /** Returns a change as pairs of states, for stores that apply it outside this process. */

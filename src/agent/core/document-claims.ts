@@ -5,13 +5,13 @@ import {
   type Documents,
   type DocumentWrite,
   newVersion,
-  type Picked,
+  type PickedDocument,
   type PickOptions,
 } from "./documents.ts";
 
 /** A due document that only the claiming process may write, with its `version`, until the lease ends. */
 export interface ClaimedDocument extends Document {
-  readonly collection: Picked["collection"];
+  readonly collection: PickedDocument["collection"];
   /**
    * The store's clock at the claim, in ms since 1970. Compare due times with it, because the clocks of processes
    * differ.
@@ -75,7 +75,7 @@ export async function renew(
  */
 async function claim(
   documents: Documents,
-  { collection, key, version: seen }: Picked,
+  { collection, key, version: seen }: PickedDocument,
   leaseMs: number,
 ): Promise<ClaimedDocument | undefined> {
   const { found, now } = await documents.read(collection, [key]);

@@ -120,7 +120,7 @@ export interface PickOptions {
 }
 
 /** A due document that is reserved for the caller. */
-export interface Picked {
+export interface PickedDocument {
   readonly collection: OwnedCollection;
   readonly key: string;
   readonly version: string;
@@ -151,7 +151,7 @@ export interface Documents {
    * these documents for `holdMs`. Then they are due again. Shelves and collections of the deployment are
    * excluded. Prefer `claimDue`, which also fences writers.
    */
-  pick(kind: string, options: PickOptions): Promise<Picked[]>;
+  pick(kind: string, options: PickOptions): Promise<PickedDocument[]>;
   /**
    * Writes all documents or none. Returns `changed` if a document is not at the version that was read. Returns `full` if the collection would exceed `limit` documents, and `large` if their bodies would exceed `bytes`. Create `version` with `newVersion()`. Repeating a call with the same `version` has no further
    * effect. Throws `not_found` when the collection's thread does not exist.
@@ -170,7 +170,7 @@ export interface Documents {
 /** Creates a version for `write`, which assigns it to every document it writes. */
 export const newVersion = () => `v${randomId()}`;
 
-export interface Change {
+export interface DocumentChange {
   readonly collection: Collection;
   readonly keys: readonly string[];
   /** The maximum number of documents in the collection, and the error to throw if a change would exceed it. */
@@ -182,7 +182,7 @@ export interface Change {
   readonly size?: { readonly bytes: number; readonly error: () => AppError };
 }
 
-interface Decision<T> {
+interface DocumentDecision<T> {
   readonly writes?: readonly DocumentWrite[];
   readonly result: T;
 }
@@ -193,8 +193,10 @@ interface Decision<T> {
  */
 export async function change<T>(
   documents: Documents,
-  { collection, keys, limit, size }: Change,
-  decide: (read: DocumentSnapshot & { version: string }) => Decision<T> | Promise<Decision<T>>,
+  { collection, keys, limit, size }: DocumentChange,
+  decide: (
+    read: DocumentSnapshot & { version: string },
+  ) => DocumentDecision<T> | Promise<DocumentDecision<T>>,
 ): Promise<T> {
   for (;;) {
     const version = newVersion();

@@ -86,7 +86,7 @@ async function* work(agent: Agent, run: MutableRun, input: RunInput): Stream<Out
     else yield leftOut(tool, tool.fault);
   }
   for (const hook of agent.hooks) registerHookTools(hook, run);
-  for (const hook of having(agent, "beforeAgent")) yield* inNameOf(hook, () => hook.beforeAgent(run));
+  for (const hook of hooksWith(agent, "beforeAgent")) yield* inNameOf(hook, () => hook.beforeAgent(run));
   offerCurrentTools(agent, run);
   return agent.loop
     ? withOutput(agent, yield* runCustomLoop(agent.loop, partsOf(agent, run, input)))
@@ -213,7 +213,7 @@ function resultsAmong(messages: readonly Message[], calls: readonly ToolCall[]):
 const newMail = async ({ messages }: MutableRun, { inbox }: RunInput) => unknownTo(messages, await inbox());
 
 async function* runOnStop(agent: Agent, message: AssistantMessage, run: MutableRun): Stream<boolean> {
-  for (const hook of having(agent, "onStop")) {
+  for (const hook of hooksWith(agent, "onStop")) {
     const nudge = yield* inNameOf(hook, () => hook.onStop(message, run));
     if (!nudge) continue;
     yield appended(run, nudge);
@@ -242,7 +242,7 @@ async function* prepare(agent: Agent, run: MutableRun): Stream<ModelRequest> {
     signal: run.signal,
     tenant: run.owner.tenant,
   };
-  for (const hook of having(agent, "modifyRequest"))
+  for (const hook of hooksWith(agent, "modifyRequest"))
     request = (yield* inNameOf(hook, () => hook.modifyRequest(request, run))) ?? request;
   return { ...request, system: inOrder(request.system) };
 }
@@ -300,7 +300,7 @@ async function* answerOpenCalls(
   yield* answerCalls(open, run, { reasonFor, input, isGivenUp });
 }
 
-interface Answering {
+interface AnswerOptions {
   reasonFor(call: ToolCall): string;
   readonly input: RunInput;
   /** True to refuse results that arrive later. */
@@ -310,7 +310,7 @@ interface Answering {
 async function* answerCalls(
   calls: readonly ToolCall[],
   run: MutableRun,
-  { reasonFor, input, isGivenUp }: Answering,
+  { reasonFor, input, isGivenUp }: AnswerOptions,
 ): Stream<void> {
   for (const call of calls) {
     const result = (await input.standIn?.(call, { isGivenUp })) ?? failed(reasonFor(call));
@@ -321,7 +321,7 @@ async function* answerCalls(
 }
 
 async function* afterAgent(agent: Agent, run: MutableRun, outcome: Outcome): Stream<void> {
-  for (const hook of having(agent, "afterAgent").toReversed()) {
+  for (const hook of hooksWith(agent, "afterAgent").toReversed()) {
     try {
       await hook.afterAgent(outcome, run);
     } catch (error) {
@@ -331,11 +331,11 @@ async function* afterAgent(agent: Agent, run: MutableRun, outcome: Outcome): Str
   }
 }
 
-type Having<Phase extends keyof Hook> = Hook & Required<Pick<Hook, Phase>>;
+type HookWith<Phase extends keyof Hook> = Hook & Required<Pick<Hook, Phase>>;
 
 /** Returns the hooks that implement this phase, in order. */
-function having<Phase extends keyof Hook>({ hooks }: Agent, phase: Phase): Having<Phase>[] {
-  return hooks.filter((hook): hook is Having<Phase> => hook[phase] !== undefined);
+function hooksWith<Phase extends keyof Hook>({ hooks }: Agent, phase: Phase): HookWith<Phase>[] {
+  return hooks.filter((hook): hook is HookWith<Phase> => hook[phase] !== undefined);
 }
 
 /** Attributes errors of the hook to its name. */

@@ -22,7 +22,7 @@ export function sharedPlaces(size: number, hasSeveralTenants: boolean): Places {
   return { size, reserve: hasSeveralTenants && size > 1 ? Math.max(1, Math.floor(size / 8)) : 0 };
 }
 
-export interface Holding {
+export interface PlaceCounts {
   /** The number of places that the tenant occupies. */
   readonly own: number;
   /** The number of places that all tenants occupy. */
@@ -37,7 +37,7 @@ export interface Holding {
  * a place while more places are free than it occupies. Therefore, a tenant without a place gets one whenever
  * one is free.
  */
-export function verdict({ size, reserve }: Places, { own, used, others }: Holding): Verdict {
+export function verdict({ size, reserve }: Places, { own, used, others }: PlaceCounts): Verdict {
   const free = size - used;
   const isWithinShare = own === 0 || (own + 1) * (others + 1) <= size;
   if (free <= 0) return isWithinShare || others === 0 ? "full" : "over_share";

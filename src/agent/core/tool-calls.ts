@@ -37,14 +37,14 @@ const BATCH_ENDED = new AppError("lease_lost", "The batch is over.");
 /** The error of spans that a call left open. */
 const CALL_ENDED: ErrorInfo = { code: "cancelled", message: "The tool call ended first." };
 
-export interface Dispatched {
+export interface DispatchResult {
   /** The calls that wait for an answer. */
   readonly waiting: readonly ToolCall[];
   /** True if one of the results ends the run. */
   readonly endsRun: boolean;
 }
 
-interface Dispatching {
+interface DispatchContext {
   readonly run: MutableRun;
   readonly standIn: StandIn | undefined;
 }
@@ -56,8 +56,8 @@ interface Dispatching {
 export async function* dispatch(
   calls: readonly ToolCall[],
   callTool: CallTool,
-  { run, standIn }: Dispatching,
-): Stream<Dispatched> {
+  { run, standIn }: DispatchContext,
+): Stream<DispatchResult> {
   if (calls.length === 0) return { waiting: [], endsRun: false };
   const batch = linkedTo(run.signal);
   const { signal } = batch;
@@ -159,7 +159,7 @@ function toolEnd(call: ToolCall, result: ToolResult, duration: number): StreamEv
   };
 }
 
-interface Nested {
+interface NestedSpans {
   see(event: StreamEvent): void;
   /** Passes the events of `work` on and tracks the nested ones. */
   through<T>(work: Stream<T>): Stream<T>;
@@ -168,7 +168,7 @@ interface Nested {
 }
 
 /** Tracks the spans that subagents open within a tool call, to close each one before the call ends. */
-export function trackNestedSpans(): Nested {
+export function trackNestedSpans(): NestedSpans {
   const spans = readSpans({});
   return {
     see: spans.see,

@@ -52,14 +52,14 @@ export const memory = defineHook({
   },
 });
 
-interface Loaded {
+interface MemoryText {
   readonly text: string;
   /** One sentence for each file that exists but could not be read. */
   readonly faults: readonly string[];
 }
 
 /** Loads the files. Skips missing and empty ones. */
-async function load(backend: Backend, paths: readonly string[], signal: AbortSignal): Promise<Loaded> {
+async function load(backend: Backend, paths: readonly string[], signal: AbortSignal): Promise<MemoryText> {
   const texts: string[] = [];
   const faults: string[] = [];
   let left = MAX_KIB * 1024;

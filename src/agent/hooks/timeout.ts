@@ -56,7 +56,7 @@ function late(result: ToolResult, expired: string): ToolResult {
   return result.status === "done" ? failed(expired, result.output) : result;
 }
 
-interface Listening {
+interface WatchedCall {
   readonly next: CallModel;
   readonly deltas: DeltaSink | undefined;
   /** The limit in seconds. */
@@ -67,7 +67,10 @@ interface Listening {
  * Forwards the stream of a model call. Throws `model_timeout` when no event arrives for `limit` seconds. Only
  * the time spent waiting for the model counts, not the time that the reader spends on an event.
  */
-async function* unlessSilent(request: ModelRequest, { next, deltas, limit }: Listening): Stream<Completion> {
+async function* unlessSilent(
+  request: ModelRequest,
+  { next, deltas, limit }: WatchedCall,
+): Stream<Completion> {
   const call = linkedTo(request.signal);
   let isWaiting = true;
   let silence: AppError | undefined;

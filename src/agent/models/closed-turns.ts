@@ -61,7 +61,7 @@ const collected = new FinalizationRegistry<Weight>(discount);
  * Turns that are omitted from a request's parameters. They belong after the first `at` messages of the
  * request.
  */
-export interface LeftOut {
+export interface OmittedTurns {
   readonly at: number;
   readonly closed: ClosedTurns;
 }
@@ -70,7 +70,7 @@ export interface LeftOut {
 export const leftOut = (
   closed: ClosedTurns | undefined,
   { messages }: { readonly messages: readonly { readonly role: string }[] },
-): LeftOut | undefined => closed && { closed, at: messages.findIndex(({ role }) => role === "user") };
+): OmittedTurns | undefined => closed && { closed, at: messages.findIndex(({ role }) => role === "user") };
 
 /**
  * Returns the closed turns at the start of `messages`. Stops at a message that is not frozen, because it

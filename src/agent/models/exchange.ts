@@ -11,7 +11,7 @@ import type { Usage } from "../core/message.ts";
 import type { ModelReply, ModelRequest } from "../core/model.ts";
 import type { DeltaSink, Stream } from "../core/stream.ts";
 import { failureOf, ProviderError, refused } from "./failure.ts";
-import { framesTo, type Listener } from "./reading/frames.ts";
+import { type FrameListener, framesTo } from "./reading/frames.ts";
 import type { ReplyReader } from "./reply.ts";
 
 /**
@@ -145,7 +145,7 @@ async function* read(
 }
 
 /** Ignores data after the end of the reply in the same packet. */
-const listenerOf = (reader: ReplyReader, events: StreamEvent[]): Listener => ({
+const listenerOf = (reader: ReplyReader, events: StreamEvent[]): FrameListener => ({
   get ended() {
     return reader.ended;
   },

@@ -10,7 +10,7 @@ import type { ReplyReader } from "./reply.ts";
 /** `native`: the provider enforces the schema. `tool`: a tool receives the answer. */
 export type OutputMode = "native" | "tool";
 
-interface Planned {
+interface OutputPlan {
   readonly request: ModelRequest;
   readonly reader: ReplyReader;
 }
@@ -23,7 +23,7 @@ export function planned(
   request: ModelRequest,
   reader: ReplyReader,
   { mode, settings }: { readonly mode: OutputMode; readonly settings: ModelSettings },
-): Planned {
+): OutputPlan {
   const { output, ...others } = request;
   if (!output || mode === "native") return { request, reader };
   const tool = answerTool(output, request.tools);

@@ -4,7 +4,7 @@
 import { ownTick } from "../../lib/ticks.ts";
 import { areLong } from "../core/message.ts";
 import type { ModelRequest } from "../core/model.ts";
-import type { LeftOut } from "./closed-turns.ts";
+import type { OmittedTurns } from "./closed-turns.ts";
 import { jsonList } from "./json-list.ts";
 
 interface Params {
@@ -21,7 +21,7 @@ export interface RequestBody {
 export async function requestBody(
   request: ModelRequest,
   params: Params,
-  leftOut?: LeftOut,
+  leftOut?: OmittedTurns,
 ): Promise<RequestBody> {
   const headers = traceHeaders(request);
   const { tenant = "" } = request;
@@ -39,7 +39,7 @@ export const traceHeaders = ({ traceparent }: ModelRequest): RequestBody["header
 
 async function written(
   { messages, ...rest }: Params,
-  leftOut: LeftOut | undefined,
+  leftOut: OmittedTurns | undefined,
   tenant: string,
 ): Promise<Uint8Array> {
   const at = leftOut?.at ?? 0;

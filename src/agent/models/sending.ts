@@ -3,14 +3,14 @@
 import type { IncomingMessage } from "node:http";
 import { errorText, headersOf, send, streamOf, targetOf } from "../../lib/http-fetch.ts";
 import type { ModelRequest } from "../core/model.ts";
-import type { LeftOut } from "./closed-turns.ts";
+import type { OmittedTurns } from "./closed-turns.ts";
 import { ProviderError } from "./failure.ts";
 import { requestBody, traceHeaders } from "./request-body.ts";
 
 /** A request in the provider's format. */
 export interface Wire {
   readonly params: { readonly messages: readonly unknown[] };
-  readonly leftOut?: LeftOut | undefined;
+  readonly leftOut?: OmittedTurns | undefined;
   /** The headers to send in addition to the SDK's. The names are in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -52,7 +52,7 @@ async function partsOf({ parameters }: ClientTool, engine: SchemaEngine, tenant:
   return "fault" in checked ? 0 : checked.parts;
 }
 
-interface Checked {
+interface CheckedParameters {
   readonly parameters: JsonSchema;
   /** The schema for validating calls. */
   readonly schema: JsonSchema;
@@ -64,7 +64,7 @@ async function checkedBy(
   { validate }: SchemaEngine,
   described: JsonSchema,
   tenant?: string,
-): Promise<Checked | { readonly fault: string }> {
+): Promise<CheckedParameters | { readonly fault: string }> {
   const usable = usableParameters(described);
   if ("fault" in usable) return usable;
   const { parameters, schema } = usable;

@@ -2,9 +2,9 @@
 // its run is accepted. If a process dies, another one finds the document and deletes the thread.
 
 import {
-  type Change,
   change,
   type Document,
+  type DocumentChange,
   type Documents,
   newVersion,
   type OwnedCollection,
@@ -118,7 +118,7 @@ interface Announcement {
   readonly key: string;
   readonly is_keyed: boolean;
   readonly keepMs: number;
-  readonly limit: NonNullable<Change["limit"]>;
+  readonly limit: NonNullable<DocumentChange["limit"]>;
 }
 
 const announce = (

@@ -2,7 +2,7 @@
 // agents file would make. Both commands read the files in the same way as the server: they import plugins but call none
 // of their functions.
 
-import { type Change, changesBetween, type WrittenAgents } from "../../agent/agents/changes.ts";
+import { type AgentsFileChange, changesBetween, type WrittenAgents } from "../../agent/agents/changes.ts";
 import { type LoadedAgents, loadAgents } from "../../agent/agents/load.ts";
 import { draftsOf } from "../../agent/agents/raw-agent.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -54,7 +54,7 @@ export async function configDiff(file: string, env: NodeJS.ProcessEnv): Promise<
 
 const MARKS = { added: "+", removed: "-", changed: "~" } as const;
 
-const linesOf = ({ kind, what, fields }: Change) => [
+const linesOf = ({ kind, what, fields }: AgentsFileChange) => [
   `${MARKS[kind]} ${what}`,
   ...fields.map((field) => `    ${field}`),
 ];

@@ -29,7 +29,7 @@ export interface ReflectionScope {
   readonly agent: string;
 }
 
-export interface Failure {
+export interface TaskFailure {
   /** The task, in the words in which the failed agent received it. */
   readonly task: string;
   /** The reason for the failure. */
@@ -45,7 +45,7 @@ type Reflection = z.infer<typeof Reflection>;
 export async function recordFailure(
   items: ItemStore,
   place: ReflectionScope,
-  { task, summary, at = new Date() }: Failure,
+  { task, summary, at = new Date() }: TaskFailure,
 ): Promise<void> {
   const value: Reflection = {
     task: firstChars(task, MAX_TASK_CHARS),

@@ -186,7 +186,7 @@ export async function claimTask(
   if (!isThere) throw unknown(id);
 }
 
-export interface Change {
+export interface TaskChange {
   readonly id: string;
   readonly status: TaskStatus;
   /** The agent that claimed the task. Undefined for a caller that may change any task. */
@@ -200,7 +200,7 @@ export interface Change {
 export async function changeStatus(
   items: ItemStore,
   place: BoardKey,
-  { id, status, by }: Change,
+  { id, status, by }: TaskChange,
 ): Promise<void> {
   const isThere = await change({ items, place, id }, (task) => {
     if (task.status === status) return task;
@@ -235,7 +235,7 @@ export async function settleTask(
 const refused = (message: string) => new AppError("invalid_request", message);
 const unknown = (id: string) => refused(`There is no task \`${id}\`.`);
 
-interface Target {
+interface TaskPlace {
   readonly items: ItemStore;
   readonly place: BoardKey;
   readonly id: string;
@@ -252,7 +252,7 @@ const MAX_TRIES = 50;
  * false when the task does not exist.
  */
 async function change(
-  { items, place, id }: Target,
+  { items, place, id }: TaskPlace,
   next: (task: Task) => Task | Promise<Task>,
 ): Promise<boolean> {
   const shelf = shelfOf(place);

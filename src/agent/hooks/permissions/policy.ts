@@ -14,7 +14,7 @@ import { firstChars } from "../../../lib/text.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Tool } from "../../core/tool.ts";
 import { type CompiledRule, compileRule } from "./match.ts";
-import type { Decision, Rule, Scope } from "./rule.ts";
+import type { PermissionDecision, Rule, Scope } from "./rule.ts";
 import { namedFile, runsByItself } from "./self-running.ts";
 import { type Subject, subjectOf } from "./subject.ts";
 
@@ -45,7 +45,7 @@ export interface Policy {
 }
 
 export interface Verdict {
-  readonly decision: Decision;
+  readonly decision: PermissionDecision;
   /** The rule that decided. Undefined if the mode decided. */
   readonly rule?: Rule;
   /** The rule or mode that decided, for traces. */
@@ -184,7 +184,7 @@ function asCommand({ call, tool }: Subject, policy: Policy, allowing?: Rule): Ve
 
 function byMode({ mode, instructs }: Policy, { call, tool }: Subject): Verdict {
   const { readOnly, requiresPermission, category, destructive } = tool?.annotations ?? {};
-  const because = (decision: Decision, why: string) => ({ decision, why: `mode ${mode}: ${why}` });
+  const because = (decision: PermissionDecision, why: string) => ({ decision, why: `mode ${mode}: ${why}` });
   if (mode === "bypass") return because("allow", "everything is allowed");
   if (mode === "plan")
     return (readOnly && !destructive) || category === "plan"

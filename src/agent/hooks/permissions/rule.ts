@@ -12,8 +12,8 @@ import type { Tool } from "../../core/tool.ts";
 import { PREFIX, wordsOf } from "./shell/prefix.ts";
 import { isNeverAllowed } from "./shell/programs.ts";
 
-export const Decision = z.enum(["allow", "deny", "ask"]);
-export type Decision = z.infer<typeof Decision>;
+export const PermissionDecision = z.enum(["allow", "deny", "ask"]);
+export type PermissionDecision = z.infer<typeof PermissionDecision>;
 
 /**
  * The calls that a rule applies to. `agent`: calls of the agent that has the rule. `session`: calls in the thread that
@@ -89,7 +89,7 @@ const RuleFields = z.strictObject({
   ask: ToolPattern.optional(),
   ...conditions,
   ...about,
-  decision: Decision.optional().describe(
+  decision: PermissionDecision.optional().describe(
     "Long form: together with `matcher`, replaces `allow`, `deny` and `ask`.",
   ),
   matcher: MatcherFields.refine((matcher) => Object.keys(matcher).length > 0, "must name a condition")
@@ -108,7 +108,7 @@ const FORMS =
 
 function isOneForm(fields: RuleFields): boolean {
   const { decision, matcher } = fields;
-  const short = Decision.options.filter((each) => fields[each] !== undefined);
+  const short = PermissionDecision.options.filter((each) => fields[each] !== undefined);
   if (decision === undefined && matcher === undefined) return short.length === 1;
   const isMixed = Object.keys(conditions).some((condition) => condition in fields);
   return decision !== undefined && matcher !== undefined && short.length === 0 && !isMixed;
@@ -134,7 +134,7 @@ export interface Rule {
   /** The priority within the scope. The highest comes first. */
   readonly priority: number;
   readonly matcher: Matcher;
-  readonly decision: Decision;
+  readonly decision: PermissionDecision;
   readonly message?: string;
   readonly description?: string;
 }
@@ -192,7 +192,7 @@ function toRule(fields: RuleFields, scope: Scope): Rule {
 export const ruleOf = (spec: z.input<typeof RuleSpec>): Rule => RuleSpec.parse(spec);
 
 /** Returns the name of a rule without an id. */
-function nameOf(decision: Decision, matcher: Matcher): string {
+function nameOf(decision: PermissionDecision, matcher: Matcher): string {
   const parts = Object.entries(matcher).map(([condition, value]) =>
     condition === "tool"
       ? value

@@ -17,7 +17,7 @@ import type { ToolCall } from "../../core/message.ts";
 import { setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
-import { type Decision, literal, MAX_RULE_CHARS, type Rule, RuleSpec, type Scope } from "./rule.ts";
+import { literal, MAX_RULE_CHARS, type PermissionDecision, type Rule, RuleSpec, type Scope } from "./rule.ts";
 
 const MAX_RULES = 200;
 
@@ -84,7 +84,7 @@ function rulesAmong(values: readonly unknown[], scope: Extract<Scope, string>): 
  */
 export function ruleFor(
   call: ToolCall,
-  decision: Decision,
+  decision: PermissionDecision,
   scope: Scope,
   option: RememberOption = { remember_as: "call" },
 ): Rule {

@@ -34,7 +34,7 @@ export interface Subject {
   /**
    * Returns the input of a broad rule for commands: every known command, and the words of all other commands.
    */
-  spoken(): readonly Spoken[];
+  spoken(): readonly MentionedWords[];
   /** Returns the texts that a broad rule searches: the arguments, every text in them and every command. */
   texts(): readonly string[];
   /** Returns the arguments as JSON with sorted keys. */
@@ -45,7 +45,7 @@ export interface Subject {
   begin(): void;
 }
 
-interface Spoken {
+interface MentionedWords {
   readonly words: readonly MentionedWord[];
   /** True if any of the words may be the name of a command. */
   readonly isLoose: boolean;
@@ -103,19 +103,19 @@ export function subjectOf(call: ToolCall, tool: Tool | undefined, workdir = WORK
 const mapped = <T, R>(value: T | undefined, change: (value: T) => R): R | undefined =>
   value === undefined ? undefined : change(value);
 
-function spokenOf(words: readonly MentionedWord[], isLoose: boolean): Spoken {
+function spokenOf(words: readonly MentionedWord[], isLoose: boolean): MentionedWords {
   const names = isLoose ? words : words.slice(0, 1);
   return { words, isLoose, programs: [...new Set(names.map(({ text }) => programOf(text)))] };
 }
 
-const spokenIn = (reading: Understanding): Spoken[] =>
+const spokenIn = (reading: Understanding): MentionedWords[] =>
   "commands" in reading ? reading.commands.map((words) => spokenOf(words, false)) : [];
 
 /**
  * Returns all words of a line that is not understood, once with quotes removed and once with quotes replaced
  * by gaps.
  */
-const looselySpoken = (line: string): Spoken[] =>
+const looselySpoken = (line: string): MentionedWords[] =>
   [line.replace(/\\\n|['"\\]/g, ""), line.replace(/['"\\]/g, " ")].map((text) =>
     spokenOf(partsOf(text), true),
   );
@@ -124,7 +124,7 @@ const looselySpoken = (line: string): Spoken[] =>
  * Returns the strings to match: the command as written, and the command with the path removed from its program
  * name.
  */
-function textsOf({ words }: Spoken): string[] {
+function textsOf({ words }: MentionedWords): string[] {
   const [name = "", ...args] = words.map(({ text }) => text);
   return [[name, ...args].join(" "), [baseName(name), ...args].join(" ")];
 }

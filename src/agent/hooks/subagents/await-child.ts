@@ -18,7 +18,7 @@ import { trackNestedSpans } from "../../core/tool-calls.ts";
 import { type Child, hasEnded, lineageOf, saveChildren } from "./child.ts";
 import {
   CANCELLED,
-  type Ending,
+  type ChildEnding,
   type Report,
   recordResult,
   reportFor,
@@ -126,7 +126,7 @@ async function currentRun(
 }
 
 /** True if the child waits for an answer or for a deferred result. */
-const isWaiting = ({ status, stop_reason }: Ending) =>
+const isWaiting = ({ status, stop_reason }: ChildEnding) =>
   status === "interrupted" && stop_reason !== "interrupt";
 
 /** Reads the ending of a run from the store when the run's last event could not be read. */
@@ -134,7 +134,7 @@ async function storedEnding(
   { subagents }: SubagentConfig,
   record: RunRecord,
   run: Run,
-): Promise<Ending | undefined> {
+): Promise<ChildEnding | undefined> {
   const newest = await subagents.newest(run.owner, record.thread_id);
   return newest?.id === record.id && isSettled(newest.status) ? newest : undefined;
 }
@@ -194,7 +194,7 @@ async function* follow(
   { subagents }: SubagentConfig,
   options: RunOfChild,
   run: Run,
-): Stream<{ ending: Ending | undefined; usage: Usage }> {
+): Stream<{ ending: ChildEnding | undefined; usage: Usage }> {
   const { record, id, child } = options;
   const watch = watchForStop(subagents, options, run);
   const spans = trackNestedSpans();
@@ -203,7 +203,7 @@ async function* follow(
    * subagents again, it starts from their first events.
    */
   const counted = new Set<string>();
-  let ending: Ending | undefined;
+  let ending: ChildEnding | undefined;
   let usage = NO_USAGE;
   try {
     for await (const event of subagents.events(run.owner, record, watch.signal)) {
@@ -226,7 +226,7 @@ async function* follow(
   return { usage, ending };
 }
 
-function endingIn({ event, path, data }: StreamEvent): Ending | undefined {
+function endingIn({ event, path, data }: StreamEvent): ChildEnding | undefined {
   if (path) return undefined;
   if (event === "done") return { status: data.status, stop_reason: data.stop_reason };
   return event === "error" ? { status: "error", error: data } : undefined;

@@ -102,7 +102,7 @@ export async function* saveChildren(run: Run, children: readonly Child[]): Strea
   );
 }
 
-export interface Task {
+export interface SubagentTask {
   readonly agent: string;
   readonly task: string;
   readonly context: string;
@@ -111,13 +111,13 @@ export interface Task {
 
 /** A task with its child, or with the reason why it has no child. */
 export type RegisteredTask =
-  | { readonly task: Task; readonly child: Child }
-  | { readonly task: Task; readonly fault: string };
+  | { readonly task: SubagentTask; readonly child: Child }
+  | { readonly task: SubagentTask; readonly fault: string };
 
 /** Finds the children that an earlier attempt of this call saved. Names and saves all other children. */
 export async function* registerChildren(
   config: SubagentConfig,
-  { call, tasks, background }: { call: ToolCall; tasks: readonly Task[]; background: boolean },
+  { call, tasks, background }: { call: ToolCall; tasks: readonly SubagentTask[]; background: boolean },
   run: Run,
 ): Stream<RegisteredTask[]> {
   const caller = run.messages.findLast(
@@ -176,7 +176,7 @@ function instanceName(agent: string, task: string, number: number, parent: strin
 /** Starts a child's first run, and claims its task on the board. */
 export async function startChild(
   config: SubagentConfig,
-  { task, child, call }: { task: Task; child: Child; call: ToolCall },
+  { task, child, call }: { task: SubagentTask; child: Child; call: ToolCall },
   run: Run,
 ): Promise<RunRecord> {
   const { tasks, subagents } = config;
@@ -234,7 +234,7 @@ export async function readByChild(
 /** Returns the caller and the reason, then failures of similar tasks, and finally the task itself. */
 async function initialMessages(
   { agent: caller, items }: SubagentConfig,
-  { agent, task, context }: Task,
+  { agent, task, context }: SubagentTask,
   run: Run,
 ): Promise<Message[]> {
   const why = `\`${run.lineage?.name ?? caller.name}\` gives you a task.\n\n${cut(context, MAX_CONTEXT_CHARS)}`;

@@ -41,7 +41,7 @@ export interface Report extends Omit<CompletionFields, "status"> {
 }
 
 /** How a run ended. */
-export interface Ending {
+export interface ChildEnding {
   readonly status: RunStatus;
   readonly stop_reason?: string | undefined;
   readonly error?: z.infer<typeof ErrorShape> | undefined;
@@ -51,7 +51,7 @@ export const STOPPED = "Stopped before it had finished.";
 export const CANCELLED: Report = { status: "cancelled", summary: "Cancelled." };
 
 /** Returns the report of a run that has ended. */
-export function reportFor(ending: Ending, runId: string, { messages, state }: ChildThread): Report {
+export function reportFor(ending: ChildEnding, runId: string, { messages, state }: ChildThread): Report {
   const completion = completionIn(state);
   if (completion && completion.run_id === runId) {
     const { run_id: _, ...report } = completion;
@@ -79,7 +79,7 @@ export function reportFor(ending: Ending, runId: string, { messages, state }: Ch
  * Explains a failure. Omits the details of the server's internal failures, because a model does not need
  * them.
  */
-const whyFailed = ({ code, message }: NonNullable<Ending["error"]>) =>
+const whyFailed = ({ code, message }: NonNullable<ChildEnding["error"]>) =>
   code === "unavailable" ? "The server failed while it worked." : `${message} (${code})`;
 
 /** Returns the report of a child whose ending was recorded before. */

@@ -26,9 +26,9 @@ import {
   hasEnded,
   type RegisteredTask,
   registerChildren,
+  type SubagentTask,
   saveChildren,
   startChild,
-  type Task,
 } from "./child.ts";
 import { CANCELLED, formatReport, type Report, recordResult, reportFor } from "./result.ts";
 import { available, lineOf, type SubagentConfig } from "./subagent-config.ts";
@@ -148,7 +148,7 @@ export const cancelTask = (config: SubagentConfig): Tool =>
 
 async function* delegateTasks(
   config: SubagentConfig,
-  { call, tasks }: { call: ToolCall; tasks: readonly Task[] },
+  { call, tasks }: { call: ToolCall; tasks: readonly SubagentTask[] },
   run: Run,
 ): Stream<ToolResult> {
   const registered = yield* registerChildren(config, { call, tasks, background: false }, run);
@@ -193,7 +193,7 @@ const pathId = ({ id }: ToolCall, index: number, count: number) => (count === 1 
 
 async function* startInBackground(
   config: SubagentConfig,
-  { call, task }: { call: ToolCall; task: Task },
+  { call, task }: { call: ToolCall; task: SubagentTask },
   run: Run,
 ): Stream<ToolResult> {
   const [each] = yield* registerChildren(config, { call, tasks: [task], background: true }, run);

@@ -28,7 +28,7 @@ const Summary = z.object({
 });
 export type Summary = z.infer<typeof Summary>;
 
-export interface View {
+export interface ModelView {
   readonly summary?: Summary;
   /** The messages of a request. */
   readonly messages: readonly Message[];
@@ -45,7 +45,7 @@ export interface View {
 const MAX_INSTRUCTION_CHARS = 16_000;
 
 /** Returns the view of a thread. Ignores a summary whose messages were deleted. */
-export function viewOf(messages: readonly Message[], state: Run["state"]): View {
+export function viewOf(messages: readonly Message[], state: Run["state"]): ModelView {
   const slot = state.get(STATE_KEY);
   // This is the most common case, and the check runs for every call.
   if (slot === undefined) return { messages, tail: messages, measured: messages };
@@ -93,7 +93,7 @@ function instructions(messages: readonly Message[]): SystemMessage[] {
  * returns an estimate. Ignores a count that is far below the size of the tool results, because it was made
  * for a request with shortened results.
  */
-export function countTokens(view: View, request: ModelRequest): number {
+export function countTokens(view: ModelView, request: ModelRequest): number {
   const at = view.measured.findLastIndex((message) => counted(message) > 0);
   const answer = view.measured[at];
   if (!answer) return estimateRequest({ ...request, messages: view.messages });

@@ -22,7 +22,7 @@ import { generationOf, limited, maxTokens } from "./generation.ts";
 import { acceptedBlocks, searchTool } from "./search-tool.ts";
 
 type Block = Anthropic.ContentBlockParam;
-type Reply = Extract<HistoryStep, { role: "assistant" }>;
+type AssistantStep = Extract<HistoryStep, { role: "assistant" }>;
 
 /** The SDK's parameters, plus those of its beta and of older API versions. */
 export type Params = Omit<Anthropic.MessageCreateParamsStreaming, "thinking" | "messages"> & {
@@ -31,7 +31,7 @@ export type Params = Omit<Anthropic.MessageCreateParamsStreaming, "thinking" | "
   temperature?: number;
 };
 
-export interface Target {
+export interface WireOptions {
   readonly model: string;
   readonly settings: ModelSettings;
   readonly keepsOwnIds: boolean;
@@ -50,7 +50,7 @@ interface Context {
 
 export function toWire(
   request: ModelRequest,
-  { model, settings: configured, keepsOwnIds }: Target,
+  { model, settings: configured, keepsOwnIds }: WireOptions,
   { closed, paused }: Context = {},
 ): Wire {
   const settings = limited(configured, request.outputLimit);
@@ -214,7 +214,7 @@ const cachedToTheEnd = (turns: readonly Turn[]): Anthropic.MessageParam[] =>
  * Returns a reply in its original order, with each thought and each block of the provider between the texts and calls that
  * surround it.
  */
-function replyBlocks({ text, calls, reasoning, blocks: own }: Omit<Reply, "role">): Block[] {
+function replyBlocks({ text, calls, reasoning, blocks: own }: Omit<AssistantStep, "role">): Block[] {
   const blocks: Block[] = [];
   let said = 0;
   let called = 0;

@@ -8,7 +8,7 @@ import { converse } from "../exchange.ts";
 import { type ModelOptions, secretOf } from "../options.ts";
 import { enforceable, type OutputMode, planned } from "../output.ts";
 import { besideSdk, type Send, type WireOf } from "../sending.ts";
-import { type Dialect, dialectOf } from "./dialect.ts";
+import { dialectOf, type OpenAIDialect } from "./dialect.ts";
 import { openaiReply } from "./reply.ts";
 import { alwaysSearches, callableTools, takesTools } from "./search.ts";
 import { toWire, wireSteps } from "./wire.ts";
@@ -18,7 +18,7 @@ export const PATH = "/chat/completions";
 
 interface OpenAIOptions extends ModelOptions {
   /** The server's dialect. Default: the dialect that the host of `baseUrl` is known to use. */
-  readonly dialect?: Dialect;
+  readonly dialect?: OpenAIDialect;
   /** Connects to the server. By default, sends the key as a bearer token. */
   readonly connect?: (options: ModelOptions) => Promise<Send>;
 }
@@ -63,7 +63,7 @@ export function openaiModel(options: OpenAIOptions): Model {
   };
 }
 
-function outputMode(request: ModelRequest, model: string, dialect: Dialect): OutputMode {
+function outputMode(request: ModelRequest, model: string, dialect: OpenAIDialect): OutputMode {
   if (!takesTools(model)) return "native";
   const hasTools = callableTools(request, model).length > 0;
   return request.output && enforceable(request.output) ? dialect.output(model, hasTools) : "tool";

@@ -3,7 +3,7 @@
 import type { OutputMode } from "../output.ts";
 import { CALL_ID } from "../repair.ts";
 
-export interface Dialect {
+export interface OpenAIDialect {
   readonly maxTokens: "max_tokens" | "max_completion_tokens";
   /** The server reports token counts only on request. */
   readonly askForUsage: boolean;
@@ -30,7 +30,7 @@ export interface Dialect {
   readonly google: boolean;
 }
 
-const COMMON: Dialect = {
+const COMMON: OpenAIDialect = {
   maxTokens: "max_tokens",
   askForUsage: true,
   callId: CALL_ID,
@@ -44,7 +44,7 @@ const COMMON: Dialect = {
 };
 
 /** The dialect of Gemini on Google AI Studio and Vertex AI. */
-const GOOGLE: Partial<Dialect> = {
+const GOOGLE: Partial<OpenAIDialect> = {
   documents: false,
   searchesOnRequest: false,
   google: true,
@@ -52,7 +52,7 @@ const GOOGLE: Partial<Dialect> = {
   output: (model, hasTools) => (hasTools && /gemini-[12]\b/.test(model) ? "tool" : "native"),
 };
 
-const DIALECTS: readonly { readonly host: RegExp; readonly dialect: Partial<Dialect> }[] = [
+const DIALECTS: readonly { readonly host: RegExp; readonly dialect: Partial<OpenAIDialect> }[] = [
   {
     host: /(^|\.)openai\.(azure\.)?com$/,
     dialect: {
@@ -71,7 +71,7 @@ const DIALECTS: readonly { readonly host: RegExp; readonly dialect: Partial<Dial
   { host: /(^|\.)deepseek\.com$/, dialect: { thoughtInEveryReply: true } },
 ];
 
-export function dialectOf(baseUrl: string): Dialect {
+export function dialectOf(baseUrl: string): OpenAIDialect {
   const { hostname } = new URL(baseUrl);
   return { ...COMMON, ...DIALECTS.find(({ host }) => host.test(hostname))?.dialect };
 }

@@ -136,13 +136,13 @@ function addDetail(details: Detail[], piece: Detail): void {
 
 const GROWING: ReadonlySet<string> = new Set(["text", "summary", "data"]);
 
-interface Signed {
+interface ReasoningParts {
   readonly field: string | undefined;
   readonly details: readonly Detail[];
   readonly calls: CallExtras;
 }
 
-function reasoningOf(text: string, { field, details, calls }: Signed): Reasoning[] {
+function reasoningOf(text: string, { field, details, calls }: ReasoningParts): Reasoning[] {
   const metadata = {
     ...(field ? { field } : {}),
     ...(details.length > 0 ? { details } : {}),

@@ -11,13 +11,13 @@ import { fileText, isPdf, nameOf } from "../file-text.ts";
 import { enforceable, isComplete } from "../output.ts";
 import { type AnsweredCall, type HistoryStep, repair } from "../repair.ts";
 import { toolChoiceOf } from "../tool-choice.ts";
-import type { Dialect } from "./dialect.ts";
+import type { OpenAIDialect } from "./dialect.ts";
 import { callExtra, thinkingConfig } from "./google.ts";
 import { alwaysSearches, callableTools, searchOptions } from "./search.ts";
 
 type Message = OpenAI.ChatCompletionMessageParam;
 type Params = OpenAI.ChatCompletionCreateParamsStreaming;
-type Reply = Extract<HistoryStep, { role: "assistant" }>;
+type AssistantStep = Extract<HistoryStep, { role: "assistant" }>;
 
 /**
  * The format in which compatible servers accept a model's thoughts. OpenAI itself neither sends nor accepts
@@ -29,14 +29,14 @@ interface Thoughts {
   reasoning_details?: unknown;
 }
 
-export interface Target {
+export interface WireOptions {
   readonly model: string;
   readonly settings: ModelSettings;
-  readonly dialect: Dialect;
+  readonly dialect: OpenAIDialect;
 }
 
 /** Returns the serializer for servers that use a dialect. */
-export const wireSteps = (dialect: Dialect): WireSteps<Message> => ({
+export const wireSteps = (dialect: OpenAIDialect): WireSteps<Message> => ({
   callId: dialect.callId,
   keepsOwnIds: dialect.keepsOwnIds,
   write: (steps) =>
@@ -46,7 +46,7 @@ export const wireSteps = (dialect: Dialect): WireSteps<Message> => ({
 /** Omits the closed turns of the request, if any. */
 export function toWire(
   asked: ModelRequest,
-  { model, settings, dialect }: Target,
+  { model, settings, dialect }: WireOptions,
   closed?: ClosedTurns,
 ): Params {
   const request = { ...asked, tools: callableTools(asked, model) };
@@ -85,7 +85,7 @@ function responseFormat(output: JsonSchema) {
 const lower = (a: number | undefined, b: number | undefined) =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
 
-function reasoningEffort({ tools }: ModelRequest, { model, settings: { thinking }, dialect }: Target) {
+function reasoningEffort({ tools }: ModelRequest, { model, settings: { thinking }, dialect }: WireOptions) {
   if (dialect.google) return thinking === undefined ? {} : thinkingConfig(model, thinking);
   if (tools.length > 0 && dialect.toolsOrReasoning(model)) return { reasoning_effort: "none" } as const;
   return thinking === undefined ? {} : { reasoning_effort: effortOf(thinking) };
@@ -111,7 +111,7 @@ function tool({ name, description, parameters }: ToolSchema): OpenAI.ChatComplet
   };
 }
 
-function messages(step: HistoryStep, dialect: Dialect): Message[] {
+function messages(step: HistoryStep, dialect: OpenAIDialect): Message[] {
   switch (step.role) {
     case "system":
       return [{ role: "system", content: textOf(step.content) }];
@@ -132,7 +132,7 @@ function withoutDocuments(step: HistoryStep): HistoryStep {
   return { ...step, calls: step.calls.map((call) => ({ ...call, output: named(call.output) })) };
 }
 
-function reply({ text, calls, reasoning }: Reply, dialect: Dialect): Message & Thoughts {
+function reply({ text, calls, reasoning }: AssistantStep, dialect: OpenAIDialect): Message & Thoughts {
   const { thoughtInEveryReply, google } = dialect;
   return {
     role: "assistant",

@@ -8,7 +8,7 @@ import { ProviderError, refused } from "../failure.ts";
 import { textIn } from "../reply.ts";
 import { type CallPiece, callList } from "./calls.ts";
 import { type Counter, counter } from "./counts.ts";
-import { type Ending, ending } from "./stop-reasons.ts";
+import { type EndReader, endReader } from "./stop-reasons.ts";
 import { wholeCharacters } from "./whole-characters.ts";
 
 /**
@@ -22,7 +22,7 @@ export interface Draft {
   /** The number of characters so far, including those of the parts before this one. */
   readonly length: number;
   readonly counts: Counter;
-  readonly ending: Ending;
+  readonly ending: EndReader;
   readonly callCount: number;
   say(words: unknown, out: StreamEvent[]): void;
   think(thought: Thought, words: unknown, out: StreamEvent[]): void;
@@ -68,7 +68,7 @@ export function replyDraft(before = 0): Draft {
   const said = openThought();
   const calls = callList();
   const counts = counter();
-  const end = ending();
+  const end = endReader();
   let isClosed = false;
   let isRefused = false;
   let length = before;

@@ -14,7 +14,7 @@ import { errorIn } from "./error-shape.ts";
  */
 const MAX_EVENT_CHARS = 2 * 1024 * 1024;
 
-export interface Listener {
+export interface FrameListener {
   /** True if the listener ignores further events. */
   readonly ended: boolean;
   event(event: ProviderEvent): void;
@@ -30,7 +30,7 @@ export interface Frames {
 }
 
 /** Returns a reader for a response body. `contentType` is the content type of the response. */
-export function framesTo(listener: Listener, contentType: string): Frames {
+export function framesTo(listener: FrameListener, contentType: string): Frames {
   if (contentType.includes("vnd.amazon.eventstream")) {
     const frames = awsFrames((data) => hear(data, listener));
     return { push: (bytes) => understood(() => frames.push(bytes)), end: () => {} };
@@ -49,7 +49,7 @@ export function framesTo(listener: Listener, contentType: string): Frames {
  * Detects the format from the first character that is not white space. Returns undefined until that character
  * has arrived.
  */
-function formOf(bytes: Buffer, listener: Listener, contentType: string): Frames | undefined {
+function formOf(bytes: Buffer, listener: FrameListener, contentType: string): Frames | undefined {
   if (bytes[0] === GZIP) throw refused("the response is compressed with gzip, but its headers do not say so");
   const first = bytes.find((byte) => byte > 0x20 && !BYTE_ORDER_MARK.includes(byte));
   if (first === undefined) return undefined;
@@ -65,7 +65,7 @@ const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf];
 const noEvents = (contentType: string) =>
   refused(`returned ${contentType || "an unknown type"} instead of an event stream; check base_url`);
 
-function serverSent(listener: Listener): Frames {
+function serverSent(listener: FrameListener): Frames {
   const parser = sseParser(
     (data, name) => {
       if (name === "error") throw failed(errorOf(data));
@@ -88,7 +88,7 @@ function serverSent(listener: Listener): Frames {
 }
 
 /** Some servers write errors outside the events: in a separate field, or as bare JSON. */
-function hearOther(line: string, listener: Listener): void {
+function hearOther(line: string, listener: FrameListener): void {
   if (listener.ended) return;
   if (line.startsWith("error:")) throw failed(errorOf(line.slice("error:".length).trim()));
   if (/^\s*\{/.test(line)) hear(line, listener);
@@ -97,11 +97,11 @@ function hearOther(line: string, listener: Listener): void {
 const END_OF_EVENT = Buffer.from("\n\n");
 
 /** Reads a response that is JSON, or that has one line of JSON per event. */
-function json(listener: Listener, contentType: string): Frames {
+function json(listener: FrameListener, contentType: string): Frames {
   const pieces: Buffer[] = [];
   let length = 0;
   let isReply = false;
-  const counting: Listener = {
+  const counting: FrameListener = {
     get ended() {
       return listener.ended;
     },
@@ -128,7 +128,7 @@ function json(listener: Listener, contentType: string): Frames {
 }
 
 /** Passes on the data of one frame: one event, a list of events, or one event per line. */
-function hear(data: string, listener: Listener): void {
+function hear(data: string, listener: FrameListener): void {
   if (listener.ended) return;
   const isPlain = data.charCodeAt(0) === BRACE;
   const text = isPlain ? data : bare(data);
@@ -144,7 +144,7 @@ function hear(data: string, listener: Listener): void {
   else tell(value, listener);
 }
 
-function tell(value: unknown, listener: Listener): void {
+function tell(value: unknown, listener: FrameListener): void {
   if (!isObject(value) && typeof value !== "string")
     throw new TypeError(`${JSON.stringify(value)} is not an event.`);
   if (isObject(value) && isEmpty(value)) return;

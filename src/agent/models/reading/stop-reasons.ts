@@ -75,7 +75,7 @@ const ENDS: ReadonlyMap<string, End> = new Map(
 );
 const GRAVITY = WORDS.map(([end]) => end);
 
-export interface Ending {
+export interface EndReader {
   /** Adds a reason from the provider, which may arrive once or with each piece. */
   take(reason: unknown): void;
   /** The provider's word for the most severe reason. */
@@ -85,7 +85,7 @@ export interface Ending {
   readonly isUnknown: boolean;
 }
 
-export function ending(): Ending {
+export function endReader(): EndReader {
   let said: string | undefined;
   let end: End | undefined;
   let isUnknown = false;

@@ -18,7 +18,7 @@ import type { ToolCall } from "../../core/message.ts";
 import type { Run } from "../../core/tool.ts";
 import { failed, interrupted, type ToolResult } from "../../core/tool.ts";
 import { type HttpTool, maskOfTool } from "./registration.ts";
-import type { Delivery } from "./request.ts";
+import type { ResultAddress } from "./request.ts";
 import type { HttpToolStore } from "./store.ts";
 
 /** The maximum time that a deferred result may take to arrive, in ms. */
@@ -38,7 +38,7 @@ export interface DeferredResult {
    */
   known(): Promise<ToolResult | undefined>;
   /** Call this before sending the call. */
-  open(): Promise<Delivery>;
+  open(): Promise<ResultAddress>;
   /** Call this when the server has announced that the result will arrive later. */
   accept(): Promise<ToolResult>;
   /**
@@ -65,12 +65,12 @@ export function deferredResult(
       return Date.parse(found.expires_at) > Date.now() ? interrupted() : failed(NEVER_CAME);
     },
     async open() {
-      const before = sent && deliveryFor(sent.expires_at);
-      if (before?.token_hash === sent?.token_hash && before) return before.delivery;
-      const { delivery, token_hash } = deliveryFor(new Date(Date.now() + PATIENCE_MS).toISOString());
-      const expires_at = delivery.result_expires_at;
+      const before = sent && addressFor(sent.expires_at);
+      if (before?.token_hash === sent?.token_hash && before) return before.address;
+      const { address, token_hash } = addressFor(new Date(Date.now() + PATIENCE_MS).toISOString());
+      const expires_at = address.result_expires_at;
       await store.open({ ...key, run_id: run.id, tool: call.name, expires_at, token_hash });
-      return delivery;
+      return address;
     },
     async accept() {
       const found = await store.accept(key);
@@ -82,11 +82,11 @@ export function deferredResult(
     },
   };
 
-  function deliveryFor(result_expires_at: string): { delivery: Delivery; token_hash: string } {
+  function addressFor(result_expires_at: string): { address: ResultAddress; token_hash: string } {
     const names = [key.owner.tenant, key.owner.user, key.thread_id, run.id, call.id, result_expires_at];
     const mac = createHmac("sha256", tool.secret).update(JSON.stringify(names)).digest("base64url");
     const token = `tr_${mac}`;
-    return { delivery: { result_url: urlOf(token), result_expires_at }, token_hash: tokenHash(token) };
+    return { address: { result_url: urlOf(token), result_expires_at }, token_hash: tokenHash(token) };
   }
 }
 

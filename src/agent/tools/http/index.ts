@@ -85,15 +85,10 @@ async function* execute(
   const deferred = services.deferral && deferredResult(services.deferral, { tool, call, run });
   const known = await deferred?.known();
   if (known) return known;
-  const delivery = await deferred?.open();
+  const address = await deferred?.open();
   let isSettled = false;
   try {
-    const answer = yield* send(
-      tool,
-      callRequest(tool, { ...execution, delivery }),
-      services.fetch,
-      execution,
-    );
+    const answer = yield* send(tool, callRequest(tool, { ...execution, address }), services.fetch, execution);
     isSettled = true;
     if (answer.kind === "result") {
       if (answer.failure) report(tool, answer.failure, execution);

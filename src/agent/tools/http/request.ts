@@ -8,7 +8,7 @@ import type { Run } from "../../core/tool.ts";
 import { type HttpTool, secretsOf } from "./registration.ts";
 
 /** The address that accepts a later result, and the time until which it does. */
-export interface Delivery {
+export interface ResultAddress {
   readonly result_url: string;
   readonly result_expires_at: string;
 }
@@ -26,7 +26,7 @@ export interface CallRequest {
 
 export function callRequest(
   tool: HttpTool,
-  { call, run, delivery }: { call: ToolCall; run: Run; delivery: Delivery | undefined },
+  { call, run, address }: { call: ToolCall; run: Run; address: ResultAddress | undefined },
 ): CallRequest {
   const id = idempotencyKey(call, run);
   const traceparent = run.traceparent?.(call.id);
@@ -38,7 +38,7 @@ export function callRequest(
     thread_id: run.threadId,
     tenant: run.owner.tenant,
     user: run.owner.user,
-    ...delivery,
+    ...address,
   });
   return {
     async signed() {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../../lib/async.ts";
 import { backoff } from "../../../lib/backoff.ts";
 import type { CallQueue } from "./call-queue.ts";
-import type { Connection, Era } from "./connection.ts";
+import type { Era, McpConnection } from "./connection.ts";
 import type { McpServerDefinition } from "./options.ts";
 import type { Log } from "./reporting.ts";
 import { createTail, dismissed, McpFailure } from "./reporting.ts";
@@ -34,7 +34,7 @@ export interface LinkOptions {
 export class Link {
   readonly #options: LinkOptions;
   readonly #closing = new AbortController();
-  #connection: Promise<Connection> | undefined;
+  #connection: Promise<McpConnection> | undefined;
   #era: Era = "auto";
   #failures = 0;
   #lastFailure = "";
@@ -51,7 +51,7 @@ export class Link {
    * Returns the connection. Throws an `McpFailure` if no connection is available now, and the signal's reason
    * when it aborts.
    */
-  async connection(signal: AbortSignal): Promise<Connection> {
+  async connection(signal: AbortSignal): Promise<McpConnection> {
     if (this.#closing.signal.aborted) throw dismissed();
     const rest = this.#restsUntil - performance.now();
     if (!this.#connection && rest > MAX_WAIT_MS)
@@ -65,7 +65,7 @@ export class Link {
   }
 
   /** Makes the next call open a new connection. */
-  async replace(connection: Connection): Promise<void> {
+  async replace(connection: McpConnection): Promise<void> {
     // The old connection worked, so this does not count as a failure.
     if (await this.#forget(connection)) this.#failures = 0;
     connection.retire();
@@ -75,7 +75,7 @@ export class Link {
    * Checks whether a server that failed a call still responds. Pauses new calls in the meantime. If the
    * server does not respond, ends it once no call is running.
    */
-  examine(connection: Connection): void {
+  examine(connection: McpConnection): void {
     if (this.#isExamined || this.#closing.signal.aborted) return;
     this.#isExamined = true;
     const resume = this.#options.queue.hold();
@@ -101,7 +101,7 @@ export class Link {
     await connection?.close();
   }
 
-  async #exam(connection: Connection): Promise<void> {
+  async #exam(connection: McpConnection): Promise<void> {
     const hung = async () => {
       await sleep(HUNG_MS, undefined, { ref: false });
       await this.#options.queue.over();
@@ -113,7 +113,7 @@ export class Link {
     await connection.kill();
   }
 
-  async #open(rest: number): Promise<Connection> {
+  async #open(rest: number): Promise<McpConnection> {
     const { definition, version, onToolsChanged } = this.#options;
     const deadline = new AbortController();
     const signal = AbortSignal.any([this.#closing.signal, deadline.signal]);
@@ -144,7 +144,7 @@ export class Link {
   }
 
   /** Watches a connection. The server's output is appended to `said` as it arrives. */
-  #watch(connection: Connection, said: readonly string[]): void {
+  #watch(connection: McpConnection, said: readonly string[]): void {
     this.#options.log("debug", "is connected");
     const since = performance.now();
     void connection.closed.then(async () => {
@@ -159,7 +159,7 @@ export class Link {
   }
 
   /** Drops the connection. Returns true if it was still in use. */
-  async #forget(connection: Connection): Promise<boolean> {
+  async #forget(connection: McpConnection): Promise<boolean> {
     const current = this.#connection;
     if ((await current?.catch(() => undefined)) !== connection || this.#connection !== current) return false;
     this.#connection = undefined;

@@ -55,7 +55,7 @@ export interface CallOptions {
   readonly onProgress: (progress: Progress) => void;
 }
 
-export interface Connection {
+export interface McpConnection {
   /** The era to try first when opening the next connection. */
   readonly era: Era;
   /** Yields the server's tools page by page, unvalidated. Yields at most a hundred pages. */
@@ -87,7 +87,10 @@ export interface ConnectOptions {
 }
 
 /** Negotiates the most recent protocol revision. The caller closes the connection. */
-export async function connect(definition: McpServerDefinition, options: ConnectOptions): Promise<Connection> {
+export async function connect(
+  definition: McpServerDefinition,
+  options: ConnectOptions,
+): Promise<McpConnection> {
   const second = options.era === "legacy" ? "auto" : "legacy";
   try {
     return await open(definition, options, options.era);
@@ -114,7 +117,7 @@ async function open(
   definition: McpServerDefinition,
   options: ConnectOptions,
   mode: Era,
-): Promise<Connection> {
+): Promise<McpConnection> {
   const { signal, onLog } = options;
   const channel = "url" in definition ? overHttp(definition) : overPipe(definition, onLog);
   const client = clientFor(mode, options);

@@ -72,14 +72,14 @@ export function createOwnerServers(services: OwnerServices): OwnerServers {
     return server;
   };
   const drop = (place: ServerPlace) => void sessions.delete(keyOf(place));
-  const connecting = { connections: services.connections, open, drop, logger };
+  const parts = { connections: services.connections, open, drop, logger };
 
   return {
     async toolsOf(owner, isNamed) {
       const named = [...definitions].filter(([name]) => isNamed(name));
       const tools = named.map(async ([name, definition]) => {
         const keeper = keeperOf(definition, owner);
-        return toolsAt({ name, definition, keeper }, connecting);
+        return toolsAt({ name, definition, keeper }, parts);
       });
       return (await Promise.all(tools)).flat();
     },
@@ -109,7 +109,7 @@ interface ServerPlace {
   readonly keeper: ConnectionKeeper;
 }
 
-interface Connecting {
+interface AccountParts {
   readonly connections: () => Connections | undefined;
   open(place: ServerPlace, access: OpenAccess): McpServer;
   /** Closes the connection whose token was refused. */
@@ -117,16 +117,16 @@ interface Connecting {
   readonly logger: Logger;
 }
 
-async function toolsAt(place: ServerPlace, connecting: Connecting): Promise<readonly Tool[]> {
-  const connect = connectTool(place, connecting);
+async function toolsAt(place: ServerPlace, parts: AccountParts): Promise<readonly Tool[]> {
+  const connect = connectTool(place, parts);
   try {
     const signal = AbortSignal.timeout(place.definition.connect_timeout);
-    const session = await sessionAt(place, connecting, { signal });
+    const session = await sessionAt(place, parts, { signal });
     if (session.state !== "open") return [connect];
-    return [connect, ...session.server.tools().map((tool) => ownTool(tool, place, connecting))];
+    return [connect, ...session.server.tools().map((tool) => ownTool(tool, place, parts))];
   } catch (err) {
     const { name: server, keeper } = place;
-    connecting.logger.warn({ ...keeper, server, err }, "the account at an MCP server cannot be used");
+    parts.logger.warn({ ...keeper, server, err }, "the account at an MCP server cannot be used");
     return [];
   }
 }
@@ -140,18 +140,18 @@ type NoAccess = Exclude<ConnectionAccess, OpenAccess>;
 /** Returns the owner's session. Renews a token once if the server refuses it. */
 async function sessionAt(
   place: ServerPlace,
-  connecting: Connecting,
+  parts: AccountParts,
   { refused, signal }: AccessOptions,
 ): Promise<OwnerSession> {
-  const access = await accessTo(place, connecting, { refused, signal });
+  const access = await accessTo(place, parts, { refused, signal });
   if (access.state !== "open") return access;
   const { generation } = access;
-  const server = connecting.open(place, access);
+  const server = parts.open(place, access);
   await server.listed();
   if (!server.isRefused) return { state: "open", server, generation };
-  connecting.drop(place);
+  parts.drop(place);
   if (refused !== undefined) return { state: "ended", reason: "the server refuses its token" };
-  return sessionAt(place, connecting, { refused: generation, signal });
+  return sessionAt(place, parts, { refused: generation, signal });
 }
 
 type AccessOptions = Parameters<Connections["access"]>[2];
@@ -162,7 +162,7 @@ type AccessOptions = Parameters<Connections["access"]>[2];
  */
 async function accessTo(
   { name, definition, keeper }: ServerPlace,
-  { connections }: Connecting,
+  { connections }: AccountParts,
   options: AccessOptions,
 ): Promise<ConnectionAccess> {
   const access = (await connections()?.access(keeper, name, options)) ?? { state: "absent" };
@@ -173,10 +173,10 @@ async function accessTo(
 }
 
 /** Returns the server's tool. Each call uses the current token. */
-function ownTool(tool: Tool, place: ServerPlace, connecting: Connecting): Tool {
+function ownTool(tool: Tool, place: ServerPlace, parts: AccountParts): Tool {
   const call = (server: McpServer, ...rest: Parameters<Tool["execute"]>) => {
     const current = server.tools().find(({ name }) => name === tool.name) ?? tool;
-    connecting.connections()?.used(place.keeper, place.name);
+    parts.connections()?.used(place.keeper, place.name);
     return toStream(current.execute(...rest));
   };
   return {
@@ -185,11 +185,11 @@ function ownTool(tool: Tool, place: ServerPlace, connecting: Connecting): Tool {
       const { signal } = run;
       let isAsked = false;
       for (let refused: string | undefined; ; ) {
-        let session = await sessionAt(place, connecting, { refused, signal });
+        let session = await sessionAt(place, parts, { refused, signal });
         if (session.state !== "open") {
-          const result = yield* askToConnect(place, session, { call: toolCall, run, ...connecting });
+          const result = yield* askToConnect(place, session, { call: toolCall, run, ...parts });
           if (result) return result;
-          session = await sessionAt(place, connecting, { refused, signal });
+          session = await sessionAt(place, parts, { refused, signal });
           if (session.state !== "open") return failed(notConnected(place));
         }
         try {
@@ -199,13 +199,13 @@ function ownTool(tool: Tool, place: ServerPlace, connecting: Connecting): Tool {
           if (scopes) {
             if (isAsked) return failed(notEnough(place));
             isAsked = true;
-            const asking = { call: toolCall, run, ...connecting, scopes };
-            const result = yield* askToConnect(place, NOT_ENOUGH, asking);
+            const question = { call: toolCall, run, ...parts, scopes };
+            const result = yield* askToConnect(place, NOT_ENOUGH, question);
             if (result) return result;
             continue;
           }
           if (!isUnauthorized(error)) throw error;
-          connecting.drop(place);
+          parts.drop(place);
           if (refused !== undefined) return failed(`${notConnected(place)} It refuses the token.`);
           refused = session.generation;
         }
@@ -220,7 +220,7 @@ const notEnough = ({ name }: ServerPlace) =>
 const notConnected = ({ name }: ServerPlace) => `The account at MCP server \`${name}\` is not connected.`;
 
 /** Creates a tool that a model can use to ask for the account before any of the server's tools are known. */
-function connectTool(place: ServerPlace, connecting: Connecting): Tool {
+function connectTool(place: ServerPlace, parts: AccountParts): Tool {
   const { name, definition } = place;
   const whose = definition.per === "user" ? "the user's" : "the tenant's";
   return {
@@ -231,18 +231,18 @@ function connectTool(place: ServerPlace, connecting: Connecting): Tool {
     parse: () => ({ args: {} }),
     async *execute(_, call, run) {
       const { signal } = run;
-      const session = await sessionAt(place, connecting, { signal });
+      const session = await sessionAt(place, parts, { signal });
       const connected = done(`The account at \`${name}\` is connected. Its tools are now available.`);
       if (session.state === "open") return connected;
-      const result = yield* askToConnect(place, session, { call, run, ...connecting });
+      const result = yield* askToConnect(place, session, { call, run, ...parts });
       if (result) return result;
-      const again = await sessionAt(place, connecting, { signal });
+      const again = await sessionAt(place, parts, { signal });
       return again.state === "open" ? connected : failed(notConnected(place));
     },
   };
 }
 
-interface Asking extends Pick<Connecting, "connections"> {
+interface ConnectQuestion extends Pick<AccountParts, "connections"> {
   readonly call: ToolCall;
   readonly run: Run;
   /** The scopes that the token lacks. */
@@ -256,7 +256,7 @@ interface Asking extends Pick<Connecting, "connections"> {
 async function* askToConnect(
   place: ServerPlace,
   access: NoAccess,
-  { call, run, connections, scopes }: Asking,
+  { call, run, connections, scopes }: ConnectQuestion,
 ): Stream<ToolResult | undefined> {
   const { name, definition } = place;
   if (access.state === "failed")
@@ -285,7 +285,7 @@ async function* askToConnect(
  */
 async function addressFor(
   { name, definition, keeper: { tenant } }: ServerPlace,
-  { connections, run: { owner, interrupts }, scopes = [] }: Omit<Asking, "call">,
+  { connections, run: { owner, interrupts }, scopes = [] }: Omit<ConnectQuestion, "call">,
 ): Promise<string | undefined> {
   if (definition.per !== "user" || !definition.auth) return undefined;
   const lifetimeMs = interrupts.expiresAfterMs;

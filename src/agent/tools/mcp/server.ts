@@ -12,7 +12,7 @@ import { reportFailure } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import { createCallQueue } from "./call-queue.ts";
-import type { Connection, Progress } from "./connection.ts";
+import type { McpConnection, Progress } from "./connection.ts";
 import { Link } from "./connection-lifecycle.ts";
 import { resultOf } from "./content.ts";
 import type { McpServerDefinition } from "./options.ts";
@@ -163,8 +163,8 @@ export class McpServer {
     call: ToolCall,
     run: Run,
   ): Stream<ToolResult> {
-    const visiting = { server: this.#name, mask: this.#mask, call, run };
-    const answered = yield* beforeCall(visiting);
+    const context = { server: this.#name, mask: this.#mask, call, run };
+    const answered = yield* beforeCall(context);
     if (answered) return answered;
     const limits = limitsOf(this.definition, AbortSignal.any([run.signal, this.#closing.signal]));
     try {
@@ -180,7 +180,7 @@ export class McpServer {
           (missingScopesIn(error) && "auth" in this.definition && this.definition.auth))
       )
         throw error;
-      if (error instanceof McpFailure && error.visit) return yield* askToVisit(visiting, error.visit);
+      if (error instanceof McpFailure && error.visit) return yield* askToVisit(context, error.visit);
       const known = this.#closing.signal.aborted ? this.#closing.signal.reason : error;
       reportFailure(run, {
         what: "tool",
@@ -216,7 +216,7 @@ export class McpServer {
 
   async #send(
     { tool, args, limits, traceparent, show }: Question,
-    connection: Connection,
+    connection: McpConnection,
   ): Promise<ToolResult> {
     const onProgress = (progress: Progress) => {
       limits.renew();

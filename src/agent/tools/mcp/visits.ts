@@ -48,7 +48,7 @@ function safeAddress(text: string): string | undefined {
   return isSafe ? href : undefined;
 }
 
-interface Visiting {
+interface VisitContext {
   readonly server: string;
   readonly mask: Mask;
   readonly call: ToolCall;
@@ -56,22 +56,22 @@ interface Visiting {
 }
 
 /** The answer to the question that an earlier attempt asked. If undefined, the server can be called. */
-export async function* beforeCall(visiting: Visiting): Stream<ToolResult | undefined> {
-  if (!isVisitAsked(visiting.call, visiting.run)) return undefined;
-  return yield* ask(visiting, "The server asks you to open an address.");
+export async function* beforeCall(context: VisitContext): Stream<ToolResult | undefined> {
+  if (!isVisitAsked(context.call, context.run)) return undefined;
+  return yield* ask(context, "The server asks you to open an address.");
 }
 
 /** Asks the user to go to an address. Returns the result of the call, which is repeated at most once. */
-export async function* askToVisit(visiting: Visiting, { url, message }: Visit): Stream<ToolResult> {
-  const { server, mask, call, run } = visiting;
+export async function* askToVisit(context: VisitContext, { url, message }: Visit): Stream<ToolResult> {
+  const { server, mask, call, run } = context;
   if (isVisitAsked(call, run))
     return failed(`MCP server \`${server}\` still asks its user to open an address. The call had no effect.`);
   const why = message === "" ? "" : ` It says: "${firstChars(mask(message.toWellFormed()), MAX_MESSAGE)}".`;
   const prompt = `MCP server \`${server}\` asks you to open ${mask(url)} at ${new URL(url).host} in your browser.${why} Approve when you have finished there. Deny to continue without this call.`;
-  return (yield* ask(visiting, prompt)) ?? interrupted();
+  return (yield* ask(context, prompt)) ?? interrupted();
 }
 
-async function* ask({ server, call, run }: Visiting, prompt: string): Stream<ToolResult | undefined> {
+async function* ask({ server, call, run }: VisitContext, prompt: string): Stream<ToolResult | undefined> {
   const answer = yield* askFor({ call, kind: "connect", topic: VISIT, prompt }, run);
   if (!answer) return interrupted();
   if (answer.decision === "approve") return undefined;

@@ -7,14 +7,14 @@ import { firstChars } from "../../../lib/text.ts";
 import { DocumentError } from "../../../lib/web-documents/job.ts";
 import { type DoneResult, defineTool, done, failed, type Run, type Tool } from "../../core/tool.ts";
 import { framed } from "./others-words.ts";
-import { pageAt, type Reading, type WebPage } from "./page.ts";
+import { type PageServices, pageAt, type WebPage } from "./page.ts";
 import { secretIn } from "./secrets.ts";
 
 /** The eviction hook would move longer results to a file. */
 const MAX_CHARS = 60_000;
 
 /** Creates the tool. `limitMs` is the maximum time of a call. */
-export function webFetch(reading: Reading, limitMs: number): Tool {
+export function webFetch(services: PageServices, limitMs: number): Tool {
   return defineTool({
     name: "web_fetch",
     description:
@@ -36,7 +36,7 @@ export function webFetch(reading: Reading, limitMs: number): Tool {
       const secret = secretIn(url);
       if (secret !== undefined)
         return failed(`The URL contains ${secret}. Every server on the way to a page can read its URL.`);
-      const page = await read(url, run, reading, limitMs);
+      const page = await read(url, run, services, limitMs);
       return "status" in page ? page : { ...done(shown(page, offset, max_chars)), sources: [sourceOf(page)] };
     },
   });
@@ -45,13 +45,13 @@ export function webFetch(reading: Reading, limitMs: number): Tool {
 async function read(
   address: string,
   run: Run,
-  reading: Reading,
+  services: PageServices,
   limitMs: number,
 ): Promise<WebPage | DoneResult> {
   const deadline = AbortSignal.timeout(limitMs);
   const signal = AbortSignal.any([run.signal, deadline]);
   try {
-    return await pageAt(httpUrl(address), { turn: run.owner.tenant, signal }, reading);
+    return await pageAt(httpUrl(address), { turn: run.owner.tenant, signal }, services);
   } catch (error) {
     if (run.signal.aborted) throw error;
     if (deadline.aborted) return failed(`The page could not be read within ${limitMs / 1000} s.`);

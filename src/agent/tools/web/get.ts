@@ -25,13 +25,13 @@ export interface GetOptions {
   before?(url: URL): Promise<void>;
 }
 
-export type Fetched = PublicResponse & { readonly url: URL };
+export type GetResponse = PublicResponse & { readonly url: URL };
 
 /**
  * Sends a GET request. The caller must dispose of the response, which is never a redirect. Throws a
  * `FetchError`.
  */
-export type PublicGet = (url: URL, options: GetOptions) => Promise<Fetched>;
+export type PublicGet = (url: URL, options: GetOptions) => Promise<GetResponse>;
 
 export function publicGet(fetch: PublicFetch, userAgent: string): PublicGet {
   const headers = { accept: ACCEPT, "user-agent": userAgent };

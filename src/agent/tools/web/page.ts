@@ -4,7 +4,7 @@ import { isUtf8 } from "node:buffer";
 import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
 import type { DocumentText, ReadJob } from "../../../lib/web-documents/job.ts";
 import type { DocumentPool } from "../../../lib/web-documents/pool.ts";
-import { type Asker, type Fetched, type Hosts, type PublicGet, readBody } from "./get.ts";
+import { type Asker, type GetResponse, type Hosts, type PublicGet, readBody } from "./get.ts";
 import type { Robots } from "./robots.ts";
 
 const MAX_BYTES = 10 * 1024 * 1024;
@@ -14,7 +14,7 @@ export interface WebPage extends DocumentText {
   readonly url: string;
 }
 
-export interface Reading {
+export interface PageServices {
   readonly get: PublicGet;
   readonly hosts: Hosts;
   readonly pool: DocumentPool;
@@ -26,7 +26,7 @@ export interface Reading {
 export async function pageAt(
   url: URL,
   asker: Asker,
-  { get, hosts, pool, robots }: Reading,
+  { get, hosts, pool, robots }: PageServices,
 ): Promise<WebPage> {
   const before = async (each: URL) => {
     if (robots && !(await robots(each, asker)))
@@ -40,7 +40,7 @@ export async function pageAt(
   return { ...(await pool.read(job, asker.turn, asker.signal)), url: last.href };
 }
 
-async function jobOf(response: Fetched): Promise<ReadJob> {
+async function jobOf(response: GetResponse): Promise<ReadJob> {
   const [type = "", ...parameters] = (response.headers["content-type"] ?? "").split(";");
   const mediaType = type.trim().toLowerCase();
   const declared = kindOf(mediaType);

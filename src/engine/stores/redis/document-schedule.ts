@@ -8,7 +8,7 @@ import {
   isOwned,
   MAX_PICKED,
   type OwnedCollection,
-  type Picked,
+  type PickedDocument,
   type PickOptions,
 } from "../../../agent/core/documents.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
@@ -22,7 +22,7 @@ import { createSchedule, type Schedule, type ScheduleEntry } from "./schedule.ts
 const WRITTEN_MS = DEDUPE_TTL_MS;
 
 export interface RedisSchedule {
-  pick(kind: string, options: PickOptions): Promise<Picked[]>;
+  pick(kind: string, options: PickOptions): Promise<PickedDocument[]>;
   /**
    * Adds an entry for each document that will be due, before the documents are written. If this process dies in
    * between, the entries are stale. Call the returned function after the write to add the entries again, in case a
@@ -36,7 +36,7 @@ export function redisSchedule({ redis }: Pick<StoreContext, "redis">): RedisSche
     async pick(kind, { limit, holdMs, aheadMs }) {
       const schedule = createSchedule(redis, documentTurns(kind), { holdMs, ...omitUndefined({ aheadMs }) });
       const most = Math.min(limit, MAX_PICKED);
-      const picked: Picked[] = [];
+      const picked: PickedDocument[] = [];
       while (picked.length < most) {
         const entries = await schedule.claim({ limit: most - picked.length, except: [] });
         if (entries.length === 0) break;
@@ -76,7 +76,7 @@ export function redisSchedule({ redis }: Pick<StoreContext, "redis">): RedisSche
     kind: string,
     entry: ScheduleEntry,
     { schedule, aheadMs = Number.POSITIVE_INFINITY }: { schedule: Schedule; aheadMs: number | undefined },
-  ): Promise<Picked | undefined> {
+  ): Promise<PickedDocument | undefined> {
     const { collection, key } = ofEntry(kind, entry.thread);
     const places = collectionKeys(collection);
     const due = await redis.ask((client) => client.zscore(places.due, key));

@@ -8,7 +8,7 @@ import {
   isOwned,
   MAX_PICKED,
   type OwnedCollection,
-  type Picked,
+  type PickedDocument,
   type PickOptions,
 } from "../../../agent/core/documents.ts";
 import { inTurn } from "../document-rules.ts";
@@ -30,7 +30,7 @@ interface WrittenVersion {
 }
 
 export interface DocumentSchedule {
-  pick(kind: string, options: PickOptions): Promise<Picked[]>;
+  pick(kind: string, options: PickOptions): Promise<PickedDocument[]>;
   /**
    * Returns the writes that follow from writing a collection's documents. These writes must come before the writes of
    * the documents.
@@ -120,7 +120,7 @@ const tenantIn = (turn: string) => (JSON.parse(turn) as [kind: string, tenant: s
 
 const entryKey = (user: string, key: string) => JSON.stringify([user, key]);
 
-function pickedIn(kind: string, turn: string, text: string): Omit<Picked, "version"> {
+function pickedIn(kind: string, turn: string, text: string): Omit<PickedDocument, "version"> {
   // A document's key, or an `entryKey`.
   const key = JSON.parse(text) as string | [user: string, key: string];
   const tenant = tenantIn(turn);

@@ -40,7 +40,7 @@ type Services = Pick<HookServices, "agent" | "items" | "subagents" | "backend">;
 /** The folder where relative paths start if the backend defines none. */
 const WORKDIR = "/workspace";
 
-export interface Hold {
+export interface FlowHold {
   /** Adds the readings whose text may be in the agent's instructions. */
   begin(run: Run): Stream<void>;
   /** Returns the verdict on a call, or undefined if no rule applies to it. */
@@ -50,7 +50,10 @@ export interface Hold {
 }
 
 /** Returns the object that applies the flow rules to a run. A run without flow rules has no overhead. */
-export function holdFor(rules: readonly FlowRule[], { agent, items, subagents, backend }: Services): Hold {
+export function holdFor(
+  rules: readonly FlowRule[],
+  { agent, items, subagents, backend }: Services,
+): FlowHold {
   const workdir = backend?.workdir ?? WORKDIR;
   const shelfOf = (run: Run): Shelf => ({
     owner: run.owner,
@@ -137,14 +140,18 @@ async function readByLiveChildren(subagents: Subagents, run: Run, { id }: ToolCa
 }
 
 /** True if a flow rule asks about searches by a model's provider, or denies them. */
-export const holdsSearch = async (hold: Hold, run: Run): Promise<boolean> =>
+export const holdsSearch = async (hold: FlowHold, run: Run): Promise<boolean> =>
   (await hold.judge(askedAbout(WEB_SEARCH, run), run)) !== undefined;
 
 /**
  * Returns the request without the provider's own tools that a flow rule asks about or denies. The provider executes these
  * tools itself, so no single call of them can be decided.
  */
-export async function withoutHeldTools(request: ModelRequest, hold: Hold, run: Run): Promise<ModelRequest> {
+export async function withoutHeldTools(
+  request: ModelRequest,
+  hold: FlowHold,
+  run: Run,
+): Promise<ModelRequest> {
   const held = new Set<ToolSchema>();
   for (const tool of request.tools) {
     if (tool.ofProvider && (await hold.judge(askedAbout(tool.name, run), run))) held.add(tool);

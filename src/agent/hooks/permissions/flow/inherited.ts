@@ -10,7 +10,7 @@ import { denied, interrupted, type Run, type ToolResult } from "../../../core/to
 import { answered } from "../answered.ts";
 import { ask, isRunnable, refusal } from "../question.ts";
 import { held } from "./held.ts";
-import { type Hold, holdFor, holdsSearch, withoutHeldTools } from "./hold.ts";
+import { type FlowHold, holdFor, holdsSearch, withoutHeldTools } from "./hold.ts";
 
 export interface InheritedFlow {
   begin(run: Run): Stream<void>;
@@ -20,7 +20,7 @@ export interface InheritedFlow {
 
 /** Applies the inherited rules. Does nothing in a run where the `permissions` hook already applies these rules. */
 export function inheritedFlow(services: HookServices): InheritedFlow {
-  let hold: Hold | undefined;
+  let hold: FlowHold | undefined;
 
   return {
     async *begin(run) {
@@ -45,7 +45,7 @@ export function inheritedFlow(services: HookServices): InheritedFlow {
 const ALLOWED = { decision: "allow", why: "no rule matches it" } as const;
 
 async function* decide(
-  { hold, workdir }: { readonly hold: Hold; readonly workdir: string | undefined },
+  { hold, workdir }: { readonly hold: FlowHold; readonly workdir: string | undefined },
   { request, next }: { readonly request: ToolRequest; readonly next: CallTool },
   run: Run,
 ): Stream<ToolResult> {

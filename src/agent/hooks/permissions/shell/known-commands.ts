@@ -24,7 +24,7 @@ export interface Assignment {
 }
 
 /** One simple command. */
-export interface Command {
+export interface KnownCommand {
   readonly assignments: readonly Assignment[];
   /** The command's name and arguments. Empty if the command only assigns or redirects. */
   readonly words: readonly Word[];
@@ -33,12 +33,12 @@ export interface Command {
 }
 
 /** `doubt` completes the sentence "The command is not fully understood: it has …". */
-export type Reading = { readonly commands: readonly Command[] } | { readonly doubt: string };
+export type FullReading = { readonly commands: readonly KnownCommand[] } | { readonly doubt: string };
 
 /** The maximum nesting of substitutions. */
 const MAX_DEPTH = 8;
 
-export function fullReading(line: string): Reading {
+export function fullReading(line: string): FullReading {
   if (line.length > MAX_COMMAND_CHARS) return { doubt: `more than ${MAX_COMMAND_CHARS} characters` };
   if (!line.isWellFormed() || /[^\P{C}\t\n]|[^\P{Z} ]/u.test(line)) return { doubt: "a control character" };
   const scanner = new Scanner(line);
@@ -90,7 +90,7 @@ const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s;
 const DELIMITER = /(?:[ \t]*)(?:'(\w+)'|"(\w+)"|(\w+))(?=[\s;&|)]|$)/y;
 
 class Scanner {
-  readonly commands: Command[] = [];
+  readonly commands: KnownCommand[] = [];
   readonly #text: string;
   #at = 0;
   /** Here-documents whose text begins after the line. */
@@ -165,7 +165,7 @@ class Scanner {
     return this.#add({ assignments, words, outputs });
   }
 
-  #add({ assignments, words, outputs }: Command): boolean {
+  #add({ assignments, words, outputs }: KnownCommand): boolean {
     const isThere = words.length + assignments.length + outputs.length > 0;
     if (isThere) this.commands.push({ assignments, words, outputs });
     return isThere;

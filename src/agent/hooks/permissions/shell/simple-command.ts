@@ -4,7 +4,7 @@
 
 import { isHarmless, isKnown, obeysInput } from "./harmless.ts";
 import { isNeverAllowed, isRunner } from "./programs.ts";
-import { isPlaceThatRuns, type Writing, watchTargets } from "./targets.ts";
+import { type CommandParts, isPlaceThatRuns, watchTargets } from "./targets.ts";
 
 /** The maximum number of characters in a line. */
 export const MAX_COMMAND_CHARS = 32_768;
@@ -157,7 +157,7 @@ const isPlain = ({ text, isLiteral }: PlainWord) =>
   isLiteral && SIMPLE.test(text) && !isRunner(text) && !isPlaceThatRuns(text);
 
 interface CommandContext {
-  changesWhatRuns(command: Writing): boolean;
+  changesWhatRuns(command: CommandParts): boolean;
   readonly isFed: boolean;
 }
 

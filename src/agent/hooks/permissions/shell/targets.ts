@@ -41,7 +41,7 @@ const behindLetters = (part: string): string[] =>
 export const isPlaceThatRuns = (word: string): boolean =>
   pathsIn(word).some((path) => runsByItself(path) || FOLDERS_OF_PROGRAMS.some((folder) => folder.test(path)));
 
-export interface Writing {
+export interface CommandParts {
   /** Empty if the command only redirects. */
   readonly name: string;
   readonly args: readonly Argument[];
@@ -54,7 +54,7 @@ export interface Writing {
  * writes to a place that other programs may execute, or if `cd` changes to such a place. `workdir` is the
  * workspace path as commands may name it.
  */
-export function watchTargets(workdir: string): (command: Writing) => boolean {
+export function watchTargets(workdir: string): (command: CommandParts) => boolean {
   /** True once an earlier `cd` has left, or may have left, the workspace. */
   let isAway = false;
   const isOutside = (path: string) =>

@@ -2,8 +2,8 @@
 // Any other command makes the whole line doubtful, and a doubtful line may run anything.
 
 import { type Argument, isHarmless, isInert, isKnown, openEnd } from "./harmless.ts";
-import { type Command, fullReading, type Reading, type Word } from "./known-commands.ts";
-import { type Writing, watchTargets } from "./targets.ts";
+import { type FullReading, fullReading, type KnownCommand, type Word } from "./known-commands.ts";
+import { type CommandParts, watchTargets } from "./targets.ts";
 import { isHarmlessVariable } from "./uses/index.ts";
 
 /** The words of each command. A command that runs another command is followed by that command. */
@@ -11,7 +11,7 @@ export type Understanding = { readonly commands: readonly (readonly Word[])[] } 
 
 /** Returns the commands of a line. `workdir` is the workspace path as commands may name it. */
 export function understood(line: string, workdir: string): Understanding {
-  const reading: Reading = fullReading(line);
+  const reading: FullReading = fullReading(line);
   if ("doubt" in reading) return reading;
   const found: (readonly Word[])[] = [];
   const context: Line = { found, changesWhatRuns: watchTargets(workdir) };
@@ -25,14 +25,14 @@ export function understood(line: string, workdir: string): Understanding {
 interface Line {
   /** The commands of the line, and the commands that they run. */
   readonly found: (readonly Word[])[];
-  changesWhatRuns(command: Writing): boolean;
+  changesWhatRuns(command: CommandParts): boolean;
 }
 
 /**
  * Adds the command, and the commands that it runs, to `line.found`. Returns the reason if the command is not
  * fully understood.
  */
-function doubtAbout({ assignments, words, outputs }: Command, line: Line): string | undefined {
+function doubtAbout({ assignments, words, outputs }: KnownCommand, line: Line): string | undefined {
   const assignment = assignments.find(
     ({ name, value }) => !isHarmlessVariable(name) || /[`$]/.test(value.text),
   );
