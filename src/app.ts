@@ -176,10 +176,10 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   return { server, listen, reload, defaultModel: () => agents.defaultModel?.() };
 }
 
-type Described = Awaited<ReturnType<typeof openAgents>>;
+type AgentParts = Awaited<ReturnType<typeof openAgents>>;
 type Keys = Awaited<ReturnType<typeof openKeys>>;
 type KeptParts = Awaited<ReturnType<typeof openKept>>;
-type Parts = Described & Keys & KeptParts & ReturnType<typeof openPool>;
+type Parts = AgentParts & Keys & KeptParts & ReturnType<typeof openPool>;
 
 /** Services of tools that open after the agents. */
 interface Later {
@@ -258,7 +258,7 @@ async function openKeys({ config, logger }: AppOptions, closers: Closers) {
 /** Opens the stores, the services on top of them, and their metrics and traces. */
 async function openKept(
   { config, env, logger, siblings, now }: AppOptions,
-  { agents, own }: Described,
+  { agents, own }: AgentParts,
   closers: Closers,
   observed: () => Observed,
 ) {
@@ -288,7 +288,7 @@ async function openKept(
 
 function openPool(
   { config, logger, siblings, agents }: AppOptions,
-  { own, stores, metrics, vault }: Pick<Described & KeptParts, "own" | "stores" | "metrics" | "vault">,
+  { own, stores, metrics, vault }: Pick<AgentParts & KeptParts, "own" | "stores" | "metrics" | "vault">,
   closers: Closers,
 ) {
   const onStatus = metrics && followBackends(metrics);
