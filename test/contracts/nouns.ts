@@ -8,7 +8,7 @@ import { QuotaConfig } from "../../src/engine/quotas/config.ts";
 import { createQuotas } from "../../src/engine/quotas/index.ts";
 import type { AllStores } from "../../src/engine/stores/all-stores.ts";
 import { createTemporaryThreads } from "../../src/engine/temporary-threads/index.ts";
-import { createTriggers, type Incoming } from "../../src/engine/triggers/index.ts";
+import { createTriggers, type IncomingDelivery } from "../../src/engine/triggers/index.ts";
 import { TriggerSpec } from "../../src/engine/triggers/trigger.ts";
 import { deliveriesOf } from "../../src/engine/webhooks/delivery-store.ts";
 import { createWebhooks } from "../../src/engine/webhooks/index.ts";
@@ -51,7 +51,7 @@ const putTrigger = async ({ store }: Awaited<ReturnType<typeof triggersOn>>, own
   return (await store.put(owner, id, made, () => {})).trigger.address;
 };
 
-const delivery = (id: string): Incoming => ({
+const delivery = (id: string): IncomingDelivery => ({
   headers: { authorization: SECRET, "idempotency-key": id },
   raw: Buffer.from(id),
   request_id: id,

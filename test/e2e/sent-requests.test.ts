@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/agent/core/tool.ts";
 import type { SentRequest } from "../../src/engine/runs/sent-requests.ts";
-import type { Span } from "../../src/engine/runs/trace.ts";
+import type { TraceSpan } from "../../src/engine/runs/trace.ts";
 import { serveWith } from "../support/process.ts";
 import { type ServerOptions, startServer, temporaryFolder } from "../support/server.ts";
 import { post, reconnect } from "../support/sse.ts";
@@ -42,7 +42,7 @@ agents:
 test("each call has its prompt, tools, settings and messages, under its number in the trace", async () => {
   const script = [CALL, { say: "Two." }];
   const { sent, read, url } = await ran({ config: KEPT, script, tools: [lookUp], agents: agents("") });
-  const { spans } = (await read("/trace")).json as { spans: Span[] };
+  const { spans } = (await read("/trace")).json as { spans: TraceSpan[] };
   const calls = spans.filter(({ name }) => name === "llm.call");
   expect(calls.map(({ number }) => number)).toEqual([1, 2]);
   const { items } = (await (await fetch(`${url}/threads/t/messages`)).json()) as { items: { id: string }[] };
@@ -106,7 +106,7 @@ test("a run that another process continues after a crash continues to count its 
   const second = await serveWith(KEPT, options);
   await reconnect(viewer, second.url);
   const run = `${second.url}${viewer.headers.get("location")?.replace(/\/events$/, "")}`;
-  const { spans } = (await (await fetch(`${run}/trace`)).json()) as { spans: Span[] };
+  const { spans } = (await (await fetch(`${run}/trace`)).json()) as { spans: TraceSpan[] };
   expect(spans.flatMap(({ number }) => number ?? [])).toEqual([1, 2]);
   const read = async (n: number) => (await (await fetch(`${run}/requests/${n}`)).json()) as SentRequest;
   const [one, two] = [await read(1), await read(2)];

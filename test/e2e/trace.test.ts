@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/agent/core/tool.ts";
-import type { Span } from "../../src/engine/runs/trace.ts";
+import type { TraceSpan } from "../../src/engine/runs/trace.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
@@ -12,7 +12,10 @@ async function traced(options: ServerOptions) {
   const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
   const path = `${url}${viewer.headers.get("location")?.replace("/events", "/trace")}`;
   const trace = async () => {
-    const { spans, is_whole } = (await (await fetch(path)).json()) as { spans: Span[]; is_whole: boolean };
+    const { spans, is_whole } = (await (await fetch(path)).json()) as {
+      spans: TraceSpan[];
+      is_whole: boolean;
+    };
     expect(is_whole).toBe(true);
     return spans;
   };

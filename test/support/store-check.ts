@@ -1,7 +1,7 @@
 // What `skein store check` finds in the stores of a test, which a server may still use.
 
 import { expect } from "vitest";
-import { type Checked, checkStore } from "../../src/engine/stores/check/check.ts";
+import { type CheckCounts, checkStore } from "../../src/engine/stores/check/check.ts";
 import type { Inspection } from "../../src/engine/stores/check/facts.ts";
 import type { Finding } from "../../src/engine/stores/check/rules.ts";
 import { inspectPostgres } from "../../src/engine/stores/postgres/on-demand.ts";
@@ -30,7 +30,7 @@ export const inspectionOf = (place: StorePlace): Promise<Inspection> =>
       : inspectPostgres(place.postgres, DAY);
 
 /** All findings, and what was looked at. */
-export async function checked(place: StorePlace): Promise<{ findings: Finding[]; checked: Checked }> {
+export async function checked(place: StorePlace): Promise<{ findings: Finding[]; checked: CheckCounts }> {
   const store = await inspectionOf(place);
   try {
     const findings: Finding[] = [];

@@ -11,7 +11,7 @@ import { TEMPORARY_THREADS } from "../temporary-threads/index.ts";
 import { isActive } from "./lists.ts";
 import type { AdminServices } from "./services.ts";
 
-export interface Deleted {
+export interface DeletionReport {
   /**
    * False if the deletion is incomplete because a resource was in use or one call could not delete everything. Call
    * again.
@@ -38,7 +38,7 @@ const PAGE = 50;
  * Revokes the API keys and deletes the user's documents first, so no new work can begin. Removes the key records last.
  * Keeps the tenant's registered tools and the usage counters.
  */
-export async function deleteUser(services: AdminServices, owner: Owner): Promise<Deleted> {
+export async function deleteUser(services: AdminServices, owner: Owner): Promise<DeletionReport> {
   const until = performance.now() + WORK_MS;
   const keys = (await services.keys?.of(owner)) ?? [];
   for (const { id } of keys) await services.keys?.revoke(id);

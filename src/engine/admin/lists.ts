@@ -5,7 +5,7 @@ import type { Page } from "../../agent/core/stores.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
 import type { ReportedLimit } from "../quotas/limit-states.ts";
-import { sumOf, type Used, type UserUsage } from "../quotas/store.ts";
+import { sumOf, type UsageTotals, type UserUsage } from "../quotas/store.ts";
 import { listInterrupts, listRuns } from "../runs/find.ts";
 import { nameAt, type Owned, overUsers, type PageOf, pageOfNames, type Reach } from "./reach.ts";
 import type { AdminServices, SandboxEntry } from "./services.ts";
@@ -78,10 +78,10 @@ export async function listSandboxes(
   return pageOfNames(page, found, ({ id }) => id);
 }
 
-export interface TenantUsed {
+export interface TenantUsageEntry {
   readonly tenant: string;
   readonly user?: string;
-  readonly totals: Used;
+  readonly totals: UsageTotals;
   readonly limits: ReportedLimit[];
   readonly currency: string | undefined;
   /** Present only for a tenant. */
@@ -93,7 +93,7 @@ export async function listUsage(
   services: AdminServices,
   reach: Reach,
   { days, ...page }: PageOf & { readonly days: number },
-): Promise<Page<TenantUsed>> {
+): Promise<Page<TenantUsageEntry>> {
   const { quotas } = services;
   const { currency } = quotas;
   const { tenant, user } = reach;

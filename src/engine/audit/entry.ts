@@ -35,8 +35,8 @@ const Target = z
   .meta({ id: "AuditTarget" });
 export type Target = z.infer<typeof Target>;
 
-export const Outcome = z.enum(["ok", "refused", "failed"]);
-export type Outcome = z.infer<typeof Outcome>;
+export const AuditOutcome = z.enum(["ok", "refused", "failed"]);
+export type AuditOutcome = z.infer<typeof AuditOutcome>;
 
 export const AuditEntry = z
   .object({
@@ -46,7 +46,7 @@ export const AuditEntry = z
     actor: Actor,
     action: z.string().describe("Action, such as `thread.delete`."),
     target: Target.optional(),
-    outcome: Outcome.describe(
+    outcome: AuditOutcome.describe(
       "`refused`: the action was not allowed, or its target was not found. `failed`: it failed with another error. `ok`: it succeeded.",
     ),
     status: z.int().optional().describe("Status of the HTTP response."),

@@ -45,7 +45,7 @@ async function settleThread(
 }
 
 /** The resources that a run needs, by id. */
-export interface Wanted {
+export interface AdmissionRequest {
   /** Also requires enough tokens and money for the model call in `expected`. */
   readonly run?: string;
   readonly expected?: ExpectedRun;
@@ -68,8 +68,8 @@ export interface Admission {
  * Acquires all resources in parallel. If one is refused, throws `limit_exceeded` and acquires none. Runs and streams
  * have separate ids.
  */
-export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promise<Admission> {
-  const { run, expected, thread, stream, isThreadKnown = async () => false } = wanted;
+export async function admit(quotas: Quotas, owner: Owner, request: AdmissionRequest): Promise<Admission> {
+  const { run, expected, thread, stream, isThreadKnown = async () => false } = request;
   const added: ["runs" | "streams", string][] = [];
   let made: string | undefined;
   const hold = async (thing: "runs" | "streams", id: string | undefined) => {

@@ -274,16 +274,16 @@ export function createQuotas(
 
 const NO_SEARCHES: PlannedSearches = { most: 0, least: 0 };
 
-interface Planned {
+interface PlannedInput {
   readonly input: number;
   readonly searches: number;
   readonly price: Price;
 }
 
-type AmountsPlanned = Omit<Planned, "price"> & { readonly output: number };
+type PlannedAmounts = Omit<PlannedInput, "price"> & { readonly output: number };
 
 /** Assumes the higher of the two input prices: uncached, or written to the cache. */
-function amountsOf({ input, output, searches }: AmountsPlanned, price: Price): Amounts {
+function amountsOf({ input, output, searches }: PlannedAmounts, price: Price): Amounts {
   const usage = { ...NO_USAGE, input_tokens: input, output_tokens: output, ...searchesOf(searches) };
   return { tokens: tokensOf(usage), cost: priceOf({ ...price, input: dearest(price) }, usage) };
 }
@@ -294,7 +294,7 @@ const dearest = ({ input, cache_write = input }: Price) => Math.max(input, cache
 function answerLeft(
   config: QuotaConfig,
   accounts: Accounts,
-  { input, searches, price, among }: Planned & { readonly among: "spent" | "reserved" },
+  { input, searches, price, among }: PlannedInput & { readonly among: "spent" | "reserved" },
 ): number {
   const lefts = SCOPES.flatMap((of) => {
     const { reserved, ...spent } = accounts[of];
@@ -323,7 +323,7 @@ function spentOf(config: QuotaConfig, accounts: Accounts): AppError | undefined 
 function tooLarge(
   config: QuotaConfig,
   accounts: Accounts,
-  { input, searches }: Omit<Planned, "price">,
+  { input, searches }: Omit<PlannedInput, "price">,
 ): AppError {
   const [tightest] = budgetStates(config, accounts).toSorted((a, b) => a.left / a.most - b.left / b.most);
   const searching =

@@ -12,7 +12,7 @@ import type { QuotaScope } from "./store.ts";
 const WHOSE = { tenant: "Your tenant's", user: "Your" } as const;
 const MINUTE_MS = 60_000;
 
-export interface Refused {
+export interface LimitRefusal {
   readonly limit: LimitName;
   readonly of: QuotaScope;
   readonly most: number | undefined;
@@ -27,7 +27,12 @@ type Currency = Pick<QuotaConfig, "currency">;
  * `state` describes the problem with the limit. `wait` is the number of milliseconds after which a retry may succeed,
  * if known.
  */
-export function refusal(refused: Refused, state: string, wait: number, { currency }: Currency): AppError {
+export function refusal(
+  refused: LimitRefusal,
+  state: string,
+  wait: number,
+  { currency }: Currency,
+): AppError {
   const { limit, of, most, resets_at } = refused;
   const shown = most === undefined ? "" : `, ${amountOf(limit, most, currency)},`;
   const message = `${WHOSE[of]} limit \`${limit}\`${shown} ${state}.${again(wait, resets_at)}`;
@@ -47,7 +52,7 @@ export function nearlyUsed({ limit, of, most, used, resets_at }: LimitState, { c
 
 /** Amounts of money are in units of the currency, like the configured limits. */
 export function detailsOf(
-  { limit, of, resets_at, ...amounts }: Refused,
+  { limit, of, resets_at, ...amounts }: LimitRefusal,
   currency?: string,
 ): Omit<LimitDetails, "message"> {
   const told = (amount: number | undefined) => (amount === undefined ? undefined : inUnits(limit, amount));

@@ -54,13 +54,13 @@ export interface Spending {
 }
 
 /** The total usage of several model calls. */
-export interface Used extends Omit<Usage, "cache_hit_ratio" | "web_searches"> {
+export interface UsageTotals extends Omit<Usage, "cache_hit_ratio" | "web_searches"> {
   readonly calls: number;
   readonly cost: number;
 }
 
 /** An agent's usage of a model on one day. */
-export interface UsageRow extends Used {
+export interface UsageRow extends UsageTotals {
   /** UTC day, for example `2026-11-22`. */
   readonly day: string;
   readonly agent: string;
@@ -68,7 +68,7 @@ export interface UsageRow extends Used {
 }
 
 /** The usage of one user of a tenant. Without `user`, the total for all users that do not have their own row. */
-export interface UserUsage extends Used {
+export interface UserUsage extends UsageTotals {
   readonly user?: string;
 }
 
@@ -177,8 +177,9 @@ export function sortedRows(rows: readonly UsageRow[]): UsageRow[] {
 }
 
 /** Returns the total usage. */
-export function sumOf(all: readonly Used[]): Used {
-  const sum = (key: Exclude<keyof Used, "estimated">) => all.reduce((total, used) => total + used[key], 0);
+export function sumOf(all: readonly UsageTotals[]): UsageTotals {
+  const sum = (key: Exclude<keyof UsageTotals, "estimated">) =>
+    all.reduce((total, used) => total + used[key], 0);
   return {
     calls: sum("calls"),
     cost: sum("cost"),

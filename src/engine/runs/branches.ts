@@ -40,7 +40,7 @@ interface ThreadKey {
 }
 
 /** The message that is about to be replaced, and the run that replaces it. */
-interface Replacing extends ThreadKey {
+interface MessageReplacement extends ThreadKey {
   readonly replaced: string;
   readonly run_id: string;
   /** True if the run adds back the messages that follow. */
@@ -129,14 +129,14 @@ export const isSame = (a: Message, b: Message) => JSON.stringify(a) === JSON.str
  */
 export async function keepBranch(
   services: BranchServices,
-  replacing: Replacing,
+  replacement: MessageReplacement,
 ): Promise<string | undefined> {
   const { threads, quotas } = services;
-  const { owner, thread_id, replaced, end_stays } = replacing;
-  const kept = await keptOf(threads, replacing);
+  const { owner, thread_id, replaced, end_stays } = replacement;
+  const kept = await keptOf(threads, replacement);
   const oldestFirst: Thread[] = [];
   for (const branch of kept) {
-    const held = await heldIn(threads, replacing, branch);
+    const held = await heldIn(threads, replacement, branch);
     // If the end is kept, only a branch for the same message can be recognized later.
     const isKept = held === "end" && (!end_stays || branch.parent?.replaced === replaced);
     if (isKept) return branch.forked_from?.message_id;
@@ -149,7 +149,7 @@ export async function keepBranch(
     const taken = new Set(oldestFirst.map(({ id }) => id));
     const id = idsOf(thread_id).find((each) => !taken.has(each)) ?? "";
     try {
-      const branch = await copyAs(id, services, replacing);
+      const branch = await copyAs(id, services, replacement);
       return branch.forked_from?.message_id;
     } catch (error) {
       if (!hasCode(error, "limit_exceeded") || oldestFirst.length === 0) throw error;
@@ -169,7 +169,7 @@ export async function keepBranch(
 async function copyAs(
   id: string,
   { threads, quotas }: BranchServices,
-  { owner, thread_id, replaced, run_id }: Replacing,
+  { owner, thread_id, replaced, run_id }: MessageReplacement,
 ): Promise<Thread> {
   const measured = await threads.measured(owner, thread_id);
   await quotas?.setStored(owner, id, measured?.bytes ?? 0, MAKING_MS);

@@ -12,15 +12,15 @@ const KEPT_MS = 24 * 3_600_000;
 /** The maximum number of results that a deployment remembers. Further results are not remembered. */
 const MAX_KEPT = 100_000;
 
-type Reply = Record<string, unknown>;
+type ReplyBody = Record<string, unknown>;
 
 export interface Deliveries {
   /** Returns true if a result was accepted for this token. */
   isTaken(tokenHash: string): Promise<boolean>;
   /** Returns true if exactly this result was accepted for the token. */
-  isSame(tokenHash: string, reply: Reply): Promise<boolean>;
+  isSame(tokenHash: string, reply: ReplyBody): Promise<boolean>;
   /** Call this after `reply` is accepted. Never throws. */
-  keep(tokenHash: string, reply: Reply): Promise<void>;
+  keep(tokenHash: string, reply: ReplyBody): Promise<void>;
   /** Removes the oldest entries. Never throws. */
   sweep(): Promise<void>;
 }
@@ -49,4 +49,4 @@ export function createDeliveries(documents: Documents, logger: Pick<Logger, "war
   };
 }
 
-const digestOf = (reply: Reply) => createHash("sha256").update(JSON.stringify(reply)).digest("base64url");
+const digestOf = (reply: ReplyBody) => createHash("sha256").update(JSON.stringify(reply)).digest("base64url");

@@ -90,13 +90,13 @@ async function* threadsOf(
   }
 }
 
-interface Wanted {
+interface RunSearch {
   readonly thread: string;
   readonly isWanted: (run: RunRecord) => boolean;
   readonly count: number;
 }
 
-async function firstRuns(runs: RunStore, owner: Owner, { thread, isWanted, count }: Wanted) {
+async function firstRuns(runs: RunStore, owner: Owner, { thread, isWanted, count }: RunSearch) {
   const found: RunRecord[] = [];
   let cursor: string | undefined;
   do {

@@ -50,7 +50,7 @@ export async function* followThread(
     yield { run, after: START };
 }
 
-export interface Wanted {
+export interface NextRunQuery {
   readonly owner: Owner;
   readonly threadId: string;
   /** The previous run. Absent if the thread has had no runs. */
@@ -60,21 +60,25 @@ export interface Wanted {
 /** Yields each run that begins after `last`. Ends when the thread is deleted or `signal` aborts. */
 export async function* runsAfter(
   stores: Stores,
-  wanted: Wanted,
+  query: NextRunQuery,
   signal: AbortSignal,
 ): AsyncGenerator<RunRecord, void, void> {
-  for (let { last } = wanted; !signal.aborted; ) {
-    const run = await nextRun(stores, { ...wanted, last }, signal);
+  for (let { last } = query; !signal.aborted; ) {
+    const run = await nextRun(stores, { ...query, last }, signal);
     if (!run) return;
     last = run.id;
     yield run;
   }
 }
 
-async function nextRun(stores: Stores, wanted: Wanted, signal: AbortSignal): Promise<RunRecord | undefined> {
-  const { owner, threadId, last = "" } = wanted;
-  const found = await awaited(stores, wanted, signal, async () => {
-    if (!(await isSameThread(stores, wanted))) return "gone";
+async function nextRun(
+  stores: Stores,
+  query: NextRunQuery,
+  signal: AbortSignal,
+): Promise<RunRecord | undefined> {
+  const { owner, threadId, last = "" } = query;
+  const found = await awaited(stores, query, signal, async () => {
+    if (!(await isSameThread(stores, query))) return "gone";
     return stores.runs.begun(owner, threadId, last);
   });
   return found === "gone" ? undefined : found;
@@ -83,7 +87,7 @@ async function nextRun(stores: Stores, wanted: Wanted, signal: AbortSignal): Pro
 /** Resolves with true once the thread exists, or when `signal` aborts. */
 export async function untilThread(
   stores: Stores,
-  { owner, threadId }: Pick<Wanted, "owner" | "threadId">,
+  { owner, threadId }: Pick<NextRunQuery, "owner" | "threadId">,
   signal: AbortSignal,
 ): Promise<boolean> {
   const found = await awaited(stores, { owner, threadId }, signal, () => stores.threads.get(owner, threadId));
@@ -96,7 +100,7 @@ export async function untilThread(
  */
 async function awaited<T>(
   { bus }: Stores,
-  { owner, threadId }: Pick<Wanted, "owner" | "threadId">,
+  { owner, threadId }: Pick<NextRunQuery, "owner" | "threadId">,
   signal: AbortSignal,
   look: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
@@ -120,7 +124,10 @@ async function awaited<T>(
 }
 
 /** If a thread was deleted and created again with the same id, it does not have the old runs. */
-async function isSameThread({ runs, threads }: Stores, { owner, threadId, last }: Wanted): Promise<boolean> {
+async function isSameThread(
+  { runs, threads }: Stores,
+  { owner, threadId, last }: NextRunQuery,
+): Promise<boolean> {
   return Boolean(await (last === undefined ? threads.get(owner, threadId) : runs.get(owner, threadId, last)));
 }
 

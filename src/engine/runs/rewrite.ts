@@ -69,7 +69,7 @@ export async function replaceMessages(
 }
 
 /** The messages that a run adds, and the fields of its request that identify the messages to replace. */
-export interface Rewriting
+export interface RewriteRequest
   extends Pick<NewRun["request"], "replaces" | "restores" | "appends">,
     Pick<NewRun, "idempotency_key"> {
   readonly input: readonly Message[];
@@ -80,7 +80,7 @@ export async function rewriteThread(
   runs: Runs,
   owner: Owner,
   { id: thread_id, agent }: Thread,
-  { input, idempotency_key, ...change }: Rewriting,
+  { input, idempotency_key, ...change }: RewriteRequest,
 ): Promise<RunRecord> {
   assertNoBranch(thread_id);
   const run = {

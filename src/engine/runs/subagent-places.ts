@@ -29,7 +29,7 @@ export interface TreeKey {
   readonly root: string;
 }
 
-interface Tree {
+interface RunTree {
   readonly tenant: string;
   /** The number of runs that this process executes. */
   members: number;
@@ -49,11 +49,11 @@ interface SubagentSlot {
 export class SubagentPlaces {
   readonly #limits: SubagentLimits;
   readonly #shares: Shares;
-  readonly #trees = new Map<string, Tree>();
+  readonly #trees = new Map<string, RunTree>();
   /** The waiting trees by tenant. The first tenant is served next, and so is the first tree of each tenant. */
-  readonly #waiting = new Map<string, Set<Tree>>();
+  readonly #waiting = new Map<string, Set<RunTree>>();
   /** The places by run. */
-  readonly #places = new Map<string, SubagentSlot & { readonly tree: Tree }>();
+  readonly #places = new Map<string, SubagentSlot & { readonly tree: RunTree }>();
 
   constructor(limits: SubagentLimits, hasSeveralTenants: boolean) {
     this.#limits = limits;
@@ -124,7 +124,7 @@ export class SubagentPlaces {
     };
   }
 
-  async #acquire(place: SubagentSlot & { readonly tree: Tree }, signal: AbortSignal): Promise<void> {
+  async #acquire(place: SubagentSlot & { readonly tree: RunTree }, signal: AbortSignal): Promise<void> {
     const { tree } = place;
     const { promise, resolve } = Promise.withResolvers<void>();
     const granted = () => {
@@ -169,7 +169,7 @@ export class SubagentPlaces {
     }
   }
 
-  #next(): Tree | undefined {
+  #next(): RunTree | undefined {
     for (const [tenant, trees] of this.#waiting) {
       if (this.#shares.verdict(tenant) !== "granted") continue;
       for (const tree of trees) if (tree.working < this.#limits.perRun) return tree;
@@ -178,13 +178,13 @@ export class SubagentPlaces {
   }
 
   /** Moves the tree and its tenant to the end of the queue. */
-  #await(tree: Tree): void {
+  #await(tree: RunTree): void {
     const trees = this.#waiting.get(tree.tenant);
     if (trees) trees.add(tree);
     else this.#waiting.set(tree.tenant, new Set([tree]));
   }
 
-  #forget(tree: Tree): void {
+  #forget(tree: RunTree): void {
     const trees = this.#waiting.get(tree.tenant);
     if (!trees) return;
     trees.delete(tree);

@@ -73,7 +73,7 @@ export async function storing<T>(
   }
 }
 
-interface Creating {
+interface CreateServices {
   readonly threads: Pick<ThreadStore, "bytes" | "create">;
   readonly quotas: Quotas;
   readonly threadBytes: number | undefined;
@@ -84,7 +84,7 @@ interface Creating {
  * `already_exists` or `limit_exceeded`.
  */
 export function createWithMessages(
-  { threads, quotas, threadBytes }: Creating,
+  { threads, quotas, threadBytes }: CreateServices,
   owner: Owner,
   thread: NewThread,
 ): Promise<Thread> {

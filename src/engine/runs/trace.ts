@@ -18,7 +18,7 @@ const MAX_SPANS = 2_000;
 
 const Preview = z.string().optional().describe(`The first ${PREVIEW_CHARS} characters of the arguments.`);
 
-export const Span = z
+export const TraceSpan = z
   .object({
     id: z.string(),
     parent_id: z.string().optional().describe("Id of the enclosing span. Absent for the run itself."),
@@ -54,11 +54,11 @@ export const Span = z
     error: ErrorShape.partial({ code: true }).optional(),
   })
   .meta({ id: "Span" });
-export type Span = z.infer<typeof Span>;
+export type TraceSpan = z.infer<typeof TraceSpan>;
 
 export const Trace = z
   .object({
-    spans: z.array(Span).describe(`The first ${MAX_SPANS} spans, in the order in which they started.`),
+    spans: z.array(TraceSpan).describe(`The first ${MAX_SPANS} spans, in the order in which they started.`),
     is_whole: z.boolean().describe("True if `spans` contains all spans so far."),
   })
   .meta({ id: "Trace" });
@@ -80,18 +80,18 @@ export async function traceOf(
 const TRACED: ReadonlySet<EventName> = new Set([...SPAN_EVENTS, "run_start", "done", "error", "on_message"]);
 const CRASHED = { message: "The process crashed; the model call was repeated." };
 
-type About = Omit<Span, "id" | "parent_id" | "started_at">;
-type OpenSpan = AnySpan<Span | undefined>;
+type About = Omit<TraceSpan, "id" | "parent_id" | "started_at">;
+type OpenSpan = AnySpan<TraceSpan | undefined>;
 
 function createTracer(costOf: Quotas["costOf"]) {
-  const spans: Span[] = [];
+  const spans: TraceSpan[] = [];
   let is_whole = true;
   /** The number of model calls made by the run itself so far. */
   let calls = 0;
   /** The model calls whose message has not arrived yet, by message id. */
-  const unanswered = new Map<string, Span>();
+  const unanswered = new Map<string, TraceSpan>();
 
-  function begin({ number, start, parent }: OpenSpan, about: About): Span | undefined {
+  function begin({ number, start, parent }: OpenSpan, about: About): TraceSpan | undefined {
     is_whole &&= spans.length < MAX_SPANS;
     if (!is_whole) return undefined;
     const place = omitUndefined({ parent_id: parent?.own?.id });
@@ -121,7 +121,7 @@ function createTracer(costOf: Quotas["costOf"]) {
     });
   }
 
-  const reader = readSpans<Span | undefined>({
+  const reader = readSpans<TraceSpan | undefined>({
     run: {
       opened(opened) {
         const { agent, model } = opened.start.data;

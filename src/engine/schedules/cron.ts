@@ -6,7 +6,7 @@ import { Cron } from "croner";
 import { AppError } from "../../agent/core/errors.ts";
 import { closestMatch } from "../../lib/did-you-mean.ts";
 
-interface Field {
+interface CronField {
   readonly name: string;
   readonly min: number;
   readonly max: number;
@@ -17,7 +17,7 @@ const numbered = (names: string, first: number) =>
   new Map(names.split(" ").map((name, at) => [name, first + at]));
 const MONTHS = numbered("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC", 1);
 const WEEKDAYS = numbered("SUN MON TUE WED THU FRI SAT", 0);
-const FIELDS: readonly Field[] = [
+const FIELDS: readonly CronField[] = [
   { name: "minute", min: 0, max: 59 },
   { name: "hour", min: 0, max: 23 },
   { name: "day of the month", min: 1, max: 31 },
@@ -35,10 +35,11 @@ export function checkCron(line: string): void {
   const fields = [...line.matchAll(/\S+/g)];
   if (fields.length !== FIELDS.length)
     throw invalid(`\`${line}\` has ${fields.length} fields; 5 are needed: ${SHAPE}`);
-  for (const [at, { 0: text, index }] of fields.entries()) checkField(FIELDS[at] as Field, text, index + 1);
+  for (const [at, { 0: text, index }] of fields.entries())
+    checkField(FIELDS[at] as CronField, text, index + 1);
 }
 
-function checkField(field: Field, text: string, column: number): void {
+function checkField(field: CronField, text: string, column: number): void {
   let start = column;
   for (const item of text.split(",")) {
     checkItem(field, item, start);
@@ -49,7 +50,7 @@ function checkField(field: Field, text: string, column: number): void {
 /** `*`, `5` or `1-5`. `*` and `1-5` can have a step. */
 const ITEM = /^(?:(\*)|([^-/*]+)(?:-([^-/*]+))?)(?:\/([^/]*))?$/;
 
-function checkItem(field: Field, item: string, column: number): void {
+function checkItem(field: CronField, item: string, column: number): void {
   const [, star, first, last, step] = ITEM.exec(item) ?? [];
   if (star === undefined && first === undefined)
     throw invalid(`column ${column}: \`${item}\` is not a valid ${field.name}: write ${formsOf(field)}`);
@@ -65,10 +66,10 @@ function checkItem(field: Field, item: string, column: number): void {
     throw invalid(`column ${column}: the step of \`${item}\` must be a number from 1 to ${field.max}`);
 }
 
-const formsOf = ({ min, max, names }: Field) =>
+const formsOf = ({ min, max, names }: CronField) =>
   `a number from ${min} to ${max}${names ? ` or a name such as ${names.keys().next().value}` : ""}, \`*\`, a range \`a-b\`, a step \`*/n\`, or a list of these with commas`;
 
-function numberOf({ name, min, max, names }: Field, text: string, column: number): number {
+function numberOf({ name, min, max, names }: CronField, text: string, column: number): number {
   const named = names?.get(text.toUpperCase());
   if (named !== undefined) return named;
   const number = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;

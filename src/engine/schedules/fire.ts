@@ -29,7 +29,7 @@ export interface FireServices {
   onStarted?(owner: Owner, schedule: string, run: Pick<RunRecord, "id">): void;
 }
 
-export interface Schedule {
+export interface StoredSchedule {
   readonly owner: Owner;
   readonly id: string;
   readonly record: ScheduleRecord;
@@ -74,7 +74,7 @@ export interface ChosenSlot {
  */
 export async function choose(
   services: FireServices,
-  { owner, record }: Schedule,
+  { owner, record }: StoredSchedule,
   { next, now }: { readonly next: number; readonly now: number },
 ): Promise<ChosenSlot | NextRecord> {
   const { spec, retry, api_key } = record;
@@ -105,7 +105,7 @@ export function starting(record: ScheduleRecord, { start }: ChosenSlot, now: num
  */
 export async function fire(
   services: FireServices,
-  { owner, id, record }: Schedule,
+  { owner, id, record }: StoredSchedule,
   { start, done, now }: ChosenSlot & { readonly now: number },
 ): Promise<NextRecord> {
   try {
@@ -183,14 +183,14 @@ function giveWayAt(spec: ScheduleSpec, start: number): number {
 const isRefusal = (error: unknown): error is AppError =>
   error instanceof AppError && !OWN_FAILURES.includes(error.code);
 
-interface Postponed extends Pick<PendingStart, "cause" | "message"> {
+interface Postponement extends Pick<PendingStart, "cause" | "message"> {
   readonly start: number;
   readonly now: number;
   readonly pause: number;
 }
 
 /** Keeps the slot and checks it again in `pause` milliseconds. */
-function again(record: ScheduleRecord, { start, now, pause, cause, message }: Postponed): NextRecord {
+function again(record: ScheduleRecord, { start, now, pause, cause, message }: Postponement): NextRecord {
   const { since, attempts } = countOf(record, cause, now);
   const retry = { cause, since, attempts: attempts + 1, message };
   return { record: { ...record, next: start, retry }, due: now + pause };

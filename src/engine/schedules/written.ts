@@ -5,7 +5,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import { recordOf, type ScheduleRecord, type ScheduleSpec } from "./schedule.ts";
 import { slotsAfter } from "./timing.ts";
 
-export interface Writing {
+export interface ScheduleWrite {
   readonly spec: ScheduleSpec;
   /** The id of the API key that writes the schedule. The schedule is paused once this key can no longer start runs. */
   readonly api_key?: string | undefined;
@@ -18,7 +18,10 @@ export interface Writing {
  * resumes after a pause continues with its next time from now on. Throws `invalid_request` if the schedule has no
  * future times.
  */
-export function recordAfter(before: Document | undefined, { spec, api_key, now }: Writing): ScheduleRecord {
+export function recordAfter(
+  before: Document | undefined,
+  { spec, api_key, now }: ScheduleWrite,
+): ScheduleRecord {
   const old = before && recordOf(before.body);
   const isSame = old !== undefined && old.pause === undefined && timesOf(old.spec) === timesOf(spec);
   const next = isSame ? old.next : slotsAfter(spec, now, 1)[0];

@@ -15,7 +15,7 @@ import type { Kernel } from "./kernel.ts";
 import type { MessageText } from "./outcomes.ts";
 import { SLICE_ROWS } from "./page.ts";
 import * as rules from "./rules.ts";
-import type { Staged } from "./thread-head.ts";
+import type { StagedMessages } from "./thread-head.ts";
 
 /**
  * The number of bytes of messages to write per tick of the event loop. The tick ends with the message that exceeds the
@@ -53,7 +53,7 @@ export async function createInSlices<Ref>(
   }
 }
 
-interface Staging<Ref> {
+interface StagingPlace<Ref> {
   readonly ref: Ref;
   readonly token: string;
   readonly slices: Slices;
@@ -61,8 +61,8 @@ interface Staging<Ref> {
 
 async function stage<Ref>(
   kernel: Kernel<Ref>,
-  { ref, token, slices }: Staging<Ref>,
-): Promise<Staged & { readonly last: string | undefined }> {
+  { ref, token, slices }: StagingPlace<Ref>,
+): Promise<StagedMessages & { readonly last: string | undefined }> {
   let [count, bytes] = [0, 0];
   let last: string | undefined;
   for await (const slice of slices) {

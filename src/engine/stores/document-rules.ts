@@ -53,7 +53,7 @@ export function dueOf({ body, due = null }: DocumentWrite): number | null {
 }
 
 /** A collection before a write. The numbers are computed only if the decision needs them. */
-export interface Collected {
+export interface CollectionState {
   /** False if its thread does not exist. */
   readonly exists: boolean;
   /** The versions of the documents to write, in the same order. */
@@ -66,7 +66,7 @@ export interface Collected {
 export function refusalOf(
   writes: readonly DocumentWrite[],
   bounds: Bounds,
-  { exists, versions, documents, otherBytes }: Collected,
+  { exists, versions, documents, otherBytes }: CollectionState,
 ): Refusal | undefined {
   const room = roomFor(writes, bounds);
   const holds: Readonly<Record<Refusal, () => boolean>> = {

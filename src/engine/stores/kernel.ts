@@ -48,7 +48,7 @@ export interface Kernel<Thread> {
    * Tenants take turns. Within a tenant, the thread that has waited longest comes first. A thread without a result is
    * checked again at `until`. Tenants in `except` are skipped and keep their turn.
    */
-  eachDue<T>(which: Due, look: (thread: Thread) => Promise<Looked<T>>): Promise<T[]>;
+  eachDue<T>(which: Due, look: (thread: Thread) => Promise<LookResult<T>>): Promise<T[]>;
 
   /** Returns the entries of a run's log that its last events depend on; see `failedAfterCrashes`. */
   logOf(lease: Lease): Promise<readonly LogEntry[]>;
@@ -73,7 +73,7 @@ export interface Kernel<Thread> {
   readonly events: EventLog;
 }
 
-export type Looked<T> =
+export type LookResult<T> =
   | { readonly found: T }
   | { readonly found?: undefined; readonly until: number | undefined };
 

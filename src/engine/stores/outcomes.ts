@@ -59,7 +59,7 @@ export const THREAD_STATUS = {
 const isOwn = (event: StreamEvent) => !event.path?.length;
 
 /** The events that change more than the log, apart from events that add messages. */
-export type Change = Extract<StreamEvent, { event: "on_state" | "done" | "error" }>;
+export type ChangeEvent = Extract<StreamEvent, { event: "on_state" | "done" | "error" }>;
 
 const CHANGES: ReadonlySet<EventName> = new Set(["on_state", "done", "error"]);
 
@@ -71,13 +71,13 @@ export const changesThread = ({ event, message }: PendingEvent) =>
  * Returns a copy of the change that the event makes. `changesThread` must be true for the event, and the event must not
  * add a message.
  */
-export function changeOf({ json }: PendingEvent): Change {
+export function changeOf({ json }: PendingEvent): ChangeEvent {
   // `json` is the event's text, and the event's name is in CHANGES.
-  return JSON.parse(json) as Change;
+  return JSON.parse(json) as ChangeEvent;
 }
 
 /** Returns the outcome of a run that ends with `event`. */
-export function endingOf(event: Extract<Change, { event: "done" | "error" }>): RunOutcome {
+export function endingOf(event: Extract<ChangeEvent, { event: "done" | "error" }>): RunOutcome {
   if (event.event === "error") {
     const { usage = NO_USAGE, ...error } = event.data;
     return { status: "error", usage, error };
@@ -90,7 +90,7 @@ export function endingOf(event: Extract<Change, { event: "done" | "error" }>): R
 export function endingIn(pending: readonly PendingEvent[]): RunOutcome {
   const last = pending.at(-1);
   if (!last || !isTerminal(last.event.event)) throw new Error("The last event must be the end.");
-  return endingOf(changeOf(last) as Extract<Change, { event: "done" | "error" }>);
+  return endingOf(changeOf(last) as Extract<ChangeEvent, { event: "done" | "error" }>);
 }
 
 /** Returns true if `pending` ends its run. Throws if another event follows the end. */
@@ -140,7 +140,7 @@ export function cancelledBeforeStart(
   ];
 }
 
-interface Crashed {
+interface CrashedRun {
   readonly attempts: number;
   /** The log so far. */
   readonly entries: Iterable<LogEntry>;
@@ -149,7 +149,7 @@ interface Crashed {
 }
 
 /** Returns the last events of a run whose process died in each attempt. Preserves the text of an interrupted answer. */
-export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamped: Stamp): StreamEvent[] {
+export function failedAfterCrashes({ attempts, entries, unread }: CrashedRun, stamped: Stamp): StreamEvent[] {
   const message = `The process that executed this run died, or lost its lease on it, ${attempts} times. The run is not retried.`;
   const error = { code: "crashed_too_often", message, details: { attempts } };
   const log = [...entries];

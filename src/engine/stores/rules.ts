@@ -43,7 +43,7 @@ import { cancelledBeforeStart, endingIn, pendingEvent, stamp } from "./outcomes.
 import {
   type Decision,
   runAhead,
-  type Staged,
+  type StagedMessages,
   type StoredRun,
   type ThreadHead,
   type View,
@@ -277,7 +277,7 @@ export function steer(
   return { writes: [{ write: "leave_message", message }], result: () => true };
 }
 
-export function createThread({ head }: View, thread: NewThread, staged?: Staged): Decision<Thread> {
+export function createThread({ head }: View, thread: NewThread, staged?: StagedMessages): Decision<Thread> {
   if (head) throw threadExists(thread.id);
   const { id, agent, metadata, parent, forked_from, messages = [] } = thread;
   const title = thread.title ?? titleFrom(messages);

@@ -6,7 +6,7 @@ import type { Claim, ControlMessage, NewRun, RunStore } from "../../agent/core/s
 import { mostDeathsBeside } from "../../agent/core/trials.ts";
 import { ownTick, sharedTick } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
-import type { Kernel, Looked } from "./kernel.ts";
+import type { Kernel, LookResult } from "./kernel.ts";
 import { failedAfterCrashes, stamp } from "./outcomes.ts";
 import * as rules from "./rules.ts";
 import type { Decision, View } from "./thread-head.ts";
@@ -107,7 +107,7 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
   async function take(
     thread: Thread,
     decide: (view: View) => Decision<rules.TakeOver> = (view) => rules.takeOver(view, limits),
-  ): Promise<Looked<Claim>> {
+  ): Promise<LookResult<Claim>> {
     for (;;) {
       const taken = await kernel.change(thread, { next: true }, decide);
       if (!taken.claim) return { until: taken.until };

@@ -87,7 +87,7 @@ export interface View {
 }
 
 /** The messages that were staged for a new thread; see `Kernel.stage`. */
-export interface Staged {
+export interface StagedMessages {
   readonly token: string;
   readonly count: number;
   /** The size of the messages in bytes, as JSON. */
@@ -104,7 +104,11 @@ export type Write =
    * Only valid if the thread does not exist. Messages with the same id count once. `staged` means that the thread
    * begins with the staged messages instead of its own.
    */
-  | { readonly write: "create_thread"; readonly thread: NewThread; readonly staged?: Staged | undefined }
+  | {
+      readonly write: "create_thread";
+      readonly thread: NewThread;
+      readonly staged?: StagedMessages | undefined;
+    }
   /** Adds a new run with the status `pending` as the newest of its thread. The thread then has the run's agent. */
   /** `title` is the new title if the thread has none. */
   | { readonly write: "add_run"; readonly run: NewRun; readonly title: string | undefined }

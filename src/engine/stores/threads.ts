@@ -17,10 +17,10 @@ import * as rules from "./rules.ts";
 /** The number of bytes of messages to parse per tick of the event loop. */
 const PAGE_BYTES = 256 * 1024;
 
-type Change = Extract<UserEvent, { event: "thread_changed" }>["data"]["change"];
+type ThreadChange = Extract<UserEvent, { event: "thread_changed" }>["data"]["change"];
 
 export function createThreads<Thread>(kernel: Kernel<Thread>, bus: Pick<EventBus, "publish">): ThreadStore {
-  const publish = (owner: Owner, thread_id: string, change: Change) =>
+  const publish = (owner: Owner, thread_id: string, change: ThreadChange) =>
     bus.publish(owner, { event: "thread_changed", data: { thread_id, change } });
   const empty = async (owner: Owner, id: string, write: "delete_thread" | "clear_thread") => {
     const isDone = await kernel.change(kernel.ref(owner, id), {}, (view) => rules.emptyThread(view, write));

@@ -54,7 +54,7 @@ export interface OpenTrigger {
 }
 
 /** A delivery as received, with a function to read it after verification. */
-export interface Incoming extends RawDelivery {
+export interface IncomingDelivery extends RawDelivery {
   readonly request_id: string;
   /** Throws `invalid_request` for an invalid body. */
   parse(): Promise<unknown>;
@@ -70,7 +70,7 @@ export interface Triggers {
    * Receives a delivery. Throws `unauthorized` if it is not verified, `not_found` if it causes the trigger to be
    * paused, or the error that prevents a run from starting now.
    */
-  receive(open: OpenTrigger, incoming: Incoming): Promise<DeliveryAnswer>;
+  receive(open: OpenTrigger, incoming: IncomingDelivery): Promise<DeliveryAnswer>;
   infoOf(trigger: Trigger): TriggerInfo;
   /** The triggers, exported without secrets and deleted along with their user. */
   readonly records: {
@@ -118,9 +118,13 @@ export function createTriggers(services: TriggerServices): Triggers {
   };
 }
 
-type Receiving = TriggerServices & { readonly store: TriggerStore; readonly log: DeliveryLog };
+type ReceiveServices = TriggerServices & { readonly store: TriggerStore; readonly log: DeliveryLog };
 
-async function receive(services: Receiving, open: OpenTrigger, incoming: Incoming): Promise<DeliveryAnswer> {
+async function receive(
+  services: ReceiveServices,
+  open: OpenTrigger,
+  incoming: IncomingDelivery,
+): Promise<DeliveryAnswer> {
   const { quotas, store, log } = services;
   const { owner, trigger } = open;
   const at = new Date().toISOString();
@@ -176,7 +180,7 @@ async function assertCurrent(store: TriggerStore, { owner, trigger }: OpenTrigge
  * back; otherwise pauses the trigger and throws `not_found`.
  */
 async function assertFit(
-  { runs, store, logger, endOfKey }: Receiving,
+  { runs, store, logger, endOfKey }: ReceiveServices,
   { owner, trigger, version }: OpenTrigger,
 ): Promise<void> {
   const place = { owner, id: trigger.id, version };
@@ -213,7 +217,7 @@ async function unfitness(
 
 /** Starts the run of a delivery. If several processes receive the same delivery, all of them get the same run. */
 async function start(
-  { runs, store }: Receiving,
+  { runs, store }: ReceiveServices,
   { owner, trigger: { id, api_key } }: OpenTrigger,
   { agent, input, thread_id, delivery_id, metadata }: PlannedRun,
   request_id: string,

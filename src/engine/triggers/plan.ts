@@ -1,7 +1,7 @@
 // Plans the run that a verified delivery starts: its input, its thread and its idempotency key. The key makes a
 // repeated delivery return the same run.
 
-import { type Delivered, filled, valueAt } from "./template.ts";
+import { type DeliveryValues, filled, valueAt } from "./template.ts";
 import type { Trigger } from "./trigger.ts";
 import { digestOf, type RawDelivery, readableHeaders, sentId, signsBodyOnly } from "./verify.ts";
 
@@ -15,7 +15,7 @@ export interface PlannedRun {
 }
 
 /** The reason why a delivery starts no run. */
-export interface Ignored {
+export interface IgnoredDelivery {
   readonly ignored: string;
   /** Stays the same if the delivery is sent again. */
   readonly delivery_id: string;
@@ -23,7 +23,7 @@ export interface Ignored {
   readonly sent_id: string;
 }
 
-type Planned = Pick<
+type PlannedTrigger = Pick<
   Trigger,
   "id" | "agent" | "verify" | "input" | "thread" | "delivery_id" | "filter" | "metadata"
 >;
@@ -32,7 +32,11 @@ type Planned = Pick<
 const MAX_ID = 128;
 
 /** `body` is the parsed body. */
-export function planOf(trigger: Planned, { headers, raw }: RawDelivery, body: unknown): PlannedRun | Ignored {
+export function planOf(
+  trigger: PlannedTrigger,
+  { headers, raw }: RawDelivery,
+  body: unknown,
+): PlannedRun | IgnoredDelivery {
   const readable = readableHeaders(trigger.verify, headers);
   const digest = digestOf(raw);
   const sent = shortened(sentId(trigger.verify, headers, body)) ?? digest;
@@ -42,15 +46,15 @@ export function planOf(trigger: Planned, { headers, raw }: RawDelivery, body: un
     filled(trigger.delivery_id, { body, headers: readable, delivery: { id: ofSender } });
   const delivery_id = shortened(named) ?? ofSender;
   const sent_id = shortened(named) ?? sent;
-  const delivered: Delivered = { body, headers: readable, delivery: { id: delivery_id } };
-  const ignored = systemEvent(trigger, delivered) ?? filteredBy(trigger, delivered);
+  const values: DeliveryValues = { body, headers: readable, delivery: { id: delivery_id } };
+  const ignored = systemEvent(trigger, values) ?? filteredBy(trigger, values);
   if (ignored !== undefined) return { ignored, delivery_id, sent_id };
-  const input = filled(trigger.input, delivered);
+  const input = filled(trigger.input, values);
   if (input.trim() === "") return { ignored: "the input is empty", delivery_id, sent_id };
   return {
     agent: trigger.agent,
     input,
-    thread_id: threadOf(trigger, delivered),
+    thread_id: threadOf(trigger, values),
     delivery_id,
     sent_id,
     metadata: { ...trigger.metadata, trigger: trigger.id },
@@ -63,24 +67,24 @@ const shortened = (id: string | undefined) =>
 /**
  * Thread ids are derived from hashes, so the text of a delivery cannot name a thread of the user or of another trigger.
  */
-function threadOf({ id, thread }: Planned, delivered: Delivered): string {
-  const text = thread === "new" ? "" : filled(thread, delivered);
-  const place = text === "" ? ["delivery", delivered.delivery.id] : ["thread", text];
+function threadOf({ id, thread }: PlannedTrigger, values: DeliveryValues): string {
+  const text = thread === "new" ? "" : filled(thread, values);
+  const place = text === "" ? ["delivery", values.delivery.id] : ["thread", text];
   return `hook_${digestOf(JSON.stringify([id, ...place])).slice(0, 32)}`;
 }
 
 /** Returns why a delivery should be ignored, if it is a system event of its scheme rather than a user's event. */
-function systemEvent({ verify }: Planned, delivered: Delivered): string | undefined {
-  if (verify.scheme === "github" && delivered.headers["x-github-event"] === "ping") return "ping of GitHub";
+function systemEvent({ verify }: PlannedTrigger, values: DeliveryValues): string | undefined {
+  if (verify.scheme === "github" && values.headers["x-github-event"] === "ping") return "ping of GitHub";
   // Ignores messages from bots; otherwise, an agent that posts to the channel would answer itself.
-  if (verify.scheme === "slack" && valueAt(delivered, "body.event.bot_id") !== undefined)
+  if (verify.scheme === "slack" && valueAt(values, "body.event.bot_id") !== undefined)
     return "message from a bot";
   return undefined;
 }
 
-function filteredBy({ filter }: Planned, delivered: Delivered): string | undefined {
-  for (const [path, values] of Object.entries(filter))
-    if (!values.some((value) => value === (valueAt(delivered, path) ?? null))) return `filter of ${path}`;
+function filteredBy({ filter }: PlannedTrigger, values: DeliveryValues): string | undefined {
+  for (const [path, allowed] of Object.entries(filter))
+    if (!allowed.some((value) => value === (valueAt(values, path) ?? null))) return `filter of ${path}`;
   return undefined;
 }
 

@@ -4,7 +4,7 @@
 import { firstChars } from "../../lib/text.ts";
 
 /** The values that paths can name. */
-export interface Delivered {
+export interface DeliveryValues {
   /** The parsed body. */
   readonly body: unknown;
   /** Headers by lowercase name, without credentials. */
@@ -39,8 +39,8 @@ export function templateFault(template: string): string | undefined {
 }
 
 /** Returns the value at `path`, or undefined if the path does not exist. Ignores inherited properties. */
-export function valueAt(delivered: Delivered, path: string): unknown {
-  let value: unknown = delivered;
+export function valueAt(values: DeliveryValues, path: string): unknown {
+  let value: unknown = values;
   for (const segment of path.split(".")) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, segment)) return undefined;
     value = (value as Readonly<Record<string, unknown>>)[segment];
@@ -52,11 +52,11 @@ export function valueAt(delivered: Delivered, path: string): unknown {
  * Fills in the template, up to `MAX_FILLED` characters. A missing value becomes an empty text; objects and lists become
  * JSON.
  */
-export function filled(template: string, delivered: Delivered): string {
+export function filled(template: string, values: DeliveryValues): string {
   let text = "";
   let end = 0;
   for (const { 0: place, 1: path = "", index } of template.matchAll(PLACE)) {
-    text += template.slice(end, index) + textOf(valueAt(delivered, path.trim()));
+    text += template.slice(end, index) + textOf(valueAt(values, path.trim()));
     end = index + place.length;
     // One value can be as long as a body, and a template can name it many times.
     if (text.length > MAX_FILLED) return firstChars(text, MAX_FILLED);

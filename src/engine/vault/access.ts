@@ -162,7 +162,7 @@ const nextSecrets = (before: Secrets, { access_token, refresh_token }: NewTokens
   ...omitUndefined({ refresh_token }),
 });
 
-interface Renewed {
+interface RenewalResult {
   readonly renewal: Renewal;
   readonly sealed: string | undefined;
   readonly generation: string;
@@ -170,7 +170,7 @@ interface Renewed {
 
 function renewedOf(
   { renewal: lease, ...before }: KeptConnection,
-  { renewal, sealed = before.sealed, generation }: Renewed,
+  { renewal, sealed = before.sealed, generation }: RenewalResult,
   now: number,
 ): KeptConnection {
   const at = new Date(now).toISOString();

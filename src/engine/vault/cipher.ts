@@ -31,7 +31,7 @@ const TAG_BYTES = 16;
 export function createCipher(current: KeyWrapper, previous: readonly KeyWrapper[]): Cipher {
   const wrappers = new Map([...previous, current].map((each) => [each.id, each]));
 
-  const dataKeyOf = async ({ keyId, wrapped }: Sealed, context: string) => {
+  const dataKeyOf = async ({ keyId, wrapped }: SealedValue, context: string) => {
     const wrapper = wrappers.get(keyId);
     if (!wrapper) throw new UnreadableSecret(`The vault key \`${keyId}\` is not configured.`);
     return wrapper.unwrap(wrapped, context);
@@ -66,18 +66,18 @@ export function localWrapper(base64: string): KeyWrapper {
   };
 }
 
-interface Sealed {
+interface SealedValue {
   readonly keyId: string;
   readonly wrapped: string;
   /** The nonce, the tag and the encrypted text. */
   readonly box: Buffer;
 }
 
-function joined({ keyId, wrapped, box }: Sealed): string {
+function joined({ keyId, wrapped, box }: SealedValue): string {
   return [VERSION, keyId, Buffer.from(wrapped).toString("base64url"), box.toString("base64url")].join(".");
 }
 
-function split(sealed: string): Sealed {
+function split(sealed: string): SealedValue {
   const [version, keyId = "", wrapped = "", box = ""] = sealed.split(".");
   if (version !== VERSION)
     throw new UnreadableSecret("A secret has a format that this release does not support.");

@@ -26,7 +26,7 @@ import {
 } from "./credential.ts";
 
 /** A connection as readers see it, with the version of its document. */
-export interface Versioned {
+export interface VersionedConnection {
   readonly connection: Connection;
   readonly version: string;
 }
@@ -44,8 +44,8 @@ export interface ConnectionStore {
     id: string,
     spec: ConnectionSpec,
     options?: PutOptions,
-  ): Promise<Versioned & PutOutcome>;
-  get(keeper: Keeper, id: string): Promise<Versioned | undefined>;
+  ): Promise<VersionedConnection & PutOutcome>;
+  get(keeper: Keeper, id: string): Promise<VersionedConnection | undefined>;
   /** Returns the connections, sorted by id. */
   list(keeper: Keeper, page: PageQuery): Promise<Page<Connection>>;
   /** Deletes and returns a connection. Throws the errors of `precondition`. */

@@ -37,7 +37,7 @@ export interface DelivererServices {
 type Deliver = (claimed: ClaimedDocument, signal: AbortSignal) => Promise<number | undefined>;
 
 /** The receiver of a delivery. */
-interface Target {
+interface DeliveryTarget {
   readonly receiver: Receiver;
   readonly send: Send;
   /** Absent for the operator's webhook. */
@@ -52,7 +52,7 @@ export function createDeliver(services: DelivererServices): Deliver {
   const targetOf = async (
     { collection, key }: ClaimedDocument,
     delivery: Delivery,
-  ): Promise<{ readonly target: Target | undefined; readonly now: number }> => {
+  ): Promise<{ readonly target: DeliveryTarget | undefined; readonly now: number }> => {
     if (delivery.webhook === OPERATOR) {
       const { now } = await documents.read(collection, [key]);
       return { target: operator, now };
@@ -110,17 +110,17 @@ async function truthOf(
   return (await threads.get(owner, thread_id))?.status === "interrupted" ? "true" : "false";
 }
 
-interface Followed {
+interface AttemptFacts {
   readonly delivery: Delivery;
   readonly attempt: Attempt;
-  readonly target: Target;
+  readonly target: DeliveryTarget;
   readonly now: number;
 }
 
 async function follow(
   services: DelivererServices,
   claimed: ClaimedDocument,
-  { delivery, attempt, target: { webhook }, now }: Followed,
+  { delivery, attempt, target: { webhook }, now }: AttemptFacts,
 ): Promise<number | undefined> {
   const { deliveries, onOutcome } = services;
   const { delivery: next, due } = afterAttempt(delivery, attempt, now);

@@ -28,7 +28,7 @@ export interface OutboxServices {
 }
 
 /** A delivery and where it is stored. */
-interface Posted {
+interface PlacedDelivery {
   readonly place: DeliveryPlace;
   readonly delivery: Delivery;
 }
@@ -38,7 +38,7 @@ type About = { readonly id: string } & Partial<Delivery>;
 
 /** The methods never throw. */
 export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, wake }: OutboxServices) {
-  const keep = async ({ place, delivery }: Posted, ms: number): Promise<void> => {
+  const keep = async ({ place, delivery }: PlacedDelivery, ms: number): Promise<void> => {
     try {
       await deliveries.keep(place, delivery, ms);
     } catch (error) {
@@ -47,7 +47,7 @@ export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, w
     }
   };
   /** Stores the deliveries for the end of a run. */
-  const prepare = (ending: EndingRun): Promise<Posted[]> =>
+  const prepare = (ending: EndingRun): Promise<PlacedDelivery[]> =>
     persistently(async () => {
       const { owner, run } = ending;
       const about = { state: "prepared" as const, run_status: statusOfEnd(ending) };
@@ -59,7 +59,10 @@ export function createOutbox({ known, deliveries, logger, holdMs, hasOperator, w
       return all;
     });
   /** Confirms that the end of the run is stored. */
-  const confirm = async (ending: EndingRun, prepared: readonly Posted[] | undefined): Promise<void> => {
+  const confirm = async (
+    ending: EndingRun,
+    prepared: readonly PlacedDelivery[] | undefined,
+  ): Promise<void> => {
     const all = prepared ?? (await prepare(ending));
     if (all.length === 0) return;
     try {
@@ -123,7 +126,7 @@ async function posted(
   owner: Keeper,
   event: ToldEvent,
   { id, ...about }: About,
-): Promise<Posted[]> {
+): Promise<PlacedDelivery[]> {
   return (await known.of(owner))
     .filter(({ webhook }) => wants(webhook, event))
     .map(({ keeper, webhook }) => {
@@ -149,7 +152,11 @@ function deliveryOf(
 }
 
 /** Returns the operator's notification for a run that waits for answers. It contains the questions. */
-function notifications({ owner, run: { id: run_id, thread_id, agent }, interrupts }: EndingRun): Posted[] {
+function notifications({
+  owner,
+  run: { id: run_id, thread_id, agent },
+  interrupts,
+}: EndingRun): PlacedDelivery[] {
   if (interrupts.length === 0) return [];
   const at = Date.now();
   const { tenant, user } = owner;

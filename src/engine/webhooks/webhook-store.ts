@@ -17,7 +17,7 @@ import {
 } from "./webhook.ts";
 
 /** A webhook and the version of its document. */
-export interface Versioned {
+export interface VersionedWebhook {
   readonly webhook: Webhook;
   readonly version: string;
 }
@@ -38,15 +38,15 @@ export interface WebhookStore {
     id: string,
     spec: WebhookSpec,
     precondition?: Precondition,
-  ): Promise<Versioned & { readonly isNew: boolean }>;
-  get(keeper: Keeper, id: string): Promise<Versioned | undefined>;
+  ): Promise<VersionedWebhook & { readonly isNew: boolean }>;
+  get(keeper: Keeper, id: string): Promise<VersionedWebhook | undefined>;
   /** Returns the webhooks, sorted by id. */
   list(
     keeper: Keeper,
     page: { readonly limit: number; readonly cursor?: string | undefined },
   ): Promise<Page<Webhook>>;
   /** Replaces the webhook's secret. Throws `not_found`. */
-  rotate(keeper: Keeper, id: string): Promise<Versioned>;
+  rotate(keeper: Keeper, id: string): Promise<VersionedWebhook>;
   /** Throws `not_found` and the errors of `precondition`. */
   delete(keeper: Keeper, id: string, precondition?: Precondition): Promise<void>;
   /**
@@ -129,7 +129,7 @@ const replaced = (
   keeper: Keeper,
   id: string,
   next: Replacement,
-): Promise<Versioned | undefined> =>
+): Promise<VersionedWebhook | undefined> =>
   change(documents, { collection: webhooksOf(keeper), keys: [id] }, ({ found: [found], now, version }) => {
     const webhook = found && next(parsedWebhook(found.body), now);
     if (!found || !webhook) return { result: undefined };

@@ -2,7 +2,7 @@
 
 import { isIP } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { NewEntry, Outcome, Target } from "../../engine/audit/entry.ts";
+import type { AuditOutcome, NewEntry, Target } from "../../engine/audit/entry.ts";
 import type { Audit } from "../../engine/audit/index.ts";
 import { within } from "../../lib/hosts.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -64,7 +64,7 @@ function actionIn(request: FastifyRequest): RouteAction | undefined {
   return actionOf(request.method, url);
 }
 
-function isRecorded([as, , id]: RouteAction, outcome: Outcome, { reads, runs }: AuditTrail): boolean {
+function isRecorded([as, , id]: RouteAction, outcome: AuditOutcome, { reads, runs }: AuditTrail): boolean {
   if (as === "change" || as === "view") return true;
   if (as === "none") return false;
   // A response for a missing resource looks the same as one for another user's resource.
@@ -78,7 +78,7 @@ const REFUSED: ReadonlySet<number> = new Set([401, 403, 404]);
 
 const statusOf = ({ raw, statusCode }: FastifyReply) => (raw.headersSent ? statusCode : CLIENT_LEFT);
 
-function outcomeOf(reply: FastifyReply): Outcome {
+function outcomeOf(reply: FastifyReply): AuditOutcome {
   const status = statusOf(reply);
   if (status < 400) return "ok";
   return REFUSED.has(status) ? "refused" : "failed";
@@ -87,7 +87,7 @@ function outcomeOf(reply: FastifyReply): Outcome {
 function entryOf(
   request: FastifyRequest,
   [, action, id]: RouteAction,
-  { outcome, made }: { readonly outcome: Outcome; readonly made: Described },
+  { outcome, made }: { readonly outcome: AuditOutcome; readonly made: Described },
 ): Pick<NewEntry, "tenant" | "actor" | "action" | "target"> {
   const principal = principalOf(request);
   const isAdmins = isOfAdmins(request);

@@ -1,7 +1,7 @@
 // `skein store check`: reads the configured store and prints its contradictions.
 
 import { messageOf } from "../../agent/core/errors.ts";
-import { type Checked, checkStore } from "../../engine/stores/check/check.ts";
+import { type CheckCounts, checkStore } from "../../engine/stores/check/check.ts";
 import type { Finding } from "../../engine/stores/check/rules.ts";
 import { loadServerConfig } from "../../server/config/load.ts";
 import { openInspection } from "../app/stores.ts";
@@ -49,5 +49,5 @@ function lineOf({ rule, text, owner, thread, run }: Finding): string {
   return `${place.length > 0 ? `${place.join(", ")}: ` : ""}${text} [${rule}]`;
 }
 
-const summaryOf = (findings: number, read: Checked) =>
+const summaryOf = (findings: number, read: CheckCounts) =>
   `${t().store.found(findings)}: ${t().store.read(read)}.`;

@@ -3,7 +3,11 @@
 import { expect, onTestFinished, test } from "vitest";
 import { AppError } from "../../../src/agent/core/errors.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
-import { createTriggers, type Incoming, type TriggerServices } from "../../../src/engine/triggers/index.ts";
+import {
+  createTriggers,
+  type IncomingDelivery,
+  type TriggerServices,
+} from "../../../src/engine/triggers/index.ts";
 import { TriggerSpec } from "../../../src/engine/triggers/trigger.ts";
 import { SILENT } from "../../../src/lib/logger.ts";
 import { DEFINITION, managed } from "../runs/managed.ts";
@@ -35,7 +39,7 @@ async function opened({ request = async () => {} }: Partial<TriggerServices["quo
     const made = () => ({ ...SPEC, ...times, input, api_key, paused, secret: SECRET });
     return (await triggers.store.put(ADA, "mine", made, () => {})).trigger.address;
   };
-  const incoming = (id: string): Incoming => ({
+  const incoming = (id: string): IncomingDelivery => ({
     headers: { authorization: SECRET, "idempotency-key": id },
     raw: Buffer.from(`{"text": "${id}"}`),
     request_id: id,

@@ -5,7 +5,7 @@ import type { Inspection, ThreadFacts } from "./facts.ts";
 import { broken, type Finding, LATE_MS, wrongIn, wrongSum, wrongWith } from "./rules.ts";
 
 /** The number of objects that were checked. */
-export interface Checked {
+export interface CheckCounts {
   threads: number;
   runs: number;
   messages: number;
@@ -25,8 +25,8 @@ const AGAIN_MS = 1_000;
 export async function* checkStore(
   store: Inspection,
   { signal, againMs = AGAIN_MS }: Options,
-): AsyncGenerator<Finding, Checked, void> {
-  const checked: Checked = { threads: 0, runs: 0, messages: 0, events: 0 };
+): AsyncGenerator<Finding, CheckCounts, void> {
+  const counts: CheckCounts = { threads: 0, runs: 0, messages: 0, events: 0 };
   let lastWorked = 0;
 
   for await (const names of store.threads()) {
@@ -35,7 +35,7 @@ export async function* checkStore(
       signal.throwIfAborted();
       const thread = await store.thread(name);
       if (!thread) continue;
-      count(checked, thread);
+      count(counts, thread);
       lastWorked = Math.max(lastWorked, thread.updatedAt);
       const found = wrongIn(thread);
       if (found.length > 0) wrong.set(name, found);
@@ -53,7 +53,7 @@ export async function* checkStore(
   for await (const page of store.due(lastWorked - LATE_MS))
     for (const each of page) yield* wrongWith(each, lastWorked);
   for await (const page of store.sums()) for (const each of page) yield* wrongSum(each);
-  return checked;
+  return counts;
 
   /** Yields only the findings that are reported with the same text when a store in use is read again a moment later. */
   async function* lasting(
@@ -71,9 +71,9 @@ export async function* checkStore(
 /** The thread's next run may have a finding with the same text, but it is a different finding. */
 const wordsOf = ({ run = "", text }: Finding) => `${run} ${text}`;
 
-function count(checked: Checked, { runs, messages }: ThreadFacts): void {
-  checked.threads++;
-  checked.runs += runs.length;
-  checked.messages += messages.count;
-  for (const { log } of runs) checked.events += log.last;
+function count(counts: CheckCounts, { runs, messages }: ThreadFacts): void {
+  counts.threads++;
+  counts.runs += runs.length;
+  counts.messages += messages.count;
+  for (const { log } of runs) counts.events += log.last;
 }

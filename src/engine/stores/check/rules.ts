@@ -17,12 +17,12 @@ export interface Finding {
 }
 
 /** A rule that a thread or one of its runs violates. */
-interface Wrong {
+interface Violation {
   readonly text: string;
   readonly run?: string;
 }
 
-type ThreadRule = (thread: ThreadFacts) => Iterable<Wrong>;
+type ThreadRule = (thread: ThreadFacts) => Iterable<Violation>;
 
 /** The number of milliseconds after which a due document counts as forgotten, if the server has worked since then. */
 export const LATE_MS = 3_600_000;

@@ -22,7 +22,7 @@ import { type MessagesOutline, NO_MESSAGES, withMessages } from "./messages-outl
 export type Ask = <Row>(sql: string, values?: readonly (string | number)[]) => Promise<Row[]>;
 
 /** The differences between the two databases. */
-export interface Dialect {
+export interface CheckDialect {
   /** Selects a page of the keys that come after an owner and an id. */
   readonly threads: string;
   /** Selects one thread with THREAD_COLUMNS. */
@@ -71,7 +71,7 @@ const THREAD = "owner = ?1 AND thread_id = ?2";
 
 export function sqlThreads(
   ask: Ask,
-  dialect: Dialect,
+  dialect: CheckDialect,
   { eventsMs, now }: { readonly eventsMs: number; readonly now: number },
 ): Pick<Inspection, "threads" | "thread"> {
   const database = { ask, dialect };
@@ -100,7 +100,7 @@ export function sqlThreads(
 
 interface InspectedDatabase {
   readonly ask: Ask;
-  readonly dialect: Dialect;
+  readonly dialect: CheckDialect;
 }
 
 function describe([owner, id]: ThreadKey, row: ThreadRow, runs: readonly RunRow[]) {

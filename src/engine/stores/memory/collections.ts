@@ -97,7 +97,7 @@ function partsOf(name: string) {
   return { kind, user, of };
 }
 
-interface Weighed {
+interface WeighedItems {
   readonly items: Items;
   readonly bytes: number;
 }
@@ -108,7 +108,7 @@ interface Weighed {
  */
 class OwnedCollections {
   /** A tenant's collections, least recently used first. */
-  readonly #tenants = new Map<string, Map<string, Weighed>>();
+  readonly #tenants = new Map<string, Map<string, WeighedItems>>();
   readonly #bytes = new Map<string, number>();
   #total = 0;
   #count = 0;
@@ -131,7 +131,7 @@ class OwnedCollections {
     this.#delete(tenant, name);
     if (items.size === 0) return;
     const bytes = weightOf(items);
-    const own = this.#tenants.get(tenant) ?? new Map<string, Weighed>();
+    const own = this.#tenants.get(tenant) ?? new Map<string, WeighedItems>();
     this.#tenants.set(tenant, own.set(name, { items, bytes }));
     this.#bytes.set(tenant, (this.#bytes.get(tenant) ?? 0) + bytes);
     this.#count += 1;

@@ -7,7 +7,7 @@ import { type Chance, withTimeout } from "../shared/outages.ts";
 import { OLDEST_VERSION, prepareSchema } from "./schema.ts";
 import { checkSessions, NO_SESSIONS } from "./sessions.ts";
 
-export interface Access {
+export interface PostgresAccess {
   readonly url: string;
   /** The maximum number of connections, in addition to the one for notifications. */
   readonly pool: number;
@@ -26,7 +26,7 @@ const types = {
       : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 };
 
-const configOf = ({ url, deadlineMs }: Access): ClientConfig => ({
+const configOf = ({ url, deadlineMs }: PostgresAccess): ClientConfig => ({
   connectionString: url,
   connectionTimeoutMillis: deadlineMs,
   application_name: "skein",
@@ -35,7 +35,7 @@ const configOf = ({ url, deadlineMs }: Access): ClientConfig => ({
 });
 
 /** Throws `unavailable` if PostgreSQL is unreachable within the deadline, or if its schema cannot be used. */
-export async function openPool(access: Access): Promise<Pool> {
+export async function openPool(access: PostgresAccess): Promise<Pool> {
   const pool = new pg.Pool({
     ...configOf(access),
     // Statements of a transaction do not wait for each other.
@@ -60,20 +60,20 @@ export async function openPool(access: Access): Promise<Pool> {
 }
 
 /** Creates one more connection, for notifications. The caller must call its `connect` and `end`. */
-export function newClient(access: Access): Client {
+export function newClient(access: PostgresAccess): Client {
   const client = new pg.Client({ ...configOf(access), application_name: "skein notifications" });
   client.on("error", ignore);
   return client;
 }
 
-async function prepare(client: ClientBase, { silenceMs }: Access): Promise<void> {
+async function prepare(client: ClientBase, { silenceMs }: PostgresAccess): Promise<void> {
   // A database or role may use stricter transactions by default, which abort each other.
   await client.query(
     `SET search_path = skein; SET default_transaction_isolation = 'read committed'; SET idle_in_transaction_session_timeout = ${silenceMs}`,
   );
 }
 
-async function checked(pool: Pool, access: Access): Promise<void> {
+async function checked(pool: Pool, access: PostgresAccess): Promise<void> {
   const client = await pool.connect();
   const another = newClient(access);
   try {

@@ -162,7 +162,7 @@ const SELECT_WAITING =
 
 const leaseKey = (lease: Lease) => [...rowKey(lease), lease.epoch];
 
-interface Gathered {
+interface GatheredBatch {
   readonly batch: RunBatch;
   readonly written: PromiseWithResolvers<AppendResult>;
 }
@@ -172,7 +172,7 @@ const MAX_BATCHES = 500;
 
 /** Writes batches of many runs in order. Throws `lease_lost` or `unavailable`. */
 function createLogAppender({ database, runFeed }: Services) {
-  let gathered: Gathered[] = [];
+  let gathered: GatheredBatch[] = [];
   let isSending = false;
 
   return (batch: RunBatch): Promise<AppendResult> => {
@@ -198,7 +198,7 @@ function createLogAppender({ database, runFeed }: Services) {
     isSending = false;
   }
 
-  async function write(some: readonly Gathered[]): Promise<void> {
+  async function write(some: readonly GatheredBatch[]): Promise<void> {
     const runs = some.map(({ batch: { lease, number, confirmed, pending } }) => ({
       lease,
       number,

@@ -28,11 +28,11 @@ export const timeOf = (n: number) =>
 export const momentOf = (n: number) => `(SELECT ${timeOf(n)})`;
 
 /** Returns a statement's rows. */
-export type Ask = <Row>(sql: string, values?: readonly unknown[]) => Promise<Row[]>;
+export type RunQuery = <Row>(sql: string, values?: readonly unknown[]) => Promise<Row[]>;
 
 export interface Transaction {
   /** Sends a statement at once. */
-  readonly rows: Ask;
+  readonly rows: RunQuery;
   /** Sends a statement that changes data. If it fails, the transaction fails. */
   write(sql: string, values?: readonly unknown[]): void;
   /** Like `write`, but resolves with the returned rows. Await it only after the transaction. */
@@ -146,7 +146,7 @@ export class Database {
       } catch (error) {
         const first = await firstOf(sent);
         await client.query("ROLLBACK");
-        throw first ?? new Thrown(error);
+        throw first ?? new WorkError(error);
       }
     });
   }
@@ -196,7 +196,7 @@ export class Database {
         return result;
       } catch (error) {
         this.assertOpen();
-        if (error instanceof Thrown) throw error.cause;
+        if (error instanceof WorkError) throw error.cause;
         const chance = chanceOf(error);
         if (!this.deadlines.isWorthwhile(chance)) throw refusal(error);
         this.outages.begin();
@@ -218,7 +218,7 @@ export class Database {
       isAnswered = true;
       return result;
     } catch (error) {
-      isAnswered = error instanceof Thrown || isAnswer(error);
+      isAnswered = error instanceof WorkError || isAnswer(error);
       throw error;
     } finally {
       leave(isAnswered);
@@ -237,7 +237,7 @@ export class Database {
       client.release();
       return result;
     } catch (error) {
-      const isUseful = error instanceof Thrown || leavesConnection(error);
+      const isUseful = error instanceof WorkError || leavesConnection(error);
       if (!isUseful) destroy(client);
       client.release(!isUseful);
       throw error;
@@ -246,7 +246,7 @@ export class Database {
 }
 
 /** An error thrown by the transaction's own work. */
-class Thrown extends Error {
+class WorkError extends Error {
   constructor(cause: unknown) {
     super("The transaction was abandoned.", { cause });
   }

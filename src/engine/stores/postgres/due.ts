@@ -2,7 +2,7 @@
 
 import { hasResult, isAwaited } from "../../../agent/core/deferred-calls.ts";
 import { latestLeaseEnd } from "../clock-set-back.ts";
-import type { Due, Kernel, Looked } from "../kernel.ts";
+import type { Due, Kernel, LookResult } from "../kernel.ts";
 import { ownerOf, type ThreadKey, tenantText } from "../row-keys.ts";
 import { statesThat } from "../rows.ts";
 import type { StoreContext } from "./context.ts";
@@ -39,7 +39,7 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
     ORDER BY turn, due LIMIT $4`;
 
   return {
-    async eachDue<T>({ limit, except }: Due, look: (thread: ThreadKey) => Promise<Looked<T>>) {
+    async eachDue<T>({ limit, except }: Due, look: (thread: ThreadKey) => Promise<LookResult<T>>) {
       const found: T[] = [];
       // First lets the holders renew their leases.
       if (database.outages.graceMs(leaseMs) > 0) return found;
@@ -92,7 +92,7 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
 
   async function lookAt<T>(
     { owner, thread_id, due }: DueRow,
-    look: (thread: ThreadKey) => Promise<Looked<T>>,
+    look: (thread: ThreadKey) => Promise<LookResult<T>>,
   ): Promise<T | undefined> {
     const looked = await look([owner, thread_id]);
     if (!("until" in looked)) return looked.found;

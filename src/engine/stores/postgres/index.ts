@@ -17,7 +17,7 @@ import { POSTGRES } from "../sql/dialect.ts";
 import { sqlOwners } from "../sql/owners.ts";
 import { createThreads } from "../threads.ts";
 import { createBus, createCalls, createRunFeed } from "./bus.ts";
-import { type Access, openPool } from "./client.ts";
+import { openPool, type PostgresAccess } from "./client.ts";
 import { createEventCommitter } from "./commit-events.ts";
 import type { StoreContext } from "./context.ts";
 import { Database } from "./database.ts";
@@ -57,7 +57,12 @@ export async function createPostgresStores({
   ...options
 }: PostgresStoreOptions): Promise<AllStores> {
   const limits = { ...DEFAULTS, ...KEPT, ...options };
-  const access: Access = { url, pool: most, deadlineMs, silenceMs: Math.min(SILENCE_MS, limits.leaseMs / 4) };
+  const access: PostgresAccess = {
+    url,
+    pool: most,
+    deadlineMs,
+    silenceMs: Math.min(SILENCE_MS, limits.leaseMs / 4),
+  };
   const pool = await openPool(access);
   const database = new Database(pool, { deadlineMs, patienceMs: limits.leaseMs, now: options.now });
   const notifications = new Notifications(access, database);

@@ -2,13 +2,13 @@
 
 import { AppError } from "../../../agent/core/errors.ts";
 import type { Inspection } from "../check/facts.ts";
-import { type Ask, type Dialect, sqlDue, sqlSums, sqlThreads } from "../check/sql.ts";
+import { type Ask, type CheckDialect, sqlDue, sqlSums, sqlThreads } from "../check/sql.ts";
 import { newClient, placeOf } from "./client.ts";
 import { assertFormat } from "./schema.ts";
 
 const DEADLINE_MS = 10_000;
 
-const DIALECT: Dialect = {
+const DIALECT: CheckDialect = {
   threads: "SELECT owner, id FROM threads WHERE (owner, id) > (?1, ?2) ORDER BY owner, id LIMIT ?3",
   thread: `SELECT CASE WHEN turns.owner IS NULL THEN outcome ELSE 'busy' END AS status, message_count, bytes, updated_at,
       run_id AS active, last_seq AS last, turns.owner IS NOT NULL OR NOT EXISTS (

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
 import { randomId } from "../../../lib/random-id.ts";
 import { withTimeout } from "../shared/outages.ts";
-import { type Access, destroy, newClient } from "./client.ts";
+import { destroy, newClient, type PostgresAccess } from "./client.ts";
 import type { Database } from "./database.ts";
 
 const CHANNEL = "skein";
@@ -26,7 +26,7 @@ export interface Listener {
 }
 
 export class Notifications {
-  readonly #access: Access;
+  readonly #access: PostgresAccess;
   readonly #database: Database;
   /** Identifies the sender, so a process ignores its own messages. */
   readonly #name = randomId();
@@ -38,7 +38,7 @@ export class Notifications {
   #probe: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(access: Access, database: Database) {
+  constructor(access: PostgresAccess, database: Database) {
     this.#access = access;
     this.#database = database;
   }

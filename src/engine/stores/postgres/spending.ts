@@ -11,7 +11,7 @@ import {
 } from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";
 import { POSTGRES } from "../sql/dialect.ts";
-import type { Decision, Executor, Statement } from "../sql/executor.ts";
+import type { Executor, SqlDecision, Statement } from "../sql/executor.ts";
 import { COUNTING, onTheDay, REST, sqlAccounting } from "../sql/spending.ts";
 import type { Database } from "./database.ts";
 
@@ -53,7 +53,7 @@ function settling(database: Database, of: (tenant: string) => Executor): Spendin
         const users: Statement<CountedRow> = { sql: USERS, values: [tenant, day, name] };
         return executor.change(
           [time, rows, users],
-          ([[{ now } = NO_TIME], counted, [known]]): Decision<DayCounter | number> => {
+          ([[{ now } = NO_TIME], counted, [known]]): SqlDecision<DayCounter | number> => {
             if (dayOf(now) !== day) return { writes: [], result: now };
             const writes: Statement[] = [unreserve];
             if (cleared !== day) writes.push(...clearing(now));

@@ -67,7 +67,7 @@ const SELECT_VIEW = `SELECT ${timeOf(3)} AS now,
   CASE WHEN $11::text IS NOT NULL THEN (SELECT count(*) FROM turns WHERE tenant = $11) END AS busy_threads,
   $12::text IS NOT NULL AND $12 = (SELECT id FROM messages WHERE ${THREAD} ORDER BY position DESC LIMIT 1) AS is_last`;
 
-export interface Loading {
+export interface LoadOptions {
   readonly clock: number | null;
   /** The tenant whose threads are counted. */
   readonly tenant: string;
@@ -78,7 +78,7 @@ export async function loadView(
   tx: Transaction,
   thread: ThreadKey,
   lookups: Lookups,
-  { clock, tenant }: Loading,
+  { clock, tenant }: LoadOptions,
 ): Promise<View> {
   const { key, run, next, message, last, inbox, call, calls, busyThreads } = lookups;
   if (next) void tx.rows(`SELECT 1 FROM turns WHERE ${THREAD} FOR UPDATE`, thread);

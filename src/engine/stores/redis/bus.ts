@@ -8,7 +8,7 @@ import type { Owner } from "../../../protocol/ids.ts";
 import { ControlChannel, LocalBus } from "../local-bus.ts";
 import { Call, parsed, ToldEvent, WAITING } from "../shared/bus-messages.ts";
 import type { RunFeed } from "../shared/live-tails.ts";
-import type { Connection } from "./connection.ts";
+import type { RedisConnection } from "./connection.ts";
 import { threadTag } from "./keys.ts";
 import { entriesOfMessage, epochOf, lastSeqOf } from "./row-format.ts";
 import type { Channels, Subscriber } from "./subscriber.ts";
@@ -17,7 +17,7 @@ export interface RedisBus extends EventBus {
   close(): void;
 }
 
-export function createBus(redis: Connection, hub: Subscriber, { channelOfUser }: Channels): RedisBus {
+export function createBus(redis: RedisConnection, hub: Subscriber, { channelOfUser }: Channels): RedisBus {
   /** Identifies the sender, so a process ignores its own messages. */
   const name = randomId();
   const local = new LocalBus((owner, isHeard) => {
@@ -53,7 +53,11 @@ export interface RedisCalls {
   close(): void;
 }
 
-export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls }: Channels): RedisCalls {
+export function createCalls(
+  redis: RedisConnection,
+  hub: Subscriber,
+  { channelOfCalls }: Channels,
+): RedisCalls {
   /** Identifies the sender, so a process ignores its own messages. */
   const name = randomId();
   const local = new ControlChannel();

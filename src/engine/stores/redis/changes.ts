@@ -19,7 +19,7 @@ import {
 import { commitAdding, commitAlways } from "./commit-script.ts";
 import { isLarge } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { type Change, find, followUps } from "./follow-ups.ts";
+import { type CommittedChange, find, followUps } from "./follow-ups.ts";
 import { DEDUPE_TTL_MS, deletedKey, eventsKey, tenantTag, threadIdOf, threadKeys } from "./keys.ts";
 import { NO_THREAD, type RedisView, viewOf } from "./records.ts";
 import { timeText } from "./retention.ts";
@@ -43,7 +43,7 @@ export interface ThreadRef {
   readonly entry?: ScheduleEntry | undefined;
 }
 
-export interface Changes {
+export interface ThreadChanges {
   readonly change: Kernel<ThreadRef>["change"];
   load(thread: ThreadRef, lookups: Lookups): Promise<RedisView>;
   /** Records a thread that was read. The decision about a run that starts soon afterwards is based on this view. */
@@ -55,7 +55,7 @@ export interface Changes {
   graceMs(): number;
 }
 
-export function createChanges(context: StoreContext): Changes {
+export function createChanges(context: StoreContext): ThreadChanges {
   const { redis, limits, retention, runSchedule, calls, delivery, writer } = context;
   const { leaseMs } = limits;
   const { prepare, followUp } = followUps(context);
@@ -148,7 +148,7 @@ export function createChanges(context: StoreContext): Changes {
     const { tag } = ref;
     const owner = view.head?.owner ?? ref.owner;
     if (!owner) throw new Error("Only a thread that is there can be changed without its owner.");
-    const change: Change = { owner, tag, id: threadIdOf(tag), writes, view };
+    const change: CommittedChange = { owner, tag, id: threadIdOf(tag), writes, view };
     const hold = find(writes, "hold_run");
     const rest = writes.flatMap((write) => argsOfWrite(write, owner, tag));
     // One connection to a single Redis keeps commands in order.

@@ -9,14 +9,14 @@ import { changesThread, hasEnd, type PendingEvent, stamp } from "../outcomes.ts"
 import type { EventCommitter, Batch as LeaseBatch } from "../shared/lease-writer.ts";
 import type { LiveTails } from "../shared/live-tails.ts";
 import type { RedisCalls } from "./bus.ts";
-import type { Connection } from "./connection.ts";
+import type { RedisConnection } from "./connection.ts";
 import { appendChanges, appendEnd, appendProgress } from "./event-scripts.ts";
 import { eventsKey, tenantTag, threadKeys, threadTag } from "./keys.ts";
 import { inboxOf } from "./records.ts";
 import type { Replicas } from "./replicas.ts";
 import { ignoreErrors, type Retention, timeText } from "./retention.ts";
 import { argsOfRows } from "./row-format.ts";
-import type { Schedule, ScheduleEntry } from "./schedule.ts";
+import type { ScheduleEntry, ThreadSchedule } from "./schedule.ts";
 import type { Channels } from "./subscriber.ts";
 import { inspectLease } from "./thread-scripts.ts";
 import { changesOf } from "./writes.ts";
@@ -25,11 +25,11 @@ import { changesOf } from "./writes.ts";
 type Batch = LeaseBatch<ScheduleEntry>;
 
 interface Services {
-  readonly redis: Connection;
+  readonly redis: RedisConnection;
   readonly replicas: Replicas;
   readonly limits: Limits;
   readonly retention: Retention;
-  readonly runSchedule: Schedule;
+  readonly runSchedule: ThreadSchedule;
   readonly calls: RedisCalls;
   readonly delivery: Channels;
   readonly feeds: LiveTails;

@@ -27,21 +27,21 @@ const LONGEST_PAUSE_MS = 500;
 type Client = Redis | Cluster;
 
 /** Runs a script. `rest` contains the script's unnamed arguments. Throws `unavailable`. */
-export type Ask = <Key extends string, Arg extends string, Reply>(
+export type RunScript = <Key extends string, Arg extends string, Reply>(
   script: Script<Key, Arg, Reply>,
   keys: Readonly<Record<Key, string>>,
   args: Readonly<Record<Arg, string | number>>,
   rest?: readonly string[],
 ) => Promise<Reply>;
 
-export class Connection {
-  readonly run: Ask;
+export class RedisConnection {
+  readonly run: RunScript;
   /** Like `run`, for a request that may be large. A large request waits for the tenant's turn. */
-  readonly runFor: (tenant: string) => Ask;
+  readonly runFor: (tenant: string) => RunScript;
   /** Like `run`, for a script whose reply may be large. It waits for the tenant's turn. */
-  readonly runBulk: (tenant: string) => Ask;
+  readonly runBulk: (tenant: string) => RunScript;
   /** Like `run`, with a deadline long enough for a restart of Redis. */
-  readonly runUntilLeaseEnds: Ask;
+  readonly runUntilLeaseEnds: RunScript;
   readonly deadlines: Deadlines;
   readonly outages = new Outages();
   readonly #client: Client;

@@ -5,24 +5,24 @@ import type { Pages } from "../shared/event-pages.ts";
 import type { Writer } from "../shared/lease-writer.ts";
 import type { LiveTails } from "../shared/live-tails.ts";
 import type { RedisCalls } from "./bus.ts";
-import type { Connection } from "./connection.ts";
+import type { RedisConnection } from "./connection.ts";
 import type { RedisOwners } from "./owners.ts";
 import type { Replicas } from "./replicas.ts";
 import type { Retention } from "./retention.ts";
-import type { Schedule, ScheduleEntry } from "./schedule.ts";
+import type { ScheduleEntry, ThreadSchedule } from "./schedule.ts";
 import type { Channels } from "./subscriber.ts";
 
 export interface StoreContext {
   /** `now` provides the times shown in events. Redis itself uses its own clock. */
   readonly limits: Limits;
-  readonly redis: Connection;
+  readonly redis: RedisConnection;
   readonly replicas: Replicas;
   readonly retention: Retention;
   readonly owners: RedisOwners;
   /** Threads with runs, scheduled for the end of their leases. */
-  readonly runSchedule: Schedule;
+  readonly runSchedule: ThreadSchedule;
   /** Threads with deferred calls. */
-  readonly callSchedule: Schedule;
+  readonly callSchedule: ThreadSchedule;
   readonly calls: RedisCalls;
   readonly pages: Pages;
   /** The pages that viewers read. */

@@ -16,7 +16,7 @@ import { dueOf } from "../document-rules.ts";
 import type { StoreContext } from "./context.ts";
 import { documentOf, readDocuments } from "./document-scripts.ts";
 import { collectionKeys, DEDUPE_TTL_MS, documentTurns, tenantTag } from "./keys.ts";
-import { createSchedule, type Schedule, type ScheduleEntry } from "./schedule.ts";
+import { createSchedule, type ScheduleEntry, type ThreadSchedule } from "./schedule.ts";
 
 /** The number of milliseconds after which an announced write can no longer happen. */
 const WRITTEN_MS = DEDUPE_TTL_MS;
@@ -75,7 +75,10 @@ export function redisSchedule({ redis }: Pick<StoreContext, "redis">): RedisSche
   async function dueAt(
     kind: string,
     entry: ScheduleEntry,
-    { schedule, aheadMs = Number.POSITIVE_INFINITY }: { schedule: Schedule; aheadMs: number | undefined },
+    {
+      schedule,
+      aheadMs = Number.POSITIVE_INFINITY,
+    }: { schedule: ThreadSchedule; aheadMs: number | undefined },
   ): Promise<PickedDocument | undefined> {
     const { collection, key } = ofEntry(kind, entry.thread);
     const places = collectionKeys(collection);

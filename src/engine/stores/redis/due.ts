@@ -1,25 +1,25 @@
 // Finds due threads: threads with runs that no process holds, and threads with deferred calls that can continue.
 
 import type { DueCalls } from "../../../agent/core/deferred-calls.ts";
-import type { Due, Kernel, Looked } from "../kernel.ts";
+import type { Due, Kernel, LookResult } from "../kernel.ts";
 import { canContinue } from "../rules.ts";
 import { runAhead } from "../thread-head.ts";
-import type { Changes, ThreadRef } from "./changes.ts";
+import type { ThreadChanges, ThreadRef } from "./changes.ts";
 import type { StoreContext } from "./context.ts";
 import { tenantTag } from "./keys.ts";
-import type { Schedule, ScheduleEntry } from "./schedule.ts";
+import type { ScheduleEntry, ThreadSchedule } from "./schedule.ts";
 
 /** The number of threads to check at once. */
 const BATCH_SIZE = 32;
 
 export function redisDue(
   { limits, runSchedule, callSchedule }: StoreContext,
-  { load, graceMs }: Changes,
+  { load, graceMs }: ThreadChanges,
 ): Pick<Kernel<ThreadRef>, "eachDue" | "dueCalls"> {
   const { leaseMs } = limits;
 
   return {
-    async eachDue<T>({ limit, except }: Due, look: (thread: ThreadRef) => Promise<Looked<T>>) {
+    async eachDue<T>({ limit, except }: Due, look: (thread: ThreadRef) => Promise<LookResult<T>>) {
       const found: T[] = [];
       // First lets the holders renew their leases.
       if (graceMs() > 0) return found;
@@ -57,7 +57,7 @@ export function redisDue(
    * skip.
    */
   async function eachEntry(
-    schedule: Schedule,
+    schedule: ThreadSchedule,
     { limit, except }: Due,
     check: (entry: ScheduleEntry) => Promise<boolean>,
   ): Promise<void> {
@@ -77,7 +77,7 @@ export function redisDue(
 }
 
 /** Throws `unavailable`, unless a run has already been found. */
-async function claim(schedule: Schedule, which: Due, isAnyFound: boolean): Promise<ScheduleEntry[]> {
+async function claim(schedule: ThreadSchedule, which: Due, isAnyFound: boolean): Promise<ScheduleEntry[]> {
   try {
     return await schedule.claim(which);
   } catch (error) {

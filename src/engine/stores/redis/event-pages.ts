@@ -3,13 +3,17 @@
 import type { RunKey } from "../../../agent/core/stores.ts";
 import type { Limits } from "../options.ts";
 import { createPages, PAGE_BYTES, type Pages, type StoredPage } from "../shared/event-pages.ts";
-import type { Connection } from "./connection.ts";
+import type { RedisConnection } from "./connection.ts";
 import { readEvents } from "./event-scripts.ts";
 import { eventsKey, threadKeys, threadTag } from "./keys.ts";
 import { type Retention, timeText } from "./retention.ts";
 import { entriesOf } from "./row-format.ts";
 
-export function redisPages(redis: Connection, { eventsPerRun: kept }: Limits, retention: Retention): Pages {
+export function redisPages(
+  redis: RedisConnection,
+  { eventsPerRun: kept }: Limits,
+  retention: Retention,
+): Pages {
   const eventsTtl = timeText(retention.eventsMs);
   return createPages(kept, readStored);
 

@@ -16,7 +16,7 @@ const TOKEN_RESERVE_MS = 60_000;
 /** The value stored for a token: its call. */
 export type CallPlace = [tenantTag: string, threadTag: string, callId: string];
 
-export interface Change {
+export interface CommittedChange {
   readonly owner: Owner;
   readonly tag: string;
   readonly id: string;
@@ -27,12 +27,12 @@ export interface Change {
 interface FollowUps {
   /** Writes the data that must exist before the thread refers to it. */
   prepare(
-    change: Change,
+    change: CommittedChange,
     lookups: Lookups,
     keepsOrder: boolean,
   ): Promise<{ noted: Promise<ScheduleEntry | undefined> }>;
   /** Carries out the writes outside the thread's slot, after the thread was changed at the time `at`. */
-  followUp(change: Change, at: number): Promise<void>;
+  followUp(change: CommittedChange, at: number): Promise<void>;
 }
 
 export function followUps(context: StoreContext): FollowUps {
@@ -41,7 +41,7 @@ export function followUps(context: StoreContext): FollowUps {
   return { prepare, followUp };
 
   async function prepare(
-    { owner, tag, id, writes, view }: Change,
+    { owner, tag, id, writes, view }: CommittedChange,
     { busyThreads }: Lookups,
     keepsOrder: boolean,
   ): Promise<{ noted: Promise<ScheduleEntry | undefined> }> {
@@ -59,7 +59,7 @@ export function followUps(context: StoreContext): FollowUps {
     return { noted };
   }
 
-  async function followUp({ owner, tag, id, writes }: Change, at: number): Promise<void> {
+  async function followUp({ owner, tag, id, writes }: CommittedChange, at: number): Promise<void> {
     const put = find(writes, "put_call");
     if (find(writes, "add_run")) {
       runSchedule.ensure(owner, tag);

@@ -2,7 +2,7 @@
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { type Format, join } from "../format.ts";
-import { type Connection, script } from "./connection.ts";
+import { type RedisConnection, script } from "./connection.ts";
 import { DEPLOYMENT, FORMAT_KEY } from "./keys.ts";
 
 /**
@@ -15,7 +15,7 @@ const WITHOUT_FORMAT =
   "Redis contains keys of Skein without a record of their format (`sk:{format}`). Restore a whole backup, or use another database or an empty one.";
 
 /** Records that this process uses this Redis. Throws `unavailable` if this process cannot read its format. */
-export async function joinRedis(redis: Pick<Connection, "ask" | "run">): Promise<void> {
+export async function joinRedis(redis: Pick<RedisConnection, "ask" | "run">): Promise<void> {
   // Every process creates this key once it has recorded the format.
   const isUsed = (await redis.ask((client) => client.exists(DEPLOYMENT))) === 1;
   for (;;) {

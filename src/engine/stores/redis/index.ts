@@ -20,7 +20,7 @@ import { createThreads } from "../threads.ts";
 import { createBus, createCalls, createRunFeed } from "./bus.ts";
 import { type Clients, openAnother, openClients, warningsOf } from "./client.ts";
 import { createEventCommitter } from "./commit-events.ts";
-import { Connection, script } from "./connection.ts";
+import { RedisConnection, script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { redisDocuments } from "./documents.ts";
 import { redisPages } from "./event-pages.ts";
@@ -74,7 +74,7 @@ export async function createRedisStores({
 }: RedisStoreOptions): Promise<AllStores> {
   const limits = { ...DEFAULTS, ...KEPT, ...options };
   const clients = await openClients(url, deadlineMs);
-  const redis = new Connection(clients, limits.leaseMs, options.now);
+  const redis = new RedisConnection(clients, limits.leaseMs, options.now);
   try {
     await checkRights(redis, { ...clients, waits: waitReplicas > 0 });
     await joinRedis(redis);
@@ -92,7 +92,7 @@ export async function createRedisStores({
 }
 
 /** Returns the value of `key`, after setting it to `own` if it has none. */
-function nameOf(redis: Connection, key: string, own: string): Promise<string> {
+function nameOf(redis: RedisConnection, key: string, own: string): Promise<string> {
   return redis.run(nameOnce, { key }, { name: own });
 }
 
@@ -105,7 +105,7 @@ function replicasOf({ commands }: Clients, count: number, { leaseMs }: Limits): 
 
 interface Services {
   readonly clients: Clients;
-  readonly redis: Connection;
+  readonly redis: RedisConnection;
   readonly replicas: Replicas;
   readonly limits: Limits;
   readonly delivery: Channels;
@@ -233,7 +233,7 @@ export async function openRedisKeys(
   now?: () => number,
 ): Promise<{ documents: Documents; close(): void }> {
   const clients = await openClients(url, DEADLINE_MS);
-  const redis = new Connection(clients, DEADLINE_MS, now);
+  const redis = new RedisConnection(clients, DEADLINE_MS, now);
   const close = () => {
     redis.close();
     clients.messages.disconnect();

@@ -6,7 +6,7 @@ import type { Shelf } from "../../../agent/core/items.ts";
 import { atMost } from "../../../lib/lru.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { OwnerIndex } from "../owners.ts";
-import type { Connection } from "./connection.ts";
+import type { RedisConnection } from "./connection.ts";
 import { OWNERS, shelvesKey, threadsKey } from "./keys.ts";
 import { ownerOf, ownerText } from "./records.ts";
 
@@ -24,7 +24,7 @@ export interface RedisOwners extends OwnerIndex {
   noteShelf(shelf: Pick<Shelf, "owner" | "kind">, agent: string): Promise<void>;
 }
 
-export function redisOwners(redis: Connection): RedisOwners {
+export function redisOwners(redis: RedisConnection): RedisOwners {
   const noted = new LRUCache<string, true>({ ...atMost(MAX_NOTED), ttl: NOTED_MS });
 
   return {

@@ -3,12 +3,12 @@
 
 import { RATE_SLACK_MS, RATE_WINDOW_MS, refusedFor, requestMs } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaScope, type QuotaStore, RESOURCES, SCOPES } from "../../quotas/store.ts";
-import type { Connection } from "./connection.ts";
+import type { RedisConnection } from "./connection.ts";
 import { heldKeys, ownerTag, quotaKeys, storedKeys } from "./keys.ts";
 import { countHeld, hold, readStored, releaseHeld, setStored, takeRequest } from "./quota-scripts.ts";
 import { redisSpending } from "./spending.ts";
 
-export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">): QuotaStore {
+export function redisQuotas(redis: Pick<RedisConnection, "run" | "runUntilLeaseEnds">): QuotaStore {
   return {
     async take(owner, { tenant, user }) {
       const steps = { step: requestMs(tenant) ?? "", own_step: requestMs(user) ?? "" };

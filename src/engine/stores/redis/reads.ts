@@ -7,7 +7,7 @@ import { leaseLost } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { badCursor, pageOf } from "../page.ts";
 import type { Lookups } from "../thread-head.ts";
-import type { Changes } from "./changes.ts";
+import type { ThreadChanges } from "./changes.ts";
 import type { StoreContext } from "./context.ts";
 import { threadKeys, threadTag } from "./keys.ts";
 import { inboxOf, type RedisView, runOf } from "./records.ts";
@@ -16,7 +16,7 @@ import { redisThreads } from "./threads.ts";
 
 export function redisReads(
   context: StoreContext,
-  { load, keep }: Changes,
+  { load, keep }: ThreadChanges,
 ): Pick<Kernel<unknown>, "runs" | "threads" | "deferredCalls"> {
   const { redis, limits, retention, runSchedule, calls, writer } = context;
   const { leaseMs } = limits;

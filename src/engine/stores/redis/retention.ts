@@ -8,7 +8,7 @@ import type { ThreadStatus } from "../../../agent/core/records.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Limits } from "../options.ts";
 import { type Position, standsBehind } from "../page.ts";
-import type { Connection } from "./connection.ts";
+import type { RedisConnection } from "./connection.ts";
 import { script } from "./connection.ts";
 import { THREAD, threadKeys, threadsKey, threadTag } from "./keys.ts";
 import { LIFETIME } from "./lua-functions.ts";
@@ -46,7 +46,7 @@ export interface Retention {
 }
 
 export function createRetention(
-  redis: Connection,
+  redis: RedisConnection,
   limits: Limits,
   owners: Pick<RedisOwners, "note">,
 ): Retention {
@@ -160,7 +160,7 @@ export interface TimedPosition extends Position {
 
 /** Yields the entries after `start`, most recent change first, in chunks. Some threads may no longer exist. */
 export async function* listed(
-  redis: Connection,
+  redis: RedisConnection,
   owner: Owner,
   start: Position | undefined,
 ): AsyncGenerator<TimedPosition[], void, void> {

@@ -3,7 +3,7 @@
 import { AppError } from "../../../agent/core/errors.ts";
 import { docsPage } from "../../../lib/docs.ts";
 import { isReply } from "./client.ts";
-import { type Connection, script } from "./connection.ts";
+import { type RedisConnection, script } from "./connection.ts";
 import { channelsOf, PROBE, probeChannel } from "./keys.ts";
 
 /** All commands that scripts or the client send with keys. */
@@ -69,7 +69,7 @@ const HELP = `${docsPage("guides/redis.md")} lists the rights that it needs.`;
 
 /** Throws `config_invalid` if the user lacks rights, or `unavailable`. */
 export async function checkRights(
-  redis: Pick<Connection, "run">,
+  redis: Pick<RedisConnection, "run">,
   { isCluster, database, waits }: { isCluster: boolean; database: number; waits: boolean },
 ): Promise<void> {
   const args = {

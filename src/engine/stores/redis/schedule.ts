@@ -6,7 +6,7 @@
 import { randomId } from "../../../lib/random-id.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Due } from "../kernel.ts";
-import type { Connection } from "./connection.ts";
+import type { RedisConnection } from "./connection.ts";
 import { script } from "./connection.ts";
 import { type SchedulePlace, tenantTag } from "./keys.ts";
 import { ignoreErrors } from "./retention.ts";
@@ -19,7 +19,7 @@ export interface ScheduleEntry {
 }
 
 /** Methods that wait throw `unavailable`. */
-export interface Schedule {
+export interface ThreadSchedule {
   /** Schedules a check of the thread in at most `wait` milliseconds. */
   add(tenant: string, thread: string, wait: number): Promise<ScheduleEntry>;
   /**
@@ -54,10 +54,10 @@ export interface Schedule {
  * due, because it was added before Redis's clock was set back.
  */
 export function createSchedule(
-  redis: Connection,
+  redis: RedisConnection,
   { tenants, threads, taken }: SchedulePlace,
   { holdMs, aheadMs }: { readonly holdMs: number; readonly aheadMs?: number },
-): Schedule {
+): ThreadSchedule {
   const ahead = aheadMs ?? "";
   const keysOf = (tenant: string) => ({ tenants, threads: threads + tenant });
 

@@ -20,10 +20,10 @@ import {
   tokensOf,
   USAGE_DAYS,
   type UsageRow,
-  type Used,
+  type UsageTotals,
   type UserUsage,
 } from "../../quotas/store.ts";
-import type { Connection } from "./connection.ts";
+import type { RedisConnection } from "./connection.ts";
 import { DEDUPE_TTL_MS, ownerTag, quotaKeys, settledKey } from "./keys.ts";
 import {
   type AccountsReply,
@@ -39,7 +39,7 @@ import {
 
 const KEPT_MS = USAGE_DAYS * 86_400_000;
 
-export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds">): SpendingStore {
+export function redisSpending(redis: Pick<RedisConnection, "run" | "runUntilLeaseEnds">): SpendingStore {
   /** The number of milliseconds by which Redis's clock is known to be ahead of this process's clock. */
   let ahead = 0;
 
@@ -128,7 +128,7 @@ export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds
       if (day === MARK) marks.add((JSON.parse(rest) as [string, string]).join(""));
       else if (day >= first) all.push({ day, name: rest, used: usedOf(numbers) });
     }
-    const marked = (used: Used): Used => ({ ...used, estimated: true });
+    const marked = (used: UsageTotals): UsageTotals => ({ ...used, estimated: true });
     return all.map((each) => (marks.has(each.day + each.name) ? { ...each, used: marked(each.used) } : each));
   }
 }
@@ -137,7 +137,7 @@ export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds
 interface DayCounter {
   readonly day: string;
   readonly name: string;
-  readonly used: Used;
+  readonly used: UsageTotals;
 }
 
 type DayArgs = Readonly<Record<(typeof DAY)[number] | "first", string | number>>;
@@ -195,7 +195,7 @@ function usersOf(counted: readonly DayCounter[]): UserUsage[] {
   });
 }
 
-function usedOf(numbers: string): Used {
+function usedOf(numbers: string): UsageTotals {
   const [
     calls = 0,
     input_tokens = 0,

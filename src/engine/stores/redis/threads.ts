@@ -84,14 +84,14 @@ export function redisThreads(
     },
   };
 
-  async function find(owner: Owner, id: string): Promise<Described | undefined> {
+  async function find(owner: Owner, id: string): Promise<ViewedThread | undefined> {
     const found = await redis.run(describeThread, keysOf(owner, id), {});
     if (!found) return undefined;
     const view = headViewOf(id, found[1]);
     return { thread: threadOf(id, found, view), view, bytes: Number(found[9] ?? 0) };
   }
 
-  async function read(owner: Owner, id: string): Promise<Described | undefined> {
+  async function read(owner: Owner, id: string): Promise<ViewedThread | undefined> {
     const found = await find(owner, id);
     if (!found) return undefined;
     retention.used(owner, id, found.view.life);
@@ -106,7 +106,7 @@ export function redisThreads(
   }
 }
 
-interface Described {
+interface ViewedThread {
   readonly thread: Thread;
   readonly view: RedisView;
   /** The size of the thread's messages in bytes. */

@@ -3,7 +3,7 @@
 import type { NewThread } from "../../../agent/core/stores.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { type EventWrite, messagesIn } from "../event-writes.ts";
-import type { Staged, Write } from "../thread-head.ts";
+import type { StagedMessages, Write } from "../thread-head.ts";
 import { stagedKeys } from "./keys.ts";
 import { type FixedRunFields, ownerText, patchName } from "./records.ts";
 import { argsOfRows } from "./row-format.ts";
@@ -57,7 +57,7 @@ export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
 }
 
 /** This write comes first, because it fails if the staged messages are missing. */
-function argsOfStaged(staged: Staged | undefined, tag: string): string[] {
+function argsOfStaged(staged: StagedMessages | undefined, tag: string): string[] {
   if (!staged?.count) return [];
   const keys = stagedKeys(tag, staged.token);
   return call("adopt_staged", keys.staged, keys.staged_ids, String(staged.bytes));
@@ -84,12 +84,12 @@ function argsOfThread(thread: NewThread, owner: Owner): string[] {
 }
 
 /** Encodes an absent value as an empty text. */
-const described = ({ title, metadata }: Described): [title: string, metadata: string] => [
+const described = ({ title, metadata }: ThreadDescription): [title: string, metadata: string] => [
   title === undefined ? "" : JSON.stringify(title),
   metadata ? JSON.stringify(metadata) : "",
 ];
 
-interface Described {
+interface ThreadDescription {
   readonly title?: string | undefined;
   readonly metadata?: NewThread["metadata"] | undefined;
 }
@@ -105,7 +105,7 @@ function inChunks(name: string, args: readonly string[]): string[] {
   return calls;
 }
 
-export interface Changes {
+export interface ChangeArguments {
   /** The number of messages. */
   readonly added: number;
   /** The messages, each an id and a text; then the slots: the operation, the slot, the name of its patches, and the operand. */
@@ -113,7 +113,7 @@ export interface Changes {
 }
 
 /** Encodes writes for the event scripts. */
-export function changesOf(writes: readonly EventWrite[]): Changes {
+export function changesOf(writes: readonly EventWrite[]): ChangeArguments {
   const messages = messagesIn(writes).flatMap(({ id, text }) => [id, text]);
   return { added: messages.length / 2, args: [...messages, ...writes.flatMap(argsOfSlot)] };
 }

@@ -1,7 +1,7 @@
 // The differences between the SQL of SQLite and of PostgreSQL. The statements in `sql/` work in both databases and use
 // these parts. Parameters are written as `$1`, `$2` and so on; SQLite's executor prepares them as `?1`, `?2` and so on.
 
-export interface Dialect {
+export interface SqlDialect {
   /** A condition: `column` has one of the values of parameter `n`, which is an array of texts. */
   among(column: string, n: number): string;
   /**
@@ -33,7 +33,7 @@ export interface Dialect {
   readonly locksSchedule: string;
 }
 
-export const SQLITE: Dialect = {
+export const SQLITE: SqlDialect = {
   among: (column, n) => `${column} IN (SELECT value FROM json_each($${n}))`,
   time: (n) => `$${n}`,
   isWhole: "staged IS NULL",
@@ -45,7 +45,7 @@ export const SQLITE: Dialect = {
   locksSchedule: "",
 };
 
-export const POSTGRES: Dialect = {
+export const POSTGRES: SqlDialect = {
   among: (column, n) => `${column} = ANY ($${n}::text[])`,
   time: (n) =>
     `(SELECT coalesce($${n}::float8::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint))`,

@@ -13,7 +13,7 @@ import {
 } from "../../../agent/core/documents.ts";
 import { inTurn } from "../document-rules.ts";
 import { collectionKey } from "../row-keys.ts";
-import type { Dialect } from "./dialect.ts";
+import type { SqlDialect } from "./dialect.ts";
 import { documentTexts, scheduleTexts } from "./document-texts.ts";
 import type { Executor, Statement } from "./executor.ts";
 
@@ -42,7 +42,7 @@ export interface DocumentSchedule {
 
 /** `of` returns the executor that changes the turns of a kind. */
 export function sqlSchedule(
-  dialect: Dialect,
+  dialect: SqlDialect,
   of: (kind: string) => Pick<Executor, "clock" | "change">,
 ): DocumentSchedule {
   const sql = scheduleTexts(dialect);

@@ -1,8 +1,8 @@
 // The statements for documents and their turns.
 
-import type { Dialect } from "./dialect.ts";
+import type { SqlDialect } from "./dialect.ts";
 
-export function documentTexts({ among, time, isWhole, keepsRow }: Dialect) {
+export function documentTexts({ among, time, isWhole, keepsRow }: SqlDialect) {
   const DOCUMENT = "key, version, body";
   const LISTED = `${DOCUMENT}, created_at, updated_at`;
   const IN_COLLECTION = "FROM documents WHERE collection = $1";
@@ -45,7 +45,7 @@ export function documentTexts({ among, time, isWhole, keepsRow }: Dialect) {
   };
 }
 
-export function scheduleTexts({ time, locksSchedule }: Dialect) {
+export function scheduleTexts({ time, locksSchedule }: SqlDialect) {
   const isDue = (column: string) => `(${column} <= now OR ${column} > now + CAST($4 AS bigint))`;
   // Each subquery ends after a few rows of the index. A single query with OR would sort all due rows.
   const firstDue = (condition: string) => `

@@ -9,7 +9,7 @@ import {
 import { dueOf, type ListPosition, listedPage, placeOf, refusalOf, roomFor } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { type CollectionKey, collectionKey } from "../row-keys.ts";
-import type { Dialect } from "./dialect.ts";
+import type { SqlDialect } from "./dialect.ts";
 import { sqlSchedule } from "./document-schedule.ts";
 import { documentTexts } from "./document-texts.ts";
 import type { Executor, Statement } from "./executor.ts";
@@ -39,7 +39,7 @@ const LAST_CHAR = "\x7f";
 
 /** `at` reads and changes a collection. If the collection belongs to a thread, this counts as a use of the thread. */
 export function sqlDocuments(
-  dialect: Dialect,
+  dialect: SqlDialect,
   at: (key: CollectionKey) => Omit<Executor, "write">,
 ): Documents {
   const sql = documentTexts(dialect);

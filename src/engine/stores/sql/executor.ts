@@ -21,13 +21,13 @@ export type RowsOf<A extends StatementBatch> = {
 /** Statements that are sent together. */
 export type StatementBatch = readonly (Statement | undefined)[];
 
-export interface Decision<T> {
+export interface SqlDecision<T> {
   readonly writes: readonly Statement[];
   readonly result: T;
 }
 
 /** Returns the writes for the rows. Must not wait, and may be called again. */
-export type Decide<A extends StatementBatch, T> = (rows: RowsOf<A>) => Decision<T>;
+export type Decide<A extends StatementBatch, T> = (rows: RowsOf<A>) => SqlDecision<T>;
 
 export interface Executor {
   /** The parameter for `Dialect.time`. Null means the database's own clock. */

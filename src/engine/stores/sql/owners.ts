@@ -3,12 +3,12 @@
 import type { Shelf } from "../../../agent/core/items.ts";
 import type { OwnerIndex } from "../owners.ts";
 import { ownerText } from "../row-keys.ts";
-import type { Dialect } from "./dialect.ts";
+import type { SqlDialect } from "./dialect.ts";
 import type { Executor } from "./executor.ts";
 
 const KINDS: readonly Shelf["kind"][] = ["notes", "tasks", "reflections", "settings", "sent"];
 
-export function sqlOwners(dialect: Dialect, executor: Pick<Executor, "read">): OwnerIndex {
+export function sqlOwners(dialect: SqlDialect, executor: Pick<Executor, "read">): OwnerIndex {
   const sql = textsOf(dialect);
 
   return {
@@ -34,7 +34,7 @@ export function sqlOwners(dialect: Dialect, executor: Pick<Executor, "read">): O
   };
 }
 
-function textsOf({ isWhole }: Dialect) {
+function textsOf({ isWhole }: SqlDialect) {
   const next = `SELECT min(owner) FROM threads WHERE ${isWhole} AND owner < $2 AND owner >`;
   const within = (n: number) =>
     `SELECT DISTINCT collection FROM documents WHERE collection > $${n} AND collection < $${n + 1}`;

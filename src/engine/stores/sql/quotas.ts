@@ -3,7 +3,7 @@
 import { exceeded, heldUntil } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES, type Resource } from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";
-import type { Dialect } from "./dialect.ts";
+import type { SqlDialect } from "./dialect.ts";
 import type { Executor, Statement } from "./executor.ts";
 
 type HoldingStore = Pick<QuotaStore, "hold" | "release" | "held" | "setStored" | "stored">;
@@ -25,7 +25,7 @@ interface SumRow {
 }
 
 /** `of` returns the executor for changes of a tenant. */
-export function sqlHoldings(dialect: Dialect, of: (tenant: string) => Executor): HoldingStore {
+export function sqlHoldings(dialect: SqlDialect, of: (tenant: string) => Executor): HoldingStore {
   const sql = textsOf(dialect);
 
   return {
@@ -138,7 +138,7 @@ function without(
   return { tenant: of(tenant) - less(() => true), user: of(user) - less((owner) => owner === user) };
 }
 
-function textsOf({ among, time }: Dialect) {
+function textsOf({ among, time }: SqlDialect) {
   const now = (n: number) => `(SELECT ${time(n)} AS now) AS moment`;
 
   return {

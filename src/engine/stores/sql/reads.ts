@@ -17,7 +17,7 @@ import {
   toRecord,
   toThread,
 } from "../rows.ts";
-import type { Dialect } from "./dialect.ts";
+import type { SqlDialect } from "./dialect.ts";
 import type { Executor, Value } from "./executor.ts";
 
 interface SqlReads {
@@ -29,7 +29,7 @@ interface SqlReads {
 type MeasuredRow = ThreadRow & { readonly bytes: number };
 
 /** `at` reads a thread, which counts as a use of the thread. */
-export function sqlReads(dialect: Dialect, at: (thread: ThreadKey) => Pick<Executor, "read">): SqlReads {
+export function sqlReads(dialect: SqlDialect, at: (thread: ThreadKey) => Pick<Executor, "read">): SqlReads {
   const sql = readingTexts(dialect);
   const { chosen, plain } = dialect;
 
@@ -117,15 +117,15 @@ interface RunPosition {
 const NEWEST: RunPosition = { number: Number.MAX_SAFE_INTEGER };
 
 /** The title may be stored as JSON in the table. */
-export const threadOf = ({ plain }: Dialect, row: ThreadRow): Thread =>
+export const threadOf = ({ plain }: SqlDialect, row: ThreadRow): Thread =>
   toThread({ ...row, title: row.title === null ? null : plain(row.title) });
 
 /** The columns of a `ThreadRow`. */
-export const threadColumns = ({ status }: Dialect) =>
+export const threadColumns = ({ status }: SqlDialect) =>
   `id, agent, title, metadata, parent, forked_from, ${status} AS status, message_count, created_at, updated_at`;
 
 /** The first two values of each statement are the thread's key. */
-export function readingTexts(dialect: Dialect) {
+export function readingTexts(dialect: SqlDialect) {
   const THREAD = "owner = $1 AND thread_id = $2";
   const runWhere = (which: string) => `SELECT ${RECORD_COLUMNS} FROM runs WHERE ${THREAD} AND ${which}`;
 

@@ -9,16 +9,16 @@ import {
   type SpendingStore,
   sortedRows,
   type UsageRow,
-  type Used,
+  type UsageTotals,
 } from "../../quotas/store.ts";
 import { namesOf, tenantText } from "../row-keys.ts";
 import { type Marked, usedIn } from "../usage-rows.ts";
-import type { Dialect } from "./dialect.ts";
-import type { Decision, Executor, Statement } from "./executor.ts";
+import type { SqlDialect } from "./dialect.ts";
+import type { Executor, SqlDecision, Statement } from "./executor.ts";
 
 type AccountingStore = Omit<SpendingStore, "settle">;
 
-type Reserved = Awaited<ReturnType<SpendingStore["reserve"]>>;
+type ReserveResult = Awaited<ReturnType<SpendingStore["reserve"]>>;
 
 /** The name of the row for all users without their own row. No user can have this name. */
 export const REST = "";
@@ -33,7 +33,7 @@ interface AmountsRow {
 }
 
 /** `of` returns the executor for changes of a tenant. */
-export function sqlAccounting(dialect: Dialect, of: (tenant: string) => Executor): AccountingStore {
+export function sqlAccounting(dialect: SqlDialect, of: (tenant: string) => Executor): AccountingStore {
   const sql = textsOf(dialect);
 
   return {
@@ -41,7 +41,7 @@ export function sqlAccounting(dialect: Dialect, of: (tenant: string) => Executor
       const { tenant, user } = namesOf(owner);
       const executor = of(owner.tenant);
       return onTheDay(executor, (day) =>
-        executor.change([accountsOf(owner, executor, day)], ([rows]): Decision<Reserved | number> => {
+        executor.change([accountsOf(owner, executor, day)], ([rows]): SqlDecision<ReserveResult | number> => {
           const before = accountsIn(rows, owner, day);
           if (typeof before === "number") return { writes: [], result: before };
           const ends = before.now + ms;
@@ -80,7 +80,7 @@ export function sqlAccounting(dialect: Dialect, of: (tenant: string) => Executor
     async tenantUsage(tenant, days) {
       const executor = of(tenant);
       const [name, first] = [tenantText(tenant), firstDay(await timeIn(executor), days)];
-      const users = await executor.read<Marked<Used> & { user: string }>({
+      const users = await executor.read<Marked<UsageTotals> & { user: string }>({
         sql: sql.usageOfUsers,
         values: [name, first],
       });
@@ -144,7 +144,7 @@ function accountsIn(rows: readonly AmountsRow[], owner: Owner, day: string): Acc
 
 const NUMBERS = ["calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost"];
 
-function textsOf({ among, time }: Dialect) {
+function textsOf({ among, time }: SqlDialect) {
   const reserved = (name: string, which: string) => `
     SELECT ${name}, '', CAST(sum(tokens) AS bigint), CAST(sum(cost) AS bigint) FROM reserved
     WHERE ${which} AND ends > ${time(5)} GROUP BY ${name}`;

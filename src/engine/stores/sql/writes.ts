@@ -3,7 +3,7 @@
 
 import type { ThreadKey } from "../row-keys.ts";
 import type { ThreadHead, Write } from "../thread-head.ts";
-import type { Dialect } from "./dialect.ts";
+import type { SqlDialect } from "./dialect.ts";
 import type { Statement } from "./executor.ts";
 
 export type SharedWrite = Extract<
@@ -13,7 +13,7 @@ export type SharedWrite = Extract<
 
 /** Returns the statements for a write. `clear_thread` keeps the messages, and no write changes the thread's times. */
 export function sqlWrites(
-  dialect: Dialect,
+  dialect: SqlDialect,
 ): (thread: ThreadKey, head: ThreadHead | undefined, write: SharedWrite) => Statement[] {
   const sql = textsOf(dialect);
   const { chosen, folded } = dialect;
@@ -41,7 +41,7 @@ export function sqlWrites(
   };
 }
 
-function textsOf({ among }: Dialect) {
+function textsOf({ among }: SqlDialect) {
   const THREAD = "owner = $1 AND thread_id = $2";
 
   return {

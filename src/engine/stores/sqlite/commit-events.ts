@@ -29,7 +29,7 @@ const STATUS = `CASE WHEN
     EXISTS (SELECT 1 FROM runs WHERE owner = threads.owner AND thread_id = threads.id AND status = 'pending')
   THEN 'busy' ELSE outcome END`;
 
-export interface Changes {
+export interface ContentChanges {
   /**
    * Carries out the effects of a run's events. `last` is the number of the last event. Call this inside a transaction.
    */
@@ -48,7 +48,7 @@ export interface Changes {
   inbox(key: RowKey): UserMessage[];
 }
 
-export function createChanges(database: Database, removals: Removals, { now }: Limits): Changes {
+export function createChanges(database: Database, removals: Removals, { now }: Limits): ContentChanges {
   const insertMessage = database.query(`
     INSERT INTO messages (owner, thread_id, position, id, body)
     SELECT ?1, ?2, coalesce(max(position), 0) + 1, ?3, ?4 FROM messages WHERE owner = ?1 AND thread_id = ?2
@@ -197,7 +197,7 @@ export type EventCommitter = (
 
 export function createEventCommitter(
   database: Database,
-  parts: { live: LiveRuns; queue: Queue; changes: Changes; tail: Tail; limits: Limits },
+  parts: { live: LiveRuns; queue: Queue; changes: ContentChanges; tail: Tail; limits: Limits },
 ): EventCommitter {
   const { live, queue, changes, tail, limits } = parts;
   const insertRow = database.query(

@@ -1,7 +1,12 @@
 // The parts that are shared by all stores in one file.
 
 import type { Limits } from "../options.ts";
-import { type Changes, createChanges, createEventCommitter, type EventCommitter } from "./commit-events.ts";
+import {
+  type ContentChanges,
+  createChanges,
+  createEventCommitter,
+  type EventCommitter,
+} from "./commit-events.ts";
 import type { Database } from "./database.ts";
 import { Flights } from "./flights.ts";
 import { createQueue, LiveRuns, type Queue } from "./live-runs.ts";
@@ -15,7 +20,7 @@ export interface StoreContext {
   readonly database: Database;
   readonly live: LiveRuns;
   readonly queue: Queue;
-  readonly changes: Changes;
+  readonly changes: ContentChanges;
   readonly commit: EventCommitter;
   readonly writer: Writer;
   readonly retention: Retention;

@@ -13,7 +13,7 @@ export interface SumOfCalls extends Spending {
   readonly calls: number;
 }
 
-export interface Uncounted {
+export interface UncountedUsage {
   readonly owner: Owner;
   readonly day: string;
   readonly sum: SumOfCalls;
@@ -23,7 +23,7 @@ export interface Uncounted {
 export function createCounting(
   executor: Pick<TickExecutor, "ask" | "run">,
   { now, maxNames }: { readonly now: () => number; readonly maxNames: number },
-): (sums: Iterable<Uncounted>) => void {
+): (sums: Iterable<UncountedUsage>) => void {
   const run = (sql: string, ...values: Value[]) => executor.run({ sql, values });
   const has = (sql: string, ...values: Value[]) => executor.ask({ sql, values }).length > 0;
   const count = (sql: string, ...values: Value[]) => executor.ask<{ n: number }>({ sql, values })[0]?.n ?? 0;
@@ -54,7 +54,7 @@ export function createCounting(
     run(COUNTING.count, name, day, ...row, ...numbersOf(sum));
   }
 
-  function countUser(tenant: string, user: string, { day, sum }: Omit<Uncounted, "owner">): void {
+  function countUser(tenant: string, user: string, { day, sum }: Omit<UncountedUsage, "owner">): void {
     const isOwn =
       has(SQL.isUserCounted, tenant, day, user) || hasOwnRow(false, count(SQL.users, tenant, day), MAX_USERS);
     run(COUNTING.countUser, tenant, day, isOwn ? user : REST, ...numbersOf(sum));

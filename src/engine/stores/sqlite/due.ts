@@ -2,7 +2,7 @@
 
 import { hasResult, isAwaited } from "../../../agent/core/deferred-calls.ts";
 import { latestLeaseEnd } from "../clock-set-back.ts";
-import type { Due, Kernel, Looked } from "../kernel.ts";
+import type { Due, Kernel, LookResult } from "../kernel.ts";
 import { ownerOf, type ThreadKey } from "../row-keys.ts";
 import { statesThat } from "../rows.ts";
 import type { StoreContext } from "./context.ts";
@@ -36,7 +36,7 @@ export function sqliteDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachD
   let lookedAt = Number.POSITIVE_INFINITY;
 
   return {
-    async eachDue<T>({ limit, except }: Due, look: (thread: ThreadKey) => Promise<Looked<T>>) {
+    async eachDue<T>({ limit, except }: Due, look: (thread: ThreadKey) => Promise<LookResult<T>>) {
       writer.flush();
       database.assertOpen();
       const all: T[] = [];

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../../agent/core/errors.ts";
 import type { Inspection } from "../check/facts.ts";
-import { type Ask, type Dialect, sqlDue, sqlSums, sqlThreads } from "../check/sql.ts";
+import { type Ask, type CheckDialect, sqlDue, sqlSums, sqlThreads } from "../check/sql.ts";
 import { Database, type Query } from "./database.ts";
 import { usageIn } from "./quotas.ts";
 import { QUOTA_TABLES } from "./schema.ts";
@@ -21,7 +21,7 @@ const PAUSE_MS = 100;
 /** The number of milliseconds within which two changes of a file may have the same timestamp. */
 const TICK_MS = 20;
 
-const DIALECT: Dialect = {
+const DIALECT: CheckDialect = {
   threads:
     "SELECT owner, id FROM threads WHERE staged IS NULL AND (owner, id) > (?1, ?2) ORDER BY owner, id LIMIT ?3",
   thread:

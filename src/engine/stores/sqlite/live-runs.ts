@@ -18,7 +18,7 @@ import type { Database } from "./database.ts";
 const TAIL = 64;
 const TAIL_BYTES = 256 * 1024;
 
-export interface Hold {
+export interface LeaseHold {
   readonly epoch: number;
   stop: StopMode | undefined;
 }
@@ -35,7 +35,7 @@ export interface LiveRun {
   /** True if the run's end is committed. */
   hasEnded: boolean;
   /** Absent while no process executes the run. */
-  hold: Hold | undefined;
+  hold: LeaseHold | undefined;
   /** False if the run's inbox is known to be empty, which is nearly always the case, so that no search is needed. */
   mayHaveLeft: boolean;
 }
@@ -51,7 +51,7 @@ export class LiveRuns {
   }
 
   /** Throws `lease_lost`. */
-  leased(lease: Lease): LiveRun & { hold: Hold } {
+  leased(lease: Lease): LiveRun & { hold: LeaseHold } {
     const run = this.#runs.get(lease.owner, place(lease));
     if (run?.hold?.epoch !== lease.epoch || !hasHold(run) || run.hasEnded) throw leaseLost(lease);
     return run;
@@ -116,7 +116,7 @@ export class LiveRuns {
 
 const place = ({ thread_id, run_id }: RunKey) => `${thread_id}/${run_id}`;
 
-function hasHold(run: LiveRun): run is LiveRun & { hold: Hold } {
+function hasHold(run: LiveRun): run is LiveRun & { hold: LeaseHold } {
   return run.hold !== undefined;
 }
 

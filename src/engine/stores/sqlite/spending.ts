@@ -8,7 +8,7 @@ import { dayOf } from "../../quotas/rules.ts";
 import type { Spending, SpendingStore } from "../../quotas/store.ts";
 import { SQLITE } from "../sql/dialect.ts";
 import { COUNTING, sqlAccounting } from "../sql/spending.ts";
-import { createCounting, type SumOfCalls, type Uncounted } from "./counting.ts";
+import { createCounting, type SumOfCalls, type UncountedUsage } from "./counting.ts";
 import { executorOf, tickExecutor } from "./executor.ts";
 import type { SmallFile } from "./small-file.ts";
 
@@ -48,7 +48,7 @@ export function sqliteSpending(
   const executor = tickExecutor({ query: file.query, read: counted, write: counted });
   const countSums = createCounting(executor, { now, maxNames });
   /** Spending that is not in the tables yet, by the key of its rows. */
-  const uncounted = new Map<string, Uncounted>();
+  const uncounted = new Map<string, UncountedUsage>();
   /** True if the change in progress has written all of these sums to the tables. */
   let isCounted = false;
   let timer: NodeJS.Timeout | undefined;

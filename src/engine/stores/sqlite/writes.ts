@@ -7,7 +7,7 @@ import { ownerOf, type ThreadKey, threadText } from "../row-keys.ts";
 import { callValues } from "../rows.ts";
 import { SQLITE } from "../sql/dialect.ts";
 import { type SharedWrite, sqlWrites } from "../sql/writes.ts";
-import type { Staged, ThreadHead, Write } from "../thread-head.ts";
+import type { StagedMessages, ThreadHead, Write } from "../thread-head.ts";
 import type { After } from "./commit-events.ts";
 import type { StoreContext } from "./context.ts";
 import { tickExecutor } from "./executor.ts";
@@ -22,7 +22,7 @@ interface Writes extends Pick<Kernel<ThreadKey>, "stage" | "unstage"> {
   carryOut(thread: ThreadKey, head: ThreadHead | undefined, write: Write, at: number, after: After): void;
 }
 
-interface SqliteWriting extends StoreContext {
+interface SqliteWriteContext extends StoreContext {
   readonly statements: ReturnType<typeof statementsIn>;
   readonly runShared: (thread: ThreadKey, head: ThreadHead | undefined, write: SharedWrite) => void;
   /** The threads into which this process is copying messages. No other process uses the file. */
@@ -35,10 +35,10 @@ export function sqliteWrites(context: StoreContext): Writes {
   const executor = tickExecutor(database);
   const statementsOf = sqlWrites(SQLITE);
   const copies = new Set<string>();
-  const runShared: SqliteWriting["runShared"] = (...write) => {
+  const runShared: SqliteWriteContext["runShared"] = (...write) => {
     for (const statement of statementsOf(...write)) executor.run(statement);
   };
-  const writing: SqliteWriting = { ...context, statements, copies, runShared };
+  const writeContext: SqliteWriteContext = { ...context, statements, copies, runShared };
 
   return {
     async stage(thread, token, messages) {
@@ -55,16 +55,16 @@ export function sqliteWrites(context: StoreContext): Writes {
 
     async unstage(thread, token) {
       if (!database.read(() => statements.selectStaged.get(...thread, token))) return;
-      await drop(writing, thread);
+      await drop(writeContext, thread);
     },
 
     dropCopy(thread, writes) {
       const [first] = writes;
       if (first?.write !== "create_thread" || isStaged(first)) return undefined;
-      return copies.has(threadText(thread)) ? drop(writing, thread) : undefined;
+      return copies.has(threadText(thread)) ? drop(writeContext, thread) : undefined;
     },
 
-    carryOut: (...write) => carryOut(writing, ...write),
+    carryOut: (...write) => carryOut(writeContext, ...write),
   };
 }
 
@@ -113,31 +113,31 @@ const statementsIn = (database: StoreContext["database"]) => ({
       state = excluded.state, reply = excluded.reply, due_at = excluded.due_at`),
 });
 
-async function drop({ database, removals, copies }: SqliteWriting, thread: ThreadKey): Promise<void> {
+async function drop({ database, removals, copies }: SqliteWriteContext, thread: ThreadKey): Promise<void> {
   database.write((afterCommit) => removals.removeThread(thread, slice(), afterCommit));
   copies.delete(threadText(thread));
   await removals.of(thread);
 }
 
 function carryOut(
-  writing: SqliteWriting,
+  context: SqliteWriteContext,
   thread: ThreadKey,
   head: ThreadHead | undefined,
   write: Write,
   at: number,
   after: After,
 ): void {
-  const { statements, queue, live, changes, removals, runShared, copies } = writing;
+  const { statements, queue, live, changes, removals, runShared, copies } = context;
   const { afterCommit } = after;
   const keyOf = (run: string) => ({ owner: ownerOf(thread[0]), thread_id: thread[1], run_id: run });
   const active = head?.active;
   switch (write.write) {
     case "create_thread":
-      createThread(writing, thread, write, at);
+      createThread(context, thread, write, at);
       if (isStaged(write)) afterCommit(() => copies.delete(threadText(thread)));
       return;
     case "add_run":
-      addRun(writing, thread, write, at);
+      addRun(context, thread, write, at);
       return;
     case "queue_run":
       (write.front ? statements.placeFirst : statements.placeLast).run(...thread, write.run);
@@ -172,7 +172,7 @@ function carryOut(
       afterCommit(() => live.stop(keyOf(active.run), write.mode));
       return;
     case "cancel_run":
-      writing.commit(live.open(keyOf(write.run)), 1, write.pending, after);
+      context.commit(live.open(keyOf(write.run)), 1, write.pending, after);
       return;
     case "leave_message":
       if (!active) return;
@@ -204,7 +204,7 @@ function carryOut(
 }
 
 function createThread(
-  { statements, changes }: SqliteWriting,
+  { statements, changes }: SqliteWriteContext,
   thread: ThreadKey,
   write: CreateThread,
   at: number,
@@ -226,14 +226,19 @@ function createThread(
 
 /** If a copy was dropped for a thread that was then deleted, its earlier messages are missing. */
 function assertWhole(
-  { selectStaged }: SqliteWriting["statements"],
+  { selectStaged }: SqliteWriteContext["statements"],
   thread: ThreadKey,
-  { token, count }: Staged,
+  { token, count }: StagedMessages,
 ): void {
   if (selectStaged.get(...thread, token)?.message_count !== count) throw threadExists(thread[1]);
 }
 
-function addRun({ statements }: SqliteWriting, thread: ThreadKey, { run, title }: AddRun, at: number): void {
+function addRun(
+  { statements }: SqliteWriteContext,
+  thread: ThreadKey,
+  { run, title }: AddRun,
+  at: number,
+): void {
   const { id, agent, metadata, idempotency_key: key = null, resumes = null, request } = run;
   const texts = [NO_USAGE, metadata].map((value) => JSON.stringify(value));
   statements.insertRun.run(...thread, id, agent, ...texts, key, resumes, at, JSON.stringify(request));
@@ -243,7 +248,7 @@ function addRun({ statements }: SqliteWriting, thread: ThreadKey, { run, title }
 type CreateThread = Extract<Write, { write: "create_thread" }>;
 
 /** Returns true if the thread begins with staged messages. */
-function isStaged(write: CreateThread): write is CreateThread & { readonly staged: Staged } {
+function isStaged(write: CreateThread): write is CreateThread & { readonly staged: StagedMessages } {
   return write.staged !== undefined && write.staged.count > 0;
 }
 

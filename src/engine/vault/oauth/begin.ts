@@ -6,7 +6,7 @@ import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Keeper } from "../credential.ts";
 import type { OAuthClient } from "./client-id.ts";
 import { redirectUri } from "./client-id.ts";
-import { type AccountServer, type Discovered, discover } from "./discovery.ts";
+import { type AccountServer, type DiscoveryResult, discover } from "./discovery.ts";
 import {
   type ConnectRequest,
   contextOf,
@@ -65,7 +65,7 @@ async function write(store: FlowStore, keeper: Keeper, id: string, flow: Omit<Fl
   if (!written) throw gone();
 }
 
-const aboutIssuer = ({ issuer, resource }: Discovered) => ({
+const aboutIssuer = ({ issuer, resource }: DiscoveryResult) => ({
   issuer: issuer.issuer,
   isIssRequired: issuer.authorization_response_iss_parameter_supported,
   token_endpoint: issuer.token_endpoint,
@@ -73,7 +73,7 @@ const aboutIssuer = ({ issuer, resource }: Discovered) => ({
   resource,
 });
 
-interface Asking {
+interface AuthorizationRequest {
   readonly client: OAuthClient;
   readonly base: string;
   readonly scope: string | undefined;
@@ -82,8 +82,8 @@ interface Asking {
 }
 
 function addressAt(
-  { issuer, resource }: Discovered,
-  { client, base, scope, state, verifier }: Asking,
+  { issuer, resource }: DiscoveryResult,
+  { client, base, scope, state, verifier }: AuthorizationRequest,
 ): string {
   const url = new URL(issuer.authorization_endpoint);
   const asked = {
@@ -98,8 +98,8 @@ function addressAt(
   return url.href;
 }
 
-interface Wanted {
-  readonly found: Discovered;
+interface ScopeSources {
+  readonly found: DiscoveryResult;
   readonly request: ConnectRequest;
   readonly keeper: Keeper;
 }
@@ -111,7 +111,7 @@ interface Wanted {
 async function scopeFor(
   { vault }: FlowParts,
   server: AccountServer,
-  { found, request, keeper }: Wanted,
+  { found, request, keeper }: ScopeSources,
 ): Promise<string | undefined> {
   const before = (await vault.get(keeper, server.name))?.connection.refresh?.scope?.split(" ") ?? [];
   const asked = [...found.scopes, ...server.oauth.scopes, ...request.scopes, ...before];

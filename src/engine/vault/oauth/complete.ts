@@ -67,14 +67,14 @@ export async function complete(parts: FlowParts, claimed: ClaimedDocument): Prom
   return undefined;
 }
 
-type Stored =
+type StoreOutcome =
   | { readonly outcome: "stored"; readonly claimed: ClaimedDocument }
   | { readonly outcome: "refused"; readonly error: AppError }
   /** The account or its user was deleted in the meantime. */
   | { readonly outcome: "deleted" };
 
 /** Stores the tokens in the vault once, so an older token cannot replace a renewed one. */
-async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocument): Promise<Stored> {
+async function storeGrant(parts: FlowParts, keeper: Keeper, claimed: ClaimedDocument): Promise<StoreOutcome> {
   const { documents, vault } = parts;
   const request = requestIn(claimed.body);
   const { id, server, grant } = request;

@@ -44,7 +44,7 @@ const Issuer = z.object({
 /** The metadata that an authorization server publishes. */
 export type IssuerMetadata = z.output<typeof Issuer>;
 
-export interface Discovered {
+export interface DiscoveryResult {
   readonly issuer: IssuerMetadata;
   /** The `resource` parameter of token requests (RFC 8707). */
   readonly resource: string;
@@ -53,7 +53,7 @@ export interface Discovered {
 }
 
 /** Throws `unavailable` with a sentence that describes the problem, or the reason of a signal. */
-export async function discover(server: AccountServer, requests: FlowRequests): Promise<Discovered> {
+export async function discover(server: AccountServer, requests: FlowRequests): Promise<DiscoveryResult> {
   const challenge = await challengeOf(server, requests);
   const resource = await resourceOf(server, challenge.resource_metadata, requests);
   const named = resource?.authorization_servers ?? [new URL(server.url).origin];

@@ -60,7 +60,7 @@ interface TakenFlow {
   readonly flow: Flow;
 }
 
-interface Returned extends TakenFlow {
+interface ReturnedFlow extends TakenFlow {
   /** The name and the URL of the MCP server. */
   readonly name: string;
   readonly url: string;
@@ -70,7 +70,7 @@ interface Returned extends TakenFlow {
 async function takeFlow(
   { store, serverOf }: FlowParts,
   { state, browser, iss, code, error }: Consent,
-): Promise<Returned> {
+): Promise<ReturnedFlow> {
   const found = await store.at(state);
   const flow = found?.request.flow;
   if (!found || !flow || !timingSafeEqualText(flow.state, digestOf(state))) throw gone();

@@ -44,13 +44,13 @@ export async function answerWaiting(runs: Runs, owner: Owner, server: string, ke
   if (failures.length > 0) throw failures[0];
 }
 
-interface Asking {
+interface AskingRun {
   readonly thread_id: string;
   readonly questions: readonly Interrupt[];
   readonly key: string;
 }
 
-async function approve(runs: Runs, owner: Owner, { thread_id, questions, key }: Asking): Promise<void> {
+async function approve(runs: Runs, owner: Owner, { thread_id, questions, key }: AskingRun): Promise<void> {
   const answers = questions.map(({ id }) => ({ id, decision: "approve" as const }));
   const run_id = questions[0]?.run_id ?? "";
   const begun_with = await waitingKeyOf(runs.stores.items, owner, thread_id);

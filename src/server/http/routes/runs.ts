@@ -12,7 +12,7 @@ import { listRuns, MAX_THREADS } from "../../../engine/runs/find.ts";
 import { currentPhase, outputOf } from "../../../engine/runs/follow.ts";
 import { SentRequest } from "../../../engine/runs/sent-requests.ts";
 import { endRun, startRun } from "../../../engine/runs/start.ts";
-import { Span, Trace, traceOf } from "../../../engine/runs/trace.ts";
+import { Trace, TraceSpan, traceOf } from "../../../engine/runs/trace.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { inSlices, jsonOf, objectOf, pageSender, payloadOf } from "../long-responses.ts";
@@ -174,7 +174,10 @@ function followRoutes(app: App, { runs, stores, streams }: RouteServices): void 
 
 /** A run's records: its trace, and the requests that were sent to its model. */
 function recordRoutes(app: App, { runs, stores, quotas, unreadResponses }: RouteServices): void {
-  const spanJson = fittingJson(app, Span, { method: "GET", url: "/threads/:thread_id/runs/:run_id/trace" });
+  const spanJson = fittingJson(app, TraceSpan, {
+    method: "GET",
+    url: "/threads/:thread_id/runs/:run_id/trace",
+  });
 
   app.get(
     "/threads/:thread_id/runs/:run_id/trace",
