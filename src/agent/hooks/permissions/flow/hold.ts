@@ -50,10 +50,8 @@ export interface FlowHold {
 }
 
 /** Returns the object that applies the flow rules to a run. A run without flow rules has no overhead. */
-export function holdFor(
-  rules: readonly FlowRule[],
-  { agent, items, subagents, backend }: Services,
-): FlowHold {
+export function holdFor(rules: readonly FlowRule[], services: Services): FlowHold {
+  const { agent, items, subagents, backend } = services;
   const workdir = backend?.workdir ?? WORKDIR;
   const shelfOf = (run: Run): Shelf => ({
     owner: run.owner,
