@@ -40,7 +40,7 @@ export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
 
-export interface Connection {
+export interface HttpConnection {
   readonly status: number;
   readonly headers: Headers;
   /** Yields the body in chunks as they arrive. Throws `ConnectionLost`. Leaving the loop closes the connection. */
@@ -62,7 +62,7 @@ export async function connect(
   url: string,
   init: RequestInit,
   signal?: AbortSignal,
-): Promise<Connection> {
+): Promise<HttpConnection> {
   const closing = new AbortController();
   const onAbort = () => closing.abort(signal?.reason);
   // Does not use `AbortSignal.any`, because some supported browsers and Node versions do not have it.
@@ -140,7 +140,7 @@ export async function connect(
 
 /** Throws and closes the connection if the response has a type that no Skein server sends. */
 export function assertType(
-  { headers, close }: Pick<Connection, "headers" | "close">,
+  { headers, close }: Pick<HttpConnection, "headers" | "close">,
   type: string,
   name: string,
 ): void {

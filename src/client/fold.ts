@@ -120,7 +120,7 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
     touch(page.run);
   }
 
-  function onState(lane: LaneFold, path: readonly string[], change: Change): void {
+  function onState(lane: LaneFold, path: readonly string[], change: StateChange): void {
     if (change.key === "subagents")
       for (const [thread, known] of Object.entries(change.value ?? change.patch ?? {}))
         if (known) lane.agent(thread, known as KnownAgent);
@@ -198,7 +198,7 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
   return { page, apply, begin };
 }
 
-type Change = EventData<"on_state">;
+type StateChange = EventData<"on_state">;
 
 const keyOf = (path: readonly string[]) => path.join("/");
 

@@ -1,6 +1,6 @@
 // Sends requests to the native API: builds the URL and headers, and types the response by operation.
 
-import { type Connection, connect, ProblemError } from "./connection.ts";
+import { connect, type HttpConnection, ProblemError } from "./connection.ts";
 import type { Operations } from "./wire.ts";
 
 export type ClientHeaders = Readonly<Record<string, string>>;
@@ -51,7 +51,7 @@ export function createRequests({ base, headers, fetch: send, silenceMs }: Reques
     input: Input<K>,
     signal?: AbortSignal,
     { headers: more, bytes }: Extra = {},
-  ): Promise<Connection> {
+  ): Promise<HttpConnection> {
     const [method = "", template = ""] = operation.split(" ");
     const url = base + addressOf(template, input as Parts);
     const json = input.body === undefined ? undefined : JSON.stringify(input.body);

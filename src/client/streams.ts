@@ -2,7 +2,7 @@
 // thread, or the user's changes.
 
 import { trackEnd } from "../protocol/end.ts";
-import { assertType, type Connection, ConnectionLost, ProblemError } from "./connection.ts";
+import { assertType, ConnectionLost, type HttpConnection, ProblemError } from "./connection.ts";
 import { type Frame, frames } from "./frames.ts";
 import type { Extra, Input, Operation, Reply, Requests } from "./requests.ts";
 import type { ConnectionState, RetriesFor } from "./retries.ts";
@@ -187,7 +187,7 @@ async function* startAndFollow<K extends Start>(
  */
 async function* stream(
   retriesFor: RetriesFor,
-  connect: (cursor: string | undefined) => Promise<Connection>,
+  connect: (cursor: string | undefined) => Promise<HttpConnection>,
   after: string | undefined,
   signal: AbortSignal | undefined,
   onConnection?: CursorOptions["onConnection"],
@@ -221,7 +221,7 @@ async function* stream(
 /** Yields the events of a log until `isLast` returns true for one of them. */
 async function* logged(
   retriesFor: RetriesFor,
-  connect: (cursor: string | undefined) => Promise<Connection>,
+  connect: (cursor: string | undefined) => Promise<HttpConnection>,
   { after, onCursor, onReset, onConnection }: CursorOptions,
   signal: AbortSignal | undefined,
   isLast: (event: StreamEvent) => boolean,

@@ -58,7 +58,7 @@ export function openThread(client: Client, threadId: string): ThreadStore {
   const view = createView(() => {
     for (const listener of listeners) listener();
   });
-  const thread: Followed = { client, threadId, view, cursor: undefined, onCreated: () => {} };
+  const thread: FollowedThread = { client, threadId, view, cursor: undefined, onCreated: () => {} };
   const { page } = view.fold;
   let following: AbortController | undefined;
 
@@ -140,7 +140,7 @@ function createView(tell: () => void) {
 }
 
 /** A thread that the store follows while it has listeners. */
-interface Followed {
+interface FollowedThread {
   readonly client: Client;
   readonly threadId: string;
   readonly view: ReturnType<typeof createView>;
@@ -151,7 +151,7 @@ interface Followed {
 }
 
 /** Reads the thread from the server and starts the fold with it. Retries until the server responds. */
-async function read({ client, threadId, view }: Followed, signal: AbortSignal): Promise<void> {
+async function read({ client, threadId, view }: FollowedThread, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
       const [state, { items }] = await Promise.all([
@@ -171,7 +171,7 @@ async function read({ client, threadId, view }: Followed, signal: AbortSignal): 
  * Follows the thread until the stream fails. Reads the thread only after the stream is connected, so no event is lost
  * in between.
  */
-async function followOnce(thread: Followed, signal: AbortSignal): Promise<void> {
+async function followOnce(thread: FollowedThread, signal: AbortSignal): Promise<void> {
   const { client, threadId, view } = thread;
   const broken = new AbortController();
   const end = () => broken.abort(signal.reason);
@@ -205,7 +205,7 @@ async function followOnce(thread: Followed, signal: AbortSignal): Promise<void> 
   }
 }
 
-async function follow(thread: Followed, signal: AbortSignal): Promise<void> {
+async function follow(thread: FollowedThread, signal: AbortSignal): Promise<void> {
   const { threadId, view } = thread;
   while (!signal.aborted) {
     try {
@@ -228,7 +228,7 @@ async function follow(thread: Followed, signal: AbortSignal): Promise<void> {
  * Resolves when `send` or another client has created the thread. Checks whether the thread exists each time the stream
  * connects, because the server does not resend earlier changes.
  */
-async function untilCreated(thread: Followed, signal: AbortSignal): Promise<void> {
+async function untilCreated(thread: FollowedThread, signal: AbortSignal): Promise<void> {
   const { client, threadId } = thread;
   const waiting = new AbortController();
   const end = () => waiting.abort();
