@@ -5,13 +5,13 @@ import type { ToolCall } from "../client/client.ts";
 import { isObject } from "./form.ts";
 import { t } from "./texts.ts";
 
-export interface Field {
+export interface ArgumentField {
   readonly name: string;
   readonly isJson: boolean;
   readonly text: string;
 }
 
-export const fieldsOf = (args: Readonly<Record<string, unknown>>): Field[] =>
+export const fieldsOf = (args: Readonly<Record<string, unknown>>): ArgumentField[] =>
   Object.entries(args).map(([name, value]) => ({
     name,
     isJson: typeof value !== "string",
@@ -37,7 +37,7 @@ export function readObject(
 
 /** Returns the arguments, or an error message for each field whose text is not JSON. */
 export function argumentsOf(
-  fields: readonly Field[],
+  fields: readonly ArgumentField[],
 ): { readonly args: Record<string, unknown> } | { readonly faults: ReadonlyMap<string, string> } {
   const args: [string, unknown][] = [];
   const faults = new Map<string, string>();

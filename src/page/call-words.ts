@@ -19,7 +19,7 @@ export interface CallWords {
 type Words = Texts["calls"];
 type Tool = keyof Words["verbs"];
 
-type Called = Pick<ToolCell, "name" | "state"> & { readonly args: Args | undefined };
+type ShownCall = Pick<ToolCell, "name" | "state"> & { readonly args: Args | undefined };
 
 /** The argument that names the object of a call. Undefined if the call has none. */
 const OBJECTS: Readonly<Record<Tool, string | undefined>> = {
@@ -59,7 +59,7 @@ const isTool = (name: string): name is Tool => Object.hasOwn(OBJECTS, name);
 /**
  * Returns undefined for other tools, and for arguments that the tool would refuse. The page shows such calls unchanged.
  */
-export function wordsOf({ name, args, state }: Called, words: Words): CallWords | undefined {
+export function wordsOf({ name, args, state }: ShownCall, words: Words): CallWords | undefined {
   if (!isTool(name) || !args) return undefined;
   const key = OBJECTS[name];
   const object = key === undefined ? undefined : (args[key] ?? (key === "path" ? args.file_path : undefined));

@@ -5,12 +5,12 @@ import type { UserEvent } from "../client/client.ts";
 import { baseUrl, client, messageOf, session } from "./session.ts";
 
 /** `read_again`: the stream was reconnected, and the server does not resend earlier changes. */
-export type Change = UserEvent | { readonly event: "read_again" };
+export type UserChange = UserEvent | { readonly event: "read_again" };
 
-const listeners = new Set<(change: Change) => void>();
+const listeners = new Set<(change: UserChange) => void>();
 
 /** Calls `listener` with each change. Returns a function that unsubscribes. */
-export function onChange(listener: (change: Change) => void): () => void {
+export function onChange(listener: (change: UserChange) => void): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
 }
@@ -29,7 +29,7 @@ export interface ListRefresh {
  * aborts when `end` is called and when `readNow` starts another read.
  */
 export function keepRead(
-  concerns: (change: Change) => boolean,
+  concerns: (change: UserChange) => boolean,
   read: (signal: AbortSignal) => Promise<void>,
 ): ListRefresh {
   let ending = new AbortController();
@@ -87,8 +87,8 @@ export function followChanges(): () => void {
   // Tabs can be signed in as different users.
   const name = ["skein-events", baseUrl, session.me?.tenant, session.me?.user].join(" ");
   const channel = new BroadcastChannel(name);
-  channel.onmessage = ({ data }) => told(data as Change);
-  const tell = (change: Change) => {
+  channel.onmessage = ({ data }) => told(data as UserChange);
+  const tell = (change: UserChange) => {
     told(change);
     if (!ending.signal.aborted) channel.postMessage(change);
   };
@@ -105,7 +105,7 @@ export function followChanges(): () => void {
     // Before `begin`, this tab has not read anything, so it does not need to read again.
     if (hasBegun) told({ event: "read_again" });
     begin();
-    if (!ending.signal.aborted) channel.postMessage({ event: "read_again" } satisfies Change);
+    if (!ending.signal.aborted) channel.postMessage({ event: "read_again" } satisfies UserChange);
   };
   void lead(name, { tell, onConnected }, ending.signal);
   return () => {
@@ -120,14 +120,18 @@ async function isLed(name: string): Promise<boolean> {
   return held.some((lock) => lock.name === name);
 }
 
-interface Leading {
-  readonly tell: (change: Change) => void;
+interface LeaderCallbacks {
+  readonly tell: (change: UserChange) => void;
   /** Called each time the stream connects. */
   readonly onConnected: () => void;
 }
 
 /** Reads the stream for all tabs while this tab owns the lock. On plain http, browsers provide no locks. */
-async function lead(name: string, { tell, onConnected }: Leading, signal: AbortSignal): Promise<void> {
+async function lead(
+  name: string,
+  { tell, onConnected }: LeaderCallbacks,
+  signal: AbortSignal,
+): Promise<void> {
   const read = async () => {
     for await (const change of client.changes(signal, { onConnected })) tell(change);
   };
@@ -139,6 +143,6 @@ async function lead(name: string, { tell, onConnected }: Leading, signal: AbortS
   }
 }
 
-function told(change: Change): void {
+function told(change: UserChange): void {
   for (const listener of [...listeners]) listener(change);
 }

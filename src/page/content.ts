@@ -16,7 +16,7 @@ const IMAGES: readonly (readonly [type: string, isOne: (start: string) => boolea
   ["image/webp", (start) => start.startsWith("RIFF") && start.slice(8, 12) === "WEBP"],
 ];
 
-export type Content =
+export type DecodedContent =
   /**
    * `lineEnd` is the line ending of all lines. It is undefined if line endings differ, because a text field would
    * change them.
@@ -26,7 +26,7 @@ export type Content =
   | { readonly kind: "bytes" };
 
 /** `bytes` is the file, or its beginning if `isWhole` is false. */
-export function contentOf(bytes: Uint8Array, isWhole: boolean): Content {
+export function contentOf(bytes: Uint8Array, isWhole: boolean): DecodedContent {
   const start = String.fromCharCode(...bytes.subarray(0, 16));
   const [type] = IMAGES.find(([, isOne]) => isOne(start)) ?? [];
   if (type !== undefined) return { kind: "image", type };

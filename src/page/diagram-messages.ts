@@ -11,13 +11,13 @@ export interface Drawing {
 }
 
 /** Sent by the frame. `ready`: it can receive messages. `drawn`: sent again whenever the height changes. */
-export type Reply =
+export type FrameReply =
   | { readonly kind: "ready" }
   | { readonly kind: "drawn"; readonly height: number }
-  | ({ readonly kind: "failed" } & Failure);
+  | ({ readonly kind: "failed" } & FrameFailure);
 
 /** Why the diagram could not be drawn. */
-export interface Failure {
+export interface FrameFailure {
   readonly why: "unknown" | "unreadable";
   /** The line of the source, starting at 1. */
   readonly line?: number | undefined;
@@ -49,7 +49,7 @@ export function isTooLarge(source: string): boolean {
 const MOST_OF_MESSAGE = 600;
 
 /** Returns undefined for an invalid message. The frame is not trusted, because anyone may have written its source. */
-export function replyOf(data: unknown): Reply | undefined {
+export function replyOf(data: unknown): FrameReply | undefined {
   if (typeof data !== "object" || data === null) return undefined;
   const { kind, height, why, line, message } = data as Readonly<Record<string, unknown>>;
   if (kind === "ready") return { kind };

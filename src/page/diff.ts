@@ -86,14 +86,14 @@ function script(old: readonly string[], young: readonly string[]): DiffStep[] {
  * Returns, for a certain number of changes, how many old lines can be passed on a diagonal. A diagonal is the number of
  * old lines passed minus the number of new lines passed.
  */
-type Reached = (diagonal: number) => number;
+type LinesPassed = (diagonal: number) => number;
 
 /**
  * Returns this for 0, 1, 2 and more changes, up to the number that reaches the end. Returns undefined if there are too
  * many changes.
  */
-function furthest(old: readonly string[], young: readonly string[]): Reached[] | undefined {
-  const all: Reached[] = [];
+function furthest(old: readonly string[], young: readonly string[]): LinesPassed[] | undefined {
+  const all: LinesPassed[] = [];
   for (let changes = 0; changes <= MAX_CHANGES; changes++) {
     const row = new Int32Array(2 * changes + 1);
     all.push((diagonal) => row[diagonal + changes] ?? 0);
@@ -112,7 +112,7 @@ function furthest(old: readonly string[], young: readonly string[]): Reached[] |
  * Returns the position from which a line is removed or added. One change fewer was enough to reach it. Before the first
  * change, the position is one line above the start.
  */
-function cameFrom(last: Reached = () => 0, diagonal: number, changes: number) {
+function cameFrom(last: LinesPassed = () => 0, diagonal: number, changes: number) {
   const isAdded = diagonal === -changes || (diagonal !== changes && last(diagonal - 1) < last(diagonal + 1));
   const x = last(isAdded ? diagonal + 1 : diagonal - 1);
   return { isAdded, x, y: x - diagonal - (isAdded ? 1 : -1) };

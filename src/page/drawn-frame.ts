@@ -1,11 +1,11 @@
 // Draws a diagram in an untrusted frame. Only messages from the frame itself are accepted, and only for a limited time.
 
-import { type Drawing, type Failure, replyOf } from "./diagram-messages.ts";
+import { type Drawing, type FrameFailure, replyOf } from "./diagram-messages.ts";
 
 /** The time limit in seconds, starting when the frame has loaded. */
 export const LONGEST_S = 10;
 
-export type Undrawn = Failure | { readonly why: "slow" | "missing" | "large" };
+export type DiagramFailure = FrameFailure | { readonly why: "slow" | "missing" | "large" };
 
 export interface DrawnFrame {
   /** Draws or redraws the diagram. */
@@ -16,7 +16,7 @@ export interface DrawnFrame {
 /** No callback follows `onFailed`. The caller must then remove the frame, which stops the drawing. */
 export function drawnFrame(
   frame: HTMLIFrameElement,
-  { onDrawn, onFailed }: { onDrawn: (height: number) => void; onFailed: (undrawn: Undrawn) => void },
+  { onDrawn, onFailed }: { onDrawn: (height: number) => void; onFailed: (failure: DiagramFailure) => void },
 ): DrawnFrame {
   let [isReady, isDrawn, loads] = [false, false, 0];
   let wanted: Drawing | undefined;
@@ -24,9 +24,9 @@ export function drawnFrame(
   const { signal } = ending;
   // A frame without an origin cannot be named as the target, so the message allows any target.
   const send = () => isReady && wanted && frame.contentWindow?.postMessage(wanted, "*");
-  const fail = (undrawn: Undrawn) => {
+  const fail = (failure: DiagramFailure) => {
     ending.abort();
-    onFailed(undrawn);
+    onFailed(failure);
   };
   const onLoad = () => {
     // The frame has navigated away from its own document.

@@ -23,12 +23,12 @@ export function fileCallOf(name: string, args: Readonly<Record<string, unknown>>
 }
 
 /** `missing`: the file does not exist. `unknown`: the file was not read. */
-export type Current = { readonly text: string } | "missing" | "unknown";
+export type CurrentContent = { readonly text: string } | "missing" | "unknown";
 
 /** Returns undefined if there is nothing to compare with. `isFound`: the file contains the text that the edit replaces. */
 export function differenceOf(
   { change }: FileCall,
-  current: Current,
+  current: CurrentContent,
 ): (Difference & { readonly isFound: boolean }) | undefined {
   const text = typeof current === "object" ? current.text : undefined;
   if ("content" in change) {

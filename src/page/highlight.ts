@@ -3,15 +3,15 @@
 import type { LanguageFn } from "highlight.js";
 import highlighter from "highlight.js/lib/core";
 
-export type Piece = string | Coloured;
-export interface Coloured {
+export type Piece = string | ColouredText;
+export interface ColouredText {
   /** `keyword`, `string` and others: the first part of a highlight.js scope. */
   readonly scope: string;
   readonly pieces: readonly Piece[];
 }
 
-type Loading = Promise<{ readonly default: LanguageFn }>;
-const LANGUAGES: Readonly<Record<string, () => Loading>> = {
+type LanguageImport = Promise<{ readonly default: LanguageFn }>;
+const LANGUAGES: Readonly<Record<string, () => LanguageImport>> = {
   bash: () => import("highlight.js/lib/languages/bash"),
   c: () => import("highlight.js/lib/languages/c"),
   cpp: () => import("highlight.js/lib/languages/cpp"),

@@ -16,23 +16,23 @@ export const nameOfKey = (key: string): string => t().keys.names[key] ?? key;
 export const nameOfKeys = (...keys: readonly string[]): string => keys.map(nameOfKey).join(" + ");
 
 /** The action of a key. The page's texts describe each action in each language. */
-type Command = keyof Texts["keys"]["commands"];
+type KeyCommand = keyof Texts["keys"]["commands"];
 
-interface Bound {
-  readonly command: Command;
+interface KeyBinding {
+  readonly command: KeyCommand;
   readonly act: () => void;
 }
 
 /** The bindings by key, or by two keys in sequence such as `g i`. The most recent binding of a key hides earlier ones. */
-const bound = new Map<string, Bound[]>();
+const bound = new Map<string, KeyBinding[]>();
 let before = "";
 
 /** Returns the keys that are currently bound, with their labels. */
-export const boundKeys = (): ({ readonly keys: string } & Bound)[] =>
+export const boundKeys = (): ({ readonly keys: string } & KeyBinding)[] =>
   [...bound].flatMap(([keys, [first]]) => (first ? [{ keys, ...first }] : []));
 
 /** Binds a key, or two keys separated by a space, while the component is mounted. */
-export function useKey(keys: string, command: Command, act: () => void): void {
+export function useKey(keys: string, command: KeyCommand, act: () => void): void {
   useEffect(() => {
     const mine = { command, act };
     bound.set(keys, [mine, ...(bound.get(keys) ?? [])]);

@@ -20,7 +20,7 @@ export interface QueuedMessage {
   readonly hasFiles?: boolean | undefined;
 }
 
-export interface Live {
+export interface LiveThread {
   readonly page: ThreadView;
   state: "loading" | "ready" | "missing" | "failed";
   problem?: string;
@@ -35,7 +35,7 @@ export interface Live {
 }
 
 export interface OpenThread {
-  readonly live: Live;
+  readonly live: LiveThread;
   /** Reads the thread again and follows it from that state. */
   again(): void;
   /** Runs an action that deletes messages. Shows no events during the action, then reads the thread again. */
@@ -53,8 +53,8 @@ const NEWEST_RUNS = 20;
 /** Opens a thread. The caller closes it. */
 export function openThread(id: string): OpenThread {
   const { page, apply, begin } = createFold({ touch });
-  const live: Live = { page, state: "loading", connection: "connecting", waiting: [] };
-  const change = (more: Partial<Live>) => {
+  const live: LiveThread = { page, state: "loading", connection: "connecting", waiting: [] };
+  const change = (more: Partial<LiveThread>) => {
     Object.assign(live, more);
     touch(live);
   };

@@ -3,7 +3,7 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { readTexts } from "./language.ts";
-import { takeReturned } from "./oidc.ts";
+import { takeIssuerResponse } from "./oidc.ts";
 import { begin } from "./session.ts";
 import { followPresses } from "./steady-press.ts";
 import { t } from "./texts.ts";
@@ -16,11 +16,11 @@ applyTheme();
 for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
 followPresses();
 // Must run before the first view reads the URL.
-const returned = takeReturned();
+const response = takeIssuerResponse();
 await readTexts();
 const status = root.querySelector("[role=status]");
 if (status) status.textContent = t().door.connecting;
 // The shell of index.html stays visible until the server has identified the user.
-await begin(returned);
+await begin(response);
 root.replaceChildren();
 render(<App />, root);

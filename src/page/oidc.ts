@@ -22,7 +22,7 @@ export class SignInRefused extends Error {
 }
 
 /** The data that the tab stores while the user is on the issuer's page. */
-export interface Leaving {
+export interface PendingSignIn {
   readonly oidc: Oidc;
   readonly state: string;
   readonly nonce: string;
@@ -34,60 +34,60 @@ export interface Leaving {
   readonly isSilent: boolean;
 }
 
-const LEAVING = "skein.leaving";
+const PENDING = "skein.leaving";
 
 /** Redirects to the issuer. Throws `SignInRefused` if the browser does not allow a sign-in, as on plain http. */
 export async function leaveForIssuer(oidc: Oidc, redirect: string, isSilent: boolean): Promise<void> {
   if (!globalThis.crypto.subtle) throw new SignInRefused(t().oidc.needsHttps);
   const [state, nonce, verifier] = [random(), random(), random()];
-  const leaving: Leaving = { oidc, state, nonce, verifier, redirect, hash: location.hash, isSilent };
-  sessionStorage.setItem(LEAVING, JSON.stringify(leaving));
-  location.assign(await authorizationUrl(leaving));
+  const pending: PendingSignIn = { oidc, state, nonce, verifier, redirect, hash: location.hash, isSilent };
+  sessionStorage.setItem(PENDING, JSON.stringify(pending));
+  location.assign(await authorizationUrl(pending));
 }
 
 /** Returns the URL at which the issuer asks the user. */
 export async function authorizationUrl({
   oidc,
   redirect,
-  ...leaving
-}: Omit<Leaving, "hash">): Promise<string> {
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(leaving.verifier));
+  ...pending
+}: Omit<PendingSignIn, "hash">): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(pending.verifier));
   const url = new URL(oidc.authorization_endpoint);
   const query = {
     response_type: "code",
     client_id: oidc.client_id,
     redirect_uri: redirect,
     scope: oidc.scopes,
-    state: leaving.state,
-    nonce: leaving.nonce,
+    state: pending.state,
+    nonce: pending.nonce,
     code_challenge: base64url(new Uint8Array(digest)),
     code_challenge_method: "S256",
     ...(oidc.token === "access_token" ? { audience: oidc.audience } : {}),
-    ...(leaving.isSilent ? { prompt: "none" } : {}),
+    ...(pending.isSilent ? { prompt: "none" } : {}),
   };
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   return url.href;
 }
 
-export interface Returned {
-  readonly leaving: Leaving;
+export interface IssuerResponse {
+  readonly pending: PendingSignIn;
   readonly query: URLSearchParams;
 }
 
 /** Reads the issuer's response after the redirect and removes it from the URL, so no one else can read it there. */
-export function takeReturned(): Returned | undefined {
+export function takeIssuerResponse(): IssuerResponse | undefined {
   const query = new URLSearchParams(location.search);
-  const kept = sessionStorage.getItem(LEAVING);
+  const kept = sessionStorage.getItem(PENDING);
   if (!query.has("state") || !kept) return undefined;
-  sessionStorage.removeItem(LEAVING);
-  const leaving = JSON.parse(kept) as Leaving;
-  history.replaceState(null, "", location.pathname + leaving.hash);
-  return { leaving, query };
+  sessionStorage.removeItem(PENDING);
+  const pending = JSON.parse(kept) as PendingSignIn;
+  history.replaceState(null, "", location.pathname + pending.hash);
+  return { pending, query };
 }
 
 /** Exchanges the code for tokens. Throws `SignInRefused` or `ConnectionLost`. */
-export async function tokensFor({ leaving, query }: Returned): Promise<Tokens> {
-  const { oidc, state, verifier, redirect, nonce } = leaving;
+export async function tokensFor({ pending, query }: IssuerResponse): Promise<Tokens> {
+  const { oidc, state, verifier, redirect, nonce } = pending;
   if (query.get("state") !== state || (query.get("iss") ?? oidc.issuer) !== oidc.issuer)
     throw new SignInRefused(t().oidc.otherAnswer);
   const code = query.get("code");

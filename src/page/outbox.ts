@@ -3,7 +3,7 @@
 
 import type { RunOptions } from "../client/client.ts";
 
-export interface Outgoing {
+export interface OutgoingMessage {
   readonly thread: string;
   readonly key: string;
   readonly run: RunOptions;
@@ -15,39 +15,39 @@ const NEW = "new";
 const outgoingKey = (thread: string | undefined) => `skein.sending.${thread ?? NEW}`;
 const choiceKey = (thread: string | undefined) => `skein.choice.${thread ?? NEW}`;
 
-export const outgoingOf = (thread: string | undefined): Outgoing | undefined =>
-  parsed<Outgoing>(outgoingKey(thread));
+export const outgoingOf = (thread: string | undefined): OutgoingMessage | undefined =>
+  parsed<OutgoingMessage>(outgoingKey(thread));
 
 /**
  * Stores the message. A message with large attachments may not fit into the storage. It is then not sent again after a
  * reload.
  */
-export function saveOutgoing(thread: string | undefined, outgoing: Outgoing | undefined): void {
+export function saveOutgoing(thread: string | undefined, outgoing: OutgoingMessage | undefined): void {
   save(outgoingKey(thread), outgoing && JSON.stringify(outgoing));
 }
 
 const queuedKey = (run: string) => `skein.queued.${run}`;
 
 /** A queued message, stored by the tab that queued it because the server does not return its text. */
-export interface Queued {
+export interface QueuedContent {
   readonly text?: string | undefined;
   readonly hasFiles?: boolean | undefined;
 }
 
-export const queuedMessage = (run: string): Queued => parsed<Queued>(queuedKey(run)) ?? {};
+export const queuedMessage = (run: string): QueuedContent => parsed<QueuedContent>(queuedKey(run)) ?? {};
 
-export function saveQueued(run: string, message: Queued | undefined): void {
+export function saveQueued(run: string, message: QueuedContent | undefined): void {
   save(queuedKey(run), message && JSON.stringify({ text: message.text, hasFiles: message.hasFiles }));
 }
 
 /** The user's choice for the next run of a thread. */
-export interface Choice {
+export interface RunChoice {
   readonly agent?: string | undefined;
   readonly model?: string | undefined;
 }
-export const choiceOf = (thread: string | undefined): Choice => parsed<Choice>(choiceKey(thread)) ?? {};
+export const choiceOf = (thread: string | undefined): RunChoice => parsed<RunChoice>(choiceKey(thread)) ?? {};
 
-export function saveChoice(thread: string | undefined, choice: Choice): void {
+export function saveChoice(thread: string | undefined, choice: RunChoice): void {
   save(choiceKey(thread), JSON.stringify(choice));
 }
 

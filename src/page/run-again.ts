@@ -4,7 +4,7 @@
 import type { Cell, UserCell } from "../client/cells.ts";
 import { ProblemError, type Run, type RunOptions, type ToolCall } from "../client/client.ts";
 import { createFold } from "../client/fold.ts";
-import { type Choice, randomId } from "./outbox.ts";
+import { type RunChoice, randomId } from "./outbox.ts";
 import { contentOf } from "./sending.ts";
 import { client } from "./session.ts";
 import { t } from "./texts.ts";
@@ -24,8 +24,8 @@ export interface StepPosition {
   readonly calls: readonly ToolCall[];
 }
 
-export interface Again {
-  readonly choice: Choice;
+export interface RunAgainOptions {
+  readonly choice: RunChoice;
   readonly text: string;
   /** Added to this run as a system message. Empty for none. */
   readonly instructions: string;
@@ -73,7 +73,7 @@ export async function stepOf(thread: string, cell: string, signal: AbortSignal):
 export async function runStepAgain(
   thread: string,
   { before }: StepPosition,
-  { choice, instructions, temperature }: Omit<Again, "text">,
+  { choice, instructions, temperature }: Omit<RunAgainOptions, "text">,
   calls?: RunOptions["calls"],
 ): Promise<Run> {
   const content = instructions.trim();
@@ -96,22 +96,22 @@ async function inCopy(thread: string, message_id: string, run: RunOptions): Prom
   }
 }
 
-const optionsOf = ({ agent, model }: Choice, temperature: number | undefined): RunOptions => ({
+const optionsOf = ({ agent, model }: RunChoice, temperature: number | undefined): RunOptions => ({
   ...(agent ? { agent } : {}),
   ...(model ? { model } : {}),
   ...(temperature === undefined ? {} : { temperature }),
 });
 
 /** Returns the new run, in a new thread. Throws the server's error. */
-export async function runAgain(thread: string, asked: RunInput, again: Again): Promise<Run> {
-  const { text, instructions, temperature } = again;
+export async function runAgain(thread: string, asked: RunInput, options: RunAgainOptions): Promise<Run> {
+  const { text, instructions, temperature } = options;
   const content = contentOf(text, asked.message.attachments) ?? text;
   const run: RunOptions = {
     messages: [
       ...(instructions.trim() ? [{ role: "system" as const, content: instructions }] : []),
       { role: "user", content },
     ],
-    ...optionsOf(again.choice, temperature),
+    ...optionsOf(options.choice, temperature),
   };
   return asked.before === undefined
     ? client.start(`th_${randomId()}`, run)

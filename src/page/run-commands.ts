@@ -1,7 +1,7 @@
 // The user's actions on the run in progress, and on the messages that wait for it.
 
 import { touch } from "./frame.ts";
-import type { Live, QueuedMessage } from "./live.ts";
+import type { LiveThread, QueuedMessage } from "./live.ts";
 import { choiceOf, saveQueued } from "./outbox.ts";
 import { isWithdrawn, startRun, steer } from "./sending.ts";
 import { client } from "./session.ts";
@@ -10,7 +10,7 @@ import { client } from "./session.ts";
  * Stops the run in progress. The stream reports the end of the run. The page shows an `interrupt` before the server
  * responds, because the server waits for the step. If the server refuses, the page stops showing it.
  */
-export async function stopRun(thread: string, live: Live, mode: "cancel" | "interrupt"): Promise<void> {
+export async function stopRun(thread: string, live: LiveThread, mode: "cancel" | "interrupt"): Promise<void> {
   const { id } = live.page.run;
   if (id === undefined) return;
   const before = live.stopping;
@@ -26,7 +26,7 @@ export async function stopRun(thread: string, live: Live, mode: "cancel" | "inte
 }
 
 /** Removes a message from the queue by cancelling its run before it starts. */
-export async function takeBack(thread: string, live: Live, id: string): Promise<void> {
+export async function takeBack(thread: string, live: LiveThread, id: string): Promise<void> {
   await client.stop(thread, id, "cancel");
   saveQueued(id, undefined);
   live.waiting = live.waiting.filter((each) => each.id !== id);
@@ -37,7 +37,7 @@ export async function takeBack(thread: string, live: Live, id: string): Promise<
  * Sends a queued message to the run in progress, or starts a run if that run has ended. Removes it from the queue
  * first, so it is never read twice. If the server then becomes unreachable, the text stays visible for a retry.
  */
-export async function sendNow(thread: string, live: Live, { id, text }: QueuedMessage): Promise<void> {
+export async function sendNow(thread: string, live: LiveThread, { id, text }: QueuedMessage): Promise<void> {
   const run = live.page.run.id;
   if (run === undefined || text === undefined || !(await isWithdrawn(thread, id))) return;
   const message = await steer(thread, run, text);
@@ -57,7 +57,12 @@ export async function sendNow(thread: string, live: Live, { id, text }: QueuedMe
  * Replaces a queued message with a new text at the end of the queue. The text is sent once, even if the page is
  * reloaded meanwhile.
  */
-export async function changeQueued(thread: string, live: Live, id: string, text: string): Promise<void> {
+export async function changeQueued(
+  thread: string,
+  live: LiveThread,
+  id: string,
+  text: string,
+): Promise<void> {
   const run = await startRun({
     ...{ thread, content: text, choice: choiceOf(thread), isQueued: true, instead: id },
   });

@@ -1,14 +1,14 @@
 // Sends the user's message: as a new run, to the run in progress, or into the queue after it.
 
 import { type Part, ProblemError, type Run, type RunOptions } from "../client/client.ts";
-import { type Choice, type Outgoing, outgoingOf, randomId, saveOutgoing } from "./outbox.ts";
+import { type OutgoingMessage, outgoingOf, type RunChoice, randomId, saveOutgoing } from "./outbox.ts";
 import { client } from "./session.ts";
 import { t } from "./texts.ts";
 
-export type Content = string | Part[];
+export type MessageContent = string | Part[];
 
 /** Returns undefined if there is nothing to send. */
-export function contentOf(text: string, attachments: readonly Part[]): Content | undefined {
+export function contentOf(text: string, attachments: readonly Part[]): MessageContent | undefined {
   if (text.trim() === "" && attachments.length === 0) return undefined;
   if (attachments.length === 0) return text;
   return [...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...attachments];
@@ -17,8 +17,8 @@ export function contentOf(text: string, attachments: readonly Part[]): Content |
 export interface NewRun {
   /** Undefined for a new conversation. */
   readonly thread: string | undefined;
-  readonly content: Content;
-  readonly choice: Choice;
+  readonly content: MessageContent;
+  readonly choice: RunChoice;
   /** The id of the message that this one replaces. */
   readonly replaces?: string | undefined;
   readonly isQueued: boolean;
@@ -47,10 +47,10 @@ export async function startRun({
 }
 
 /** Returns the message that was being sent when the page was closed, or undefined. */
-export const unfinished = (thread: string | undefined): Outgoing | undefined => outgoingOf(thread);
+export const unfinished = (thread: string | undefined): OutgoingMessage | undefined => outgoingOf(thread);
 
 /** Retries the request until the server responds. The idempotency key prevents a second run. */
-export async function deliver(place: string | undefined, outgoing: Outgoing): Promise<Run> {
+export async function deliver(place: string | undefined, outgoing: OutgoingMessage): Promise<Run> {
   saveOutgoing(place, outgoing);
   const { thread, key, run, instead } = outgoing;
   try {
@@ -86,7 +86,11 @@ addEventListener("beforeunload", () => {
 });
 
 /** Returns the id of the message, or undefined if the run has ended. */
-export async function steer(thread: string, run: string, content: Content): Promise<string | undefined> {
+export async function steer(
+  thread: string,
+  run: string,
+  content: MessageContent,
+): Promise<string | undefined> {
   try {
     return (await client.steer(thread, run, content)).message_id;
   } catch (error) {

@@ -23,7 +23,7 @@ import { touch } from "./frame.ts";
 import { forgetAllGiven } from "./given.ts";
 import { followTabs, takeHandedOver, tellSignedIn, tellSignedOut } from "./handing-over.ts";
 import { countIn } from "./numbers.ts";
-import { leaveForIssuer, type Oidc, type Returned, SignInRefused, tokensFor } from "./oidc.ts";
+import { type IssuerResponse, leaveForIssuer, type Oidc, SignInRefused, tokensFor } from "./oidc.ts";
 import { t } from "./texts.ts";
 
 export interface Session {
@@ -70,15 +70,15 @@ async function watched(input: RequestInfo | URL, init: RequestInit = {}): Promis
 }
 
 /** Identifies the user. If the issuer has redirected back to the page, uses its response. */
-export async function begin(returned: Returned | undefined): Promise<void> {
+export async function begin(response: IssuerResponse | undefined): Promise<void> {
   followTabs(() => session.state === "signed_out" && void askMe());
-  if (!returned) return askMe();
+  if (!response) return askMe();
   try {
-    const tokens = await tokensFor(returned);
-    keepCredentials({ ...tokens, oidc: returned.leaving.oidc });
+    const tokens = await tokensFor(response);
+    keepCredentials({ ...tokens, oidc: response.pending.oidc });
   } catch (error) {
     keepCredentials(undefined);
-    return refuse(returned.leaving.isSilent ? t().door.hasEnded : messageOf(error));
+    return refuse(response.pending.isSilent ? t().door.hasEnded : messageOf(error));
   }
   return askMe();
 }

@@ -15,7 +15,7 @@ export interface Row {
   readonly duration: number;
 }
 
-export interface Choice {
+export interface SpanFilter {
   /** The ids of the collapsed spans. */
   readonly closed: ReadonlySet<string>;
   /** Shows only spans that contain this text, and their ancestors. */
@@ -35,16 +35,16 @@ export function extentOf(spans: readonly Span[], now = 0): { start: number; end:
 /** Returns the rows from top to bottom: each span before its descendants. */
 export function rowsOf(
   spans: readonly Span[],
-  choice: Choice,
+  filter: SpanFilter,
   { start, end }: { start: number; end: number },
 ): Row[] {
   const known = new Set(spans.map(({ id }) => id));
   const inside = Map.groupBy(spans, ({ parent_id = "" }) => (known.has(parent_id) ? parent_id : ""));
-  const shown = shownOf(spans, choice);
+  const shown = shownOf(spans, filter);
   const rows: Row[] = [];
   const add = (span: Span, depth: number) => {
     const children = (inside.get(span.id) ?? []).filter(({ id }) => shown.has(id));
-    const isOpen = !choice.closed.has(span.id);
+    const isOpen = !filter.closed.has(span.id);
     const from = startOf(span);
     const duration = span.duration_ms ?? Math.max(0, end - from);
     rows.push({ span, depth, within: children.length, isOpen, start: from - start, duration });
@@ -54,7 +54,7 @@ export function rowsOf(
   return rows;
 }
 
-function shownOf(spans: readonly Span[], { text, failedOnly }: Choice): ReadonlySet<string> {
+function shownOf(spans: readonly Span[], { text, failedOnly }: SpanFilter): ReadonlySet<string> {
   const byId = new Map(spans.map((span) => [span.id, span]));
   const wanted = text.trim().toLowerCase();
   const shown = new Set<string>();

@@ -3,7 +3,7 @@
 import type { Message, Part } from "../client/client.ts";
 import { t } from "./texts.ts";
 
-type Content = string | readonly Part[];
+type ReadableContent = string | readonly Part[];
 
 /** Omits reasoning, and writes calls and results as code blocks. */
 export function toMarkdown(title: string, messages: readonly Message[]): string {
@@ -29,7 +29,7 @@ function section(message: Message): string {
   }
 }
 
-export const textOf = (content: Content): string =>
+export const textOf = (content: ReadableContent): string =>
   typeof content === "string"
     ? content
     : content.map((part) => (part.type === "text" ? part.text : `[${part.media_type}]`)).join("\n\n");

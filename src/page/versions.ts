@@ -2,7 +2,7 @@
 
 import type { Message } from "../client/client.ts";
 
-export type Dated = Pick<Message, "id" | "created_at">;
+export type DatedMessage = Pick<Message, "id" | "created_at">;
 
 export interface Version {
   /** The id of its first message. */
@@ -12,7 +12,8 @@ export interface Version {
   readonly created_at: string;
 }
 
-export interface Parting {
+/** A position at which a thread and its branches differ. */
+export interface MessageVersions {
   /** The thread's messages, starting at that position. */
   readonly ids: readonly string[];
   /** The versions, oldest first. One of them is the thread's own. */
@@ -21,17 +22,20 @@ export interface Parting {
 
 interface BranchMessages {
   readonly branch: string;
-  readonly messages: readonly Dated[];
+  readonly messages: readonly DatedMessage[];
 }
 
 /**
  * `branches`: newest first. If several branches continue the same way after a difference, the newest is used as the
  * version.
  */
-export function partingsOf(ours: readonly Dated[], branches: readonly BranchMessages[]): Parting[] {
+export function versionsOf(
+  ours: readonly DatedMessage[],
+  branches: readonly BranchMessages[],
+): MessageVersions[] {
   const found = new Map<number, Version[]>();
   for (const { branch, messages } of branches) {
-    const at = partingAt(ours, messages);
+    const at = sharedLength(ours, messages);
     const [own, other] = [ours[at], messages[at]];
     if (!own || !other) continue;
     const versions = found.get(at) ?? [{ first: own.id, created_at: own.created_at }];
@@ -46,7 +50,7 @@ export function partingsOf(ours: readonly Dated[], branches: readonly BranchMess
 }
 
 /** Returns the number of identical messages at the start. */
-export function partingAt(ours: readonly Dated[], theirs: readonly Dated[]): number {
+export function sharedLength(ours: readonly DatedMessage[], theirs: readonly DatedMessage[]): number {
   const at = theirs.findIndex(({ id }, index) => ours[index]?.id !== id);
   return at < 0 ? theirs.length : at;
 }

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { partingsOf } from "../../src/page/versions.ts";
+import { versionsOf } from "../../src/page/versions.ts";
 
 const messages = (ids: string) =>
   [...ids].map((id) => ({ id, created_at: new Date(id.charCodeAt(0)).toISOString() }));
 const shown = (ours: string, ...branches: string[]) =>
-  partingsOf(
+  versionsOf(
     messages(ours),
     branches.map((ids) => ({ branch: ids, messages: messages(ids) })),
   ).map(({ ids, versions }) => [

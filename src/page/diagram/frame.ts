@@ -1,7 +1,7 @@
 // Draws a diagram for the page in a frame without an origin, storage or network access. The page's first message starts
 // the drawing.
 
-import { type Drawing, type Failure, MOST_CHARACTERS, type Reply } from "../diagram-messages.ts";
+import { type Drawing, type FrameFailure, type FrameReply, MOST_CHARACTERS } from "../diagram-messages.ts";
 
 /** The global that the preceding script defines. */
 declare const mermaid: {
@@ -22,7 +22,7 @@ const SECURE = [
 /** The smallest scale (0–1). A diagram that would have to shrink further scrolls instead. */
 const SMALLEST_SCALE = 0.6;
 
-const tell = (reply: Reply) => parent.postMessage(reply, "*");
+const tell = (reply: FrameReply) => parent.postMessage(reply, "*");
 
 let drawn = 0;
 
@@ -88,7 +88,7 @@ const tellHeight = () => tell({ kind: "drawn", height: Math.ceil(place.getBoundi
 /** Lines that the library removes before parsing and therefore does not count. */
 const UNCOUNTED = /^\s*(?:%%|---)/m;
 
-function failureOf(error: unknown, source: string): Failure {
+function failureOf(error: unknown, source: string): FrameFailure {
   const { name, message } = error as Error;
   const line = UNCOUNTED.test(source) ? undefined : /\bon line (\d+)/.exec(message)?.[1];
   return {

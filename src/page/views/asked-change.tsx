@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { ProblemError } from "../../client/client.ts";
 import { Empty, useRead } from "../components.tsx";
 import { contentOf, SHOWN_BYTES } from "../content.ts";
-import { type Current, differenceOf, type FileCall, isReadable } from "../file-calls.ts";
+import { type CurrentContent, differenceOf, type FileCall, isReadable } from "../file-calls.ts";
 import { client } from "../session.ts";
 import { t } from "../texts.ts";
 import { DiffView } from "./diff-view.tsx";
@@ -23,7 +23,7 @@ interface AskedChangeProps {
 
 export function AskedChange({ call, thread, onNone, children }: AskedChangeProps) {
   const { value: current, problem } = useRead(
-    (signal) => (thread ? currentOf(call.path, thread, signal) : Promise.resolve<Current>("unknown")),
+    (signal) => (thread ? currentOf(call.path, thread, signal) : Promise.resolve<CurrentContent>("unknown")),
     [call.path, thread],
   );
   const known = current ?? (problem === undefined ? undefined : "unknown");
@@ -44,14 +44,14 @@ export function AskedChange({ call, thread, onNone, children }: AskedChangeProps
   );
 }
 
-function kindOf({ isWhole, isFound }: { isWhole: boolean; isFound: boolean }, current: Current) {
+function kindOf({ isWhole, isFound }: { isWhole: boolean; isFound: boolean }, current: CurrentContent) {
   if (!isFound) return "notFound";
   if (!isWhole) return "replaced";
   return current === "missing" ? "newFile" : "compared";
 }
 
 /** Does not start a stopped sandbox for the diff. */
-async function currentOf(path: string, thread: string, signal: AbortSignal): Promise<Current> {
+async function currentOf(path: string, thread: string, signal: AbortSignal): Promise<CurrentContent> {
   const { agent } = await client.threads.get(thread, signal);
   const { status, workdir } = await client.backend.status(agent, signal);
   if (status !== "running" || (path.startsWith("/") && !path.startsWith(`${workdir}/`))) return "unknown";

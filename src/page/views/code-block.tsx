@@ -16,7 +16,7 @@ interface CodeBlockProps {
 }
 
 export function CodeBlock({ code, language, isClosed, isTooLong }: CodeBlockProps) {
-  const [drawing, setDrawing] = useState<Drawing>("none");
+  const [drawing, setDrawing] = useState<DrawingState>("none");
   const [attempt, setAttempt] = useState(0);
   const isDiagram = isClosed && language?.toLowerCase() === "mermaid";
   return (
@@ -53,12 +53,12 @@ export function CodeBlock({ code, language, isClosed, isTooLong }: CodeBlockProp
   );
 }
 
-type Drawing = "none" | "begun" | "drawn" | "failed";
+type DrawingState = "none" | "begun" | "drawn" | "failed";
 
 const Diagram = lazy(async () => (await import("./diagram.tsx")).Diagram);
 
 /** A single button for all actions, so that the focus stays on it when the action changes. */
-function Draw({ drawing, onDraw, onEnd }: { drawing: Drawing; onDraw: () => void; onEnd: () => void }) {
+function Draw({ drawing, onDraw, onEnd }: { drawing: DrawingState; onDraw: () => void; onEnd: () => void }) {
   const { draw, cancel, showSource } = t().diagram;
   const isOff = drawing === "none" || drawing === "failed";
   return (

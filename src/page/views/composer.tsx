@@ -9,8 +9,8 @@ import { draftOf, forgetRewrite, rewriteOf, saveDraft, saveRewrite } from "../dr
 import { isComposing, isSendingEnter } from "../enter.ts";
 import { useTouched } from "../frame.ts";
 import { nameOfKeys, wasByLetter } from "../keys.ts";
-import type { Live, OpenThread } from "../live.ts";
-import { choiceOf, type Outgoing, saveChoice } from "../outbox.ts";
+import type { LiveThread, OpenThread } from "../live.ts";
+import { choiceOf, type OutgoingMessage, saveChoice } from "../outbox.ts";
 import { isTouch } from "../pointer.ts";
 import { sendAnswers } from "../questions.ts";
 import { stopRun } from "../run-commands.ts";
@@ -225,7 +225,7 @@ function useDraft(props: ComposerProps, field: RefObject<HTMLTextAreaElement | n
   return { text, write, restore, isSending, problem, setProblem, sending };
 }
 
-interface Message {
+interface MessageToSend {
   readonly run: Pick<RunNow, "isActive" | "id">;
   readonly how: "steer" | "queue";
   readonly text: string;
@@ -236,7 +236,7 @@ interface Message {
 /** Sends to the run in progress, or starts a run. */
 async function sendMessage(
   props: ComposerProps,
-  { run, how, text, content, choice }: Message,
+  { run, how, text, content, choice }: MessageToSend,
 ): Promise<void> {
   const { thread, open, rewriting } = props;
   if (run.isActive && run.id && thread && how === "steer" && !rewriting) {
@@ -291,7 +291,7 @@ function StopButtons({
   onProblem,
 }: {
   thread: string;
-  live: Live;
+  live: LiveThread;
   onProblem: (problem: string) => void;
 }) {
   const stop = (mode: "cancel" | "interrupt") => () =>
@@ -339,7 +339,7 @@ async function denyAll(thread: string, asks: readonly Interrupt[], message: stri
 }
 
 /** Returns the text of a run that was being sent. */
-const textIn = ({ run }: Outgoing): string => {
+const textIn = ({ run }: OutgoingMessage): string => {
   const [message] = run.messages ?? [];
   if (!message) return "";
   if (typeof message.content === "string") return message.content;

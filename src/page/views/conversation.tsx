@@ -9,8 +9,8 @@ import { isComposing } from "../enter.ts";
 import { type FollowedEnd, followEnd } from "../follow-end.ts";
 import { useTouched } from "../frame.ts";
 import { useKey } from "../keys.ts";
-import { type Live, type OpenThread, openThread } from "../live.ts";
-import type { Choice } from "../outbox.ts";
+import { type LiveThread, type OpenThread, openThread } from "../live.ts";
+import type { RunChoice } from "../outbox.ts";
 import { hasPlace } from "../places.ts";
 import { DRAWER, go, hashOf, useRoute } from "../routes.ts";
 import { stopRun } from "../run-commands.ts";
@@ -178,7 +178,7 @@ function Log({
   usePlace({ thread, route, scroller, end });
   const stay = useCallback(() => end?.leave(), [end]);
   const of = useMemo(() => {
-    const answerAgain = async ({ id, text, attachments }: UserCell, choice: Choice) => {
+    const answerAgain = async ({ id, text, attachments }: UserCell, choice: RunChoice) => {
       const content = contentOf(text, attachments) ?? text;
       await open.rewind(() => startRun({ thread, content, choice, replaces: id, isQueued: false }));
       scroller.current?.focus({ preventScroll: true });
@@ -257,7 +257,7 @@ function isWriting(at: EventTarget | null): boolean {
 }
 
 /** Escape stops the run after the current step. A second Escape stops it at once. */
-function useStopKey(thread: string, live: Live): void {
+function useStopKey(thread: string, live: LiveThread): void {
   useEffect(() => {
     let last = Number.NEGATIVE_INFINITY;
     const onKey = (event: KeyboardEvent) => {

@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Pre, Problem, visible } from "../components.tsx";
 import { isTooLarge, MOST_CHARACTERS, MOST_IN_LINE, MOST_LINES } from "../diagram-messages.ts";
-import { type DrawnFrame, drawnFrame, LONGEST_S, type Undrawn } from "../drawn-frame.ts";
+import { type DiagramFailure, type DrawnFrame, drawnFrame, LONGEST_S } from "../drawn-frame.ts";
 import { number } from "../numbers.ts";
 import { locale, t } from "../texts.ts";
 import { theme as chosenTheme } from "../theme.ts";
@@ -19,7 +19,7 @@ export interface DiagramProps {
 }
 
 export function Diagram({ source, onDrawn, onFailed }: DiagramProps) {
-  const [undrawn, setUndrawn] = useState<Undrawn>();
+  const [failure, setFailure] = useState<DiagramFailure>();
   const [height, setHeight] = useState<number>();
   const place = useRef<HTMLIFrameElement>(null);
   const drawn = useRef<DrawnFrame>(undefined);
@@ -29,8 +29,8 @@ export function Diagram({ source, onDrawn, onFailed }: DiagramProps) {
   // Set before the frame can send anything.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the frame lives as long as this does.
   useLayoutEffect(() => {
-    const fail = (undrawn: Undrawn) => {
-      setUndrawn(undrawn);
+    const fail = (failure: DiagramFailure) => {
+      setFailure(failure);
       onFailed();
     };
     if (!place.current) return fail({ why: "large" });
@@ -46,7 +46,7 @@ export function Diagram({ source, onDrawn, onFailed }: DiagramProps) {
   useEffect(() => {
     drawn.current?.draw({ source, theme, label: t().diagram.title, language: locale() });
   }, [source, theme]);
-  if (undrawn) return <Why undrawn={undrawn} />;
+  if (failure) return <Why failure={failure} />;
   if (isTooLarge(source)) return null;
   return (
     <>
@@ -68,9 +68,9 @@ export function Diagram({ source, onDrawn, onFailed }: DiagramProps) {
 /** The URL in index.html, which contains a hash of the content. */
 const addressOfFrame = () => document.querySelector<HTMLMetaElement>("meta[name=diagram]")?.content;
 
-function Why({ undrawn }: { undrawn: Undrawn }) {
+function Why({ failure }: { failure: DiagramFailure }) {
   const words = t().diagram.undrawn;
-  switch (undrawn.why) {
+  switch (failure.why) {
     case "large":
       return (
         <Problem>{words.large(number(MOST_CHARACTERS), number(MOST_LINES), number(MOST_IN_LINE))}</Problem>
@@ -84,8 +84,8 @@ function Why({ undrawn }: { undrawn: Undrawn }) {
     default:
       return (
         <>
-          <Problem>{words.unreadable(undrawn.line)}</Problem>
-          <Pre>{visible(undrawn.message)}</Pre>
+          <Problem>{words.unreadable(failure.line)}</Problem>
+          <Pre>{visible(failure.message)}</Pre>
         </>
       );
   }

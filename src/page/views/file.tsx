@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { ProblemError } from "../../client/client.ts";
 import { Action, Copy, Dialog, Empty, Plain, Problem, useRead, visible } from "../components.tsx";
-import { type Content, contentOf, IMAGE_BYTES, SHOWN_BYTES, toField } from "../content.ts";
+import { contentOf, type DecodedContent, IMAGE_BYTES, SHOWN_BYTES, toField } from "../content.ts";
 import { client, may } from "../session.ts";
 import { t } from "../texts.ts";
 import { nameOf, sizeOf } from "../tree.ts";
@@ -39,7 +39,7 @@ interface OpenedFile {
   /** The content, or the beginning of a large file. */
   readonly start: Blob;
   readonly isWhole: boolean;
-  readonly content: Content;
+  readonly content: DecodedContent;
   /** True if the file does not exist yet. */
   readonly isNew: boolean;
 }

@@ -9,7 +9,7 @@ import { client, may, messageOf } from "../session.ts";
 import { t } from "../texts.ts";
 import { joined, nameOf, shownIn, sizeOf } from "../tree.ts";
 import { Confirm } from "./confirm.tsx";
-import { UploadButton, type Uploading } from "./upload.tsx";
+import { UploadButton, type Uploader } from "./upload.tsx";
 
 interface Listing {
   readonly entries?: readonly FileEntry[];
@@ -74,7 +74,7 @@ export function useFolders(agent: string | undefined, version: number): Folders 
 interface FolderProps {
   readonly path: string;
   readonly folders: Folders;
-  readonly upload: Uploading;
+  readonly upload: Uploader;
   readonly onFile: (path: string) => void;
 }
 

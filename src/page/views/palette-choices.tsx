@@ -12,7 +12,7 @@ import { connectionTexts } from "../texts/connections.ts";
 import { t } from "../texts.ts";
 import { threads } from "../threads.ts";
 
-interface Choice {
+interface PaletteChoice {
   readonly group: string;
   readonly name: string;
   /** Shown next to the name: an excerpt of a message, or a key. */
@@ -49,7 +49,7 @@ export function PaletteChoices({ id, q, onKey, onChosen, onClose }: Props) {
     onChosen(chosen);
     if (chosen !== undefined) document.getElementById(chosen)?.scrollIntoView({ block: "nearest" });
   }, [chosen, onChosen]);
-  const choose = (choice: Choice | undefined) => {
+  const choose = (choice: PaletteChoice | undefined) => {
     if (!choice) return;
     onClose();
     // The dialog must be closed before anything else can receive focus.
@@ -103,7 +103,7 @@ function useFound(q: string) {
   );
 }
 
-function hitChoice({ id, title, match }: FoundThread, words: string): Choice[] {
+function hitChoice({ id, title, match }: FoundThread, words: string): PaletteChoice[] {
   if (!match) return [];
   return [
     {
@@ -123,14 +123,14 @@ function fromHit(text: string, words: string): string {
   return at > LEAD ? `…${text.slice(at - LEAD)}` : text;
 }
 
-const threadChoices = (items: readonly FoundThread[]): Choice[] =>
+const threadChoices = (items: readonly FoundThread[]): PaletteChoice[] =>
   items.map(({ id, title }) => ({
     group: t().palette.threads,
     name: visible(title || id),
     act: () => go({ view: "thread", thread: id }),
   }));
 
-function viewChoices(): Choice[] {
+function viewChoices(): PaletteChoice[] {
   const { navigation, palette } = t();
   const views: readonly (readonly [string, Route])[] = [
     ...(may("run") ? [[navigation.newConversation, { view: "new" }] as const] : []),
@@ -148,7 +148,7 @@ function viewChoices(): Choice[] {
 }
 
 /** The actions of the keys that the view binds. */
-const actionChoices = (): Choice[] =>
+const actionChoices = (): PaletteChoice[] =>
   boundKeys().map(({ keys, command, act }) => ({
     group: t().palette.actions,
     name: t().keys.commands[command],
@@ -156,7 +156,7 @@ const actionChoices = (): Choice[] =>
     act,
   }));
 
-async function agentChoices(signal: AbortSignal): Promise<Choice[]> {
+async function agentChoices(signal: AbortSignal): Promise<PaletteChoice[]> {
   const agents = await client.agents.list(signal).catch((error) => {
     throw new Error(messageOf(error));
   });
@@ -167,7 +167,7 @@ async function agentChoices(signal: AbortSignal): Promise<Choice[]> {
   }));
 }
 
-function fits({ group, name }: Choice, q: string): boolean {
+function fits({ group, name }: PaletteChoice, q: string): boolean {
   const text = `${group} ${name}`.toLowerCase();
   return q
     .toLowerCase()
@@ -175,7 +175,7 @@ function fits({ group, name }: Choice, q: string): boolean {
     .every((word) => isIn(text, word));
 }
 
-function grouped(choices: readonly Choice[]): Choice[] {
+function grouped(choices: readonly PaletteChoice[]): PaletteChoice[] {
   const counts = new Map<string, number>();
   return choices.filter(({ group }) => {
     const count = (counts.get(group) ?? 0) + 1;

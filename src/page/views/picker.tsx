@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { Agent } from "../../client/client.ts";
 import { useRead, visible } from "../components.tsx";
-import type { Choice } from "../outbox.ts";
+import type { RunChoice } from "../outbox.ts";
 import { client } from "../session.ts";
 import { t } from "../texts.ts";
 
@@ -19,10 +19,10 @@ export const isDemo = ({ model }: Pick<Agent, "model">): boolean => model.starts
 
 export interface PickerProps {
   readonly agents: readonly Agent[];
-  readonly choice: Choice;
+  readonly choice: RunChoice;
   /** The agent of the next answer. */
   readonly agent: Agent | undefined;
-  readonly onChoose: (choice: Choice) => void;
+  readonly onChoose: (choice: RunChoice) => void;
 }
 
 const OTHER = "\0other";

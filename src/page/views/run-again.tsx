@@ -3,7 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { jsonOf } from "../arguments.ts";
 import { Action, Dialog, Empty, Problem, useRead } from "../components.tsx";
-import type { Choice } from "../outbox.ts";
+import type { RunChoice } from "../outbox.ts";
 import { go } from "../routes.ts";
 import { askedOf, type RunInput, runAgain, runStepAgain, type StepPosition, stepOf } from "../run-again.ts";
 import { client } from "../session.ts";
@@ -56,7 +56,7 @@ function Form({ thread, run, again, agent, isOfCall, onClose }: FormProps) {
   const asMade = calls.map(jsonOf);
   const [written, setWritten] = useState<WrittenArguments>(isOfCall ? asMade : undefined);
   const agents = useAgents();
-  const [choice, setChoice] = useState<Choice>({});
+  const [choice, setChoice] = useState<RunChoice>({});
   const [text, setText] = useState(asked?.message.text ?? "");
   const [instructions, setInstructions] = useState("");
   const [temperature, setTemperature] = useState("");

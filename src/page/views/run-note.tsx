@@ -4,7 +4,7 @@ import { useContext, useState } from "preact/hooks";
 import type { NoteCell } from "../../client/cells.ts";
 import type { Outcome } from "../../client/outcome.ts";
 import { Action, Dialog } from "../components.tsx";
-import type { Choice } from "../outbox.ts";
+import type { RunChoice } from "../outbox.ts";
 import { t } from "../texts.ts";
 import { Markdown } from "./markdown.tsx";
 import { chosenOf, Picker, useAgents } from "./picker.tsx";
@@ -56,7 +56,7 @@ function Again({ again }: Pick<MessageActions, "again">) {
 function Chosen({ again, onClose }: Pick<MessageActions, "again"> & { onClose: () => void }) {
   const { agent } = useContext(ThreadOf);
   const agents = useAgents();
-  const [choice, setChoice] = useState<Choice>({});
+  const [choice, setChoice] = useState<RunChoice>({});
   const words = t().runNote;
   return (
     <Dialog title={words.otherModel} onClose={onClose}>

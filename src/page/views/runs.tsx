@@ -79,11 +79,11 @@ const Choice = (props: {
   </label>
 );
 
-interface Asking {
+interface AskingRuns {
   readonly asking: ReadonlySet<string>;
 }
 
-function RunTable({ runs, asking }: { runs: readonly RunRecord[] } & Asking) {
+function RunTable({ runs, asking }: { runs: readonly RunRecord[] } & AskingRuns) {
   const words = t().runs;
   const titles = useTitles(runs);
   return (
@@ -110,7 +110,7 @@ function RunTable({ runs, asking }: { runs: readonly RunRecord[] } & Asking) {
   );
 }
 
-function RunRow({ run, about, asking }: { run: RunRecord; about: string } & Asking) {
+function RunRow({ run, about, asking }: { run: RunRecord; about: string } & AskingRuns) {
   const words = t().runs;
   const { thread_id: thread, id, usage, error } = run;
   return (

@@ -5,7 +5,7 @@ import type { ThreadView } from "../../client/cells.ts";
 import { outcomeOf } from "../../client/outcome.ts";
 import { Action, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
-import type { Live } from "../live.ts";
+import type { LiveThread } from "../live.ts";
 import { number } from "../numbers.ts";
 import { ENDED_WELL } from "../outcome-marks.ts";
 import { stopRun } from "../run-commands.ts";
@@ -13,7 +13,7 @@ import { may } from "../session.ts";
 import { t } from "../texts.ts";
 import { WaitingMessages } from "./waiting.tsx";
 
-export function StatusLine({ thread, live }: { thread: string; live: Live }) {
+export function StatusLine({ thread, live }: { thread: string; live: LiveThread }) {
   const { connection } = useTouched(live);
   const run = useTouched(live.page.run);
   const { asks } = useTouched(live.page);

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { Action, Copy, Dialog, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { lazy } from "../lazy.tsx";
-import type { Live } from "../live.ts";
+import type { LiveThread } from "../live.ts";
 import { Menu } from "../menu.tsx";
 import { compact, money, percent } from "../numbers.ts";
 import { go, hashOf } from "../routes.ts";
@@ -18,7 +18,7 @@ import { ThreadMenu } from "./thread-menu.tsx";
 
 const ShareDialog = lazy(async () => (await import("./share-dialog.tsx")).ShareDialog);
 
-export function ThreadHead({ live, onDetails }: { live: Live; onDetails: () => void }) {
+export function ThreadHead({ live, onDetails }: { live: LiveThread; onDetails: () => void }) {
   const { state, info, connection } = useTouched(live);
   const [isMenuOpen, setMenuOpen] = useState(false);
   return (
@@ -56,7 +56,7 @@ export function ThreadHead({ live, onDetails }: { live: Live; onDetails: () => v
 }
 
 /** The agent, model, tokens and origin of the thread. */
-function Facts({ live: { info, usage, page } }: { live: Live }) {
+function Facts({ live: { info, usage, page } }: { live: LiveThread }) {
   const words = t().threadHead;
   const run = useTouched(page.run);
   const agent = run.agent ?? info?.agent;
@@ -82,7 +82,7 @@ function Facts({ live: { info, usage, page } }: { live: Live }) {
   );
 }
 
-function MoreDialog({ live, onClose }: { live: Live; onClose: () => void }) {
+function MoreDialog({ live, onClose }: { live: LiveThread; onClose: () => void }) {
   const [isRenaming, setRenaming] = useState(false);
   const [isSharing, setSharing] = useState(false);
   const words = t().threadHead;

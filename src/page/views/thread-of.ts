@@ -2,13 +2,13 @@
 
 import { createContext } from "preact";
 import type { UserCell } from "../../client/cells.ts";
-import type { Choice } from "../outbox.ts";
+import type { RunChoice } from "../outbox.ts";
 
 export interface MessageActions {
   readonly rewrite: (message: UserCell) => void;
   readonly retry: (message: UserCell) => Promise<void>;
   /** Answers the last user message again, with these choices. */
-  readonly again: (choice: Choice) => Promise<void>;
+  readonly again: (choice: RunChoice) => Promise<void>;
   /** Continues the last answer, which was cut off. */
   readonly resume: () => Promise<void>;
   readonly fork: (messageId: string) => Promise<void>;

@@ -8,7 +8,7 @@ import { t } from "../texts.ts";
 import { FieldsForm } from "./fields.tsx";
 import { toolFields } from "./tool-form.tsx";
 
-type Changes = Parameters<typeof client.tools.change>[1];
+type ToolChanges = Parameters<typeof client.tools.change>[1];
 
 export function ChangeTool({ tool, onChanged }: { tool: HttpTool; onChanged: () => void }) {
   const [isOpen, setOpen] = useState(false);
@@ -22,7 +22,7 @@ export function ChangeTool({ tool, onChanged }: { tool: HttpTool; onChanged: () 
   const { name: _, header_names: __, created_at: ___, ...now } = tool;
   const change = async (values: Record<string, unknown>) => {
     // The server validates every field.
-    await client.tools.change(tool.name, changedIn(values, now) as Changes);
+    await client.tools.change(tool.name, changedIn(values, now) as ToolChanges);
     setOpen(false);
     onChanged();
   };

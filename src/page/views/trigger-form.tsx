@@ -12,7 +12,7 @@ import { ShownOnce } from "./trigger-secret.tsx";
 
 type Spec = Body<"PUT /triggers/{trigger_id}">;
 type Scheme = Trigger["verify"]["scheme"];
-type Values = Record<string, unknown>;
+type TriggerValues = Record<string, unknown>;
 
 /** Returns the part of a trigger that the user writes. If the secret is omitted, the trigger keeps its current one. */
 export function specOf({ agent, verify, input, thread, ...rest }: Trigger): Spec {
@@ -53,14 +53,14 @@ function triggerFields(scheme: Scheme, agents: readonly string[]): Field[] {
 }
 
 /** The server validates every field. */
-function specFrom(scheme: Scheme, values: Values): Spec {
+function specFrom(scheme: Scheme, values: TriggerValues): Spec {
   const all = Object.entries(values);
   const verify = all.flatMap(([name, value]) => (name.startsWith("verify.") ? [[name.slice(7), value]] : []));
   const spec = all.filter(([name]) => !name.startsWith("verify."));
   return { ...Object.fromEntries(spec), verify: { scheme, ...Object.fromEntries(verify) } } as Spec;
 }
 
-function valuesOf(trigger: Trigger): Values {
+function valuesOf(trigger: Trigger): TriggerValues {
   const verify = Object.entries(trigger.verify).map(([name, value]) => [`verify.${name}`, value]);
   return { ...specOf(trigger), ...Object.fromEntries(verify) };
 }
@@ -68,11 +68,11 @@ function valuesOf(trigger: Trigger): Values {
 interface FormProps {
   readonly agents: readonly string[];
   readonly scheme: Scheme;
-  readonly values: Values;
+  readonly values: TriggerValues;
   /** Fields that precede the common fields. */
   readonly first?: readonly Field[];
   readonly submit: string;
-  readonly onSubmit: (spec: Spec, values: Values) => Promise<void>;
+  readonly onSubmit: (spec: Spec, values: TriggerValues) => Promise<void>;
   readonly onCancel: () => void;
 }
 

@@ -13,7 +13,7 @@ interface Job {
   readonly into: string;
 }
 
-export interface Uploading {
+export interface Uploader {
   readonly state: {
     /** The names that already exist, until the user confirms that they may be replaced. */
     readonly asked?: Job & { readonly existing: readonly string[] };
@@ -31,8 +31,8 @@ export interface Uploading {
 const MAX_FILES = 100;
 
 /** Calls `then` after each file. */
-export function useUpload(agent: string | undefined, then: () => void): Uploading {
-  const [state, setState] = useState<Uploading["state"]>({});
+export function useUpload(agent: string | undefined, then: () => void): Uploader {
+  const [state, setState] = useState<Uploader["state"]>({});
   const ending = useRef(new AbortController());
   useEffect(() => () => ending.current.abort(), []);
 
@@ -83,7 +83,7 @@ export function useUpload(agent: string | undefined, then: () => void): Uploadin
   };
 }
 
-export const UploadButton = ({ into, upload }: { into: string; upload: Uploading }) => (
+export const UploadButton = ({ into, upload }: { into: string; upload: Uploader }) => (
   <FileButton
     label={into === "" ? t().upload.files : t().upload.into(visible(into))}
     onFiles={(files) => upload.add(files, into)}
@@ -93,7 +93,7 @@ export const UploadButton = ({ into, upload }: { into: string; upload: Uploading
 );
 
 /** Shows the progress of an upload, and asks before files are replaced. */
-export function Upload({ upload }: { upload: Uploading }) {
+export function Upload({ upload }: { upload: Uploader }) {
   const { asked, running, problem } = upload.state;
   const words = t().upload;
   return (

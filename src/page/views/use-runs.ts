@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunRecord } from "../../client/client.ts";
-import { type Change, keepRead } from "../changes.ts";
+import { keepRead, type UserChange } from "../changes.ts";
 import { client, messageOf } from "../session.ts";
 
 const PAGE = 50;
@@ -27,7 +27,7 @@ export function useRuns({ status, agent, hours }: RunFilter) {
   useEffect(() => {
     pages.current = 1;
     setRead({});
-    const isConcerned = ({ event }: Change) => event === "run_started" || event === "run_ended";
+    const isConcerned = ({ event }: UserChange) => event === "run_started" || event === "run_ended";
     const kept = keepRead(isConcerned, async (signal) => {
       try {
         setRead(await readPages({ status, agent, hours }, pages.current, signal));

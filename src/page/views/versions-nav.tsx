@@ -5,7 +5,7 @@ import { useContext, useEffect, useMemo, useRef } from "preact/hooks";
 import { Action, useRead } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import type { OpenThread } from "../live.ts";
-import { readPartings } from "../read-versions.ts";
+import { readVersions } from "../read-versions.ts";
 import { client, may } from "../session.ts";
 import { t } from "../texts.ts";
 import type { Version } from "../versions.ts";
@@ -33,7 +33,7 @@ export function WithVersions(props: {
   const { cells } = useTouched(page.lane);
   const isSettled = state === "ready" && !isActive && cells.length > 0;
   const { value } = useRead(
-    async (signal) => (isSettled ? readPartings(thread, signal) : undefined),
+    async (signal) => (isSettled ? readVersions(thread, signal) : undefined),
     [thread, isSettled, run],
   );
   const chosen = useRef<string>(undefined);

@@ -5,14 +5,14 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Action, visible } from "../components.tsx";
 import { isSendingEnter } from "../enter.ts";
 import { useTouched } from "../frame.ts";
-import type { Live, QueuedMessage } from "../live.ts";
+import type { LiveThread, QueuedMessage } from "../live.ts";
 import { changeQueued, sendNow, takeBack } from "../run-commands.ts";
 import { may } from "../session.ts";
 import { t } from "../texts.ts";
 
 interface WaitingProps {
   readonly thread: string;
-  readonly live: Live;
+  readonly live: LiveThread;
 }
 
 export function WaitingMessages({ thread, live }: WaitingProps) {

@@ -2,10 +2,10 @@
 
 import { client, may } from "../session.ts";
 
-type Own = typeof client.webhooks;
+type OwnWebhooks = typeof client.webhooks;
 
 export interface WebhookMethods
-  extends Pick<Own, "list" | "create" | "rotate" | "test" | "deliveries" | "send"> {
+  extends Pick<OwnWebhooks, "list" | "create" | "rotate" | "test" | "deliveries" | "send"> {
   readonly delete: (id: string) => Promise<unknown>;
   /** Returns whether the user may change them. */
   readonly mayChange: () => boolean;
