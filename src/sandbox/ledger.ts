@@ -22,11 +22,11 @@ import {
   readEntry,
   recordOf,
   type Sandbox,
+  type SandboxLocation,
   type SandboxRecord,
   shown,
   takenBy,
   takenIn,
-  type Where,
   writeOf,
 } from "./sandbox-records.ts";
 
@@ -68,12 +68,12 @@ export interface SandboxLedger {
    * succeeds. Returns undefined and does nothing if the sandbox was used or changed since `seen` was read, or has
    * been `ending` for less than a minute. For a move, `copy` names the target engine.
    */
-  begin(seen: SandboxRecord, where?: Pick<Where, "copy">): Promise<SandboxRecord | undefined>;
+  begin(seen: SandboxRecord, location?: Pick<SandboxLocation, "copy">): Promise<SandboxRecord | undefined>;
   /**
    * Restarts the one-minute period of a record that `begin` returned. Returns undefined and does nothing in the same cases
    * as `settle`.
    */
-  extend(seen: SandboxRecord, where?: Where): Promise<SandboxRecord | undefined>;
+  extend(seen: SandboxRecord, location?: SandboxLocation): Promise<SandboxRecord | undefined>;
   /**
    * Records the outcome for a record that `begin` returned, or that was already seen in that state. Keeps the time of
    * the last use. `gone` deletes the record. Returns false and does nothing if the sandbox was used or changed since
@@ -82,7 +82,7 @@ export interface SandboxLedger {
   settle(
     seen: SandboxRecord,
     state: "stopped" | "removed" | "gone",
-    where?: Pick<Where, "copy">,
+    location?: Pick<SandboxLocation, "copy">,
   ): Promise<boolean>;
   /**
    * Removes a permanently lost engine from the sandbox's record. `lost`: the engine had the files, and the record is
@@ -171,24 +171,24 @@ export function createLedger(documents: Documents): SandboxLedger {
         .slice(0, limit);
     },
 
-    begin: (seen, where) =>
+    begin: (seen, location) =>
       changed(seen.id, ({ found, revision, now, version }) => {
         if (!found || revision !== seen.revision || isBeingEnded(found, now)) return { result: undefined };
-        const entry = entryOf(moved(found, where), "ending", found.used_at, now);
+        const entry = entryOf(moved(found, location), "ending", found.used_at, now);
         return { entry, result: shown(entry, version) };
       }),
 
-    extend: (seen, where) =>
+    extend: (seen, location) =>
       changed(seen.id, ({ found, revision, now, version }) => {
         if (!found || revision !== seen.revision) return { result: undefined };
-        const entry = entryOf(moved(found, where), "ending", found.used_at, now);
+        const entry = entryOf(moved(found, location), "ending", found.used_at, now);
         return { entry, result: shown(entry, version) };
       }),
 
-    settle: (seen, state, where) =>
+    settle: (seen, state, location) =>
       changed<boolean>(seen.id, ({ found, revision, now }) => {
         if (!found || revision !== seen.revision) return { result: false };
-        const entry = state === "gone" ? null : entryOf(moved(found, where), state, found.used_at, now);
+        const entry = state === "gone" ? null : entryOf(moved(found, location), state, found.used_at, now);
         return { entry, result: true };
       }),
 
@@ -214,7 +214,7 @@ export function createLedger(documents: Documents): SandboxLedger {
     readonly version: string;
   }
 
-  interface Decided<T> {
+  interface LedgerDecision<T> {
     /** Null deletes the entry. Undefined keeps it. */
     readonly entry?: Entry | null;
     readonly result: T;
@@ -230,7 +230,7 @@ export function createLedger(documents: Documents): SandboxLedger {
 
   function changed<T>(
     id: string,
-    decide: (read: LedgerEntry) => Decided<T> | Promise<Decided<T>>,
+    decide: (read: LedgerEntry) => LedgerDecision<T> | Promise<LedgerDecision<T>>,
   ): Promise<T> {
     return change(documents, { collection: LEDGER, keys: [id, TAKEN] }, async ({ found, now, version }) => {
       const [document, list] = found;
@@ -252,7 +252,7 @@ export function createLedger(documents: Documents): SandboxLedger {
 }
 
 /** The result of removing a permanently lost engine. */
-export interface Forgotten {
+export interface EngineRemoval {
   /** The number of sandboxes whose files were on the engine. */
   readonly lost: number;
   /** The number of sandboxes that were being moved. They continue with the files on the other engine. */
@@ -268,7 +268,7 @@ export async function forgetEngine(
   ledger: Pick<SandboxLedger, "list" | "forget">,
   named: readonly string[],
   engine: string,
-): Promise<Forgotten> {
+): Promise<EngineRemoval> {
   if (named.includes(engine))
     throw new AppError(
       "invalid_request",

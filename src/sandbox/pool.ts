@@ -24,13 +24,13 @@ export interface PoolOptions extends Omit<BackendServices, "onState"> {
 type Options = z.output<typeof BackendOptions>;
 
 /** The owner and configuration of a requested backend. */
-interface Wanted {
+interface BackendRequest {
   readonly key: string;
   readonly place: BackendKey;
   readonly options: Options;
 }
 
-interface Entry extends Wanted {
+interface Entry extends BackendRequest {
   readonly backend: Promise<Backend>;
   /** The state until the backend is created. After that, the driver provides the state. */
   making: BackendState | undefined;
@@ -51,7 +51,7 @@ const MAX_BACKENDS = 1000;
 export function createBackendPool(options: PoolOptions): ProcessBackends {
   const { maxBackends = MAX_BACKENDS, onStatus, own = {}, ...services } = options;
   const { definitions, options: schema } = withOwnBackends(own);
-  const read = (owner: Owner, config: BackendConfig) => wantedBy(schema, owner, config);
+  const read = (owner: Owner, config: BackendConfig) => requestFor(schema, owner, config);
   /** The backends, least recently used first. */
   const entries = new Map<string, Entry>();
   const begun = new Set<BackendDriver<Options>>();
@@ -64,19 +64,19 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
   const drivers = new Map<string, BackendDriver<Options>>(
     definitions.map((definition) => [definition.type, definition.open({ ...services, onState })]),
   );
-  const driverOf = ({ options }: Pick<Wanted, "options">): BackendDriver<Options> => {
+  const driverOf = ({ options }: Pick<BackendRequest, "options">): BackendDriver<Options> => {
     const driver = drivers.get(options.type);
     if (!driver) throw new AppError("config_invalid", `There is no backend of type \`${options.type}\`.`);
     return driver;
   };
 
-  const obtain = (wanted: Wanted): Entry => {
-    const known = entries.get(wanted.key);
-    if (known && known.making?.status !== "error" && isSame(known.options, wanted.options)) return known;
+  const obtain = (request: BackendRequest): Entry => {
+    const known = entries.get(request.key);
+    if (known && known.making?.status !== "error" && isSame(known.options, request.options)) return known;
     if (!known && entries.size >= maxBackends) makeRoom();
     const entry: Entry = {
-      ...wanted,
-      backend: driverOf(wanted).create(wanted.options, wanted.place),
+      ...request,
+      backend: driverOf(request).create(request.options, request.place),
       making: { status: "starting" },
     };
     entry.backend.then(
@@ -119,9 +119,9 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
   };
 
   const status = async (owner: Owner, config: BackendConfig): Promise<BackendStatus> => {
-    const wanted = read(owner, config);
-    const making = entries.get(wanted.key)?.making;
-    return statusOf(wanted, making ?? (await driverOf(wanted).state(wanted.options, wanted.place)));
+    const request = read(owner, config);
+    const making = entries.get(request.key)?.making;
+    return statusOf(request, making ?? (await driverOf(request).state(request.options, request.place)));
   };
 
   return {
@@ -134,11 +134,11 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
       return status(owner, config);
     },
     async stop(owner, config) {
-      const wanted = read(owner, config);
-      const entry = entries.get(wanted.key);
+      const request = read(owner, config);
+      const entry = entries.get(request.key);
       await entry?.backend.catch(() => {});
-      await driverOf(wanted).stop(wanted.place);
-      if (entry && entries.get(wanted.key) === entry) entries.delete(wanted.key);
+      await driverOf(request).stop(request.place);
+      if (entry && entries.get(request.key) === entry) entries.delete(request.key);
       return status(owner, config);
     },
     async erase(owner) {
@@ -170,7 +170,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
 }
 
 /** Parses a configuration. Throws `config_invalid`. The owner's agents that do not name a backend share one backend. */
-function wantedBy(schema: typeof BackendOptions, owner: Owner, config: BackendConfig): Wanted {
+function requestFor(schema: typeof BackendOptions, owner: Owner, config: BackendConfig): BackendRequest {
   const parsed = schema.safeParse(config);
   if (!parsed.success)
     throw new AppError(
@@ -189,7 +189,10 @@ const tenantOf = ({ place }: Entry) => place.owner.tenant;
 
 const keyOf = ({ owner, name }: BackendKey) => JSON.stringify([owner.tenant, owner.user, name]);
 
-const statusOf = ({ place, options: { type, workdir } }: Wanted, state: BackendState): BackendStatus => ({
+const statusOf = (
+  { place, options: { type, workdir } }: BackendRequest,
+  state: BackendState,
+): BackendStatus => ({
   name: place.name,
   type,
   status: state.status,

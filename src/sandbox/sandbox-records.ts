@@ -60,7 +60,7 @@ export interface Entry extends Omit<SandboxRecord, "revision"> {
 }
 
 /** The new location of a sandbox's files. Omitted fields keep their values. */
-export interface Where {
+export interface SandboxLocation {
   readonly engine?: string;
   /** Null means that the copy no longer exists. */
   readonly copy?: string | null;
@@ -77,7 +77,10 @@ const KEPT = { running: "running", stopped: "container", removed: "files" } as c
   keyof SandboxKeep
 >;
 
-export function moved(entry: Entry, { engine = entry.engine, copy = entry.copy }: Where = {}): Entry {
+export function moved(
+  entry: Entry,
+  { engine = entry.engine, copy = entry.copy }: SandboxLocation = {},
+): Entry {
   return { ...entry, engine, copy: copy ?? undefined };
 }
 

@@ -25,7 +25,7 @@ const SKIPPED_FOLDERS = [".git", ".skein", "node_modules", "__pycache__", ".venv
  * The operations that a backend must provide. Paths are relative to the workspace, but a search returns absolute
  * paths.
  */
-export interface Tree extends Pick<Backend, "workdir" | "stat"> {
+export interface FileTree extends Pick<Backend, "workdir" | "stat"> {
   /** Lists the regular files below a folder. Does not follow links or enter folders named in `skipped`. */
   files(folder: string, skipped: ReadonlySet<string>, signal: AbortSignal): Promise<SearchMatches<string>>;
   /** Yields the contents of files. Omits files that are larger than `maxBytes`, missing or unreadable. */
@@ -36,7 +36,7 @@ export interface Tree extends Pick<Backend, "workdir" | "stat"> {
   ): AsyncIterable<{ path: string; bytes: Uint8Array }>;
 }
 
-export function searching(tree: Tree): Pick<Backend, "glob" | "grep"> {
+export function searching(tree: FileTree): Pick<Backend, "glob" | "grep"> {
   return {
     async glob(pattern, path, signal) {
       const matches = matcher(fromWorkspace(pattern, tree.workdir));
@@ -80,7 +80,7 @@ function refusing<T>(text: string, what: string, make: () => T): T {
 }
 
 async function filesBelow(
-  tree: Tree,
+  tree: FileTree,
   path: string,
   pattern: string,
   matches: (path: string) => boolean,
@@ -112,7 +112,7 @@ interface Search {
 }
 
 async function searchLines(
-  tree: Tree,
+  tree: FileTree,
   files: readonly string[],
   regex: SafeRegex,
   signal: AbortSignal,

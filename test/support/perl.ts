@@ -10,7 +10,12 @@ import type { Backend } from "../../src/agent/core/backend.ts";
 import { editing } from "../../src/sandbox/edit.ts";
 import { searching } from "../../src/sandbox/search.ts";
 import { openPerl, type PerlFiles } from "../../src/sandbox/shell/perl/client.ts";
-import { encodeFrame, type Field, type Frame, frameReader } from "../../src/sandbox/shell/perl/frames.ts";
+import {
+  encodeFrame,
+  type FrameField,
+  frameReader,
+  type HelperFrame,
+} from "../../src/sandbox/shell/perl/frames.ts";
 import { SandboxLostError } from "../../src/sandbox/shell/script.ts";
 import type { OpenChannel } from "../../src/sandbox/shell/session.ts";
 
@@ -108,9 +113,9 @@ export const staged = (workdir: string) => readdir(join(workdir, ".skein", "stag
 export interface Puppet {
   readonly open: OpenChannel;
   /** Requests, as they came. */
-  readonly asked: Frame[];
+  readonly asked: HelperFrame[];
   readonly say: (bytes: Uint8Array) => void;
-  readonly answer: (id: number, letter: string, ...fields: Field[]) => void;
+  readonly answer: (id: number, letter: string, ...fields: FrameField[]) => void;
   readonly isClosed: () => boolean;
 }
 
@@ -119,11 +124,11 @@ export function puppet({
   onRequest = () => {},
 }: {
   greets?: boolean;
-  onRequest?: (frame: Frame, puppet: Puppet) => void;
+  onRequest?: (frame: HelperFrame, puppet: Puppet) => void;
 } = {}): Puppet {
   let isClosed = false;
   let say = (_: Uint8Array) => {};
-  const asked: Frame[] = [];
+  const asked: HelperFrame[] = [];
   const read = frameReader((frame) => {
     asked.push(frame);
     onRequest(frame, it);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../agent/core/errors.ts";
 import type { SandboxesOf } from "../ledger.ts";
 import type { SandboxCaps } from "../sandbox-caps.ts";
-import type { Engines, Unplaced } from "./engines.ts";
+import type { Engines, UnplacedSandbox } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { expire } from "./reaper.ts";
 
@@ -20,7 +20,7 @@ const RETRY_MS = 100;
  * Records the sandbox as running and returns its engine. Throws `unavailable` or `limit_exceeded` if a limit is
  * reached.
  */
-export async function admit(engines: Engines, sandbox: Unplaced, signal: AbortSignal): Promise<Host> {
+export async function admit(engines: Engines, sandbox: UnplacedSandbox, signal: AbortSignal): Promise<Host> {
   let hasMadeRoom = false;
   for (;;) {
     const { host, answer } = await engines.enter(sandbox, async (host, placed) => ({

@@ -11,7 +11,7 @@ import { backoff } from "../../lib/backoff.ts";
 import { HOME } from "../shell/prelude.ts";
 import type { ContainerInfo, ContainerSpec, ExecSpec } from "./engine.ts";
 import { EngineError, toAppError } from "./engine-error.ts";
-import type { Unplaced } from "./engines.ts";
+import type { UnplacedSandbox } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { ERRAND, labelsOf, SPEC } from "./identity.ts";
 import { type DockerOptions, SHM_BYTES } from "./options.ts";
@@ -20,8 +20,8 @@ import { type DockerOptions, SHM_BYTES } from "./options.ts";
 const RETRY_MS = 12_000;
 const RETRY_BACKOFF = { base: 20, cap: 1000 };
 
-export interface Wanted {
-  readonly sandbox: Unplaced;
+export interface ContainerRequest {
+  readonly sandbox: UnplacedSandbox;
   readonly options: DockerOptions;
 }
 
@@ -29,8 +29,12 @@ export interface Wanted {
  * Resolves with the id of the running container. Throws `backend_failed`, `backend_refused`, or `unavailable` when the
  * engine is unreachable.
  */
-export async function ensureContainer(host: Host, wanted: Wanted, signal: AbortSignal): Promise<string> {
-  const { sandbox, options } = wanted;
+export async function ensureContainer(
+  host: Host,
+  request: ContainerRequest,
+  signal: AbortSignal,
+): Promise<string> {
+  const { sandbox, options } = request;
   const network = await host.networks.prepare(engineNetwork(options), signal);
   const labels = labelsOf(host.deployment, sandbox);
   const spec = specOf({ options, volume: sandbox.id, network, labels });
@@ -51,7 +55,7 @@ export async function ensureContainer(host: Host, wanted: Wanted, signal: AbortS
       return undefined;
     }
     if (found.status === "running") return found.id;
-    await startExisting(host, wanted, found, signal);
+    await startExisting(host, request, found, signal);
     return undefined;
   };
 
@@ -63,7 +67,7 @@ export async function ensureContainer(host: Host, wanted: Wanted, signal: AbortS
       if (!(error instanceof EngineError)) throw error;
       if (isMissingImage(error) && !wasPulled) {
         wasPulled = true;
-        await pull(host, wanted, signal);
+        await pull(host, request, signal);
         deadline = performance.now() + RETRY_MS;
         continue;
       }
@@ -76,7 +80,7 @@ export async function ensureContainer(host: Host, wanted: Wanted, signal: AbortS
 
 async function startExisting(
   { engine, disk, deployment }: Host,
-  { sandbox, options }: Wanted,
+  { sandbox, options }: ContainerRequest,
   found: ContainerInfo,
   signal: AbortSignal,
 ) {
@@ -92,7 +96,7 @@ async function startExisting(
   }
 }
 
-async function pull({ engine, logger }: Host, { options }: Wanted, signal: AbortSignal) {
+async function pull({ engine, logger }: Host, { options }: ContainerRequest, signal: AbortSignal) {
   const { image } = options;
   logger.info({ image }, "pulling an image");
   try {

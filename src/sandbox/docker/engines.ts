@@ -9,7 +9,7 @@ import { type Host, type LazyHost, lazyHost } from "./host.ts";
 import { deploymentOf } from "./identity.ts";
 
 /** A sandbox that has no engine yet. */
-export type Unplaced = Omit<Sandbox, "engine">;
+export type UnplacedSandbox = Omit<Sandbox, "engine">;
 
 export interface Engines {
   /** Returns the deployment's name. Does not need an engine. */
@@ -22,7 +22,7 @@ export interface Engines {
    * Calls `work` to enter the sandbox in the ledger: on its own engine, or on the engine that `place` chooses for a new
    * sandbox. New sandboxes are entered one at a time, so each entry takes the earlier ones into account.
    */
-  enter<T>(sandbox: Unplaced, work: (host: Host, sandbox: Sandbox) => Promise<T>): Promise<T>;
+  enter<T>(sandbox: UnplacedSandbox, work: (host: Host, sandbox: Sandbox) => Promise<T>): Promise<T>;
   /**
    * Returns the engine that a new sandbox would be placed on now, or undefined if no engine accepts new
    * sandboxes.

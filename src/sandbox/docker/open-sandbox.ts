@@ -16,7 +16,7 @@ import { DiskWatch } from "./disk.ts";
 import { type Egress, type EgressOptions, openEgress } from "./egress.ts";
 import type { ContainerInfo, DockerClient, ExecSpec } from "./engine.ts";
 import { EngineError } from "./engine-error.ts";
-import type { Unplaced } from "./engines.ts";
+import type { UnplacedSandbox } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { labelsOf } from "./identity.ts";
 import type { DockerOptions } from "./options.ts";
@@ -37,7 +37,7 @@ export interface OpenSandbox {
 }
 
 export interface OpenSandboxOptions {
-  readonly sandbox: Unplaced;
+  readonly sandbox: UnplacedSandbox;
   readonly options: DockerOptions;
   readonly containerId: string;
   /** Called when a shell has not answered for 1.5 s. */

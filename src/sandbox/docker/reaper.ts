@@ -10,7 +10,7 @@ import type { SandboxLedger } from "../ledger.ts";
 import type { SandboxRecord, SandboxState } from "../sandbox-records.ts";
 import { deleteCopy } from "./deleting.ts";
 import type { ContainerSummary, DockerClient } from "./engine.ts";
-import type { Engines, Unplaced } from "./engines.ts";
+import type { Engines, UnplacedSandbox } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { ERRAND, labelOf, MOVE, sandboxOf, sandboxOfErrand } from "./identity.ts";
 import type { drainer } from "./moving/index.ts";
@@ -269,7 +269,7 @@ async function reconcileContainer(
   if (status === "exited") await correct(host, name, ["running"], "stopped");
 }
 
-async function reconcileFiles(host: Host, sandbox: Unplaced): Promise<void> {
+async function reconcileFiles(host: Host, sandbox: UnplacedSandbox): Promise<void> {
   await adopt(host, sandbox, "removed");
   await correct(host, sandbox.id, ["running", "stopped"], "removed");
 }
@@ -278,7 +278,7 @@ async function reconcileFiles(host: Host, sandbox: Unplaced): Promise<void> {
  * Adds a sandbox to the ledger. Skips files on an engine other than the recorded one, because only a person
  * can tell which files are right.
  */
-async function adopt(host: Host, sandbox: Unplaced, state: "running" | "stopped" | "removed") {
+async function adopt(host: Host, sandbox: UnplacedSandbox, state: "running" | "stopped" | "removed") {
   await host.ledger.adopt({ ...sandbox, engine: host.name }, state);
   const { engine, copy } = (await host.ledger.get(sandbox.id)) ?? {};
   if (engine !== undefined && engine !== host.name && copy !== host.name)

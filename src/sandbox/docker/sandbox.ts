@@ -14,12 +14,12 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { BackendKey, BackendState } from "../definition.ts";
 import { CANCELLED } from "../process.ts";
 import type { Files } from "../shell/files.ts";
-import { type Reply, SandboxLostError, type ScriptRunner, type ShellScript } from "../shell/script.ts";
+import { SandboxLostError, type ScriptReply, type ScriptRunner, type ShellScript } from "../shell/script.ts";
 import { admit, withdraw } from "./admission.ts";
 import { ensureContainer } from "./container.ts";
 import { execWatched } from "./disk.ts";
 import { toAppError } from "./engine-error.ts";
-import type { Engines, Unplaced } from "./engines.ts";
+import type { Engines, UnplacedSandbox } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { diagnoseLoss, killAll, type OpenSandbox, openSandbox } from "./open-sandbox.ts";
 import type { DockerOptions } from "./options.ts";
@@ -40,7 +40,7 @@ const EXPLAIN_TRIES = 4;
 
 interface SandboxSettings {
   readonly engines: Engines;
-  readonly sandbox: Unplaced;
+  readonly sandbox: UnplacedSandbox;
   readonly options: DockerOptions;
   readonly onState: (state: BackendState) => void;
   readonly logger: Logger;
@@ -100,11 +100,11 @@ export class DockerSandbox implements ScriptRunner {
     return helper.files;
   }
 
-  async run(fragment: ShellScript, signal: AbortSignal): Promise<Reply> {
+  async run(fragment: ShellScript, signal: AbortSignal): Promise<ScriptReply> {
     return this.repeated((opened) => opened.shell.runOnce(fragment, signal), signal);
   }
 
-  async runOnce(fragment: ShellScript, signal: AbortSignal): Promise<Reply> {
+  async runOnce(fragment: ShellScript, signal: AbortSignal): Promise<ScriptReply> {
     return this.#use(async () => {
       const opened = await this.#open(signal);
       try {

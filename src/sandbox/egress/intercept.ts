@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type DialOptions, secured } from "./dial.ts";
 import { BAD_GATEWAY, passedOn, passOn, type Refusal, RefusedConnection, refuse } from "./onward.ts";
-import { type Pass, type Target, textOf } from "./pass.ts";
+import { type HostPort, type Pass, textOf } from "./pass.ts";
 import { IDENTITY, type Secrets, UNMASKABLE } from "./secrets.ts";
 
 const { Agent, createServer } = process.getBuiltinModule("node:http");
@@ -24,7 +24,7 @@ const MAX_REQUESTS = 100;
 export interface Tunnel {
   readonly client: Duplex;
   readonly hello: Buffer;
-  readonly target: Target;
+  readonly target: HostPort;
   readonly pass: Pass;
   /** Connects to the host. */
   reach(): Promise<Socket | Refusal>;
@@ -105,7 +105,7 @@ function agentFor({ client, target, reach }: Tunnel, options: Options): HttpAgen
   return agent;
 }
 
-interface Served {
+interface InterceptedRequest {
   readonly asked: IncomingMessage;
   readonly answer: ServerResponse;
   readonly tunnel: OpenTunnel;
@@ -113,7 +113,7 @@ interface Served {
 
 /** Answers a request from a program in the sandbox. */
 async function serve(
-  { asked, answer, tunnel }: Served,
+  { asked, answer, tunnel }: InterceptedRequest,
   secrets: Secrets,
   signal: AbortSignal,
 ): Promise<void> {
@@ -139,7 +139,7 @@ async function serve(
 }
 
 /** Returns a refusal, or undefined if the request is for this host and has the usual form. */
-function faultOf({ url = "", headersDistinct }: IncomingMessage, target: Target): Refusal | undefined {
+function faultOf({ url = "", headersDistinct }: IncomingMessage, target: HostPort): Refusal | undefined {
   const hosts = headersDistinct.host ?? [];
   const isForHost =
     hosts.length === 1 &&

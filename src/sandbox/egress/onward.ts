@@ -58,7 +58,7 @@ export interface AnswerMask {
   inPieces(): ReplacerInput;
 }
 
-export interface Onward {
+export interface ForwardedRequest {
   /** A connection that this request alone owns, or an agent with connections for several requests. */
   readonly via: Duplex | HttpAgent;
   readonly path: string;
@@ -71,8 +71,8 @@ export interface Onward {
 }
 
 /** Answers the request `asked`. */
-export function passOn(asked: IncomingMessage, answer: ServerResponse, onward: Onward): void {
-  const { via, path, headers } = onward;
+export function passOn(asked: IncomingMessage, answer: ServerResponse, forwarded: ForwardedRequest): void {
+  const { via, path, headers } = forwarded;
   const sent = request({
     ...(via instanceof Agent ? { agent: via } : { createConnection: () => via }),
     method: asked.method,
@@ -85,7 +85,7 @@ export function passOn(asked: IncomingMessage, answer: ServerResponse, onward: O
   answer.once("close", () => sent.destroy());
   sent.once("response", (response) => {
     try {
-      answerWith(response, answer, onward);
+      answerWith(response, answer, forwarded);
     } catch {
       // Node can read some heads that it then refuses to write. Without this `catch`, the error would end the
       // process.
@@ -124,7 +124,7 @@ const LENGTH: ReadonlySet<string> = new Set(["content-length"]);
 function answerWith(
   response: IncomingMessage,
   answer: ServerResponse,
-  { mask, answered }: Pick<Onward, "mask" | "answered">,
+  { mask, answered }: Pick<ForwardedRequest, "mask" | "answered">,
 ): void {
   const { statusCode = 0 } = response;
   if (statusCode < 200 || statusCode > 999) {
@@ -137,7 +137,7 @@ function answerWith(
   }
 }
 
-interface Masked extends Pick<Onward, "answered"> {
+interface MaskedAnswer extends Pick<ForwardedRequest, "answered"> {
   readonly mask: AnswerMask;
   readonly statusCode: number;
 }
@@ -145,7 +145,7 @@ interface Masked extends Pick<Onward, "answered"> {
 function answerMasked(
   response: IncomingMessage,
   answer: ServerResponse,
-  { mask, answered, statusCode }: Masked,
+  { mask, answered, statusCode }: MaskedAnswer,
 ): void {
   const { headers } = response;
   const isPlain =

@@ -13,9 +13,9 @@ export interface Pass {
   onRefused(target: string, reason: RefusedHost["reason"]): void;
 }
 
-export interface Target {
+export interface HostPort {
   readonly host: string;
   readonly port: number;
 }
 
-export const textOf = ({ host, port }: Target) => `${host}:${port}`;
+export const textOf = ({ host, port }: HostPort) => `${host}:${port}`;

@@ -10,7 +10,7 @@ import { serverNameIn } from "./client-hello.ts";
 import { type DialOptions, dial } from "./dial.ts";
 import { type Intercept, interceptor } from "./intercept.ts";
 import { FORBIDDEN, passedOn, passOn, REFUSAL_HEADERS, type Refusal, refuse, UNREACHABLE } from "./onward.ts";
-import { type Pass, type Target, textOf } from "./pass.ts";
+import { type HostPort, type Pass, textOf } from "./pass.ts";
 import { IDENTITY, type Secrets, UNMASKABLE } from "./secrets.ts";
 
 // An import of `node:http` would also load its WebSocket client and `fetch`.
@@ -166,7 +166,7 @@ const NOT_A_PROXY: Refusal = {
 };
 
 /** Returns the target if the pass allows it. */
-function permitted(target: Target | undefined, asked: string, pass: Pass): Target | Refusal {
+function permitted(target: HostPort | undefined, asked: string, pass: Pass): HostPort | Refusal {
   if (target && pass.allows(target.host, target.port)) return target;
   pass.onRefused(target ? textOf(target) : shown(asked), "host");
   return {
@@ -176,7 +176,7 @@ function permitted(target: Target | undefined, asked: string, pass: Pass): Targe
 }
 
 /** Connects to the target. */
-async function reach(target: Target, pass: Pass, options: ProxyOptions): Promise<Socket | Refusal> {
+async function reach(target: HostPort, pass: Pass, options: ProxyOptions): Promise<Socket | Refusal> {
   const outside = await dial(target.host, target.port, options, options.signal);
   if (outside === "unreachable") return UNREACHABLE;
   if (outside === "private") {
@@ -197,7 +197,7 @@ async function reach(target: Target, pass: Pass, options: ProxyOptions): Promise
 const shown = (text: string) => text.slice(0, 300).replace(/[^A-Za-z0-9.:_[\]-]/g, "?");
 
 /** Parses a target. Returns undefined if the host is an address. */
-function targetIn(text: string): Target | undefined {
+function targetIn(text: string): HostPort | undefined {
   const [, name = "", digits] = /^([^:]{1,254}):(\d{1,5})$/.exec(text) ?? [];
   const host = hostName(name);
   const port = Number(digits);

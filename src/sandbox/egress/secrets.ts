@@ -30,7 +30,7 @@ export interface Destination {
   readonly isEncrypted: boolean;
 }
 
-export type Exchanged =
+export type ExchangeResult =
   | { readonly headers: readonly string[] }
   | { readonly refusal: Refusal; readonly reason: RefusedHost["reason"] };
 
@@ -42,7 +42,7 @@ export interface Secrets {
   /** Returns true if the host may receive a secret. */
   isNamed(target: Omit<Destination, "isEncrypted">): boolean;
   /** Replaces all placeholders in headers, or refuses the request. */
-  exchange(headers: readonly string[], to: Destination, signal: AbortSignal): Promise<Exchanged>;
+  exchange(headers: readonly string[], to: Destination, signal: AbortSignal): Promise<ExchangeResult>;
   /** Returns a mask for the secrets that `exchange` has read, or undefined before that. */
   mask(): AnswerMask | undefined;
 }

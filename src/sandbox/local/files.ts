@@ -8,14 +8,14 @@ import type { Backend, FileStat, SearchMatches } from "../../agent/core/backend.
 import { AppError } from "../../agent/core/errors.ts";
 import { untilAborted } from "../../lib/async.ts";
 import { assertRemovable, failure, quoted, toRelative } from "../paths.ts";
-import type { Tree } from "../search.ts";
+import type { FileTree } from "../search.ts";
 import {
   codeOf,
   ensureFolders,
   erase,
   isMissing,
   openFile,
-  type Pinned,
+  type PinnedPath,
   pin,
   requireFile,
   stagingPath,
@@ -32,7 +32,7 @@ const MAX_WALKED = 50_000;
 const READ_BYTES = 64 * 1024;
 const STATS_AT_ONCE = 32;
 
-type Files = Tree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
+type Files = FileTree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
 
 /**
  * Creates the file operations. An agent may name a file by a path below `workdir` or by its real path, which
@@ -132,7 +132,7 @@ function kindOf(stats: Stats): FileStat["type"] {
 }
 
 /** Reads up to the current size, so reading a growing file ends. */
-async function* bytesOf(pinned: Pinned, offset: number, length: number, signal: AbortSignal) {
+async function* bytesOf(pinned: PinnedPath, offset: number, length: number, signal: AbortSignal) {
   const file = await openFile(pinned);
   try {
     const end = Math.min(offset + length, pinned.stats.size);
@@ -149,7 +149,7 @@ async function* bytesOf(pinned: Pinned, offset: number, length: number, signal: 
   }
 }
 
-async function wholeOf(pinned: Pinned, maxBytes: number): Promise<Uint8Array | undefined> {
+async function wholeOf(pinned: PinnedPath, maxBytes: number): Promise<Uint8Array | undefined> {
   if (!pinned.stats.isFile() || pinned.stats.size > maxBytes) return undefined;
   const file = await openFile(pinned);
   try {
@@ -212,7 +212,7 @@ async function walk(
   return { matches: files, truncated: false };
 }
 
-interface Target {
+interface FileTarget {
   /** The path as the agent wrote it, for messages. */
   readonly path: string;
   readonly relative: string;
@@ -224,7 +224,7 @@ interface Target {
  */
 async function writeFile(
   workspace: Workspace,
-  target: Target,
+  target: FileTarget,
   data: Uint8Array | AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<number> {
@@ -270,9 +270,9 @@ async function writeAll(file: FileHandle, chunk: Uint8Array): Promise<void> {
 /** Returns the file's folder after following links. The caller closes it. */
 async function placeFor(
   root: string,
-  { path, relative }: Target,
+  { path, relative }: FileTarget,
   mayFollow = true,
-): Promise<{ folder: Pinned; name: string; mode: number | undefined }> {
+): Promise<{ folder: PinnedPath; name: string; mode: number | undefined }> {
   if (relative === "") throw failure("EISDIR", path);
   const name = posix.basename(relative);
   const folder = await folderAt(root, posix.dirname(relative));
@@ -302,7 +302,7 @@ async function linkTarget(root: string, path: string, relative: string): Promise
 }
 
 /** Creates the folder and its missing parents. */
-async function folderAt(root: string, relative: string): Promise<Pinned> {
+async function folderAt(root: string, relative: string): Promise<PinnedPath> {
   try {
     return await pin(root, relative);
   } catch (error) {

@@ -205,7 +205,7 @@ const O_PATH = 0x200000;
 /** The maximum number of attempts to open a file that is being replaced. */
 const MAX_PINS = 10;
 
-export interface Pinned {
+export interface PinnedPath {
   /** The path to the entry. If it is a folder, `/name` can be appended to reach an entry in it. Valid until `close`. */
   readonly at: string;
   /** The real path, which is inside the root. */
@@ -218,7 +218,7 @@ export interface Pinned {
  * Pins a path. `relative` starts at `root`, which is a real path. Throws `backend_refused` for a path that leads out of
  * the root, and errno errors.
  */
-export async function pin(root: string, relative: string): Promise<Pinned> {
+export async function pin(root: string, relative: string): Promise<PinnedPath> {
   if (!HAS_PROC) {
     const real = checked(root, await realpath(join(root, relative)), relative);
     return { at: real, real, stats: await lstat(real), close: async () => {} };
@@ -232,7 +232,7 @@ export async function pin(root: string, relative: string): Promise<Pinned> {
   }
 }
 
-async function pinOpen(root: string, relative: string): Promise<Pinned> {
+async function pinOpen(root: string, relative: string): Promise<PinnedPath> {
   const handle = await open(join(root, relative), O_PATH);
   try {
     const at = `/proc/self/fd/${handle.fd}`;
@@ -247,7 +247,7 @@ async function pinOpen(root: string, relative: string): Promise<Pinned> {
 export async function withPinned<T>(
   root: string,
   relative: string,
-  use: (pinned: Pinned) => Promise<T>,
+  use: (pinned: PinnedPath) => Promise<T>,
 ): Promise<T> {
   const pinned = await pin(root, relative);
   try {
@@ -258,7 +258,7 @@ export async function withPinned<T>(
 }
 
 /** Opens a regular file for reading. Refuses other types, because a pipe or device may block. The caller closes it. */
-export async function openFile({ at, stats }: Pinned): Promise<FileHandle> {
+export async function openFile({ at, stats }: PinnedPath): Promise<FileHandle> {
   const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
   const handle = await open(at, O_RDONLY | O_NONBLOCK | (HAS_PROC ? 0 : O_NOFOLLOW));
   const opened = await handle.stat();

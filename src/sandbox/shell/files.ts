@@ -6,16 +6,16 @@
 import type { Backend, SearchMatches } from "../../agent/core/backend.ts";
 import { AppError } from "../../agent/core/errors.ts";
 import { assertRemovable, quoted } from "../paths.ts";
-import type { Tree } from "../search.ts";
+import type { FileTree } from "../search.ts";
 import {
   entriesIn,
   perform,
   RESERVED,
   relativePath,
+  type ScriptTarget,
   STAGING_ROOT,
   stagingName,
   succeeded,
-  type Target,
   wordsOf,
 } from "./prelude.ts";
 import { contentsOf, readFile } from "./read.ts";
@@ -29,11 +29,16 @@ const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 const MAX_NAMES = 500;
 const GRACE_SECONDS = 60;
 
-export type Files = Tree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
+export type Files = FileTree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
 
 /** Creates the file operations. The runner's shells must have the functions of `PRELUDE`. */
 export function shellFiles(runner: ScriptRunner, workdir: string): Files {
-  const at = (path: string): Target => ({ runner, workdir, path, relative: relativePath(path, workdir) });
+  const at = (path: string): ScriptTarget => ({
+    runner,
+    workdir,
+    path,
+    relative: relativePath(path, workdir),
+  });
 
   return {
     workdir,
@@ -75,7 +80,7 @@ export function shellFiles(runner: ScriptRunner, workdir: string): Files {
   };
 }
 
-const listing = (target: Target) => `fs_folder ${wordsOf(target)} && {
+const listing = (target: ScriptTarget) => `fs_folder ${wordsOf(target)} && {
   set -- * .[!.]* ..?*
   if [ $# -le ${MAX_NAMES} ]; then fs_tell "$@"
   else
@@ -110,7 +115,7 @@ const MAX_PRINTED = 2 * MAX_WALKED + 4;
 
 /** Finds the files below a folder, relative to the workspace. Does not follow links or enter folders named in `skipped`. */
 async function walk(
-  target: Target,
+  target: ScriptTarget,
   skipped: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<SearchMatches<string>> {
@@ -155,7 +160,7 @@ function pathOf(entry: string, folder: string): string {
  * Removes an entry at once. Moves a folder to staging first and then erases it. `clearStaging` erases anything that
  * is left.
  */
-async function removeEntry(target: Target, signal: AbortSignal): Promise<void> {
+async function removeEntry(target: ScriptTarget, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   assertRemovable(target.relative);
   const name = stagingName();
@@ -165,7 +170,7 @@ async function removeEntry(target: Target, signal: AbortSignal): Promise<void> {
 }
 
 /** Returns true if staging may contain something to erase. */
-async function take(target: Target, name: string, signal: AbortSignal): Promise<boolean> {
+async function take(target: ScriptTarget, name: string, signal: AbortSignal): Promise<boolean> {
   const script = { script: `fs_remove ${wordsOf(target)} ${name}` };
   try {
     const { fields } = succeeded(await target.runner.runOnce(script, signal), target.path);

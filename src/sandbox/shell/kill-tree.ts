@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../lib/async.ts";
 import { type BackoffOptions, backoff } from "../../lib/backoff.ts";
 import { JOB } from "../process.ts";
-import type { Reply } from "./script.ts";
+import type { ScriptReply } from "./script.ts";
 
 /** How long processes have to end after SIGTERM, in milliseconds. */
 const GRACE_MS = 400;
@@ -19,7 +19,7 @@ const STEP_MS = 1000;
 const TERM_BACKOFF = { base: 5, cap: 40 };
 const KILL_BACKOFF = { base: 5, cap: 1000 };
 
-export interface Tree {
+export interface ProcessTree {
   /** The value of the environment variable. */
   readonly id: string;
   /**
@@ -37,10 +37,14 @@ export interface Leader {
 }
 
 /** Runs a script in the sandbox, next to the command. */
-type RunBeside = (script: string, signal: AbortSignal) => Promise<Reply>;
+type RunBeside = (script: string, signal: AbortSignal) => Promise<ScriptReply>;
 
 /** Kills the processes. Repeats until no process is left or `signal` aborts. Never throws. */
-export async function killTree({ id, leader }: Tree, run: RunBeside, signal: AbortSignal): Promise<void> {
+export async function killTree(
+  { id, leader }: ProcessTree,
+  run: RunBeside,
+  signal: AbortSignal,
+): Promise<void> {
   // Before the command starts, no process can be found, and the command would still start later.
   const known = await orAborted(leader, signal).catch(() => undefined);
   if (known) {
@@ -53,7 +57,7 @@ export async function killTree({ id, leader }: Tree, run: RunBeside, signal: Abo
 
 /** Repeats a script that counts the remaining processes until the count is zero. */
 async function untilNone(
-  count: (limit: AbortSignal) => Promise<Reply>,
+  count: (limit: AbortSignal) => Promise<ScriptReply>,
   signal: AbortSignal,
   pauses: BackoffOptions,
 ): Promise<void> {

@@ -11,7 +11,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import { isInside } from "../../lib/paths.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { failure, quoted, toRelative } from "../paths.ts";
-import { quote, type Reply, type ScriptRunner, type ShellScript } from "./script.ts";
+import { quote, type ScriptReply, type ScriptRunner, type ShellScript } from "./script.ts";
 
 /** The staging folder, relative to the workspace. It is hidden from the agent. */
 export const STAGING = ".skein/staging";
@@ -268,7 +268,7 @@ const CLEANUP_MS = 2000;
 const MAX_BYTES = 64 * 1024;
 
 /** The path that a script works on. */
-export interface Target {
+export interface ScriptTarget {
   readonly runner: ScriptRunner;
   readonly workdir: string;
   /** The path as the agent wrote it, for messages. */
@@ -288,17 +288,21 @@ export function relativePath(path: string, workdir: string): string {
 }
 
 /** Returns the workspace, folder and name as arguments for the prelude's functions. */
-export function wordsOf({ workdir, relative }: Target): string {
+export function wordsOf({ workdir, relative }: ScriptTarget): string {
   return [workdir, posix.dirname(relative), posix.basename(relative) || "."].map(quote).join(" ");
 }
 
 /** Runs a script that is safe to run twice. Throws the failure that the script reports. */
-export async function perform(target: Target, script: ShellScript, signal: AbortSignal): Promise<Reply> {
+export async function perform(
+  target: ScriptTarget,
+  script: ShellScript,
+  signal: AbortSignal,
+): Promise<ScriptReply> {
   signal.throwIfAborted();
   return succeeded(await target.runner.run({ maxBytes: MAX_BYTES, ...script }, signal), target.path);
 }
 
-export function succeeded(reply: Reply, path: string): Reply {
+export function succeeded(reply: ScriptReply, path: string): ScriptReply {
   const [status = ""] = reply.fields;
   if (status === "0") return reply;
   // The sandbox is untrusted, and the status becomes part of a message.
@@ -309,7 +313,7 @@ export function succeeded(reply: Reply, path: string): Reply {
 export const stagingName = (unique = randomId()) => `${Math.floor(Date.now() / 1000)}-${unique}`;
 
 /** Removes a file from staging within `CLEANUP_MS`. If that fails, `clearStaging` removes it later. */
-export async function discard({ runner, workdir }: Target, name: string): Promise<void> {
+export async function discard({ runner, workdir }: ScriptTarget, name: string): Promise<void> {
   const script = `fs_root ${quote(workdir)} && rm -f "$S/${name}"`;
   await runner.run({ script }, AbortSignal.timeout(CLEANUP_MS)).catch(() => {});
 }
@@ -333,7 +337,7 @@ const MAX_RECORDS = 10_000;
  * Parses the entries in a reply. Their paths begin with `workdir`. Names that are not valid UTF-8 contain
  * replacement characters. Drops incomplete records.
  */
-export function entriesIn({ output, mark }: Reply, workdir: string): FileStat[] {
+export function entriesIn({ output, mark }: ScriptReply, workdir: string): FileStat[] {
   const end = output.indexOf(0);
   const folder = `${workdir}${output.toString("utf8", 0, end)}`;
   const [, ...records] = output.toString("utf8", end).split(`${mark}:`, MAX_RECORDS + 1);

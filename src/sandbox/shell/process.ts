@@ -7,7 +7,7 @@
 import { atMost } from "../../lib/async.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { CommandProcess, type Exit, JOB, type ProcessOutcome } from "../process.ts";
-import { type Leader, sweep, type Tree } from "./kill-tree.ts";
+import { type Leader, type ProcessTree, sweep } from "./kill-tree.ts";
 import { printSentinel, quote, SandboxLostError } from "./script.ts";
 import { linesOf, type ShellSession } from "./session.ts";
 
@@ -23,13 +23,13 @@ export interface ShellProcessOptions {
   /** Environment variables to add to those of the session. */
   readonly environment: Readonly<Record<string, string>> | undefined;
   /** Ends all processes of the command. Resolves when no processes are left. */
-  readonly killTree: (tree: Tree) => Promise<void>;
+  readonly killTree: (tree: ProcessTree) => Promise<void>;
 }
 
-export class ShellProcess extends CommandProcess implements Tree {
+export class ShellProcess extends CommandProcess implements ProcessTree {
   readonly id = randomId();
   readonly session: ShellSession;
-  readonly #killTree: (tree: Tree) => Promise<void>;
+  readonly #killTree: (tree: ProcessTree) => Promise<void>;
   readonly #leader = Promise.withResolvers<Leader | undefined>();
   #status: number | undefined;
   #isReleased = false;

@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import type { ByteRange } from "../../agent/core/backend.ts";
 import { AppError } from "../../agent/core/errors.ts";
 import { failure } from "../paths.ts";
-import { discard, entriesIn, perform, stagingName, type Target, wordsOf } from "./prelude.ts";
+import { discard, entriesIn, perform, type ScriptTarget, stagingName, wordsOf } from "./prelude.ts";
 import { quote } from "./script.ts";
 
 const BLOCK_BYTES = 64 * 1024;
@@ -15,7 +15,7 @@ const PIECE_BYTES = 8 * BLOCK_BYTES;
 
 /** Reads up to the size that the file has when it is opened. */
 export async function* readFile(
-  target: Target,
+  target: ScriptTarget,
   { offset = 0, length = Number.POSITIVE_INFINITY }: ByteRange,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
@@ -31,7 +31,7 @@ export async function* readFile(
   yield* readPieces(target, offset, offset + length, signal);
 }
 
-async function* readPieces(target: Target, start: number, limit: number, signal: AbortSignal) {
+async function* readPieces(target: ScriptTarget, start: number, limit: number, signal: AbortSignal) {
   const name = stagingName();
   try {
     const opened = await open(target, name, signal);
@@ -54,7 +54,7 @@ interface OpenFile {
 }
 
 /** Opens a file. If no link can be created, each piece looks up the file and compares its inode. */
-async function open(target: Target, name: string, signal: AbortSignal): Promise<OpenFile> {
+async function open(target: ScriptTarget, name: string, signal: AbortSignal): Promise<OpenFile> {
   const find = `fs_file ${wordsOf(target)} && f=./$n`;
   const script = `${find} && {
     held=
@@ -73,7 +73,7 @@ async function open(target: Target, name: string, signal: AbortSignal): Promise<
 }
 
 async function readPiece(
-  target: Target,
+  target: ScriptTarget,
   { find }: OpenFile,
   { at, end }: { at: number; end: number },
   signal: AbortSignal,
@@ -99,18 +99,18 @@ const MAX_BYTES = 4 * 1024 * 1024;
 const ROOM_BYTES = 512 * 1024;
 const SLASH = 0x2f;
 
-interface Content {
+interface FileBytes {
   readonly path: string;
   readonly bytes: Uint8Array;
 }
 
-/** Implements `Tree.contents`. */
+/** Implements `FileTree.contents`. */
 export async function* contentsOf(
-  workspace: Target,
+  workspace: ScriptTarget,
   paths: readonly string[],
   maxBytes: number,
   signal: AbortSignal,
-): AsyncGenerator<Content> {
+): AsyncGenerator<FileBytes> {
   for (const some of grouped(paths, (path) => Buffer.byteLength(path), MAX_PATH_BYTES)) {
     const sizes = await sizesOf(workspace, some, signal);
     const files = some.filter((path) => (sizes.get(path) ?? Number.POSITIVE_INFINITY) <= maxBytes);
@@ -122,7 +122,7 @@ export async function* contentsOf(
 
 /** Returns the sizes of the regular files. */
 async function sizesOf(
-  workspace: Target,
+  workspace: ScriptTarget,
   paths: readonly string[],
   signal: AbortSignal,
 ): Promise<Map<string, number>> {
@@ -136,11 +136,11 @@ async function sizesOf(
 
 /** Splits a group in half if its files have grown too large for one script. */
 async function* readGroup(
-  workspace: Target,
+  workspace: ScriptTarget,
   paths: readonly string[],
   maxBytes: number,
   signal: AbortSignal,
-): AsyncGenerator<Content> {
+): AsyncGenerator<FileBytes> {
   try {
     yield* await readAtOnce(workspace, paths, Math.max(maxBytes, MAX_BYTES), signal);
   } catch (error) {
@@ -157,11 +157,11 @@ async function* readGroup(
  * printed names unguessable without changing the paths. Each further file gets one more slash.
  */
 async function readAtOnce(
-  workspace: Target,
+  workspace: ScriptTarget,
   paths: readonly string[],
   maxBytes: number,
   signal: AbortSignal,
-): Promise<Content[]> {
+): Promise<FileBytes[]> {
   const way = `./${[...randomBytes(64)].map((byte) => (byte < 128 ? "/" : "./")).join("")}.`;
   const words = paths.map((path, index) => `"$w"${quote(`${"/".repeat(index + 1)}${path}`)}`).join(" ");
   const script = `fs_root ${quote(workspace.workdir)} && {
@@ -174,8 +174,8 @@ async function readAtOnce(
   return parted(output, Buffer.from(`\n==> ${way}`), paths);
 }
 
-function parted(output: Buffer, line: Buffer, paths: readonly string[]): Content[] {
-  const contents: Content[] = [];
+function parted(output: Buffer, line: Buffer, paths: readonly string[]): FileBytes[] {
+  const contents: FileBytes[] = [];
   for (let at = output.indexOf(line); at >= 0; ) {
     const slashes = at + line.length;
     let name = slashes;

@@ -28,7 +28,7 @@ export interface ShellScript {
   readonly maxBytes?: number;
 }
 
-export interface Reply {
+export interface ScriptReply {
   /** The words in `r`, split at spaces. */
   readonly fields: readonly string[];
   /** The script's standard output. */
@@ -50,9 +50,9 @@ export interface ScriptRunner {
    * Runs a script that is safe to run twice, and repeats it after a loss. Throws the signal's reason,
    * `payload_too_large`, or `backend_failed`/`unavailable` if the sandbox is unavailable.
    */
-  run(script: ShellScript, signal: AbortSignal): Promise<Reply>;
+  run(script: ShellScript, signal: AbortSignal): Promise<ScriptReply>;
   /** Runs a script once. In addition, throws `SandboxLostError`. */
-  runOnce(script: ShellScript, signal: AbortSignal): Promise<Reply>;
+  runOnce(script: ShellScript, signal: AbortSignal): Promise<ScriptReply>;
 }
 
 /** An operation of a session. It receives all output until it calls `end`. */
@@ -103,10 +103,10 @@ export async function runScript(
   session: OperationSession,
   { script, input, maxBytes = MAX_OUTPUT_BYTES }: ShellScript,
   { signal, onSilence }: ScriptTimeouts,
-): Promise<Reply> {
+): Promise<ScriptReply> {
   signal.throwIfAborted();
   const mark = randomId();
-  const { promise, resolve, reject } = Promise.withResolvers<Reply>();
+  const { promise, resolve, reject } = Promise.withResolvers<ScriptReply>();
   const output = gather(maxBytes);
   const answers = input ? feed(session, input, mark) : [];
 

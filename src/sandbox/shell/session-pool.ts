@@ -17,7 +17,7 @@ export interface ShellPoolOptions {
 }
 
 /** A session that is being opened, and the callers that were waiting when the opening began. */
-interface Opening {
+interface PendingSession {
   readonly waiters: ReadonlySet<Waiter>;
 }
 
@@ -36,7 +36,7 @@ export class ShellPool {
   readonly #idle = new Map<ShellSession, NodeJS.Timeout>();
   readonly #waiters: Waiter[] = [];
   /** The sessions that are being opened, oldest first. */
-  readonly #openings = new Set<Opening>();
+  readonly #openings = new Set<PendingSession>();
 
   constructor(options: ShellPoolOptions) {
     this.#options = options;
@@ -135,7 +135,7 @@ export class ShellPool {
   }
 
   async #open(): Promise<void> {
-    const opening: Opening = { waiters: new Set(this.#waiters) };
+    const opening: PendingSession = { waiters: new Set(this.#waiters) };
     this.#openings.add(opening);
     try {
       const session = await this.#options.open(this.#closing.signal);
@@ -163,7 +163,7 @@ export class ShellPool {
    * Fails the callers that waited for this opening, unless another session is open. For later callers, another session
    * is opened.
    */
-  #fail({ waiters }: Opening, error: unknown): void {
+  #fail({ waiters }: PendingSession, error: unknown): void {
     if (this.#sessions.size > 0) return;
     for (const waiter of waiters) if (this.#remove(waiter)) waiter.reject(error);
     this.#grow();

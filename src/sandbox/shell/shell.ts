@@ -6,9 +6,15 @@
 import type { ExecOptions, ExecOutput, ExecResult } from "../../agent/core/backend.ts";
 import type { Stream } from "../../agent/core/stream.ts";
 import { assertExecutable, CANCELLED, followProcess } from "../process.ts";
-import { killTree, type Tree } from "./kill-tree.ts";
+import { killTree, type ProcessTree } from "./kill-tree.ts";
 import { ShellProcess } from "./process.ts";
-import { type Reply, runScript, SandboxLostError, type ScriptRunner, type ShellScript } from "./script.ts";
+import {
+  runScript,
+  SandboxLostError,
+  type ScriptReply,
+  type ScriptRunner,
+  type ShellScript,
+} from "./script.ts";
 import { type OpenChannel, ShellSession } from "./session.ts";
 import { ShellPool } from "./session-pool.ts";
 
@@ -66,7 +72,7 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
     this.#scripts.release(await this.#scripts.acquire(signal));
   }
 
-  async runOnce(script: ShellScript, signal: AbortSignal): Promise<Reply> {
+  async runOnce(script: ShellScript, signal: AbortSignal): Promise<ScriptReply> {
     this.#uses++;
     try {
       return await this.#run(await this.#scripts.acquire(signal), script, signal);
@@ -131,7 +137,7 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
     for (const { session } of this.#background) session.close(reason);
   }
 
-  async #run(session: ShellSession, script: ShellScript, signal: AbortSignal): Promise<Reply> {
+  async #run(session: ShellSession, script: ShellScript, signal: AbortSignal): Promise<ScriptReply> {
     const { onSilence } = this.#options;
     try {
       return await runScript(session, script, { signal, onSilence });
@@ -174,7 +180,7 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
     }
   }
 
-  #killTree(tree: Tree): Promise<void> {
+  #killTree(tree: ProcessTree): Promise<void> {
     const limit = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(ENDING_MS)]);
     const run = async (script: string, signal: AbortSignal) =>
       this.#run(await this.#scripts.acquireFirst(signal), { script }, signal);

@@ -7,8 +7,8 @@
 import { isUtf8 } from "node:buffer";
 import { untilAborted } from "../../lib/async.ts";
 import { failure, lostWhile, quoted } from "../paths.ts";
-import { discard, perform, stagingName, succeeded, type Target, wordsOf } from "./prelude.ts";
-import { quote, type Reply, SandboxLostError, type ShellScript } from "./script.ts";
+import { discard, perform, type ScriptTarget, stagingName, succeeded, wordsOf } from "./prelude.ts";
+import { quote, SandboxLostError, type ScriptReply, type ShellScript } from "./script.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 /**
@@ -21,7 +21,7 @@ const TRIES = 3;
 
 /** Writes a file. If the file exists and is executable, it stays executable. Returns the number of bytes written. */
 export async function writeFile(
-  target: Target,
+  target: ScriptTarget,
   data: Uint8Array | AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<number> {
@@ -40,7 +40,7 @@ export async function writeFile(
 
 /** Writes a file from a stream. Refuses an invalid path before reading from `source`. */
 async function writeStream(
-  target: Target,
+  target: ScriptTarget,
   source: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<number> {
@@ -57,7 +57,7 @@ async function writeStream(
   }
 }
 
-async function writeAtOnce(target: Target, data: Uint8Array, signal: AbortSignal): Promise<number> {
+async function writeAtOnce(target: ScriptTarget, data: Uint8Array, signal: AbortSignal): Promise<number> {
   const { fill, input } = filling(data);
   // Each run uses a different name, because an earlier run that was lost may still be writing.
   const name = stagingName("$N");
@@ -74,7 +74,7 @@ function filling(data: Uint8Array): { fill: string; input?: Pick<ShellScript, "i
 
 /** Writes the pieces. May also throw `SandboxLostError`, in which case nothing has changed. */
 async function writePieces(
-  target: Target,
+  target: ScriptTarget,
   pieces: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<number> {
@@ -133,7 +133,7 @@ async function* followed(first: Uint8Array, rest: AsyncIterable<Uint8Array>) {
 }
 
 /** Checks a reply. Throws if the staged data was lost with its sandbox. */
-function arrived(reply: Reply, { path }: Target): Reply {
+function arrived(reply: ScriptReply, { path }: ScriptTarget): ScriptReply {
   if (reply.fields[0] === "GONE") throw new SandboxLostError("the staged file is missing");
   return succeeded(reply, path);
 }

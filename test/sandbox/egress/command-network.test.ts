@@ -2,7 +2,7 @@
 
 import { expect, onTestFinished, test } from "vitest";
 import { openEgress } from "../../../src/sandbox/docker/egress.ts";
-import { encodeFrame, type Field, frameReader } from "../../../src/sandbox/shell/perl/frames.ts";
+import { encodeFrame, type FrameField, frameReader } from "../../../src/sandbox/shell/perl/frames.ts";
 import type { ChannelEvents } from "../../../src/sandbox/shell/session.ts";
 
 const { signal } = new AbortController();
@@ -15,7 +15,7 @@ async function opened() {
   const read = frameReader(({ id, letter, fields }) => {
     if (letter === "d") answers.set(id, `${answers.get(id) ?? ""}${fields[0]}`);
   });
-  const send = (id: number, letter: string, ...fields: Field[]) =>
+  const send = (id: number, letter: string, ...fields: FrameField[]) =>
     events?.onOutput(encodeFrame(id, letter, fields));
   const egress = await openEgress(
     {

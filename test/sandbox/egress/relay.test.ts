@@ -2,7 +2,7 @@
 
 import type { Duplex } from "node:stream";
 import { expect, test } from "vitest";
-import { encodeFrame, type Field, frameReader } from "../../../src/sandbox/shell/perl/frames.ts";
+import { encodeFrame, type FrameField, frameReader } from "../../../src/sandbox/shell/perl/frames.ts";
 import { openRelay, type Relay } from "../../../src/sandbox/shell/perl/relay.ts";
 import { WINDOW_BYTES } from "../../../src/sandbox/shell/perl/relay-frames.ts";
 import type { ChannelEvents } from "../../../src/sandbox/shell/session.ts";
@@ -19,7 +19,7 @@ async function opened(greeting: readonly string[] = GREETING) {
     ({ id, letter, fields }) => void got.push(`${id} ${letter} ${fields.map(String)}`),
   );
   let isScript = true;
-  const send = (id: number, letter: string, ...fields: Field[]) =>
+  const send = (id: number, letter: string, ...fields: FrameField[]) =>
     events?.onOutput(encodeFrame(id, letter, fields));
   const relay = await openRelay(
     async (its) => {
@@ -73,7 +73,7 @@ test("writes wait for grants", async () => {
 
 const tooMuch = bytes(120 * 1024);
 
-test.each<[name: string, ...frames: [id: number, letter: string, ...fields: Field[]][]]>([
+test.each<[name: string, ...frames: [id: number, letter: string, ...fields: FrameField[]][]]>([
   ["an unknown frame", [1, "o"], [1, "q"]],
   ["a connection that exists", [1, "o"], [1, "o"]],
   ["empty data", [1, "o"], [1, "d", ""]],

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { AppError } from "../../../src/agent/core/errors.ts";
 import { openPerl, type PerlFiles } from "../../../src/sandbox/shell/perl/client.ts";
-import { encodeFrame, type Field, type Frame } from "../../../src/sandbox/shell/perl/frames.ts";
+import { encodeFrame, type FrameField, type HelperFrame } from "../../../src/sandbox/shell/perl/frames.ts";
 import { SandboxLostError } from "../../../src/sandbox/shell/script.ts";
 import { readAll, refuses } from "../../support/backend.ts";
 import { needing } from "../../support/needing.ts";
@@ -33,7 +33,7 @@ describe("a hostile helper", () => {
   };
   const entry = (name: string) => ["f", "1", "1", name];
 
-  test.each<[string, (frame: Frame, puppet: Puppet) => void]>([
+  test.each<[string, (frame: HelperFrame, puppet: Puppet) => void]>([
     ["a frame that is too large", (_, { say }) => say(u32(0xffffffff))],
     ["a frame that is too small", (_, { say }) => say(Buffer.concat([u32(1), Buffer.from("x")]))],
     ["text", (_, { say }) => say(Buffer.from("Segmentation fault\n"))],
@@ -156,13 +156,13 @@ describe("a hostile helper", () => {
     const random = newRandom(20_010_203);
     const pick = <T>(...choices: T[]): T => choices[random(choices.length)] as T; // The index is below the length.
     const field = () =>
-      pick<() => Field>(
+      pick<() => FrameField>(
         () => pick("f", "d", "0", "1", "all", "more", "file", "large", "none", "ENOENT", "OUTSIDE"),
         () => String(random(2 ** 31)),
         () => Buffer.alloc(random(300), random(256)),
         () => "n".repeat(random(5000)),
       )();
-    const nonsense = ({ id }: Frame, { answer, say }: Puppet) => {
+    const nonsense = ({ id }: HelperFrame, { answer, say }: Puppet) => {
       for (let count = random(4); count >= 0; count--) {
         const fields = Array.from({ length: random(9) }, field);
         const frame = encodeFrame(

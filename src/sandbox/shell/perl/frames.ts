@@ -5,9 +5,9 @@
 const HEAD_BYTES = 5;
 const LENGTH_BYTES = 4;
 
-export type Field = string | Uint8Array;
+export type FrameField = string | Uint8Array;
 
-export interface Frame {
+export interface HelperFrame {
   readonly id: number;
   readonly letter: string;
   /** Slices of a buffer that belongs to this frame alone. */
@@ -16,7 +16,7 @@ export interface Frame {
   readonly bytes: number;
 }
 
-export function encodeFrame(id: number, letter: string, fields: readonly Field[]): Buffer {
+export function encodeFrame(id: number, letter: string, fields: readonly FrameField[]): Buffer {
   const sizes = fields.map((field) => (typeof field === "string" ? Buffer.byteLength(field) : field.length));
   const rest = sizes.reduce((sum, size) => sum + LENGTH_BYTES + size, HEAD_BYTES);
   const frame = Buffer.allocUnsafe(LENGTH_BYTES + rest);
@@ -35,7 +35,7 @@ export function encodeFrame(id: number, letter: string, fields: readonly Field[]
 }
 
 /** Returns a function that takes bytes and calls `onFrame` for each complete frame. It throws for a malformed frame. */
-export function frameReader(onFrame: (frame: Frame) => void): (bytes: Buffer) => void {
+export function frameReader(onFrame: (frame: HelperFrame) => void): (bytes: Buffer) => void {
   const length = Buffer.alloc(LENGTH_BYTES);
   let rest: Buffer | undefined;
   let held = 0;
@@ -62,7 +62,7 @@ function checked(size: number): number {
   return size;
 }
 
-function decode(rest: Buffer): Frame {
+function decode(rest: Buffer): HelperFrame {
   const fields: Buffer[] = [];
   for (let at = HEAD_BYTES; at < rest.length; ) {
     const start = at + LENGTH_BYTES;

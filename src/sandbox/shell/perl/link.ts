@@ -5,7 +5,7 @@
 
 import { SandboxLostError } from "../script.ts";
 import type { Channel, ChannelEvents, OpenChannel } from "../session.ts";
-import { encodeFrame, type Field, type Frame, frameReader, GREETING } from "./frames.ts";
+import { encodeFrame, type FrameField, frameReader, GREETING, type HelperFrame } from "./frames.ts";
 
 /** The maximum number of concurrent requests. Further requests wait. */
 const MAX_PENDING = 64;
@@ -18,7 +18,7 @@ interface Request<T> {
   /** An id from `newId`, for an operation that consists of several consecutive requests. */
   readonly id?: number;
   readonly letter: string;
-  readonly fields: readonly Field[];
+  readonly fields: readonly FrameField[];
   /** The maximum size of the answer across all its frames, in bytes. */
   readonly maxBytes: number;
   /** Receives a part of the answer. An exception ends the link. */
@@ -187,7 +187,7 @@ export class Link {
     };
   }
 
-  #onFrame(frame: Frame): void {
+  #onFrame(frame: HelperFrame): void {
     if (!this.#isGreeted) {
       this.#onGreeting(frame);
       return;
@@ -201,19 +201,19 @@ export class Link {
     else if (frame.letter !== "p") this.#onAnswer(pending, frame);
   }
 
-  #onGreeting({ id, letter, fields }: Frame): void {
+  #onGreeting({ id, letter, fields }: HelperFrame): void {
     if (id !== 0 || letter !== "h" || fields.join() !== GREETING.join())
       throw new Error("its first frame is not a greeting");
     this.#isGreeted = true;
     this.#greeted.resolve(true);
   }
 
-  #onPart({ onPart, isGivenUp }: PendingRequest, { fields }: Frame): void {
+  #onPart({ onPart, isGivenUp }: PendingRequest, { fields }: HelperFrame): void {
     if (!onPart) throw new Error("it sent part of an answer that has no parts");
     if (!isGivenUp) onPart(fields);
   }
 
-  #onAnswer({ id, resolve, reject }: PendingRequest, { letter, fields }: Frame): void {
+  #onAnswer({ id, resolve, reject }: PendingRequest, { letter, fields }: HelperFrame): void {
     if (letter === "k") resolve(fields);
     else if (letter === "e") reject(new HelperError(String(fields[0])));
     else throw new Error(`it sent an unknown frame \`${letter}\``);

@@ -2,7 +2,7 @@
 
 import type { FileStat, SearchMatches } from "../../../agent/core/backend.ts";
 import { isoTime } from "../prelude.ts";
-import { CHUNK_BYTES, type Field, MAX_LISTED, MAX_WALKED, MAX_WALKED_BYTES } from "./frames.ts";
+import { CHUNK_BYTES, type FrameField, MAX_LISTED, MAX_WALKED, MAX_WALKED_BYTES } from "./frames.ts";
 import { HelperError, type Link } from "./link.ts";
 
 /** The maximum size of an answer, not counting file contents, in bytes. */
@@ -22,7 +22,7 @@ interface Part {
 export async function* readPart(link: Link, part: Part, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const id = link.newId();
   let left = part.length;
-  const ask = (letter: string, ...fields: Field[]) =>
+  const ask = (letter: string, ...fields: FrameField[]) =>
     link.ask({ id, letter, fields, maxBytes: CHUNK_BYTES + EXTRA_BYTES, read: pieceOf(left) }, signal);
 
   const { relative, offset, length } = part;

@@ -6,7 +6,7 @@
 import { Duplex } from "node:stream";
 import { quote } from "../script.ts";
 import type { Channel, ChannelEvents, OpenChannel } from "../session.ts";
-import { encodeFrame, type Field, type Frame, frameReader } from "./frames.ts";
+import { encodeFrame, type FrameField, frameReader, type HelperFrame } from "./frames.ts";
 import { RELAY_CHUNK_BYTES, RELAY_GREETING, RELAYED_CONNECTIONS, WINDOW_BYTES } from "./relay-frames.ts";
 import { RELAY_PROGRAM } from "./relay-program.ts";
 
@@ -40,7 +40,7 @@ export interface RelayOptions {
   readonly onConnection: (connection: Duplex) => void;
 }
 
-interface Connection {
+interface RelayedConnection {
   readonly stream: Duplex;
   /** The number of additional bytes that the sandbox may send. */
   granted: number;
@@ -67,7 +67,7 @@ export async function openRelay(
   let channel: Channel | undefined;
   let isOver = false;
   let sent = Promise.resolve();
-  const send = (id: number, letter: string, ...fields: Field[]) => {
+  const send = (id: number, letter: string, ...fields: FrameField[]) => {
     if (isOver) return;
     const bytes = encodeFrame(id, letter, fields);
     sent = sent.then(() => (isOver ? undefined : channel?.write(bytes))).catch(close);
@@ -137,7 +137,7 @@ function eventsOf(read: (bytes: Buffer) => void, close: () => void, isOver: () =
 }
 
 /** Returns the port in a greeting. Throws for any other frame. */
-function portIn({ id, letter, fields }: Frame): number {
+function portIn({ id, letter, fields }: HelperFrame): number {
   const [name, version, digits] = fields.map(String);
   const port = /^\d{1,5}$/.test(digits ?? "") ? Number(digits) : 0;
   if (
@@ -151,14 +151,14 @@ function portIn({ id, letter, fields }: Frame): number {
   return port;
 }
 
-type Send = (id: number, letter: string, ...fields: Field[]) => void;
+type Send = (id: number, letter: string, ...fields: FrameField[]) => void;
 
 function relayed(send: Send, onConnection: (connection: Duplex) => void) {
-  const open = new Map<number, Connection>();
+  const open = new Map<number, RelayedConnection>();
 
   const begin = (id: number) => {
     if (open.has(id) || open.size >= MAX_CONNECTIONS) throw new Error("it opened too many connections");
-    const connection: Connection = {
+    const connection: RelayedConnection = {
       stream: streamOf(
         id,
         () => connection,
@@ -175,7 +175,7 @@ function relayed(send: Send, onConnection: (connection: Duplex) => void) {
     onConnection(connection.stream);
   };
 
-  const onData = (connection: Connection, bytes: Buffer, id: number) => {
+  const onData = (connection: RelayedConnection, bytes: Buffer, id: number) => {
     connection.granted -= bytes.length;
     if (connection.granted < 0 || bytes.length === 0) throw new Error("it sent more than it was granted");
     connection.held += bytes.length;
@@ -183,7 +183,7 @@ function relayed(send: Send, onConnection: (connection: Duplex) => void) {
     if (connection.stream.push(bytes)) grant(id, connection, send);
   };
 
-  const onGrant = (connection: Connection, digits: string) => {
+  const onGrant = (connection: RelayedConnection, digits: string) => {
     const count = /^\d{1,7}$/.test(digits) ? Number(digits) : 0;
     connection.credit += count;
     if (count === 0 || connection.credit > WINDOW_BYTES) throw new Error("it granted more than it received");
@@ -194,7 +194,7 @@ function relayed(send: Send, onConnection: (connection: Duplex) => void) {
 
   return {
     /** Handles a frame. Throws for a frame that a relay would never send. */
-    onFrame({ id, letter, fields }: Frame): void {
+    onFrame({ id, letter, fields }: HelperFrame): void {
       const connection = open.get(id);
       if (letter === "o") begin(id);
       // The stream may have ended here before the other end was informed.
@@ -218,14 +218,14 @@ function relayed(send: Send, onConnection: (connection: Duplex) => void) {
 }
 
 /** Tells the sandbox that the reader has read the bytes held so far. */
-function grant(id: number, connection: Connection, send: Send): void {
+function grant(id: number, connection: RelayedConnection, send: Send): void {
   if (connection.held === 0) return;
   send(id, "g", String(connection.held));
   connection.granted += connection.held;
   connection.held = 0;
 }
 
-function streamOf(id: number, connection: () => Connection, send: Send, onClose: () => void): Duplex {
+function streamOf(id: number, connection: () => RelayedConnection, send: Send, onClose: () => void): Duplex {
   const write = (bytes: Buffer, done: () => void) => {
     const its = connection();
     const part = bytes.subarray(0, Math.min(its.credit, RELAY_CHUNK_BYTES));
