@@ -10,12 +10,12 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { Credentials } from "./credential-end.ts";
 import { type Authenticate, unauthorized } from "./credentials.ts";
 import type { Principal, Scope } from "./principal.ts";
-import { type Access, accessOf, isOauthPath, requireScope } from "./scopes.ts";
+import { accessOf, isOauthPath, type RouteAccess, requireScope } from "./scopes.ts";
 import type { Tickets } from "./tickets.ts";
 
 const PRINCIPAL = "principal";
 
-export interface Guarding {
+export interface GuardOptions {
   readonly authenticate: Authenticate;
   readonly tickets: Tickets;
   /** Checks whether the credentials behind a ticket have ended. */
@@ -23,7 +23,7 @@ export interface Guarding {
 }
 
 /** Call this before adding routes. The server does not start if a route is missing from `scopes.ts`. */
-export function guard(server: FastifyInstance, { authenticate, tickets, credentials }: Guarding): void {
+export function guard(server: FastifyInstance, { authenticate, tickets, credentials }: GuardOptions): void {
   server.decorateRequest(PRINCIPAL, null);
   server.addHook("onRoute", ({ method, url, config }) => {
     for (const each of [method].flat())
@@ -51,7 +51,7 @@ export function guard(server: FastifyInstance, { authenticate, tickets, credenti
 }
 
 /** Returns the scope that the principal must have. */
-function scopeOf(access: Exclude<Access, "public" | "any">, { scopes }: Principal): Scope {
+function scopeOf(access: Exclude<RouteAccess, "public" | "any">, { scopes }: Principal): Scope {
   if (access === "ticket") return "read";
   if (access !== "manage") return access;
   return scopes.includes("operator") ? "operator" : "admin";
@@ -61,7 +61,7 @@ function scopeOf(access: Exclude<Access, "public" | "any">, { scopes }: Principa
  * Returns the access of the request's route. Returns undefined for an unknown route, unless a missing route at this
  * path needs no credentials.
  */
-export function accessTo(request: FastifyRequest): Access | undefined {
+export function accessTo(request: FastifyRequest): RouteAccess | undefined {
   const { method, routeOptions } = request;
   const isUnknown = routeOptions.url === undefined;
   if (isUnknown && isOauthPath(pathOf(request))) return "public";

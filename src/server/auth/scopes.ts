@@ -4,9 +4,9 @@ import { AppError } from "../../agent/core/errors.ts";
 import type { Principal, Scope } from "./principal.ts";
 
 /** `public`: no authentication. `any`: any credentials. `ticket`: `read`, or a ticket. `manage`: `admin` or `operator`. */
-export type Access = Scope | "public" | "any" | "ticket" | "manage";
+export type RouteAccess = Scope | "public" | "any" | "ticket" | "manage";
 
-const ROUTES: Readonly<Record<string, Access>> = {
+const ROUTES: Readonly<Record<string, RouteAccess>> = {
   "GET /health": "public",
   "GET /ready": "public",
   // The route itself requires the metrics token or the `admin` scope.
@@ -261,10 +261,10 @@ const ACCESS: ReadonlySet<unknown> = new Set<PluginAccess>([
 ]);
 
 /** The access that a plugin's route may require. */
-export type PluginAccess = Exclude<Access, "ticket" | "manage" | "operator">;
+export type PluginAccess = Exclude<RouteAccess, "ticket" | "manage" | "operator">;
 
 /** Returns undefined for a route that is not in the table, and for a plugin's route with an unknown access. */
-export function accessOf(method: string, route: string, config: unknown = {}): Access | undefined {
+export function accessOf(method: string, route: string, config: unknown = {}): RouteAccess | undefined {
   // Preflight requests are public because browsers send them without credentials.
   if (method === "OPTIONS") return "public";
   if (route.startsWith(PLUGINS)) {

@@ -5,13 +5,13 @@
  * starts or steers a run: both are recorded if the settings enable it, and whenever they are refused. `told`: the
  * engine records successful actions. `none`: never recorded.
  */
-type RecordedAs = "change" | "view" | "read" | "run" | "told" | "none";
+type RecordKind = "change" | "view" | "read" | "run" | "told" | "none";
 
 /** Stands for the id in the response. */
 export const MADE = "(made)";
 
 /** How the action is recorded, its name, and the path parameter with the target's id. */
-export type RouteAction = readonly [as: RecordedAs, action: string, id?: string];
+export type RouteAction = readonly [as: RecordKind, action: string, id?: string];
 
 const NONE: RouteAction = ["none", ""];
 

@@ -19,7 +19,7 @@ export interface AuditTrail extends Pick<Audit, "record" | "list"> {
 }
 
 /** The ids in a response. */
-type Described = Partial<Readonly<Record<"id" | "name" | "tenant" | "user", string>>>;
+type ResponseIds = Partial<Readonly<Record<"id" | "name" | "tenant" | "user", string>>>;
 
 /**
  * Call this after `guard` and before adding routes. The server does not start if a route is missing from
@@ -30,7 +30,7 @@ export function auditRequests(
   trail: AuditTrail,
   trustedProxies: readonly string[],
 ): void {
-  const made = new WeakMap<FastifyRequest, Described>();
+  const made = new WeakMap<FastifyRequest, ResponseIds>();
   const addressOf = clientAddress(trustedProxies);
   server.addHook("onRoute", (route) => {
     for (const method of [route.method].flat())
@@ -87,7 +87,7 @@ function outcomeOf(reply: FastifyReply): AuditOutcome {
 function entryOf(
   request: FastifyRequest,
   [, action, id]: RouteAction,
-  { outcome, made }: { readonly outcome: AuditOutcome; readonly made: Described },
+  { outcome, made }: { readonly outcome: AuditOutcome; readonly made: ResponseIds },
 ): Pick<NewEntry, "tenant" | "actor" | "action" | "target"> {
   const principal = principalOf(request);
   const isAdmins = isOfAdmins(request);
@@ -136,7 +136,7 @@ function isOfAdmins(request: FastifyRequest): boolean {
 const isToldByResponse = (action: RouteAction | undefined) =>
   action?.[2] === MADE || action?.[1] === "key.revoke";
 
-const madeIn = (payload: unknown): Described => textsIn(payload);
+const madeIn = (payload: unknown): ResponseIds => textsIn(payload);
 
 function textsIn(value: unknown): Partial<Record<string, string>> {
   const texts = Object.entries(Object(value)).filter(

@@ -4,7 +4,7 @@
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
-import type { Unread, UnreadResponses } from "./unread-responses.ts";
+import type { ReportUnread, UnreadResponses } from "./unread-responses.ts";
 
 /** Shared, because creating an Error per connection is expensive. */
 const DISCONNECTED = new Error("The client has disconnected.");
@@ -43,7 +43,7 @@ export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> 
 export function* counted(
   pieces: Iterable<Buffer>,
   length: number,
-  unread: Unread,
+  unread: ReportUnread,
 ): Generator<Buffer, void, void> {
   let left = length;
   unread(left);

@@ -33,7 +33,7 @@ export async function versionOf(
 }
 
 /** The versions of a file that a write may overwrite. */
-export interface Precondition {
+export interface FilePrecondition {
   /** The versions that match. `any` means that the file must exist. */
   readonly match?: ReadonlySet<string> | "any";
   readonly isNew: boolean;
@@ -43,7 +43,7 @@ export interface Precondition {
  * Returns undefined if neither `If-Match` nor `If-None-Match` was sent. Throws `invalid_request` for a value that is
  * neither `*` nor a list of versions.
  */
-export function preconditionIn(headers: IncomingHttpHeaders): Precondition | undefined {
+export function preconditionIn(headers: IncomingHttpHeaders): FilePrecondition | undefined {
   const { "if-match": match, "if-none-match": none } = headers;
   if (none !== undefined && none.trim() !== "*")
     throw new AppError(
@@ -65,7 +65,7 @@ export function preconditionIn(headers: IncomingHttpHeaders): Precondition | und
 export async function requireVersion(
   backend: Pick<Backend, "read" | "stat">,
   path: string,
-  { match, isNew }: Precondition,
+  { match, isNew }: FilePrecondition,
   signal: AbortSignal,
 ): Promise<void> {
   const stat = await backend.stat(path, signal).catch((error: unknown) => {

@@ -10,7 +10,7 @@ import { hasPrincipal, ownerOf } from "../auth/guard.ts";
 import { counted, isLong, piecesOf } from "./client-disconnect.ts";
 import { charsOf, jsonParts } from "./json-parts.ts";
 import { credentialsEnd } from "./sse.ts";
-import type { Unread, UnreadResponses } from "./unread-responses.ts";
+import type { ReportUnread, UnreadResponses } from "./unread-responses.ts";
 
 /**
  * The number of characters to write in one tick of the event loop. A slice ends with the text that exceeds this number.
@@ -116,7 +116,11 @@ function* withLongOnesAlone(texts: readonly string[]): Generator<string, void, v
  * closes the connection. `open` starts counting the unread bytes of a long response: its parts, plus `kept` bytes of
  * their source.
  */
-export async function payloadOf(parts: Parts, open: () => Unread, kept = 0): Promise<string | Readable> {
+export async function payloadOf(
+  parts: Parts,
+  open: () => ReportUnread,
+  kept = 0,
+): Promise<string | Readable> {
   let short = "";
   for (;;) {
     const part = await parts.next();
@@ -158,13 +162,13 @@ export function endLongAnswers(server: FastifyInstance, credentials: Credentials
 async function* pieces(
   first: readonly string[],
   parts: Parts,
-  unread: Unread,
+  unread: ReportUnread,
 ): AsyncGenerator<Buffer, void, void> {
   yield* piecesOfAll(first, unread);
   for await (const part of parts) yield* piecesOfAll([part], unread);
 }
 
-function piecesOfAll(texts: readonly string[], unread: Unread): Generator<Buffer, void, void> {
+function piecesOfAll(texts: readonly string[], unread: ReportUnread): Generator<Buffer, void, void> {
   const all = texts.map((text) => Buffer.from(text));
   const length = all.reduce((sum, bytes) => sum + bytes.length, 0);
   return counted(

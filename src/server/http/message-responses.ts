@@ -7,7 +7,7 @@ import { storedMessage } from "../../agent/core/stored-json.ts";
 import type { ThreadStore } from "../../agent/core/stores.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { type Lists, objectOf, payloadOf } from "./long-responses.ts";
-import type { Unread } from "./unread-responses.ts";
+import type { ReportUnread } from "./unread-responses.ts";
 
 /** The number of bytes of messages to read and check at a time. */
 const READ_BYTES = 256 * 1024;
@@ -19,7 +19,7 @@ interface Source {
   readonly toJson: (message: Message, text: string) => string;
   readonly owner: Owner;
   readonly id: string;
-  readonly open: () => Unread;
+  readonly open: () => ReportUnread;
 }
 
 /**

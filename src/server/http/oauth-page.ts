@@ -4,7 +4,7 @@
 import { hash } from "node:crypto";
 import type { AppError } from "../../agent/core/errors.ts";
 import type { ShownRequest } from "../../engine/vault/oauth/parts.ts";
-import { type Language, textsIn } from "./oauth-texts.ts";
+import { type PageLanguage, textsIn } from "./oauth-texts.ts";
 
 const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:4rem auto;padding:0 1.5rem;color:#1c1c1e;background:#fff}
 h1{font-size:1.4rem}a.go{display:inline-block;margin-top:1rem;padding:.6rem 1.2rem;border-radius:.5rem;background:#1a5fb4;color:#fff;text-decoration:none}
@@ -21,21 +21,21 @@ export const OAUTH_PAGE_POLICY = [
 ].join("; ");
 
 /** Asks the user before anything is sent to the authorization server. `next` is the link's target. */
-export function startPage(language: Language, request: ShownRequest, next: string): string {
+export function startPage(language: PageLanguage, request: ShownRequest, next: string): string {
   const texts = textsIn(language);
   const { server } = request;
   const body = `<p>${texts.willBeUsed(strong(server), whose(texts, request))}</p><p>${texts.ask}</p><p><a class="go" href="${escaped(next)}">${texts.go}</a></p>`;
   return page(language, texts.connect, body);
 }
 
-export function connectedPage(language: Language, request: ShownRequest): string {
+export function connectedPage(language: PageLanguage, request: ShownRequest): string {
   const texts = textsIn(language);
   const body = `<p>${texts.isUsed(strong(request.server), whose(texts, request))}</p><p>${texts.close}</p>`;
   return page(language, texts.connected, body);
 }
 
 /** A `reason` in the error's details is for admins. */
-export function failedPage(language: Language, { message, details }: AppError): string {
+export function failedPage(language: PageLanguage, { message, details }: AppError): string {
   const { failed, refusal, reason, unknown } = textsIn(language);
   const known = refusal(message);
   if (known === undefined) return page(language, failed, quoted(unknown, message));
@@ -54,7 +54,7 @@ function whose(texts: ReturnType<typeof textsIn>, { keeper: { tenant, user }, by
 
 const strong = (text: string) => `<strong>${escaped(text)}</strong>`;
 
-const page = (language: Language, title: string, body: string) =>
+const page = (language: PageLanguage, title: string, body: string) =>
   `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="robots" content="noindex"><title>${title} – Skein</title><style>${STYLE}</style></head><body><main><h1>${title}</h1>${body}</main></body></html>`;
 
 const ENTITIES: Readonly<Record<string, string>> = {

@@ -3,7 +3,7 @@
 import { REFUSALS } from "../../engine/vault/oauth/parts.ts";
 
 export const LANGUAGES = ["en", "de"] as const;
-export type Language = (typeof LANGUAGES)[number];
+export type PageLanguage = (typeof LANGUAGES)[number];
 
 /** The messages with which these pages themselves refuse a request. */
 export const PAGE_REFUSALS = {
@@ -92,10 +92,10 @@ const de: Texts = {
   refusal: (message) => GERMAN[message],
 };
 
-export const textsIn = (language: Language): Texts => ({ en, de })[language];
+export const textsIn = (language: PageLanguage): Texts => ({ en, de })[language];
 
 /** Returns the language that `Accept-Language` prefers, or English if the header lists none of these languages. */
-export function languageOf(accepted = ""): Language {
+export function languageOf(accepted = ""): PageLanguage {
   const wanted = accepted.split(",").flatMap((each) => {
     const [, tag = "", weight = "1"] =
       /^\s*([a-z]{1,8})(?:-[a-z0-9-]*)?\s*(?:;\s*q=([0-9.]{1,5}))?\s*$/i.exec(each) ?? [];

@@ -70,7 +70,7 @@ async function injectionOf(request: Request, token: string) {
   };
 }
 
-type Injected = Awaited<ReturnType<FastifyInstance["inject"]>>;
+type InjectedResponse = Awaited<ReturnType<FastifyInstance["inject"]>>;
 
 /**
  * Throws the reason of `signal` if it aborts first. A response that arrives later is treated as if its client had
@@ -80,7 +80,7 @@ async function injected(
   server: FastifyInstance,
   sent: InjectOptions,
   signal: AbortSignal,
-): Promise<Injected> {
+): Promise<InjectedResponse> {
   signal.throwIfAborted();
   const answering = server.inject(sent);
   return orAborted(answering, signal).catch((error: unknown) => {
@@ -96,16 +96,16 @@ const EMPTY: ReadonlySet<number> = new Set([204, 205, 304]);
  * Keeps each request as long as the body of its response: once a `Request` is garbage collected, its signal no longer
  * follows the caller's.
  */
-const requests = new WeakMap<Readable, Sent>();
+const requests = new WeakMap<Readable, InjectedRequest>();
 
-interface Sent {
+interface InjectedRequest {
   /** May be a `Request` whose signal the other one follows. */
   readonly input: unknown;
   readonly request: Request;
 }
 
 /** A reader that cancels, or whose request aborts, counts as a client that disconnects. */
-function responseOf(injected: Injected, sent: Sent): Response {
+function responseOf(injected: InjectedResponse, sent: InjectedRequest): Response {
   const headers = new Headers();
   for (const [name, value] of Object.entries(injected.headers))
     for (const each of [value ?? []].flat()) headers.append(name, String(each));

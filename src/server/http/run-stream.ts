@@ -68,7 +68,7 @@ export async function replyWithRun(
 /** Writes an ended run as JSON. */
 export interface FinishedJson {
   readonly ofMessage: (message: Message) => string;
-  readonly ofRun: (run: Finished["run"]) => string;
+  readonly ofRun: (run: RunWithMessages["run"]) => string;
 }
 
 export function finishedJson(app: App, url: string): FinishedJson {
@@ -79,7 +79,7 @@ export function finishedJson(app: App, url: string): FinishedJson {
   };
 }
 
-async function* finishedParts(tenant: string, { run, messages }: Finished, json: FinishedJson) {
+async function* finishedParts(tenant: string, { run, messages }: RunWithMessages, json: FinishedJson) {
   yield '{"messages":';
   yield* listOf(inSlices(tenant, messages, json.ofMessage));
   yield `,${json.ofRun(run).slice(1)}`;
@@ -102,7 +102,7 @@ async function unlessEnded(cancelling: Promise<unknown>): Promise<void> {
 const wantsJson = ({ headers }: FastifyRequest) =>
   (headers.accept?.includes("application/json") ?? false) && !headers.accept?.includes("text/event-stream");
 
-interface Finished {
+interface RunWithMessages {
   readonly run: RunRecord & { readonly output?: Output };
   /** The messages that the run added to the thread. */
   readonly messages: readonly Message[];
@@ -119,7 +119,7 @@ async function finishedRun(
   key: RunKey,
   { reply, closing, over }: { reply: FastifyReply; closing: AbortSignal; over: AbortSignal },
   onLeft: () => Promise<void>,
-): Promise<Finished> {
+): Promise<RunWithMessages> {
   const left = clientDisconnect(reply);
   const messages: Message[] = [];
   let bytes = 0;

@@ -18,7 +18,7 @@ import { ownerOf, principalOf } from "../auth/guard.ts";
 import { clientDisconnect, counted, cutWhenStalled, isLong, piecesOf } from "./client-disconnect.ts";
 import { bodyIsDone } from "./incoming-bodies.ts";
 import type { LongText } from "./json-parts.ts";
-import type { Unread, UnreadResponses } from "./unread-responses.ts";
+import type { ReportUnread, UnreadResponses } from "./unread-responses.ts";
 
 /** One event of a stream. `data` is JSON, on one line. */
 export interface Frame {
@@ -203,7 +203,7 @@ interface StreamOptions extends StreamLimits {
   readonly closing: AbortSignal;
   /** Aborts with the reason when the credentials of the request end. */
   readonly over: AbortSignal;
-  readonly unread: Unread;
+  readonly unread: ReportUnread;
   /** Called when the store cannot be read and the stream has therefore ended early. */
   readonly onUnavailable: (error: AppError) => void;
 }
@@ -313,7 +313,7 @@ const isShort = (frame: Frame | LongFrame): frame is Frame =>
 async function writeInPieces(
   { raw, request }: FastifyReply,
   { id, event, data }: Frame | LongFrame,
-  { denied, unread }: { denied: AbortSignal; unread: Unread },
+  { denied, unread }: { denied: AbortSignal; unread: ReportUnread },
 ): Promise<boolean> {
   const { tenant } = ownerOf(request);
   const head = `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}`;

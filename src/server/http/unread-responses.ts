@@ -16,7 +16,7 @@ const RETRY_MS = 5000;
 const LOG_MS = 10_000;
 
 /** Reports how many bytes of a response are waiting for its client. Call this whenever the number changes. */
-export type Unread = (bytes: number) => void;
+export type ReportUnread = (bytes: number) => void;
 
 interface PendingResponse {
   readonly tenant: string;
@@ -46,7 +46,7 @@ export class UnreadResponses {
   }
 
   /** Counts a response until its connection closes. Throws `unavailable` if there is no room for another. */
-  open({ request, raw }: Pick<FastifyReply, "request" | "raw">): Unread {
+  open({ request, raw }: Pick<FastifyReply, "request" | "raw">): ReportUnread {
     this.#makeRoom();
     if (this.#bytes >= this.#most) throw full(this.#most);
     if (raw.destroyed || raw.closed) return () => {};

@@ -7,7 +7,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "../../agent/core/errors.ts";
-import type { Imported } from "./import.ts";
+import type { ImportedModule } from "./import.ts";
 
 interface SourceLocation {
   readonly file: string;
@@ -18,7 +18,7 @@ interface SourceLocation {
 /** Returns a single line. Paths below `folder` are relative to it. */
 export function faultOfImport(
   error: unknown,
-  { files, unresolved }: Omit<Imported, "outcome">,
+  { files, unresolved }: Omit<ImportedModule, "outcome">,
   folder: string,
 ): string {
   const what = `${nameOf(error)}${messageOf(error)}`.split("\n")[0] ?? "";

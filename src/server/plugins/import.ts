@@ -8,7 +8,7 @@ import type { PluginRef } from "../../agent/core/plugin-ref.ts";
 import { moduleUrl } from "../../lib/paths.ts";
 
 /** A module, or the reason for a failed import, and all files that its import depends on. */
-export interface Imported {
+export interface ImportedModule {
   readonly outcome: { readonly module: object } | { readonly error: unknown };
   /** Absolute paths, starting with the module's own. */
   readonly files: readonly string[];
@@ -16,7 +16,7 @@ export interface Imported {
   readonly unresolved?: { readonly file: string; readonly specifier: string } | undefined;
 }
 
-interface Recording {
+interface ImportRecord {
   readonly ref: PluginRef;
   readonly files: Set<string>;
   unresolved?: { readonly file: string; readonly specifier: string };
@@ -30,7 +30,7 @@ const SKEIN = new Map([
   ["skein/adapters", moduleUrl("skein/adapters/index")],
 ]);
 
-const recordings = new Map<string, Recording>();
+const records = new Map<string, ImportRecord>();
 let isHooked = false;
 let versions = 0;
 
@@ -41,17 +41,17 @@ const PATIENCE_MS = 60_000;
 export const hasImported = () => isHooked;
 
 /** Never throws. Modules of earlier versions stay in memory, because Node cannot unload them. */
-export async function importFresh(ref: PluginRef): Promise<Imported> {
+export async function importFresh(ref: PluginRef): Promise<ImportedModule> {
   if (!isHooked) registerHooks({ resolve: (specifier, context, next) => resolve(specifier, context, next) });
   isHooked = true;
   const version = String(++versions);
-  const recording: Recording = { ref, files: new Set() };
-  recordings.set(version, recording);
+  const record: ImportRecord = { ref, files: new Set() };
+  records.set(version, record);
   const outcome = await inTime(import(`${ENTRY}${version}`)).then(
     (module: object) => ({ module }),
     (error: unknown) => ({ error }),
   );
-  const { files, unresolved } = recording;
+  const { files, unresolved } = record;
   // A path without a file is watched as well, so a new file is found.
   if (files.size === 0 && isPath(ref.module)) files.add(join(ref.folder, ref.module));
   return { outcome, files: [...files], unresolved };
@@ -66,7 +66,7 @@ function resolve<C extends { parentURL?: string | undefined }, R extends { url: 
 ): R {
   if (specifier.startsWith(ENTRY)) {
     const version = specifier.slice(ENTRY.length);
-    const { module, folder } = recordings.get(version)?.ref ?? { module: specifier, folder: "." };
+    const { module, folder } = records.get(version)?.ref ?? { module: specifier, folder: "." };
     // Resolves as if a file in the folder imported it.
     const parentURL = pathToFileURL(join(folder, "plugins")).href;
     return versioned(next(module, { ...context, parentURL }), version);
@@ -79,17 +79,17 @@ function resolve<C extends { parentURL?: string | undefined }, R extends { url: 
     const found = next(specifier, context);
     return isPath(specifier) ? versioned(found, version) : found;
   } catch (error) {
-    const recording = recordings.get(version);
+    const record = records.get(version);
     const file = fileOf(context.parentURL ?? "");
-    if (recording) recording.unresolved ??= { file, specifier };
-    if (isPath(specifier)) recording?.files.add(join(dirname(file), specifier));
+    if (record) record.unresolved ??= { file, specifier };
+    if (isPath(specifier)) record?.files.add(join(dirname(file), specifier));
     throw error;
   }
 }
 
 function versioned<R extends { url: string }>(found: R, version: string): R {
   if (!found.url.startsWith("file:")) return found;
-  recordings.get(version)?.files.add(fileOf(found.url));
+  records.get(version)?.files.add(fileOf(found.url));
   const url = new URL(found.url);
   url.searchParams.set(VERSION, version);
   return { ...found, url: url.href };

@@ -10,7 +10,7 @@ import { sentence } from "../../lib/check.ts";
 import { pluginsOf } from "./check.ts";
 import type { Plugin } from "./definition.ts";
 import { faultOfImport } from "./fault-place.ts";
-import { type Imported, importFresh, isPath } from "./import.ts";
+import { type ImportedModule, importFresh, isPath } from "./import.ts";
 
 export interface LoadedPlugin {
   readonly plugin: Plugin;
@@ -42,7 +42,7 @@ export interface PluginLoader {
 
 interface LoadedModule {
   readonly fingerprint: string;
-  readonly imported: Imported;
+  readonly imported: ImportedModule;
 }
 
 export function createPluginLoader(): PluginLoader {
@@ -79,7 +79,7 @@ export function createPluginLoader(): PluginLoader {
   };
 }
 
-function loadedOf(imported: Imported, ref: PluginRef, index: number): LoadedPlugins {
+function loadedOf(imported: ImportedModule, ref: PluginRef, index: number): LoadedPlugins {
   const { outcome, files } = imported;
   if ("error" in outcome)
     return { plugins: [], files, faults: [{ index, message: reasonOf(outcome.error, imported, ref) }] };
@@ -92,7 +92,7 @@ function loadedOf(imported: Imported, ref: PluginRef, index: number): LoadedPlug
   return { files, faults: [], plugins: checked.plugins.map((plugin) => ({ plugin, place, index })) };
 }
 
-function reasonOf(error: unknown, imported: Imported, { module, folder }: PluginRef): string {
+function reasonOf(error: unknown, imported: ImportedModule, { module, folder }: PluginRef): string {
   const isOwn = imported.files.length > 0 && existsSync(imported.files[0] ?? "");
   if (isOwn) return faultOfImport(error, imported, folder);
   if (isPath(module)) return `there is no file \`${module}\` in ${folder}`;

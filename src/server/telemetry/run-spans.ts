@@ -50,7 +50,7 @@ interface OpenSpan {
   ended?: number;
 }
 
-interface Following {
+interface RunSpanOptions {
   readonly context: TraceContext;
   /** True if spans contain messages and results. */
   readonly contents: boolean;
@@ -59,7 +59,7 @@ interface Following {
 
 export function followSpans(
   { run, lease, request }: Claim,
-  { context, contents, emit }: Following,
+  { context, contents, emit }: RunSpanOptions,
 ): RunListener {
   const { thread_id: thread } = run;
   const begun = Date.now();

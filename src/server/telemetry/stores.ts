@@ -5,10 +5,10 @@ import type { Stores } from "../../agent/core/stores.ts";
 import { type Method, wrappedMethods } from "../../lib/wrapped-methods.ts";
 import type { Families } from "./families.ts";
 
-type To = Pick<Families, "storeSeconds" | "storeErrors">;
+type StoreMetrics = Pick<Families, "storeSeconds" | "storeErrors">;
 
 /** Returns the same stores, but measures each call. The operations are named after the ports. */
-export function timed<S extends Stores>(stores: S, to: To): S {
+export function timed<S extends Stores>(stores: S, to: StoreMetrics): S {
   return {
     ...stores,
     threads: timedPort("threads", stores.threads, to),
@@ -18,11 +18,11 @@ export function timed<S extends Stores>(stores: S, to: To): S {
   };
 }
 
-const timedPort = <P extends object>(name: string, port: P, to: To): P =>
+const timedPort = <P extends object>(name: string, port: P, to: StoreMetrics): P =>
   wrappedMethods(port, (key, method) => timedMethod(`${name}.${key}`, method, to));
 
 const timedMethod =
-  (operation: string, method: Method, { storeSeconds, storeErrors }: To): Method =>
+  (operation: string, method: Method, { storeSeconds, storeErrors }: StoreMetrics): Method =>
   (...args) => {
     const begun = performance.now();
     const result = method(...args);

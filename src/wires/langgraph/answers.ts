@@ -6,7 +6,7 @@ import { areLong, lengthOfAll, type Message } from "../../agent/core/message.ts"
 import { ownerOf } from "../../server/auth/guard.ts";
 import { clientDisconnect } from "../../server/http/client-disconnect.ts";
 import { inSlices, oneATick } from "../../server/http/long-responses.ts";
-import type { Unread, UnreadResponses } from "../../server/http/unread-responses.ts";
+import type { ReportUnread, UnreadResponses } from "../../server/http/unread-responses.ts";
 import { messageShape } from "./history.ts";
 
 const PIECE_CHARS = 64 * 1024;
@@ -16,7 +16,7 @@ export interface WrittenJson {
   /** The source of the parts, which is kept until the client has read the last part. */
   readonly texts: readonly string[];
   /** Counts the unread bytes, if counting has started. */
-  readonly unread?: Unread | undefined;
+  readonly unread?: ReportUnread | undefined;
 }
 
 /**
@@ -70,7 +70,7 @@ function* chain(first: string, second: string, others: Iterable<string>): Genera
 async function* counted(
   pieces: AsyncIterable<string>,
   texts: readonly string[],
-  unread: Unread,
+  unread: ReportUnread,
 ): AsyncGenerator<string, void, void> {
   const kept = texts.reduce((length, text) => length + text.length, 0);
   for await (const piece of pieces) {

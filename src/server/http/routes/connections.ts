@@ -48,7 +48,7 @@ const Connections = pageOf(Connection).extend({
 });
 
 /** The differences between the routes for users and for admins. */
-interface Whose {
+interface Variant {
   readonly base: "/me/connections" | "/admin/connections";
   readonly tags: string[];
   readonly of: string;
@@ -86,16 +86,16 @@ export function connectionRoutes(app: App, services: RouteServices): void {
   });
 }
 
-function routesAt(app: App, services: RouteServices, whose: Whose): void {
-  writingRoutes(app, services, whose);
-  authorizingRoute(app, services, whose);
-  readingRoutes(app, services, whose);
+function routesAt(app: App, services: RouteServices, variant: Variant): void {
+  writingRoutes(app, services, variant);
+  authorizingRoute(app, services, variant);
+  readingRoutes(app, services, variant);
 }
 
 function writingRoutes(
   app: App,
   { vault }: RouteServices,
-  { base, tags, of, query, keeperOf, changed }: Whose,
+  { base, tags, of, query, keeperOf, changed }: Variant,
 ): void {
   app.put(
     `${base}/:connection_id`,
@@ -153,7 +153,7 @@ function writingRoutes(
 function authorizingRoute(
   app: App,
   { vault, oauth }: RouteServices,
-  { base, tags, of, query, keeperOf, changed }: Whose,
+  { base, tags, of, query, keeperOf, changed }: Variant,
 ): void {
   app.post(
     `${base}/:connection_id/authorize`,
@@ -183,7 +183,7 @@ function authorizingRoute(
 function readingRoutes(
   app: App,
   { vault, oauth }: RouteServices,
-  { base, tags, of, query, keeperOf }: Whose,
+  { base, tags, of, query, keeperOf }: Variant,
 ): void {
   app.get(
     base,

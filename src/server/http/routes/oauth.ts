@@ -13,7 +13,7 @@ import type { Authenticate } from "../../auth/credentials.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
 import { statusOf } from "../errors.ts";
 import { connectedPage, failedPage, OAUTH_PAGE_POLICY, startPage } from "../oauth-page.ts";
-import { type Language, languageOf, PAGE_REFUSALS } from "../oauth-texts.ts";
+import { languageOf, PAGE_REFUSALS, type PageLanguage } from "../oauth-texts.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
@@ -129,7 +129,7 @@ function send(reply: FastifyReply, html: string) {
 async function inWords(
   request: PublicRequest,
   reply: FastifyReply,
-  answer: (language: Language) => Promise<FastifyReply>,
+  answer: (language: PageLanguage) => Promise<FastifyReply>,
 ): Promise<FastifyReply> {
   const language = languageOf(request.headers["accept-language"]);
   try {

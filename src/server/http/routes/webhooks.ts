@@ -39,7 +39,7 @@ const TestResult = z
   .meta({ id: "WebhookTest" });
 
 /** The differences between the routes for users and for admins. */
-interface Whose {
+interface Variant {
   readonly base: "/webhooks" | "/admin/webhooks";
   readonly tags: string[];
   readonly events: string;
@@ -77,11 +77,11 @@ export function webhookRoutes(app: App, services: RouteServices): void {
   });
 }
 
-function routesAt(app: App, services: RouteServices, whose: Whose): void {
-  puttingRoutes(app, services, whose);
-  changingRoutes(app, services, whose);
-  readingRoutes(app, services, whose);
-  deliveryRoutes(app, services, whose);
+function routesAt(app: App, services: RouteServices, variant: Variant): void {
+  puttingRoutes(app, services, variant);
+  changingRoutes(app, services, variant);
+  readingRoutes(app, services, variant);
+  deliveryRoutes(app, services, variant);
 }
 
 const shown = (webhook: Webhook) => webhookInfo(webhook, Date.now());
@@ -98,7 +98,7 @@ function requireTenants({ user }: Keeper, { on: events }: WebhookSpec): void {
 function puttingRoutes(
   app: App,
   services: RouteServices,
-  { base, tags, events, query, keeperOf, changed }: Whose,
+  { base, tags, events, query, keeperOf, changed }: Variant,
 ): void {
   const { webhooks } = services.webhooks;
 
@@ -157,7 +157,7 @@ function puttingRoutes(
 function changingRoutes(
   app: App,
   services: RouteServices,
-  { base, tags, query, keeperOf, changed }: Whose,
+  { base, tags, query, keeperOf, changed }: Variant,
 ): void {
   const { webhooks } = services.webhooks;
 
@@ -203,7 +203,7 @@ function changingRoutes(
   );
 }
 
-function readingRoutes(app: App, services: RouteServices, { base, tags, query, keeperOf }: Whose): void {
+function readingRoutes(app: App, services: RouteServices, { base, tags, query, keeperOf }: Variant): void {
   const { webhooks } = services.webhooks;
 
   app.get(
@@ -266,7 +266,7 @@ function readingRoutes(app: App, services: RouteServices, { base, tags, query, k
   );
 }
 
-function deliveryRoutes(app: App, services: RouteServices, { base, tags, query, keeperOf }: Whose): void {
+function deliveryRoutes(app: App, services: RouteServices, { base, tags, query, keeperOf }: Variant): void {
   const { deliveries } = services.webhooks;
 
   app.get(
