@@ -39,7 +39,7 @@ import { BACKLOG, listenFailure } from "./skein/app/listening.ts";
 import {
   countReload,
   followBackends,
-  type Observed,
+  type ObservedParts,
   openAuditRecords,
   openMetrics,
   openTraces,
@@ -142,7 +142,7 @@ async function assembled(options: AppOptions, closers: Closers): Promise<Omit<Ap
   const eventLoop = warn_after > 0 ? watchEventLoop(warn_after, logger, true) : undefined;
   closers.push(async () => eventLoop?.close());
   const server = await openServer(config, { ...parts, runs, dependencies, nouns, eventLoop, logger });
-  const observed: Observed = { runs, dependencies, server };
+  const observed: ObservedParts = { runs, dependencies, server };
   closers.push(() => server.close());
   closers.push(() => runs.close(config.shutdown.grace));
   closers.push(() => nouns.close());
@@ -260,7 +260,7 @@ async function openKept(
   { config, env, logger, siblings, now }: AppOptions,
   { agents, own }: AgentParts,
   closers: Closers,
-  observed: () => Observed,
+  observed: () => ObservedParts,
 ) {
   const opened = await openStores(config, omitUndefined({ logger, now }));
   closers.push(() => opened.close());

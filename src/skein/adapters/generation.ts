@@ -13,7 +13,7 @@ import {
   userMessage,
   valueKey,
 } from "../../index.ts";
-import { createView, type View } from "./view.ts";
+import { createView, type MessageView } from "./view.ts";
 
 /** The state of a run, shared by all its generation hooks. */
 export interface GenerationState {
@@ -42,7 +42,7 @@ export type GenerationHook = (state: GenerationState) => void | Promise<void>;
 
 interface Generation {
   readonly state: GenerationState;
-  readonly view: View;
+  readonly view: MessageView;
   /** The values before the first generation hook ran. */
   readonly before: { readonly systemPrompt: string; readonly messages: readonly Message[] };
   /** The single hook that applies the changes of all generation hooks. */

@@ -3,14 +3,14 @@
 
 import type { Message } from "../../index.ts";
 
-export interface View {
+export interface MessageView {
   /** Returns `messages` with the replacement applied. */
   of(messages: readonly Message[]): readonly Message[];
   /** From now on, replaces `messages` with `shown` and keeps all messages that follow them. */
   replace(messages: readonly Message[], shown: readonly Message[]): void;
 }
 
-export function createView(): View {
+export function createView(): MessageView {
   let replaced: { readonly shown: readonly Message[]; readonly last: string | undefined } | undefined;
   return {
     of(messages) {

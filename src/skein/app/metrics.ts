@@ -21,7 +21,7 @@ import type { Traces } from "../../server/telemetry/traces.ts";
 import type { MetricsFormat, Siblings } from "./siblings.ts";
 
 /** Parts that exist only after the server has been created. Metrics read them later. */
-export interface Observed {
+export interface ObservedParts {
   readonly runs: Engine;
   readonly dependencies: Dependencies;
   readonly server: HttpServer;
@@ -31,7 +31,7 @@ export interface Observed {
 export async function openMetrics(
   config: ServerConfig,
   { agents, stores, siblings }: { agents: AgentRegistry; stores: Stores; siblings: Siblings | undefined },
-  observed: () => Observed,
+  observed: () => ObservedParts,
 ): Promise<Metrics | undefined> {
   if (!config.metrics.enabled) return undefined;
   const { createMetrics } = await import("../../server/telemetry/metrics.ts");

@@ -10,7 +10,7 @@ import type { AllStores } from "../../engine/stores/all-stores.ts";
 import type { ProcessBackends } from "../../sandbox/pool.ts";
 import type { Reload } from "./metrics.ts";
 
-export interface Reloaded {
+export interface ReloadParts {
   readonly agents: AgentRegistry;
   readonly mcp: McpServers;
   readonly backends: ProcessBackends;
@@ -23,8 +23,8 @@ export interface Reloaded {
 /**
  * Reloads the agents. An invalid file changes nothing. Active runs keep the agent that they started with. Never throws.
  */
-export async function reloadAgents(reloaded: Reloaded): Promise<void> {
-  const { agents, mcp, backends, stores, schedules, logger, onReloaded } = reloaded;
+export async function reloadAgents(parts: ReloadParts): Promise<void> {
+  const { agents, mcp, backends, stores, schedules, logger, onReloaded } = parts;
   try {
     if (!(await agents.reload())) return;
     for (const warning of agents.warnings()) logger.warn(warning);

@@ -25,7 +25,7 @@ const NAMES = [
   ...["skein.db", "usage.db", "keys.db", "workspaces", "volumes", "deployment", RESTORATION],
 ];
 
-export interface Restored {
+export interface RestoreResult {
   /** The folder with the old data. */
   readonly before: string;
   readonly files: number;
@@ -39,7 +39,7 @@ export async function restoreData(
   backup: string,
   dataDir: string,
   onStep: (step: string) => void = () => {},
-): Promise<Restored> {
+): Promise<RestoreResult> {
   await verifyBackup(backup);
   const work = join(dataDir, WORK);
   await mkdir(work, { recursive: true, mode: 0o700 });

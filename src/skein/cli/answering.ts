@@ -10,11 +10,11 @@ import { t } from "./texts.ts";
 /** Returns the answers, or `undefined` if the user leaves a question open. */
 export async function answersTo(
   interrupts: readonly Interrupt[],
-  asking: Asking,
+  options: AskOptions,
 ): Promise<Answer[] | undefined> {
   const answers: Answer[] = [];
   for (const interrupt of interrupts) {
-    const answer = await ASK_FOR[interrupt.kind](interrupt, asking);
+    const answer = await ASK_FOR[interrupt.kind](interrupt, options);
     if (!answer) return undefined;
     answers.push({ id: interrupt.id, ...answer });
   }
@@ -22,15 +22,15 @@ export async function answersTo(
 }
 
 /** Returns the line that the user enters, or `undefined` if the terminal is closed or the user presses Ctrl-C. */
-export type Ask = (question: string) => Promise<string | undefined>;
+export type AskUser = (question: string) => Promise<string | undefined>;
 
 /** How to ask the user. */
-export interface Asking {
-  readonly ask: Ask;
+export interface AskOptions {
+  readonly ask: AskUser;
   readonly paint: Paint;
 }
 
-type AskFor = (interrupt: Interrupt, asking: Asking) => Promise<Omit<Answer, "id"> | undefined>;
+type AskFor = (interrupt: Interrupt, options: AskOptions) => Promise<Omit<Answer, "id"> | undefined>;
 
 const ASK_FOR: Record<Interrupt["kind"], AskFor> = {
   async approval(interrupt, { ask, paint }) {
@@ -110,7 +110,7 @@ const ALWAYS: ReadonlyMap<string, "session" | "agent"> = new Map([
 const Args = z.record(z.string(), z.unknown());
 
 /** Asks until the user enters a JSON object. Returns `undefined` if the user leaves. */
-async function edited(ask: Ask): Promise<Omit<Answer, "id"> | undefined> {
+async function edited(ask: AskUser): Promise<Omit<Answer, "id"> | undefined> {
   let question = `  ${t().questions.args}`;
   for (;;) {
     const text = await ask(question);
@@ -140,7 +140,7 @@ function chosen(text: string, options: readonly string[], several: boolean): str
 }
 
 /** `terminal` must be open. */
-export function askingAt(terminal: Interface): Ask {
+export function askingAt(terminal: Interface): AskUser {
   let isOpen = true;
   terminal.once("close", () => {
     isOpen = false;

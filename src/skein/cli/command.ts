@@ -15,7 +15,7 @@ export interface Option {
 }
 export type Options = Readonly<Record<string, Option>>;
 
-export type Values<O extends Options> = {
+export type OptionValues<O extends Options> = {
   readonly [Name in keyof O]?: (O[Name] extends { value: string } ? string : boolean) | undefined;
 };
 
@@ -27,7 +27,7 @@ export interface Command<O extends Options = Options> {
   readonly about: (texts: Texts) => string;
   readonly options: O;
   /** Returns the exit code. */
-  run(values: Values<O>, argument: string | undefined): Promise<number>;
+  run(values: OptionValues<O>, argument: string | undefined): Promise<number>;
 }
 
 /** Infers the types of the options. */
@@ -36,7 +36,7 @@ export const command = <const O extends Options>(definition: Command<O>): Comman
 
 export interface Call {
   readonly command: Command;
-  readonly values: Values<Options>;
+  readonly values: OptionValues<Options>;
   readonly argument: string | undefined;
 }
 
@@ -109,7 +109,7 @@ function parsed(
 ) {
   try {
     const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
-    return { values: values as Values<Options>, positionals };
+    return { values: values as OptionValues<Options>, positionals };
   } catch (error) {
     throw misuse(found, t().help.option(messageOf(error).split(". ")[0] ?? ""), error);
   }

@@ -25,7 +25,7 @@ import { t } from "./texts.ts";
 
 /** Prints every problem and warning. Returns the exit code, which is 1 if the server would not start. */
 export async function configCheck(env: NodeJS.ProcessEnv): Promise<number> {
-  let own: Own | undefined;
+  let own: ServerExtensions | undefined;
   const { problems, warnings, summary } = await checkConfig(
     env,
     (file) => agentsIn(file, env, own),
@@ -87,7 +87,7 @@ async function written(
 }
 
 /** Throws `config_invalid` if a plugin cannot be loaded. */
-async function serverPlugins(config: ServerConfig): Promise<Own> {
+async function serverPlugins(config: ServerConfig): Promise<ServerExtensions> {
   const tools = toolsOf(config);
   return {
     ...(await loadServerPlugins(createPluginLoader(), config.plugins, [], builtInNames({ tools }))),
@@ -95,14 +95,14 @@ async function serverPlugins(config: ServerConfig): Promise<Own> {
   };
 }
 
-interface Own extends Pick<ServerPlugins, "plugins" | "names"> {
+interface ServerExtensions extends Pick<ServerPlugins, "plugins" | "names"> {
   /** The server's own tools. */
   readonly tools: readonly Tool[];
 }
 
 const toolsOf = (config: Pick<ServerConfig, "web">) => ownTools(config).tools;
 
-function withoutPlugins(): Own {
+function withoutPlugins(): ServerExtensions {
   const tools = toolsOf({ web: Web.parse({}, SELDOM) });
   return { plugins: [], names: builtInNames({ tools }), tools };
 }
@@ -115,7 +115,11 @@ function requireScheme({ listen, auth }: ServerConfig, { plugins }: Pick<ServerP
 }
 
 /** Throws `config_invalid` with every problem of the agents file. */
-function agentsIn(file: string, env: NodeJS.ProcessEnv, own: Own = withoutPlugins()): Promise<LoadedAgents> {
+function agentsIn(
+  file: string,
+  env: NodeJS.ProcessEnv,
+  own: ServerExtensions = withoutPlugins(),
+): Promise<LoadedAgents> {
   const parts = { env, plugins: own.plugins, tools: own.tools };
   const extend = extending(createPluginLoader(), parts, own.names);
   return loadAgents({ file, catalogue: catalogueOf(parts), extend, env });

@@ -125,7 +125,7 @@ export function markdown(paint: Paint): Markdown {
 const closes = (line: string, fence: string) =>
   line.trim().length >= fence.length && line.trim().replaceAll(fence.charAt(0), "") === "";
 
-interface Inline {
+interface InlineText {
   readonly text: string;
   readonly styles: Styles;
   /** The character before the text. */
@@ -144,7 +144,7 @@ function spansWith(paint: Paint) {
   const painted = (styles: Styles, text: string) =>
     styles.length === 0 || text === "" ? visible(text) : paint([...styles], text);
 
-  return function inline({ text, styles, before, isEnd }: Inline): Spans {
+  return function inline({ text, styles, before, isEnd }: InlineText): Spans {
     let shown = "";
     let from = 0;
     const until = (end: number) => {
@@ -220,7 +220,7 @@ function opens(mark: string, previous: string, next: string | undefined): boolea
  * Returns the position of the closing mark. It must be within `LONGEST` characters and have the same length as the
  * opening mark.
  */
-function closeOf(mark: string, line: Pick<Inline, "text" | "isEnd">, from: number): number | undefined {
+function closeOf(mark: string, line: Pick<InlineText, "text" | "isEnd">, from: number): number | undefined {
   const { text, isEnd } = line;
   const end = Math.min(text.length, from + LONGEST);
   for (let at = from; at < end; ) {

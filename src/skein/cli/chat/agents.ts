@@ -6,14 +6,14 @@ import { didYouMean } from "../../../lib/did-you-mean.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { type Paint, visible } from "../paint.ts";
 import { t } from "../texts.ts";
-import type { Change, Context } from "./command.ts";
+import type { ChatChange, ChatCommandContext } from "./command.ts";
 import { threadIfThere } from "./threads.ts";
 
 type ModelChoices = AgentDetails["choices"]["models"];
-type ChatContext = Pick<Context, "client" | "thread" | "run" | "signal">;
+type ChatContext = Pick<ChatCommandContext, "client" | "thread" | "run" | "signal">;
 
 /** Lists the agents, or changes the agent. Throws the server's error. */
-export async function chooseAgent(name: string, context: Context): Promise<Change> {
+export async function chooseAgent(name: string, context: ChatCommandContext): Promise<ChatChange> {
   const { run, paint, write } = context;
   const { agents, current } = await agentsFor(context);
   if (name === "") {
@@ -34,7 +34,7 @@ export async function chooseAgent(name: string, context: Context): Promise<Chang
 }
 
 /** Lists the permitted models, or changes the model. Throws the server's error. */
-export async function chooseModel(name: string, context: Context): Promise<Change> {
+export async function chooseModel(name: string, context: ChatCommandContext): Promise<ChatChange> {
   const { client, run, paint, write, signal } = context;
   const { current } = await agentsFor(context);
   if (!current) {

@@ -2,9 +2,9 @@
 
 import type { Thread } from "../../../client/client.ts";
 import type { Paint } from "../paint.ts";
-import type { Connected } from "./turn.ts";
+import type { ConnectedThread } from "./turn.ts";
 
-export interface Context extends Connected {
+export interface ChatCommandContext extends ConnectedThread {
   /** The most recently listed threads. The user can enter their positions as numbers. */
   readonly listed: readonly Thread[];
   readonly paint: Paint;
@@ -14,17 +14,17 @@ export interface Context extends Connected {
   readonly signal: AbortSignal;
 }
 
-export interface Change {
+export interface ChatChange {
   readonly leave?: true;
   /** The thread to open. */
   readonly thread?: string;
   /** The options of all runs that follow. */
-  readonly run?: Connected["run"];
+  readonly run?: ConnectedThread["run"];
   readonly listed?: readonly Thread[];
 }
 
-export interface Command {
+export interface ChatCommand {
   readonly takes: string;
   /** Throws the server's error. */
-  readonly run: (argument: string, context: Context) => Change | Promise<Change>;
+  readonly run: (argument: string, context: ChatCommandContext) => ChatChange | Promise<ChatChange>;
 }

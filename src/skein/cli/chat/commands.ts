@@ -4,7 +4,7 @@ import { newThreadId } from "../../../agent/core/new-ids.ts";
 import { didYouMean } from "../../../lib/did-you-mean.ts";
 import { t } from "../texts.ts";
 import { chooseAgent, chooseModel } from "./agents.ts";
-import type { Change, Command, Context } from "./command.ts";
+import type { ChatChange, ChatCommand, ChatCommandContext } from "./command.ts";
 import { chooseThread } from "./threads.ts";
 
 const COMMANDS = {
@@ -14,7 +14,7 @@ const COMMANDS = {
   agent: { takes: "[NAME]", run: chooseAgent },
   model: { takes: "[NAME]", run: chooseModel },
   quit: { takes: "", run: () => ({ leave: true }) },
-} satisfies Readonly<Record<string, Command>>;
+} satisfies Readonly<Record<string, ChatCommand>>;
 type Name = keyof typeof COMMANDS;
 const NAMES = Object.keys(COMMANDS) as readonly Name[];
 
@@ -27,15 +27,15 @@ export function commandIn(line: string): { name: string; argument: string } | un
 /** Runs a command of the chat. Throws the server's error. */
 export async function runCommand(
   { name, argument }: { readonly name: string; readonly argument: string },
-  context: Context,
-): Promise<Change> {
+  context: ChatCommandContext,
+): Promise<ChatChange> {
   const known = NAMES.find((each) => each === name);
-  if (known) return (COMMANDS[known] satisfies Command as Command).run(argument, context);
+  if (known) return (COMMANDS[known] satisfies ChatCommand as ChatCommand).run(argument, context);
   context.write(`${t().chat.noCommand(`/${name}${didYouMean(name, NAMES)}`)}\n`);
   return {};
 }
 
-function showHelp(_: string, { write, paint }: Context): Change {
+function showHelp(_: string, { write, paint }: ChatCommandContext): ChatChange {
   const { help } = t().chat;
   for (const name of NAMES)
     write(`  ${paint("cyan", `/${name} ${COMMANDS[name].takes}`.padEnd(18))}${help[name]}\n`);

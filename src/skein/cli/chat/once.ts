@@ -9,9 +9,9 @@ import { paintFor, visible } from "../paint.ts";
 import { isSpeech, renderer } from "../render.ts";
 import { onSignals } from "../signals.ts";
 import { t } from "../texts.ts";
-import { type Connected, type Ending, runTurn, type Start, sending, sendingOnce } from "./turn.ts";
+import { type ConnectedThread, runTurn, type Start, sending, sendingOnce, type TurnEnding } from "./turn.ts";
 
-const CODES: Readonly<Record<Ending, number>> = {
+const CODES: Readonly<Record<TurnEnding, number>> = {
   answered: 0,
   failed: 1,
   refused: 2,
@@ -19,7 +19,7 @@ const CODES: Readonly<Record<Ending, number>> = {
   stopped: 130,
 };
 
-export interface Message extends Connected {
+export interface SendOnceOptions extends ConnectedThread {
   readonly input: string;
   /** Prints the events, one per line, instead of the answer. */
   readonly json: boolean;
@@ -31,7 +31,7 @@ const toStderr = (text: string) => void process.stderr.write(text);
 const paint = paintFor(process.stderr);
 
 /** Returns the exit code once the turn has ended. */
-export async function sendOnce({ input, json, isTemporary, ...connected }: Message): Promise<number> {
+export async function sendOnce({ input, json, isTemporary, ...connected }: SendOnceOptions): Promise<number> {
   const { client } = connected;
   let thread = isTemporary ? undefined : connected.thread;
   const send: Start = (signal, options) => {

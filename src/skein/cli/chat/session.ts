@@ -19,7 +19,7 @@ import { t } from "../texts.ts";
 import { answerer } from "./agents.ts";
 import { commandIn, runCommand } from "./commands.ts";
 import { threadIfThere } from "./threads.ts";
-import { type Connected, runTurn, type Start, type Stop, sending } from "./turn.ts";
+import { type ConnectedThread, runTurn, type Start, type Stop, sending } from "./turn.ts";
 
 const STOPS: readonly Stop[] = [
   { mode: "interrupt", told: t().chat.stoppingAfterStep },
@@ -31,7 +31,7 @@ const write = (text: string) => void process.stdout.write(text);
 const tell = (line: string) => write(`\n${visible(line)}\n`);
 
 /** Returns when the user leaves. */
-export async function chatAtTerminal(connected: Connected): Promise<void> {
+export async function chatAtTerminal(connected: ConnectedThread): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   // Created before the first run, so it receives everything that the user types from now on.
   const lines = linesAt(terminal, process.stdout);
@@ -69,7 +69,7 @@ function onPress(terminal: Interface, press: () => void): () => void {
 }
 
 /** The state of the chat: the thread and the options of each run. */
-function converse(terminal: Interface, { client, url, ...begin }: Connected) {
+function converse(terminal: Interface, { client, url, ...begin }: ConnectedThread) {
   let { thread, run } = begin;
   let listed: readonly Thread[] = [];
   let isThere = false;
@@ -171,7 +171,7 @@ interface OpenedThread {
  * started it.
  */
 async function lastMessages(
-  { client, thread }: Pick<Connected, "client" | "thread">,
+  { client, thread }: Pick<ConnectedThread, "client" | "thread">,
   { isBusy }: { readonly isBusy: boolean },
   signal: AbortSignal,
 ): Promise<OpenedThread> {

@@ -3,13 +3,13 @@
 import { ProblemError, type Thread } from "../../../client/client.ts";
 import { visible } from "../paint.ts";
 import { t } from "../texts.ts";
-import type { Change, Context } from "./command.ts";
+import type { ChatChange, ChatCommandContext } from "./command.ts";
 
 const LISTED = 20;
 const LONGEST_TITLE = 60;
 
 /** Opens a thread by id or by its number in the last list. Throws the server's error. */
-export async function chooseThread(argument: string, context: Context): Promise<Change> {
+export async function chooseThread(argument: string, context: ChatCommandContext): Promise<ChatChange> {
   if (argument === "") return { listed: await list(context) };
   if (!/^\d{1,3}$/.test(argument)) {
     const { id } = await context.client.threads.get(argument, context.signal);
@@ -27,7 +27,7 @@ export async function chooseThread(argument: string, context: Context): Promise<
  * the server.
  */
 export async function threadIfThere(
-  { client, thread }: Pick<Context, "client" | "thread">,
+  { client, thread }: Pick<ChatCommandContext, "client" | "thread">,
   signal: AbortSignal,
 ): Promise<Thread | undefined> {
   try {
@@ -38,7 +38,13 @@ export async function threadIfThere(
   }
 }
 
-async function list({ client, thread, paint, write, signal }: Context): Promise<readonly Thread[]> {
+async function list({
+  client,
+  thread,
+  paint,
+  write,
+  signal,
+}: ChatCommandContext): Promise<readonly Thread[]> {
   const { items } = await client.threads.list({ limit: LISTED }, signal);
   if (items.length === 0) write(`${t().chat.noThreads}\n`);
   for (const [index, each] of items.entries()) {

@@ -12,7 +12,7 @@ import {
 import { t } from "../texts.ts";
 
 /** A thread on a server. */
-export interface Connected {
+export interface ConnectedThread {
   readonly client: Client;
   readonly url: string;
   readonly thread: string;
@@ -20,7 +20,7 @@ export interface Connected {
   readonly run: Pick<RunOptions, "agent" | "model">;
 }
 
-export interface TurnOptions extends Pick<Connected, "client"> {
+export interface TurnOptions extends Pick<ConnectedThread, "client"> {
   /** If undefined, the run gets its own thread. */
   readonly thread: string | undefined;
   readonly show: (event: StreamEvent) => void;
@@ -47,13 +47,13 @@ export type Start = (signal: AbortSignal, options: FollowOptions) => AsyncIterab
 
 /** Returns a function that sends a message. */
 export const sending =
-  ({ client, thread, run }: Connected, input: string): Start =>
+  ({ client, thread, run }: ConnectedThread, input: string): Start =>
   (signal, options) =>
     client.run(thread, { ...run, input }, signal, options);
 
 /** Does the same in a new thread, which the server deletes after the run. */
 export const sendingOnce =
-  ({ client, run }: Pick<Connected, "client" | "run">, input: string): Start =>
+  ({ client, run }: Pick<ConnectedThread, "client" | "run">, input: string): Start =>
   (signal, options) =>
     client.runs.stream({ ...run, input, keep_thread: false }, signal, options);
 
@@ -62,10 +62,10 @@ export const sendingOnce =
  * message as an invalid request. A turn that reaches a limit, is cancelled elsewhere or loses its connection has
  * `failed`.
  */
-export type Ending = "answered" | "failed" | "waiting" | "stopped" | "refused";
+export type TurnEnding = "answered" | "failed" | "waiting" | "stopped" | "refused";
 
 /** Follows a turn to its end and prints why it failed, if it did. Never throws. */
-export async function runTurn(options: TurnOptions, start: Start): Promise<Ending> {
+export async function runTurn(options: TurnOptions, start: Start): Promise<TurnEnding> {
   const { client, answer } = options;
   for (let next = start; ; ) {
     const { ending, runId, thread, asked } = await followRun(options, next);
@@ -76,15 +76,15 @@ export async function runTurn(options: TurnOptions, start: Start): Promise<Endin
   }
 }
 
-interface Followed {
-  readonly ending: Ending;
+interface FollowedRun {
+  readonly ending: TurnEnding;
   readonly runId: string | undefined;
   readonly thread: string | undefined;
   /** The open questions of the run. */
   readonly asked: readonly Interrupt[];
 }
 
-async function followRun(options: TurnOptions, start: Start): Promise<Followed> {
+async function followRun(options: TurnOptions, start: Start): Promise<FollowedRun> {
   const { show, tell, onPress, signal, unit } = options;
   const asked: Interrupt[] = [];
   const stopping = stopper(options);
@@ -113,7 +113,7 @@ async function followRun(options: TurnOptions, start: Start): Promise<Followed> 
   return { ending, runId: stopping.runId(), thread: stopping.thread(), asked };
 }
 
-function endingOf(last: StreamEvent | undefined, asked: readonly Interrupt[]): Ending {
+function endingOf(last: StreamEvent | undefined, asked: readonly Interrupt[]): TurnEnding {
   if (last?.event !== "done") return "failed";
   if (last.data.status === "success") return "answered";
   return last.data.status === "interrupted" && asked.length > 0 ? "waiting" : "failed";

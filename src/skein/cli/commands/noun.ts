@@ -1,6 +1,6 @@
 // The commands of a noun of a running server: they connect to it, do one thing and print the result.
 
-import { type Command, command, type Options, type Values } from "../command.ts";
+import { type Command, command, type Options, type OptionValues } from "../command.ts";
 import type { KeyLine } from "../keys.ts";
 import type { Texts } from "../texts/en.ts";
 import { SERVER, serverOf, show } from "./options.ts";
@@ -8,7 +8,7 @@ import { SERVER, serverOf, show } from "./options.ts";
 type Server = ReturnType<typeof serverOf>;
 /** The key of the text about the command. */
 type About = keyof Texts["commands"];
-type Printed = Promise<string | KeyLine>;
+type CommandOutput = Promise<string | KeyLine>;
 
 interface Noun<Module> {
   /** A command about all things, such as `webhooks list`. `does` returns the function of the module for it. */
@@ -16,14 +16,14 @@ interface Noun<Module> {
     name: string,
     key: About,
     options: O,
-    does: (module: Module) => (server: Server, values: Values<O>) => Printed,
+    does: (module: Module) => (server: Server, values: OptionValues<O>) => CommandOutput,
   ): Command;
   /** A command about the thing with the id in its argument, such as `webhooks delete`. */
   one<const O extends Options>(
     name: string,
     key: About,
     options: O,
-    does: (module: Module) => (server: Server, id: string, values: Values<O>) => Printed,
+    does: (module: Module) => (server: Server, id: string, values: OptionValues<O>) => CommandOutput,
   ): Command;
 }
 
@@ -33,15 +33,15 @@ export function commandsOf<Module>(noun: string, load: () => Promise<Module>): N
     all: (name, key, options, does) =>
       command({
         ...{ name: `${noun} ${name}`, about: about(key), options: { ...options, ...SERVER } },
-        async run({ url, ...values }: Values<typeof SERVER>) {
-          return print(await does(await load())(serverOf(url), values as Values<typeof options>));
+        async run({ url, ...values }: OptionValues<typeof SERVER>) {
+          return print(await does(await load())(serverOf(url), values as OptionValues<typeof options>));
         },
       }),
     one: (name, key, options, does) =>
       command({
         ...{ name: `${noun} ${name}`, argument: "ID", about: about(key), options: { ...options, ...SERVER } },
-        async run({ url, ...values }: Values<typeof SERVER>, id = "") {
-          return print(await does(await load())(serverOf(url), id, values as Values<typeof options>));
+        async run({ url, ...values }: OptionValues<typeof SERVER>, id = "") {
+          return print(await does(await load())(serverOf(url), id, values as OptionValues<typeof options>));
         },
       }),
   };

@@ -1,6 +1,6 @@
 // The options that several commands share, and how commands use them and show their results.
 
-import type { Options, Values } from "../command.ts";
+import type { Options, OptionValues } from "../command.ts";
 import type { KeyLine } from "../keys.ts";
 
 /** The options that override an environment variable. */
@@ -28,7 +28,7 @@ const VARIABLES = {
 
 /** Returns the environment with the options applied. */
 export function environment(
-  values: Values<typeof FILES & typeof LISTEN & typeof WORKERS>,
+  values: OptionValues<typeof FILES & typeof LISTEN & typeof WORKERS>,
 ): NodeJS.ProcessEnv {
   const set = Object.entries(VARIABLES).flatMap(([option, name]) => {
     const value = values[option as keyof typeof VARIABLES];

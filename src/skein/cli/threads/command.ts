@@ -10,7 +10,7 @@ import { exportThreads } from "./export.ts";
 import { importThreads } from "./import.ts";
 import { remoteThreads } from "./remote.ts";
 
-interface Whose {
+interface OwnerOptions {
   readonly tenant?: string | undefined;
   readonly user?: string | undefined;
 }
@@ -18,7 +18,7 @@ interface Whose {
 /** Exports from a running server if `url` is set, otherwise from the store. Throws `invalid_request`. */
 export async function exportTo(
   dir: string,
-  { url, ...whose }: Whose & { readonly url?: string | undefined },
+  { url, ...whose }: OwnerOptions & { readonly url?: string | undefined },
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   if (url === undefined) return inStore(whose, env, (store, owner) => exportThreads(store, owner, dir));
@@ -31,7 +31,7 @@ export async function exportTo(
 
 export function importFrom(
   dir: string,
-  { resume: resumes, ...whose }: Whose & { readonly resume?: boolean | undefined },
+  { resume: resumes, ...whose }: OwnerOptions & { readonly resume?: boolean | undefined },
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   return inStore(whose, env, (store, owner) => importThreads(store, owner, dir, { resumes }));
@@ -39,7 +39,7 @@ export function importFrom(
 
 /** Opens the configured store for `act`. If it is a SQLite store, no server may be using it. */
 async function inStore(
-  whose: Whose,
+  whose: OwnerOptions,
   env: NodeJS.ProcessEnv,
   act: (store: ThreadStore, owner: Owner) => Promise<string>,
 ): Promise<number> {

@@ -60,7 +60,7 @@ export async function importThreads(
   return t().threads.imported(all.length, messages, dir) + rest;
 }
 
-interface Checked {
+interface CheckedThread {
   readonly id: string;
   readonly updated_at: string;
 }
@@ -70,8 +70,8 @@ async function checkAll(
   owner: Owner,
   dir: string,
   resumes: boolean,
-): Promise<{ readonly all: Checked[]; readonly passedOver: number }> {
-  const all: Checked[] = [];
+): Promise<{ readonly all: CheckedThread[]; readonly passedOver: number }> {
+  const all: CheckedThread[] = [];
   let passedOver = 0;
   const problems: string[] = [];
   for (const id of await foldersOf(dir)) {
